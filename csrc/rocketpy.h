@@ -38,6 +38,7 @@
 #include "broker/timed_messages.h"
 #include "broker/transactions.h"
 
+#include "ha/dledger_log.h"
 #include "ha/epoch_cache.h"
 #include "ha/ha_master.h"
 #include "ha/ha_slave.h"

@@ -28,7 +28,7 @@ C_ROOMS = {
     "store": {"base"},
     "auth": {"base", "remoting"},
     "broker": {"base", "remoting", "store"},
-    "ha": {"base", "store"},
+    "ha": {"base", "remoting", "store"},
     "arrow": {"base", "remoting", "store"},
     "load": {"base"},
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/clock_inl.h"
+#include "../store/commit_log_ledger.h"
 #include "../base/clock.h"
 #include "half_messages.h"
 #include "lane.h"
@@ -174,6 +175,14 @@ void rp_broker_set_in_sync(rp_broker *broker, int64_t offset) {
 void rp_broker_set_replicated(rp_broker *broker, int64_t offset) {
     atomic_store_explicit(&broker->replicated_offset, offset, memory_order_release);
     wake_parked(broker, offset);
+}
+
+/* The count of -1s first: who reads the offset later does not take a new leadership for the old one. */
+void rp_broker_set_committed(rp_broker *broker, int64_t offset) {
+    if (offset < 0)
+        atomic_fetch_add_explicit(&broker->leaderships, 1, memory_order_release);
+    atomic_store_explicit(&broker->replicated_offset, offset, memory_order_release);
+    wake_parked(broker, offset < 0 ? INT64_MAX : offset);
 }
 
 void rp_broker_renew_lease(rp_broker *broker, int64_t ms) {
@@ -384,6 +393,7 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     rp_broker_settings_default(&settings);
     rp_broker_set_settings(broker, &settings);
     atomic_store(&broker->replicated_offset, -1);
+    broker->waits_for_commit = rp_commit_log_has_entries(broker->commit_log);
     atomic_store(&broker->in_sync_offset, -1);
     broker->handler = (rp_handler){broker, on_request, on_turn_end, on_wake, on_deadline, on_close, on_leave, on_response};
     rp_message_store_on_flushed(broker->store, on_flushed, broker);

@@ -113,6 +113,12 @@ void rp_broker_set_in_sync(rp_broker *broker, int64_t offset);
 /* The commit log offset that slave_acks slaves hold; -1 with fewer slaves. Any thread; wakes the responses it completes. */
 void rp_broker_set_replicated(rp_broker *broker, int64_t offset);
 
+/* Of a store whose log has entries (commit_log_ledger.h): what is committed of it, -1 while this broker does not lead its group. Every send
+ * waits for that: for slave_timeout_ms, or until the next -1, behind which another leader may have taken its message back; it is answered
+ * SYSTEM_ERROR, as RocketMQ's is, or SERVICE_NOT_AVAILABLE then: producers try another broker. Any thread; wakes the
+ * responses it completes. */
+void rp_broker_set_committed(rp_broker *broker, int64_t offset);
+
 /* Topics. RP_TOPIC_NATIVE_SEND, _PULL: plain sends or pulls may take the fast path (not: static topics, compaction, batch queues).
  * Returns RP_OK, RP_E_INVALID (queue counts outside 0..RP_TOPIC_QUEUES_MAX, name past 255 bytes) or RP_E_NO_MEMORY. */
 #define RP_TOPIC_NATIVE_SEND 1

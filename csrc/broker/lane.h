@@ -62,6 +62,7 @@ typedef struct rp_lane {
     rp_send_batch sends;
     rp_get_scratch scratch;
     rp_parked_responses parked;
+    uint32_t leadership; /* the broker's, as of before the append that is being answered */
     rp_replies replies; /* of repliers here */
     rp_pushes pushes;   /* to requesters here */
     rp_suspended_pulls suspended;
@@ -116,7 +117,9 @@ struct rp_broker {
     _Atomic uint64_t offset_version;   /* relaxed */
     _Atomic uint64_t timer_count_version; /* relaxed */
     _Atomic int64_t in_sync_offset;    /* relaxed */
-    _Atomic int64_t replicated_offset; /* release by rp_broker_set_replicated, then the parked lanes are woken */
+    _Atomic int64_t replicated_offset; /* release by rp_broker_set_replicated or _committed, then the parked lanes are woken */
+    _Atomic uint32_t leaderships;      /* of a store with entries: grows with each that ends; release, ahead of replicated_offset */
+    int32_t waits_for_commit;          /* fixed: the store's log has entries */
     _Atomic int32_t pulls_dismissed;   /* release by rp_broker_dismiss_pulls, then all lanes are woken; acquire */
     _Atomic uint32_t suspended_now;    /* relaxed; all lanes together, for the bound */
     _Atomic uint64_t suspended_words;  /* relaxed; likewise: of the filters that waiting pulls brought themselves */
@@ -132,6 +135,9 @@ struct rp_broker {
     uint32_t server_lanes[RP_SERVERS_MAX];    /* owner's thread: the first lane of each server */
     uint32_t server_reactors[RP_SERVERS_MAX]; /* owner's thread: how many it has */
 };
+
+/* Which leadership it is, or comes next. */
+static inline uint32_t rp_leadership(const rp_broker *broker) { return atomic_load_explicit(&broker->leaderships, memory_order_acquire); }
 
 static inline void rp_count(_Atomic uint64_t *counter, uint64_t more) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);

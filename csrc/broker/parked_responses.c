@@ -38,7 +38,12 @@ static rp_slice remark_of(int32_t outcome) {
                        RP_RESPONSE_OUTCOME_SIZE(sizeof timeout) <= RP_OUTCOME_SIZE_MAX &&
                        RP_RESPONSE_OUTCOME_SIZE(sizeof not_master) <= RP_OUTCOME_SIZE_MAX,
                    "room for each");
+    static const char not_committed[] = "in-sync replicas not enough: no majority of the group had the message within slaveTimeout";
+    _Static_assert(sizeof not_committed <= sizeof timeout + 32 && RP_RESPONSE_OUTCOME_SIZE(sizeof not_committed) <= RP_OUTCOME_SIZE_MAX,
+                   "room for it");
     switch (outcome) {
+    case RP_OUTCOME_NOT_COMMITTED:
+        return (rp_slice){(const uint8_t *)not_committed, sizeof not_committed - 1};
     case RP_OUTCOME_NO_SLAVE:
         return (rp_slice){(const uint8_t *)no_slave, sizeof no_slave - 1};
     case RP_OUTCOME_GAP:
@@ -63,6 +68,8 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
     if (atomic_load_explicit(&settings->flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC &&
         rp_commit_log_flushed_offset(broker->commit_log) < end_offset)
         needs |= RP_NEEDS_FLUSH;
+    if (broker->waits_for_commit)
+        return RP_NEEDS_COMMIT; /* leader and followers count what is on their disks, under SYNC_FLUSH */
     if (atomic_load_explicit(&settings->slave_acks, memory_order_relaxed) <= 0)
         return needs;
     int64_t replicated = replicated_offset(broker);
@@ -113,6 +120,7 @@ static void add_entry(rp_lane *lane, rp_parked_response *entry, int64_t end_offs
     entry->size = size;
     entry->outcome = (int16_t)outcome;
     entry->needs = (uint16_t)needs;
+    entry->leadership = lane->leadership;
     if (parked->count++ == 0)
         publish_head(parked);
     if (needs & RP_NEEDS_FLUSH)
@@ -181,12 +189,14 @@ static void send_head(rp_lane *lane, rp_parked_response *entry) {
 /* What the log had come to when the responses were looked at. */
 typedef struct log_state {
     int64_t now_ns, flushed, replicated;
+    uint32_t leadership; /* read behind replicated: what is committed is not of a later one */
     int is_master;
     int disk_failed; /* a sync has: nothing will be flushed any more, so nobody waits for it; the message may be on disk */
 } log_state;
 
 static log_state look_at_log(const rp_broker *broker, int64_t now_ns) {
     log_state log = {.now_ns = now_ns, .replicated = replicated_offset(broker), .is_master = is_master(broker, now_ns)};
+    log.leadership = rp_leadership(broker);
     log.disk_failed = rp_message_store_writable(broker->store, NULL) == RP_E_READ_ONLY;
     log.flushed = rp_commit_log_flushed_offset(broker->commit_log); /* afterwards: what was flushed before it failed counts */
     return log;
@@ -200,6 +210,17 @@ static int64_t slave_timeout_ms(const rp_lane *lane) {
     return atomic_load_explicit(&lane->broker->settings.slave_timeout_ms, memory_order_relaxed);
 }
 
+static void update_commit(rp_lane *lane, rp_parked_response *entry, const log_state *log, int64_t waited_ms) {
+    int is_gone = entry->leadership != log->leadership || (!log->is_master && log->replicated < entry->end_offset);
+    if (!is_gone && log->replicated < entry->end_offset && waited_ms < slave_timeout_ms(lane))
+        return;
+    entry->needs &= (uint16_t)~RP_NEEDS_COMMIT;
+    if (is_gone || log->replicated < entry->end_offset) {
+        entry->outcome = is_gone ? RP_OUTCOME_NOT_MASTER : RP_OUTCOME_NOT_COMMITTED;
+        rp_count(&lane->counters.slave_timeouts, 1);
+    }
+}
+
 /* Strikes off what is there, too late or in vain. The slaves' outcome stands over the flush's, as in RocketMQ. */
 static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_state *log) {
     int64_t waited_ms = (log->now_ns - entry->arrived_ns) / RP_NS_PER_MS;
@@ -207,6 +228,8 @@ static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_sta
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
     if ((entry->needs & RP_NEEDS_SLAVES) && log->replicated >= entry->end_offset)
         entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
+    if (entry->needs & RP_NEEDS_COMMIT)
+        update_commit(lane, entry, log, waited_ms);
     if ((entry->needs & RP_NEEDS_SLAVES) && !log->is_master) {
         entry->needs = 0; /* nor does its disk matter then */
         entry->outcome = RP_OUTCOME_NOT_MASTER;
@@ -229,7 +252,7 @@ static int64_t deadline_of(const rp_lane *lane, const rp_parked_response *entry)
     int64_t wait_ms = INT64_MAX / RP_NS_PER_MS;
     if (entry->needs & RP_NEEDS_FLUSH)
         wait_ms = flush_timeout_ms(lane);
-    if ((entry->needs & RP_NEEDS_SLAVES) && slave_timeout_ms(lane) < wait_ms)
+    if ((entry->needs & (RP_NEEDS_SLAVES | RP_NEEDS_COMMIT)) && slave_timeout_ms(lane) < wait_ms)
         wait_ms = slave_timeout_ms(lane);
     int64_t deadline_ns = wait_ms < INT64_MAX / RP_NS_PER_MS ? entry->arrived_ns + wait_ms * RP_NS_PER_MS : INT64_MAX;
     int64_t lease_ns = rp_commit_log_lease(lane->broker->commit_log);

@@ -24,7 +24,7 @@
 
 struct rp_lane;
 
-enum rp_parked_need { RP_NEEDS_FLUSH = 1, RP_NEEDS_SLAVES = 2 };
+enum rp_parked_need { RP_NEEDS_FLUSH = 1, RP_NEEDS_SLAVES = 2, RP_NEEDS_COMMIT = 4 };
 
 /* How a stored message fared on its way to disk and slaves: a response code and, above it, which of its reasons. NOT_MASTER is one that
  * RocketMQ's clients send again elsewhere: nobody knows whether the next master has the message. */
@@ -33,6 +33,7 @@ enum rp_outcome {
     RP_OUTCOME_NO_SLAVE = RP_RESPONSE_SLAVE_NOT_AVAILABLE,
     RP_OUTCOME_GAP = RP_RESPONSE_SLAVE_NOT_AVAILABLE | 1 << 8,
     RP_OUTCOME_SLAVE_TIMEOUT = RP_RESPONSE_FLUSH_SLAVE_TIMEOUT,
+    RP_OUTCOME_NOT_COMMITTED = RP_RESPONSE_SYSTEM_ERROR,
     RP_OUTCOME_NOT_MASTER = RP_RESPONSE_SERVICE_NOT_AVAILABLE
 };
 #define RP_OUTCOME_CODE(outcome) ((outcome) & 0xFF)
@@ -49,6 +50,7 @@ typedef struct rp_parked_response {
     uint32_t size;
     int16_t outcome; /* 0, or what already went wrong */
     uint16_t needs;
+    uint32_t leadership; /* of the broker's, in which it was stored */
     int32_t request_code;
     uint8_t frame[RP_PARKED_INLINE];
 } rp_parked_response;

@@ -172,7 +172,7 @@ static size_t success_size_max(const rp_send_template *template, const rp_pendin
 static int park(rp_lane *lane, const rp_pending_send *send, const rp_append_item *items, size_t size_max, int32_t *outcome) {
     const rp_append_item *last = &items[send->item_count - 1];
     int64_t end = last->commit_log_offset + last->size;
-    uint32_t needs = send->wait ? rp_parked_needs(lane->broker, end, outcome) : 0;
+    uint32_t needs = send->wait || lane->broker->waits_for_commit ? rp_parked_needs(lane->broker, end, outcome) : 0;
     if (RP_OUTCOME_CODE(*outcome) == RP_RESPONSE_SLAVE_NOT_AVAILABLE)
         rp_count(&lane->counters.slaves_missing, 1);
     if (needs == 0)
@@ -210,7 +210,8 @@ static int tell_reply(rp_lane *lane, const rp_pending_send *send, const rp_appen
         reply->commit_log_offset = item->commit_log_offset;
         reply->queue_offset = item->queue_offset;
     }
-    uint32_t needs = item->status == RP_OK && send->wait ? rp_parked_needs(lane->broker, end, &unused) : 0;
+    int waits = send->wait || lane->broker->waits_for_commit;
+    uint32_t needs = item->status == RP_OK && waits ? rp_parked_needs(lane->broker, end, &unused) : 0;
     if (needs == 0 || rp_parked_responses_push_reply(lane, reply, end, needs) != RP_OK)
         rp_reply_stored(reply, item->status == RP_OK);
     return RP_OK;
@@ -287,6 +288,7 @@ void rp_send_path_flush(rp_lane *lane) {
     if (batch->send_count == 0)
         return;
     uint32_t sends = batch->send_count;
+    lane->leadership = rp_leadership(lane->broker);
     rp_commit_log_append(lane->broker->commit_log, batch->items, batch->item_count);
     if (__builtin_expect(batch->delay_ms_min != INT64_MAX, 0)) {
         rp_schedule_stored(lane->broker->schedule, rp_clock_wall_ms(rp_clock_system()) + batch->delay_ms_min);

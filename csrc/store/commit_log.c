@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../base/clock_inl.h"
 #include "../base/log_inl.h"
 #include "commit_log_inl.h"
 #include "message.h"
@@ -24,6 +25,12 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     atomic_store_explicit(&log->message_size_max, setup->message_size_max, memory_order_relaxed);
     rp_commit_log_set_append_timing(log, setup->busy_timeout_ms, setup->wait_timeout_ms);
     log->file_size = (int64_t)setup->file_size;
+    log->head_size = setup->ledger_index != NULL ? RP_LEDGER_HEAD_SIZE : 0;
+    log->is_following = log->head_size != 0; /* nobody leads at first */
+    log->next_index = 0;
+    atomic_init(&log->begin_index, -1);
+    atomic_init(&log->end_index, -1);
+    atomic_init(&log->end_term, -1);
     log->store_sys_flag = setup->store_host_is_v6 ? RP_SYSFLAG_STORE_V6 : 0;
     pthread_mutexattr_t adaptive; /* spins a little before it sleeps: the lock is held for microseconds */
     pthread_mutexattr_init(&adaptive);
@@ -31,6 +38,8 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     pthread_mutex_init(&log->append_lock, &adaptive);
     pthread_mutexattr_destroy(&adaptive);
     pthread_mutex_init(&log->failure_lock, NULL);
+    pthread_mutex_init(&log->committed_lock, NULL);
+    rp_monotonic_cond_init(&log->committed);
     atomic_init(&log->failure, RP_E_CLOSED); /* until the end is known */
     int rc = setup->read_only ? RP_OK : rp_log_staging_open(&log->staging, setup->ops);
     rc = rc == RP_OK ? rp_mapped_file_queue_load(log->row, setup->unsynced_from, 1, error)
@@ -56,7 +65,7 @@ int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t dispatched, i
     log->position = end;
     atomic_store_explicit(&log->dispatched, dispatched, memory_order_release);
     log->dispatch_failed_at = -1;
-    log->dispatch_limit = dispatched < end ? dispatched : INT64_MAX;
+    log->dispatch_limit = dispatched < end || log->head_size != 0 ? dispatched : INT64_MAX;
     rp_commit_log_set_lease(log, INT64_MAX);
     atomic_init(&log->damaged_at, -1);
     atomic_store(&log->store_timestamp_ms, store_timestamp_ms);
@@ -111,6 +120,8 @@ void rp_commit_log_close(rp_commit_log *log) {
     rp_mapped_file_queue_destroy(log->row);
     pthread_mutex_destroy(&log->append_lock);
     pthread_mutex_destroy(&log->failure_lock);
+    pthread_mutex_destroy(&log->committed_lock);
+    pthread_cond_destroy(&log->committed);
     free(log);
 }
 

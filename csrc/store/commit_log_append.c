@@ -70,7 +70,7 @@ static int check_item(const rp_commit_log *log, rp_append_item *item) {
     source_of(log, item, &source);
     hash_keys(log, source.topic, item);
     int64_t size = rp_message_encoded_size(&source);
-    if (size < 0 || size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
+    if (size < 0 || size + log->head_size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
         return RP_E_TOO_LARGE;
     }
     item->size = (uint32_t)size;
@@ -110,7 +110,15 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
 
 /* Under the lock: the record is there for readers, its entry in time. */
 static void publish_held(rp_commit_log *log, rp_append_item *item) {
-    atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
+    if (log->head_size == 0) {
+        atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
+    } else {
+        rp_ledger_entry entry = {.index = atomic_load_explicit(&log->end_index, memory_order_relaxed) + 1,
+                                 .term = log->term,
+                                 .position = item->commit_log_offset - log->head_size,
+                                 .size = log->head_size + item->size};
+        rp_commit_log_publish_entry(log, &entry);
+    }
     if (rp_message_is_queued(item->sys_flag)) {
         rp_consume_queue_place(item->queue, item->queue_offset + 1);
     }
@@ -134,10 +142,8 @@ static void publish_item(rp_commit_log *log, rp_append_item *item) {
     }
 }
 
-static bool is_staging(const rp_commit_log *log) { return log->setup.ready_mode == RP_READY_FOR_SYNC; }
-
 /* Under the lock. The clients are told only that it failed: what the system said of it is for the log. */
-static int write_out(rp_commit_log *log) {
+int rp_commit_log_write_out(rp_commit_log *log) {
     rp_preallocation_pause(log->preallocation);
     int rc = rp_log_staging_write(&log->staging, log->active->fd, log->active->base_offset, (int64_t)log->active->size);
     rp_preallocation_resume(log->preallocation);
@@ -159,7 +165,7 @@ static int write_staged(rp_commit_log *log, rp_append_item *items) {
     if (staging->size == 0) {
         return RP_OK;
     }
-    int rc = write_out(log);
+    int rc = rp_commit_log_write_out(log);
     for (uint32_t i = staging->item_first; i < staging->item_end; i++) {
         if (items[i].status != RP_OK) {
             continue;
@@ -171,12 +177,15 @@ static int write_staged(rp_commit_log *log, rp_append_item *items) {
             items[i].status = rc;
         }
     }
-    log->position = rc == RP_OK ? log->position : staging->begin;
+    if (rc != RP_OK) {
+        log->position = staging->begin;
+        log->next_index = atomic_load_explicit(&log->end_index, memory_order_relaxed) + 1;
+    }
     return rc;
 }
 
 /* Under the lock: what is stored to the active file next finds space in it (map_hold.h). */
-static int hold(rp_commit_log *log, uint32_t size) {
+int rp_commit_log_hold(rp_commit_log *log, uint32_t size) {
     rp_error error;
     int rc =
         rp_mapped_file_hold(log->active, rp_mapped_file_queue_directory(log->row), log->position - log->active->base_offset, size, &error);
@@ -186,27 +195,35 @@ static int hold(rp_commit_log *log, uint32_t size) {
     return rc;
 }
 
+static void encode_blank(const rp_commit_log *log, uint8_t *target, uint32_t left) {
+    if (log->head_size != 0) {
+        rp_ledger_blank_encode(target, left);
+    } else {
+        rp_message_encode_blank(target, left);
+    }
+}
+
 /* Under the lock: the padding record over the rest of the active file. */
 static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
     int rc = write_staged(log, items);
     if (rc != RP_OK) {
         return rc;
     }
-    if (!is_staging(log)) {
-        rc = hold(log, RP_MESSAGE_BLANK_SIZE_MIN);
+    if (!rp_commit_log_is_staging(log)) {
+        rc = rp_commit_log_hold(log, RP_MESSAGE_BLANK_SIZE_MIN);
         if (rc != RP_OK) {
             return rc;
         }
-        rp_message_encode_blank(log->active_address + (log->position - log->active->base_offset), left);
+        encode_blank(log, log->active_address + (log->position - log->active->base_offset), left);
         return RP_OK;
     }
     uint8_t *target = rp_log_staging_take(&log->staging, log->position, RP_MESSAGE_BLANK_SIZE_MIN);
-    rp_message_encode_blank(target, left);
-    return write_out(log);
+    encode_blank(log, target, left);
+    return rp_commit_log_write_out(log);
 }
 
 /* Under the lock: the record of item->size bytes fits at log->position of the active file, with the file's end still markable. */
-static int make_room(rp_commit_log *log, rp_append_item *items, uint32_t size) {
+int rp_commit_log_make_room(rp_commit_log *log, rp_append_item *items, uint32_t size) {
     int64_t file_end = log->position - log->position % log->file_size + log->file_size;
     int64_t left = file_end - log->position;
     int rc;
@@ -230,12 +247,22 @@ static int make_room(rp_commit_log *log, rp_append_item *items, uint32_t size) {
     return rc;
 }
 
+/* Under the lock: space for the entry's unit. */
+static int reserve_unit(rp_commit_log *log) {
+    rp_error error;
+    int rc = rp_ledger_index_reserve(log->setup.ledger_index, log->next_index, &error);
+    if (rc != RP_OK) {
+        rp_commit_log_tell_refused(log, &error);
+    }
+    return rc;
+}
+
 /* Under the lock: space for the record and for its queue entry. */
 static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_item *item, bool consumed) {
     rp_consume_queue *queue = item->queue;
     int rc = RP_OK;
     /* Entries are put into the queue's active file, so none may wait while that is exchanged. */
-    if (!rp_log_staging_fits(&log->staging, item->size) ||
+    if (!rp_log_staging_fits(&log->staging, log->head_size + item->size) ||
         (queue->staged != 0 && rp_consume_queue_max_offset(queue) + queue->staged >= queue->allocated_offset)) {
         rc = write_staged(log, items);
     }
@@ -247,8 +274,9 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
             rp_commit_log_tell_refused(log, &error);
         }
     }
-    rc = rc == RP_OK ? make_room(log, items, item->size) : rc;
-    return rc == RP_OK && !is_staging(log) ? hold(log, item->size) : rc;
+    rc = rc == RP_OK && log->head_size != 0 ? reserve_unit(log) : rc;
+    rc = rc == RP_OK ? rp_commit_log_make_room(log, items, log->head_size + item->size) : rc;
+    return rc == RP_OK && !rp_commit_log_is_staging(log) ? rp_commit_log_hold(log, log->head_size + item->size) : rc;
 }
 
 static int64_t next_of(const rp_commit_log *log, const rp_consume_queue *queue) {
@@ -263,19 +291,24 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
         return rc;
     }
     rp_log_staging *staging = &log->staging;
-    uint8_t *target = is_staging(log) ? rp_log_staging_take(staging, log->position, item->size)
-                                      : log->active_address + (log->position - log->active->base_offset);
+    uint8_t *target = rp_commit_log_is_staging(log) ? rp_log_staging_take(staging, log->position, log->head_size + item->size)
+                                                    : log->active_address + (log->position - log->active->base_offset);
     if (target == NULL) {
         return RP_E_NO_MEMORY;
     }
     rp_encode_source source;
     source_of(log, item, &source);
     source.store_timestamp_ms = item->store_timestamp_ms = now_ms;
-    source.physical_offset = item->commit_log_offset = log->position;
+    source.physical_offset = item->commit_log_offset = log->position + log->head_size;
     source.queue_offset = item->queue_offset = consumed ? next_of(log, item->queue) + item->queue->staged : 0;
-    rp_message_encode(&source, target, item->size);
-    log->position += item->size;
-    if (is_staging(log)) {
+    rp_message_encode(&source, target + log->head_size, item->size);
+    if (log->head_size != 0) {
+        rp_ledger_entry entry = rp_commit_log_next_entry(log, item->size);
+        rp_ledger_entry_encode(&entry, target);
+        log->next_index++;
+    }
+    log->position += log->head_size + item->size;
+    if (rp_commit_log_is_staging(log)) {
         staging->item_first = target == staging->bytes ? index : staging->item_first;
         staging->item_end = index + 1;
         item->queue->staged += consumed;

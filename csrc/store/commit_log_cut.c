@@ -90,10 +90,13 @@ static int check_cut(const rp_commit_log *log, int64_t offset, rp_error *error) 
 int rp_commit_log_cut(rp_commit_log *log, int64_t offset, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     int rc = check_cut(log, offset, error);
-    if (rc == RP_OK && offset < log->position) {
-        rc = clear_synced(log, offset, log->position, error);
+    int64_t torn_end = log->staging.torn_end; /* behind the end, what a failed write has left: the next one shall not look for it here */
+    int64_t end = torn_end > log->position ? torn_end : log->position;
+    if (rc == RP_OK && offset < end) {
+        rc = clear_synced(log, offset, end, error);
         if (rc == RP_OK) {
             move_end(log, offset);
+            log->staging.torn_end = 0;
         }
     }
     pthread_mutex_unlock(&log->append_lock);

@@ -24,6 +24,22 @@ static int check_head(uint32_t size, uint32_t magic, int64_t file_left, rp_error
     return RP_OK;
 }
 
+/* What lies at `at`, `left` bytes before its file's end: *size bytes that are padding or, with the log's head before it, a record, or are
+ * neither yet. RP_OK, RP_E_CORRUPT. */
+static int look_at_head(const rp_commit_log *log, const uint8_t *at, int64_t left, uint32_t *size, bool *is_padding, rp_error *error) {
+    uint32_t first = rp_get_u32(at), second = rp_get_u32(at + 4);
+    if (log->head_size == 0) {
+        *size = first;
+        *is_padding = second == RP_MESSAGE_MAGIC_BLANK;
+        return check_head(first, second, left, error);
+    }
+    *size = second;
+    *is_padding = first == RP_LEDGER_MAGIC_BLANK;
+    return (*is_padding && second == left) || (first == RP_LEDGER_MAGIC && second > RP_LEDGER_HEAD_SIZE && second <= left)
+               ? RP_OK
+               : rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "no entry of the log, or one that does not fit to its file's end");
+}
+
 /* The whole records of a piece that begins at log offset `begin`, as rp_commit_log_visit. *done: bytes visited, all of them when the rest
  * of the file is padding. */
 static int visit_piece(rp_commit_log *log, int64_t begin, const rp_log_range *piece, rp_visit_record *visit, rp_dispatch_round *round,
@@ -33,23 +49,26 @@ static int visit_piece(rp_commit_log *log, int64_t begin, const rp_log_range *pi
            round->records < RP_ROUND_RECORDS_MAX) {
         rp_message message;
         const uint8_t *record = piece->address + *done;
-        uint32_t size = rp_get_u32(record), magic = rp_get_u32(record + 4);
-        int rc = check_head(size, magic, file_left - *done, error);
+        uint32_t size;
+        bool is_padding;
+        int rc = look_at_head(log, record, file_left - *done, &size, &is_padding, error);
         if (rc != RP_OK) {
             return rc;
         }
         if (size > piece->size - *done) {
             break; /* the rest of it is still to come, or to be confirmed */
         }
-        if (magic == RP_MESSAGE_MAGIC_BLANK) {
+        if (is_padding) {
             *done += size;
             break;
         }
-        int kind = rp_message_decode(record, (uint64_t)(piece->size - *done), RP_CHECK_NO_CRC, &message, error);
+        int64_t at = *done + log->head_size;
+        int kind = rp_message_decode(record + log->head_size, (uint64_t)(piece->size - at), RP_CHECK_NO_CRC, &message, error);
         if (kind < 0) {
             return kind;
         }
-        if (kind != RP_RECORD_MESSAGE || message.physical_offset != begin + *done) {
+        if (kind != RP_RECORD_MESSAGE || message.physical_offset != begin + at ||
+            (log->head_size != 0 && at + message.size != *done + size)) {
             return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "zero bytes, or a record of another place");
         }
         rc = visit(log, &message, round, error);
@@ -57,7 +76,7 @@ static int visit_piece(rp_commit_log *log, int64_t begin, const rp_log_range *pi
             return rc;
         }
         round->records++;
-        *done += message.size;
+        *done = at + message.size;
     }
     return RP_OK;
 }

@@ -55,10 +55,10 @@ static int place_record(rp_commit_log *log, const rp_message *message, rp_dispat
     return rc == RP_E_CORRUPT ? RP_OK : rc;
 }
 
-/* Under the lock: *end is behind the last whole record, from the dispatched offset on. */
-static int place_held(rp_commit_log *log, int64_t *end, rp_error *error) {
+int rp_commit_log_place_held(rp_commit_log *log, int64_t *end, rp_error *error) {
     int64_t before;
     int rc;
+    atomic_fetch_add_explicit(&log->places, 1, memory_order_relaxed);
     *end = rp_commit_log_dispatched_offset(log);
     do {
         rp_dispatch_round round = {.count = 0};
@@ -73,11 +73,10 @@ int rp_commit_log_settle(rp_commit_log *log, int holds_back, rp_error *error) {
     error = error == NULL ? &local : error;
     error->status = RP_OK;
     pthread_mutex_lock(&log->append_lock);
-    atomic_fetch_add_explicit(&log->places, 1, memory_order_relaxed);
     log->dispatch_limit = holds_back ? rp_commit_log_dispatched_offset(log) : INT64_MAX;
     int64_t end = 0;
     int rc = rp_commit_log_dispatch_all(log, error); /* or only a look at what is wrong with the log */
-    rc = rc == RP_OK ? place_held(log, &end, error) : rc;
+    rc = rc == RP_OK ? rp_commit_log_place_held(log, &end, error) : rc;
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {
         rp_commit_log_tell_followers(log);

@@ -61,6 +61,15 @@ struct rp_commit_log {
     rp_dispatch_record *dispatch, *place; /* fixed before the first replicated byte */
     void *dispatch_context;
 
+    pthread_mutex_t committed_lock; /* leaf: of the condition alone */
+    pthread_cond_t committed; /* dispatched has moved on, or the log was cut, and somebody waits */
+    _Atomic uint32_t commit_waiters; /* sequentially consistent against dispatched */
+    uint32_t head_size; /* fixed: RP_LEDGER_HEAD_SIZE when the log has entries, else 0 */
+    int64_t term; /* guarded by append_lock: of the entries that are appended */
+    int64_t next_index; /* guarded by append_lock: of the next entry, staged ones counted */
+    _Atomic int64_t begin_index; /* of the first file's first; -1: no entry */
+    _Atomic int64_t end_index, end_term; /* of the last published entry; end_index is released behind its unit and bytes */
+
     rp_index_feed *index_feed; /* fixed before the first append and after the last; NULL: nobody indexes */
 
     struct {
@@ -71,6 +80,26 @@ struct rp_commit_log {
     void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting); /* fixed before the first append */
     void *arrived_context;
 };
+
+/* commit_log_append.c, under the append lock. */
+static inline bool rp_commit_log_is_staging(const rp_commit_log *log) { return log->setup.ready_mode == RP_READY_FOR_SYNC; }
+/* `size` bytes fit at the log's position of the active file, behind the end of the file before when they have to; items are those whose
+ * records are staged. */
+int rp_commit_log_make_room(rp_commit_log *log, rp_append_item *items, uint32_t size);
+/* What is stored to the active file next finds space in it. */
+int rp_commit_log_hold(rp_commit_log *log, uint32_t size);
+/* Writes what is staged. */
+int rp_commit_log_write_out(rp_commit_log *log);
+/* commit_log_replicated.c, under the append lock: an empty log starts there. */
+int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error);
+/* commit_log_ledger.c, under the append lock: the next entry's head for a record of that size at the log's position; and that it is
+ * there, with its unit. */
+rp_ledger_entry rp_commit_log_next_entry(const rp_commit_log *log, uint32_t record_size);
+void rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry);
+
+/* commit_log_held.c, under the append lock: queues' places are counted anew, by what is not dispatched yet; *end is behind the last whole
+ * record of it. */
+int rp_commit_log_place_held(rp_commit_log *log, int64_t *end, rp_error *error);
 
 /* commit_log_dispatch.c */
 #define RP_WOKEN_QUEUES_MAX 64

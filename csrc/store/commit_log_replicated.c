@@ -14,7 +14,7 @@
 static int damage_of(const rp_commit_log *log, rp_error *error) { return rp_commit_log_damaged_at(log, error) >= 0 ? RP_E_CORRUPT : RP_OK; }
 
 /* Under the lock: an empty log starts where its master says. */
-static int start_at(rp_commit_log *log, int64_t offset, rp_error *error) {
+int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error) {
     if (offset % log->file_size != 0) {
         return rp_error_set(
             error, RP_E_RANGE, 0, log->setup.directory, offset,
@@ -43,7 +43,7 @@ static int check_offset(rp_commit_log *log, int64_t offset, rp_error *error) {
         return rc;
     }
     if (log->position == 0) {
-        return start_at(log, offset, error);
+        return rp_commit_log_start_at(log, offset, error);
     }
     return rp_error_set(error, RP_E_RANGE, 0, log->setup.directory, offset, "replicated bytes of offset %lld do not follow our end %lld",
                         (long long)offset, (long long)log->position);

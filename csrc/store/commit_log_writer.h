@@ -13,6 +13,7 @@
 #include "../base/log.h"
 #include "commit_log.h"
 #include "index_feed.h"
+#include "ledger_index.h"
 #include "mapped_file_queue.h"
 #include "message.h"
 #include "preallocation.h"
@@ -39,6 +40,7 @@ typedef struct rp_commit_log_setup {
     int64_t unsynced_from; /* what the last run is not known to have synced begins here; INT64_MAX: unknown */
     uint8_t store_host[20];
     int32_t store_host_is_v6;
+    rp_ledger_index *ledger_index; /* borrowed; not NULL: the log is DLedger's (commit_log_ledger.h) */
 } rp_commit_log_setup;
 
 /* Reads the directory; nothing is appended before rp_commit_log_set_end. */
@@ -68,6 +70,11 @@ void rp_commit_log_remove_follower(rp_commit_log *log, const void *context);
 void rp_commit_log_tell_followers(rp_commit_log *log);
 /* dispatch enters a record into its queue; place only says where the queue goes on behind it. */
 void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, rp_dispatch_record *place, void *context);
+/* Behind set_end: the entries from `from`, an entry's begin, to the log's end have their units in the index files, and so have those
+ * before: else it begins with the log. RP_OK; RP_E_CORRUPT; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY. */
+int rp_commit_log_settle_entries(rp_commit_log *log, int64_t from, rp_error *error);
+/* Its first file has gone: the first entry is another one. */
+void rp_commit_log_find_begin(rp_commit_log *log);
 /* Under the append lock: the file that holds offset becomes the active one. */
 int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error);
 

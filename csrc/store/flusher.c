@@ -258,6 +258,7 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
     /* Time first, so that it is never ahead of the offsets. */
     int64_t time_ms = rp_commit_log_store_timestamp(log), offset = sound_offset(flusher);
     int rc = rp_queue_sync_pass(&flusher->setup.queues, least_bytes(thorough), error);
+    rc = rc == RP_OK && thorough && flusher->setup.ledger_index != NULL ? rp_ledger_index_sync(flusher->setup.ledger_index, error) : rc;
     if (rc != RP_OK && rc != RP_E_BUSY && !flusher->queues_failed) {
         flusher->queues_failed = true;
         rp_log_write(flusher->setup.log, RP_LOG_ERROR,

@@ -30,6 +30,7 @@ typedef struct rp_flusher_setup {
     rp_log *log;
     rp_commit_log *commit_log;
     rp_queue_sync queues;
+    rp_ledger_index *ledger_index; /* synced with the queues; NULL: none */
     const char *checkpoint_path;
     rp_checkpoint checkpoint; /* as recovery left it */
     rp_flush_timing timing;   /* at the start */

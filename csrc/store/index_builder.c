@@ -15,6 +15,7 @@
 #include "../base/thread.h"
 #include "commit_log_writer.h"
 #include "index_feed.h"
+#include "ledger_entry.h"
 #include "log_cursor.h"
 #include "message.h"
 
@@ -86,20 +87,41 @@ static int pass_over(rp_index_builder *builder, const rp_error *cause, rp_error 
     return RP_OK;
 }
 
+/* A record, or padding, with what stands before it; from the bytes at one of them. */
+typedef struct place {
+    uint32_t head_size; /* before the record: 0, but in a log with entries */
+    uint32_t size;      /* all of it */
+    int is_padding;     /* of entries */
+} place;
+
+/* `at` has RP_MESSAGE_BLANK_SIZE_MIN bytes at least. Where the index goes on it may be a record without its head. */
+static place look_at(const rp_index_builder *builder, const uint8_t *at) {
+    uint32_t first = rp_get_u32(at), second = rp_get_u32(at + 4);
+    if (!builder->options.has_entries || (first != RP_LEDGER_MAGIC && first != RP_LEDGER_MAGIC_BLANK)) {
+        return (place){0, first, 0};
+    }
+    return (place){first == RP_LEDGER_MAGIC ? RP_LEDGER_HEAD_SIZE : 0, second, first == RP_LEDGER_MAGIC_BLANK};
+}
+
 /* Enters the whole records of a pinned range. Bytes consumed, or a negative status of the index (what was entered before it counts). */
 static int64_t enter_range(rp_index_builder *builder, const rp_log_range *range, rp_error *error) {
     uint64_t done = 0;
     int64_t start = offset_of(builder);
-    while (range->size - done >= RP_MESSAGE_BLANK_SIZE_MIN && rp_get_u32(range->address + done) <= range->size - done) {
-        rp_message message;
-        int64_t offset = start + (int64_t)done;
-        int kind = rp_message_decode(range->address + done, range->size - done, 0, &message, error);
-        if (kind == RP_RECORD_MESSAGE && message.physical_offset == offset) {
+    while (range->size - done >= RP_MESSAGE_BLANK_SIZE_MIN) {
+        rp_message message = {0};
+        place here = look_at(builder, range->address + done);
+        if (here.size > range->size - done || here.size < here.head_size)
+            break;
+        int64_t offset = start + (int64_t)done, at = (int64_t)done + here.head_size;
+        int kind =
+            here.is_padding ? RP_RECORD_BLANK : rp_message_decode(range->address + at, range->size - (uint64_t)at, 0, &message, error);
+        message.size = here.is_padding ? here.size : message.size;
+        if (kind == RP_RECORD_MESSAGE && message.physical_offset == start + at) {
             int status = rp_key_index_put_message(builder->options.index, &message, error);
             if (status < 0)
                 return status;
             builder->is_dirty = 1;
-            done += message.size;
+            done = (uint64_t)at + message.size;
             advance_to(builder, start + (int64_t)done);
             continue;
         }
@@ -175,6 +197,7 @@ static int enter_some(rp_index_builder *builder, rp_error *error) {
     if (offset < min)
         advance_to(builder, offset = min);
     int64_t from = rp_index_feed_from(builder->feed); /* after end: what is dispatched beyond it is in the feed */
+    from -= builder->options.has_entries ? RP_LEDGER_HEAD_SIZE : 0;
     if (offset >= from)
         return enter_fed(builder, end, error);
     end = end < from ? end : from;
@@ -192,7 +215,7 @@ static int enter_some(rp_index_builder *builder, rp_error *error) {
             advance_to(builder, next_file(builder, offset)); /* taken away from outside */
         if (status < 0)
             return status == RP_E_NOT_FOUND; /* or deleted meanwhile: the next round starts at the new minimum */
-        uint32_t first = size >= 4 ? rp_get_u32(range.address) : 0;
+        uint32_t first = size >= RP_MESSAGE_BLANK_SIZE_MIN ? look_at(builder, range.address).size : 0;
         if (first <= size || first > available)
             break; /* whole, or no record's */
         rp_log_range_release(range.pin);

@@ -29,6 +29,7 @@ typedef struct rp_index_builder_options {
     rp_commit_log *commit_log;
     rp_key_index *index;
     uint64_t commit_log_file_size;
+    int32_t has_entries;       /* the log's records stand behind heads (ledger_entry.h) */
     uint32_t linger_ms;        /* default 5 */
     uint32_t sync_interval_ms; /* default 5,000: dirty index files reach the disk at least this often */
     const rp_clock *clock;

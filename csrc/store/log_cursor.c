@@ -1,9 +1,11 @@
 /* log_cursor.c: see log_cursor.h. */
 #include "log_cursor.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "../base/bytes_inl.h"
+#include "ledger_entry.h"
 #include "mapped_file_inl.h"
 #include "message_layout_inl.h"
 
@@ -55,6 +57,43 @@ int rp_log_cursor_decode(const rp_log_cursor *cursor, int64_t offset, int check_
     return kind;
 }
 
+static int step_entry(rp_log_cursor *cursor, int64_t offset, int check_crc, rp_message *message, rp_error *error) {
+    const rp_mapped_file *file = cursor->file;
+    uint64_t left = file->size - (uint64_t)(offset - file->base_offset);
+    uint8_t head[RP_LEDGER_HEAD_SIZE] = {0}; /* zeros where a hole is, which is not looked at */
+    int64_t there = cursor->data_end - offset;
+    memcpy(head, rp_mapped_file_address(file) + (offset - file->base_offset), there < RP_LEDGER_HEAD_SIZE ? (size_t)there : sizeof head);
+    rp_ledger_entry entry;
+    int kind = rp_ledger_entry_decode(head, left, &entry);
+    if (kind == RP_LEDGER_END) {
+        return RP_RECORD_END;
+    }
+    if (kind == RP_LEDGER_BLANK && entry.size == left) {
+        memset(message, 0, sizeof *message);
+        message->size = entry.size;
+        return RP_RECORD_BLANK;
+    }
+    bool follows = cursor->last_term == 0 || (entry.index == cursor->last_index + 1 && entry.term >= cursor->last_term);
+    if (kind != RP_LEDGER_ENTRY || entry.position != offset || !follows || there < RP_LEDGER_HEAD_SIZE + RP_RECORD_SIZE_MIN) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset,
+                            "no entry of the log, or one that does not follow entry %lld of term %lld", (long long)cursor->last_index,
+                            (long long)cursor->last_term);
+    }
+    int record = rp_log_cursor_decode(cursor, offset + RP_LEDGER_HEAD_SIZE, check_crc, message, error);
+    if (record != RP_RECORD_MESSAGE || message->size + RP_LEDGER_HEAD_SIZE != entry.size) {
+        return record < 0 ? record
+                          : rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "entry %lld holds no record", (long long)entry.index);
+    }
+    cursor->last_index = entry.index;
+    cursor->last_term = entry.term;
+    return RP_RECORD_MESSAGE;
+}
+
+int rp_log_cursor_step(rp_log_cursor *cursor, int64_t offset, int check_crc, rp_message *message, rp_error *error) {
+    return cursor->has_entries ? step_entry(cursor, offset, check_crc, message, error)
+                               : rp_log_cursor_decode(cursor, offset, check_crc, message, error);
+}
+
 /* Could a record begin here? Asked before it is decoded: nearly always not. */
 static int may_begin(const uint8_t *record, int64_t offset) {
     uint32_t magic = rp_get_u32(record + RP_AT_MAGIC);
@@ -99,5 +138,6 @@ void rp_log_cursor_leave(rp_log_cursor *cursor) {
     if (cursor->file != NULL) {
         rp_mapped_file_release(cursor->file);
     }
-    *cursor = (rp_log_cursor){.row = cursor->row};
+    cursor->file = NULL;
+    cursor->data_begin = cursor->data_end = 0;
 }

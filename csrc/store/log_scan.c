@@ -14,6 +14,7 @@
 #include "../base/bytes_inl.h"
 #include "../base/clock.h"
 #include "../base/file_ops.h"
+#include "ledger_entry.h"
 #include "message_layout_inl.h"
 #include "store_path.h"
 
@@ -92,8 +93,24 @@ void rp_log_scan_close(rp_log_scan *scan) {
     free(scan);
 }
 
+/* What stands before the record at position: nothing, or the head of DLedger's entry. No record begins as one, so nobody need say whose
+ * log it is; what looks like a head of another place is none. */
+static uint64_t head_size_at(const rp_log_scan *scan, uint64_t position) {
+    rp_ledger_entry entry;
+    return rp_ledger_entry_decode(scan->map + position, scan->map_size - position, &entry) == RP_LEDGER_ENTRY &&
+                   entry.position == scan->file_start + (int64_t)position
+               ? RP_LEDGER_HEAD_SIZE
+               : 0;
+}
+
 /* rp_record_kind or RP_E_CORRUPT for what lies at position. */
 static int decode_at(const rp_log_scan *scan, uint64_t position, rp_message *message, rp_error *error) {
+    rp_ledger_entry blank;
+    if (rp_ledger_entry_decode(scan->map + position, scan->map_size - position, &blank) == RP_LEDGER_BLANK) {
+        message->size = blank.size;
+        return RP_RECORD_BLANK;
+    }
+    position += head_size_at(scan, position);
     int kind = rp_message_decode(scan->map + position, scan->map_size - position, scan->check_crc, message, error);
     if (kind != RP_RECORD_MESSAGE)
         return kind;
@@ -102,6 +119,10 @@ static int decode_at(const rp_log_scan *scan, uint64_t position, rp_message *mes
         return rp_error_set(error, RP_E_CORRUPT, 0, NULL, expected, "the record says it lies at offset %lld",
                             (long long)message->physical_offset);
     return kind;
+}
+
+static uint64_t behind(const rp_log_scan *scan, const rp_message *message) {
+    return (uint64_t)(message->physical_offset - scan->file_start) + message->size;
 }
 
 /* Quick look before a full decode: could a record start here? */
@@ -130,6 +151,16 @@ static uint64_t find_record(const rp_log_scan *scan, uint64_t position, uint64_t
         position = candidate + 1;
     }
     return end;
+}
+
+/* The first record of the range: one whose entry begins before it belongs to the range before. */
+static uint64_t find_own_record(const rp_log_scan *scan, uint64_t position) {
+    uint64_t found = find_record(scan, position, scan->end);
+    rp_message message;
+    if (found < scan->end && found - position < RP_LEDGER_HEAD_SIZE && found >= RP_LEDGER_HEAD_SIZE &&
+        head_size_at(scan, found - RP_LEDGER_HEAD_SIZE) != 0 && decode_at(scan, found, &message, NULL) == RP_RECORD_MESSAGE)
+        found = behind(scan, &message);
+    return found;
 }
 
 static int is_zero(const uint8_t *data, uint64_t size) { return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0); }
@@ -164,7 +195,7 @@ static int is_good_now(const rp_log_scan *scan, uint64_t next, rp_message *messa
 static int report_damage(rp_log_scan *scan, const char *cause, rp_message *message, rp_scan_damage *damage) {
     uint64_t next = find_record(scan, scan->position + 1, scan->end);
     if (is_good_now(scan, next, message)) {
-        scan->position += message->size;
+        scan->position = behind(scan, message);
         return RP_SCAN_MESSAGE;
     }
     damage->offset = scan->file_start + (int64_t)scan->position;
@@ -202,7 +233,7 @@ static int check_border(rp_log_scan *scan, rp_scan_damage *damage) {
 
 int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage) {
     if (!scan->is_synced && scan->position < scan->end) {
-        scan->position = find_record(scan, scan->position, scan->end);
+        scan->position = find_own_record(scan, scan->position);
         scan->is_synced = scan->position < scan->end;
     }
     if (scan->position >= scan->end)
@@ -211,7 +242,7 @@ int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *dam
     rp_error error;
     int kind = decode_at(scan, scan->position, message, &error);
     if (kind == RP_RECORD_MESSAGE) {
-        scan->position += message->size;
+        scan->position = behind(scan, message);
         return RP_SCAN_MESSAGE;
     }
     if (kind < 0)
@@ -230,6 +261,7 @@ int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *dam
 }
 
 int64_t rp_log_scan_offset(const rp_log_scan *scan) { return scan->file_start + (int64_t)scan->position; }
+int rp_log_scan_has_entries(const rp_log_scan *scan) { return head_size_at(scan, 0) != 0; }
 int64_t rp_log_scan_file_start(const rp_log_scan *scan) { return scan->file_start; }
 void rp_log_scan_set_tail(rp_log_scan *scan, enum rp_scan_tail tail) { scan->tail = (int)tail; }
 int rp_log_scan_ended_unwritten(const rp_log_scan *scan) { return scan->ended_unwritten; }

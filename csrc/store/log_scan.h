@@ -1,6 +1,7 @@
 /* log_scan.h: reads one commit log file from outside, record by record, past any damage. For tools and Spark, on a stopped,
  * running or copied store of either product.
  *
+ * The log may be DLedger's: heads (ledger_entry.h) are stepped over, a record begins where its head does.
  * A record counts when its sizes agree, its CRC is right and its physical offset is where it lies. After a damaged place the scan
  * looks for the next bytes for which all of that holds, and reports the stretch between as one damage.
  *
@@ -45,6 +46,8 @@ void rp_log_scan_close(rp_log_scan *scan);
 /* An rp_scan_kind. */
 int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage);
 int64_t rp_log_scan_offset(const rp_log_scan *scan); /* physical offset of the next byte to look at */
+/* The file begins with an entry of DLedger. */
+int rp_log_scan_has_entries(const rp_log_scan *scan);
 int64_t rp_log_scan_file_start(const rp_log_scan *scan); /* the offset in the file's name */
 /* The range ended at zero bytes and not at padding or its own end: what a log looks like where it was last written. */
 int rp_log_scan_ended_unwritten(const rp_log_scan *scan);

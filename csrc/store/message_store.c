@@ -5,7 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../base/clock_inl.h"
 #include "commit_log_inl.h"
+#include "commit_log_ledger.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "cut_intent.h"
@@ -200,6 +202,16 @@ int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint3
     return store->flusher != NULL ? rp_flusher_wait(store->flusher, offset, timeout_ms) : RP_E_READ_ONLY;
 }
 
+int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint32_t timeout_ms) {
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    int rc = rp_message_store_wait_flushed(store, offset, timeout_ms);
+    if (rc != RP_OK || store->ledger_index == NULL) {
+        return rc;
+    }
+    int64_t waited_ms = (rp_clock_monotonic_ns(rp_clock_system()) - begun_ns) / RP_NS_PER_MS;
+    return rp_commit_log_wait_committed(store->commit_log, offset, waited_ms < timeout_ms ? timeout_ms - (uint32_t)waited_ms : 0);
+}
+
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset) {
     if (store->flusher != NULL) {
         rp_flusher_request(store->flusher, offset);
@@ -234,6 +246,7 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
         .commit_log_min_offset = rp_commit_log_min_offset(log),
         .flushed_offset = rp_commit_log_flushed_offset(log),
         .commit_log_max_offset = rp_commit_log_max_offset(log),
+        .commit_log_end_offset = rp_commit_log_max_offset(log),
         .queue_count = rp_queue_table_count(store->queues),
         .indexed_offset = store->index_builder == NULL ? 0 : rp_index_builder_offset(store->index_builder),
         .recovered_from = store->recovery.start,
@@ -245,4 +258,7 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
     };
     stats->dispatched_offset = rp_commit_log_dispatched_offset(store->commit_log);
     stats->appended_not_synced_bytes = stats->commit_log_max_offset - stats->flushed_offset;
+    if (rp_commit_log_has_entries(log)) { /* what is not committed may be taken back */
+        stats->commit_log_max_offset = stats->dispatched_offset;
+    }
 }

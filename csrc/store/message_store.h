@@ -52,6 +52,9 @@ typedef struct rp_message_store_options {
     uint32_t index_entry_count_max;     /* maxIndexNum, default 20,000,000 */
     uint8_t store_host[20];             /* address + 4-byte port written into records */
     int32_t store_host_is_v6;
+    const char *ledger_index_path;      /* not NULL: the commit log is DLedger's (commit_log_ledger.h), its index files lie here */
+    uint32_t ledger_index_file_size;    /* default 167,772,160, a multiple of 32 */
+    int64_t ledger_committed_index;     /* committedIndex of DLedger's checkpoint file, default -1: unknown */
     const rp_clock *clock;
     const rp_file_ops *file_ops;
     rp_log *log;
@@ -123,6 +126,8 @@ rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_
  * one sync, a lone one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed: for good),
  * RP_E_BUSY (descriptors are out: the flusher tries again). */
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
+/* The same, and of a log with entries (commit_log_ledger.h) until they are committed, too. Also RP_E_RANGE: some were taken back. */
+int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
 /* Wants every byte below offset on disk soon, without waiting: the flusher syncs at once, on_flushed tells. Any thread. */
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset);
 /* No sync is under way or asked for just now: who needs one may lead it by rp_message_store_wait_flushed. A hint. Any thread. */
@@ -135,6 +140,7 @@ typedef struct rp_message_store_stats {
     uint64_t flushes, flush_ns_total, flush_ns_max;
     uint64_t append_lock_ns_max;
     int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset, dispatched_offset;
+    int64_t commit_log_end_offset; /* commit_log_max_offset, and of a log with entries what is not committed yet, too */
     int64_t appended_not_synced_bytes;
     int64_t queue_count;
     int64_t indexed_offset;                    /* messages below it can be found by key */

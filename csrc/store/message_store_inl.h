@@ -21,6 +21,7 @@ typedef struct store_paths {
     char abort_mark[RP_PATH_MAX];
     char checkpoint[RP_PATH_MAX];
     char index[RP_PATH_MAX];
+    char ledger_index[RP_PATH_MAX]; /* "": the log has no entries */
     char aside[RP_PATH_MAX]; /* of the commit log's files that recovery took out */
 } store_paths;
 
@@ -31,6 +32,7 @@ struct rp_message_store {
     const rp_file_ops *ops;           /* fixed: the caller's, or the backend's */
     const rp_clock *clock;            /* fixed */
     rp_consume_queue_setup queue_setup; /* fixed before the first queue */
+    rp_ledger_index *ledger_index;    /* fixed after open; NULL when the log has no entries */
     rp_commit_log *commit_log;        /* fixed after open */
     rp_queue_table *queues;           /* fixed after open */
     rp_flusher *flusher;              /* fixed after open; NULL in a read-only store */
@@ -42,11 +44,19 @@ struct rp_message_store {
     rp_recovery recovery;             /* owner */
     int lock_fd;                      /* owner */
     int queues_fd;                    /* fixed after open: of the directory of all queues; -1: none */
+    bool was_exact;                   /* owner: the checkpoint was ours */
     bool was_clean;                   /* owner: no abort mark was found */
     bool was_marked;                  /* owner: the abort mark is ours to remove */
 };
 
 /* RP_OK, or RP_E_INVALID: the pauses between flushes are no such. */
 int rp_message_store_check_intervals(uint32_t log_ms, uint32_t queue_ms, rp_error *error);
+
+/* message_store_ledger.c: steps of the open, and nothing for a log without entries. */
+int rp_message_store_refuse_old_log(rp_message_store *store, rp_error *error);
+int rp_message_store_open_ledger(rp_message_store *store, rp_error *error);
+/* Up to where DLedger's checkpoint calls the log committed; 0: it says nothing. */
+int64_t rp_message_store_committed_end(const rp_message_store *store);
+int rp_message_store_settle_entries(rp_message_store *store, rp_error *error);
 
 #endif

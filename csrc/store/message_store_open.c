@@ -35,6 +35,8 @@ void rp_message_store_options_default(rp_message_store_options *options) {
         .index_slot_count = RP_INDEX_SLOT_COUNT,
         .index_entry_count_max = RP_INDEX_ENTRY_COUNT_MAX,
         .store_host = {127, 0, 0, 1},
+        .ledger_index_file_size = 5 * 1024 * 1024 * RP_LEDGER_UNIT_SIZE,
+        .ledger_committed_index = -1,
     };
 }
 
@@ -83,7 +85,13 @@ static int set_paths(rp_message_store *store, rp_error *error) {
         }
         snprintf(paths->commit_log, sizeof paths->commit_log, "%s", store->options.commit_log_path);
     }
-    store->options.root_path = store->options.commit_log_path = NULL;
+    if (rc == RP_OK && store->options.ledger_index_path != NULL) {
+        if (strlen(store->options.ledger_index_path) >= RP_PATH_MAX) {
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the path of the entries' index is too long");
+        }
+        snprintf(paths->ledger_index, sizeof paths->ledger_index, "%s", store->options.ledger_index_path);
+    }
+    store->options.root_path = store->options.commit_log_path = store->options.ledger_index_path = NULL;
     return rc;
 }
 
@@ -149,7 +157,8 @@ static int open_log(rp_message_store *store, rp_error *error) {
                                .read_only = options->read_only,
                                .unsynced_from =
                                    store->was_clean || !store->checkpoint.is_exact ? INT64_MAX : store->checkpoint.flushed_offset,
-                               .store_host_is_v6 = options->store_host_is_v6};
+                               .store_host_is_v6 = options->store_host_is_v6,
+                               .ledger_index = store->ledger_index};
     memcpy(log.store_host, options->store_host, sizeof log.store_host);
     return rp_commit_log_open(&log, &store->commit_log, error);
 }
@@ -227,13 +236,16 @@ static int recover(rp_message_store *store, rp_error *error) {
                                     .queues_damaged = loaded != RP_OK || store->options.rebuild_queues,
                                     .check_crc = store->options.check_crc_on_recover,
                                     .read_only = store->options.read_only,
-                                    .holds_back = store->options.holds_back,
+                                    .holds_back = store->options.holds_back || store->ledger_index != NULL,
+                                    .confirmed_at_least = rp_message_store_committed_end(store),
                                     .doubt_queues = doubt_queues,
                                     .context = store};
+    store->was_exact = store->checkpoint.is_exact;
     int rc = rp_recovery_run(&store->recovery, error);
-    return rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.held_from,
-                                               store->recovery.store_timestamp_ms, error)
-                       : rc;
+    rc = rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.held_from,
+                                             store->recovery.store_timestamp_ms, error)
+                     : rc;
+    return rc == RP_OK && store->ledger_index != NULL ? rp_message_store_settle_entries(store, error) : rc;
 }
 
 static int dispatch_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
@@ -290,6 +302,7 @@ static int start_index(rp_message_store *store, rp_error *error) {
     options.commit_log = store->commit_log;
     options.index = store->index;
     options.commit_log_file_size = store->options.commit_log_file_size;
+    options.has_entries = store->ledger_index != NULL;
     options.clock = store->clock;
     options.log = store->options.log;
     options.on_synced = index_synced;
@@ -318,7 +331,8 @@ static int open_retention(rp_message_store *store, rp_error *error) {
                                     .commit_log = store->commit_log,
                                     .flusher = store->flusher,
                                     .queues = store->queues,
-                                    .index = store->index};
+                                    .index = store->index,
+                                    .ledger_index = store->ledger_index};
     return rp_retention_open(&retention, &store->retention, error);
 }
 
@@ -335,6 +349,7 @@ static int open_flusher(rp_message_store *store, rp_error *error) {
                                 .log = options->log,
                                 .commit_log = store->commit_log,
                                 .queues = {store->queues, store->ops, store->queues_fd, RP_QUEUES_AT_ONCE},
+                                .ledger_index = store->ledger_index,
                                 .checkpoint_path = store->paths.checkpoint,
                                 .checkpoint = store->checkpoint,
                                 .timing = {options->flush_interval_ms, options->flush_least_pages, options->flush_thorough_interval_ms,
@@ -376,6 +391,7 @@ static void destroy(rp_message_store *store) {
     rp_key_index_close(store->index);
     rp_queue_table_destroy(store->queues);
     rp_commit_log_close(store->commit_log);
+    rp_ledger_index_close(store->ledger_index);
     if (store->queues_fd >= 0) {
         store->ops->close(store->ops->context, store->queues_fd);
     }
@@ -387,8 +403,20 @@ static void destroy(rp_message_store *store) {
 /* RP_OK, or why the store cannot be opened. Each relies on those before it. */
 typedef int step(rp_message_store *store, rp_error *error);
 
-static step *const opening[] = {check_options, set_paths, make_directories, take_lock,   choose_backend, open_queues_directory,
-                                read_marks,    open_log,  cut_log,          open_queues, recover,        open_index,
+static step *const opening[] = {check_options,
+                                set_paths,
+                                rp_message_store_refuse_old_log,
+                                make_directories,
+                                take_lock,
+                                choose_backend,
+                                open_queues_directory,
+                                read_marks,
+                                rp_message_store_open_ledger,
+                                open_log,
+                                cut_log,
+                                open_queues,
+                                recover,
+                                open_index,
                                 NULL};
 /* Of a store that is not only read. */
 static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_retention, start_index, start_flusher, NULL};

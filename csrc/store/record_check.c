@@ -9,6 +9,7 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/thread.h"
+#include "ledger_entry.h"
 #include "log_cursor.h"
 #include "mapped_file_inl.h"
 #include "message.h"
@@ -124,18 +125,19 @@ static bool check_record(rp_record_check *check, int64_t *offset, rp_message *me
         return false;
     }
     const uint8_t *address = rp_mapped_file_address(file) + (*offset - file->base_offset);
-    bool is_padding = rp_get_u32(address + RP_AT_MAGIC) == RP_MESSAGE_MAGIC_BLANK;
-    int64_t needed = is_padding ? RP_MESSAGE_BLANK_SIZE_MIN : (int64_t)rp_get_u32(address); /* what the size promises */
+    uint32_t first = rp_get_u32(address), second = rp_get_u32(address + RP_AT_MAGIC);
+    bool is_padding = check->cursor.has_entries ? first == RP_LEDGER_MAGIC_BLANK : second == RP_MESSAGE_MAGIC_BLANK;
+    int64_t needed = is_padding ? RP_MESSAGE_BLANK_SIZE_MIN : check->cursor.has_entries ? second : first; /* what the size promises */
     if (needed > there || (*rc = read_pages(check, *offset, *offset + needed, error)) != RP_OK) {
         return false;
     }
     const uint8_t *ahead = address + FETCH_AHEAD_BYTES;
     fetch_lines(ahead, ahead + (needed < FETCH_AHEAD_BYTES ? needed : FETCH_AHEAD_BYTES));
-    int kind = rp_log_cursor_decode(&check->cursor, *offset, check->check_crc, message, NULL);
+    int kind = rp_log_cursor_step(&check->cursor, *offset, check->check_crc, message, NULL);
     if (kind != RP_RECORD_MESSAGE && kind != RP_RECORD_BLANK) {
         return false;
     }
-    *offset += message->size;
+    *offset = is_padding ? *offset + message->size : message->physical_offset + message->size;
     message->size = is_padding ? 0 : message->size;
     return true;
 }
@@ -206,7 +208,8 @@ int rp_record_check_open(const rp_record_check_setup *setup, rp_record_check **o
     }
     check->ops = setup->ops;
     check->dispatcher = setup->dispatcher;
-    check->cursor.row = setup->row;
+    check->cursor = (rp_log_cursor){
+        .row = setup->row, .has_entries = setup->has_entries, .last_index = setup->last_index, .last_term = setup->last_term};
     check->check_crc = setup->check_crc;
     check->wait = setup->read_only ? RP_READ_WAIT_MAPPED : RP_READ_WAIT;
     check->checked = setup->start;
@@ -246,6 +249,11 @@ int rp_record_check_take(rp_record_check *check, const rp_checked_record **recor
     }
     pthread_mutex_unlock(&check->lock);
     return rc;
+}
+
+void rp_record_check_last(const rp_record_check *check, int64_t *last_index, int64_t *last_term) {
+    *last_index = check->cursor.last_index;
+    *last_term = check->cursor.last_term;
 }
 
 void rp_record_check_close(rp_record_check *check) {

@@ -37,6 +37,8 @@ typedef struct rp_record_check_setup {
     int64_t start;
     int32_t check_crc; /* rp_check_crc */
     int32_t read_only; /* the files may be another user's */
+    int32_t has_entries; /* as rp_log_cursor's, with the entry before start */
+    int64_t last_index, last_term;
 } rp_record_check_setup;
 
 /* RP_OK, RP_E_NO_MEMORY, RP_E_BUSY (no thread). */
@@ -45,6 +47,8 @@ int rp_record_check_open(const rp_record_check_setup *setup, rp_record_check **c
  * to *checked is whole (padding included), what lies there is not. Waits.
  * RP_OK; RP_E_IO when the disk does not give the bytes: error names the place. */
 int rp_record_check_take(rp_record_check *check, const rp_checked_record **records, uint32_t *count, int64_t *checked, rp_error *error);
+/* When there are no more: the last entry, of a log that has some. */
+void rp_record_check_last(const rp_record_check *check, int64_t *last_index, int64_t *last_term);
 /* Also before it has come to the end. NULL is allowed. */
 void rp_record_check_close(rp_record_check *check);
 

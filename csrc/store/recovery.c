@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/clock_inl.h"
+#include "commit_log_ledger.h"
 #include "consume_queue_writer.h"
 #include "light_queue.h"
 #include "log_cursor.h"
@@ -19,6 +20,10 @@
 
 static rp_mapped_file_queue *files(const rp_recovery *recovery) { return rp_commit_log_files(recovery->commit_log); }
 
+static rp_log_cursor cursor_of(const rp_recovery *recovery) {
+    return (rp_log_cursor){.row = files(recovery), .has_entries = rp_commit_log_has_entries(recovery->commit_log)};
+}
+
 /* As rp_log_cursor_decode; RP_RECORD_END also behind the last file. A file that cannot be opened is RP_E_IO and not the end: it must not
  * cost what lies in it. */
 static int decode_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t offset, rp_message *message, rp_error *error) {
@@ -29,16 +34,26 @@ static int decode_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t
     return rp_log_cursor_decode(cursor, offset, recovery->check_crc, message, error);
 }
 
+/* The same of who goes from record to record (rp_log_cursor_step). */
+static int step_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t offset, rp_message *message, rp_error *error) {
+    int rc = rp_log_cursor_move(cursor, offset, error);
+    if (rc != RP_OK) {
+        return rc == RP_E_RANGE ? RP_RECORD_END : rc;
+    }
+    return rp_log_cursor_step(cursor, offset, recovery->check_crc, message, error);
+}
+
 /* The file of the row that the checkpoint's times allow as a start, the first one when none is old enough. */
 static int64_t start_by_time(rp_recovery *recovery) {
     const rp_checkpoint *checkpoint = recovery->checkpoint;
     int64_t time_ms = checkpoint->log_time_ms < checkpoint->queues_time_ms ? checkpoint->log_time_ms : checkpoint->queues_time_ms;
     int64_t size = (int64_t)rp_mapped_file_queue_file_size(files(recovery)), begin = rp_mapped_file_queue_begin(files(recovery));
-    rp_log_cursor cursor = {.row = files(recovery)};
+    rp_log_cursor cursor = cursor_of(recovery);
     int64_t base = rp_mapped_file_queue_end(files(recovery)) - size;
     for (; base > begin; base -= size) {
         rp_message message;
-        if (decode_at(recovery, &cursor, base, &message, NULL) == RP_RECORD_MESSAGE && message.store_timestamp_ms != 0 &&
+        cursor.last_term = 0;
+        if (step_at(recovery, &cursor, base, &message, NULL) == RP_RECORD_MESSAGE && message.store_timestamp_ms != 0 &&
             message.store_timestamp_ms <= time_ms - TIME_MARGIN_MS) {
             break;
         }
@@ -128,7 +143,7 @@ static int64_t choose_start(rp_recovery *recovery, rp_error *error) {
         return begin;
     }
     if (recovery->was_clean) {
-        queue_ends ends = {.recovery = recovery, .cursor = {.row = files(recovery)}, .end = begin, .rc = RP_OK, .error = error};
+        queue_ends ends = {.recovery = recovery, .cursor = cursor_of(recovery), .end = begin, .rc = RP_OK, .error = error};
         rp_queue_table_each(recovery->queues, look_at_queue, &ends);
         rp_log_cursor_leave(&ends.cursor);
         if (ends.rc != RP_OK) {
@@ -202,7 +217,7 @@ static int begin_rebuild(rp_recovery *recovery, rp_error *error) {
 }
 
 static int cut_queues(rp_recovery *recovery, int64_t log_offset, rp_error *error) {
-    queue_ends ends = {.recovery = recovery, .cursor = {.row = files(recovery)}, .end = log_offset, .rc = RP_OK, .error = error};
+    queue_ends ends = {.recovery = recovery, .cursor = cursor_of(recovery), .end = log_offset, .rc = RP_OK, .error = error};
     rp_queue_table_each(recovery->queues, cut_queue, &ends);
     rp_log_cursor_leave(&ends.cursor);
     if (ends.rc == RP_OK && ends.disagree) {
@@ -251,7 +266,8 @@ static int look_for_entry(rp_recovery *recovery, const rp_message *message, rp_e
 static int dispatch(rp_recovery *recovery, const rp_message *message, int64_t tags_code, rp_error *error) {
     int rc = RP_OK;
     if (message->physical_offset + message->size > recovery->confirmed) {
-        recovery->held_from = message->physical_offset < recovery->held_from ? message->physical_offset : recovery->held_from;
+        int64_t begin = message->physical_offset - (rp_commit_log_has_entries(recovery->commit_log) ? RP_LEDGER_HEAD_SIZE : 0);
+        recovery->held_from = begin < recovery->held_from ? begin : recovery->held_from;
     } else if (message->physical_offset < recovery->looked_at_end) {
         rc = look_for_entry(recovery, message, error);
     } else if (!recovery->read_only) {
@@ -287,14 +303,17 @@ static void tell_progress(const rp_recovery *recovery, progress *told) {
 
 /* Dispatches what a second thread has checked, from *offset on, as far as that goes; *offset is behind it. Without such a thread: not at
  * all, and the caller checks by itself. */
-static int walk_behind_check(rp_recovery *recovery, int64_t *offset, progress *told, rp_error *error) {
+static int walk_behind_check(rp_recovery *recovery, rp_log_cursor *cursor, int64_t *offset, progress *told, rp_error *error) {
     rp_record_check *check;
     rp_record_check_setup setup = {.ops = recovery->ops,
                                    .row = files(recovery),
                                    .dispatcher = recovery->dispatcher,
                                    .start = *offset,
                                    .check_crc = recovery->check_crc,
-                                   .read_only = recovery->read_only};
+                                   .read_only = recovery->read_only,
+                                   .has_entries = cursor->has_entries,
+                                   .last_index = cursor->last_index,
+                                   .last_term = cursor->last_term};
     if (rp_record_check_open(&setup, &check, NULL) != RP_OK) {
         return RP_OK;
     }
@@ -310,6 +329,9 @@ static int walk_behind_check(rp_recovery *recovery, int64_t *offset, progress *t
             break;
         }
         tell_progress(recovery, told);
+    }
+    if (rc == RP_OK) {
+        rp_record_check_last(check, &cursor->last_index, &cursor->last_term);
     }
     rp_record_check_close(check);
     return rc;
@@ -330,7 +352,7 @@ static bool was_synced(const rp_recovery *recovery, int64_t offset, const rp_mes
 static int pass_over_damage(rp_recovery *recovery, rp_log_cursor *cursor, int64_t *offset, rp_error *error) {
     rp_message next;
     int64_t damaged = *offset;
-    bool may_go_on = !recovery->checkpoint->is_exact || damaged < recovery->checkpoint->flushed_offset;
+    bool may_go_on = !cursor->has_entries && (!recovery->checkpoint->is_exact || damaged < recovery->checkpoint->flushed_offset);
     int rc = may_go_on ? rp_log_cursor_find(cursor, damaged + 1, recovery->check_crc, &next, error) : RP_E_RANGE;
     if (rc != RP_OK || !was_synced(recovery, damaged, &next)) {
         return rc == RP_OK ? RP_E_RANGE : rc;
@@ -345,7 +367,7 @@ static int pass_over_damage(rp_recovery *recovery, rp_log_cursor *cursor, int64_
 
 /* Reads records from start on and dispatches them; recovery->end is behind the last whole one. */
 static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
-    rp_log_cursor cursor = {.row = files(recovery)};
+    rp_log_cursor cursor = cursor_of(recovery);
     rp_message message;
     int64_t offset = recovery->start;
     bool is_alone = true;
@@ -353,13 +375,13 @@ static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
     while (rc == RP_OK) {
         if (is_alone && offset - recovery->start >= ALONE_BYTES) {
             is_alone = false;
-            rc = walk_behind_check(recovery, &offset, told, error);
+            rc = walk_behind_check(recovery, &cursor, &offset, told, error);
             if (rc != RP_OK) {
                 break;
             }
         }
         recovery->cause.status = RP_OK;
-        int kind = decode_at(recovery, &cursor, offset, &message, &recovery->cause);
+        int kind = step_at(recovery, &cursor, offset, &message, &recovery->cause);
         if (kind == RP_RECORD_BLANK) {
             offset += message.size;
             continue;
@@ -382,7 +404,7 @@ static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
             break;
         }
         rc = dispatch(recovery, &message, rp_dispatcher_tags_code(recovery->dispatcher, &message), error);
-        offset += message.size;
+        offset = message.physical_offset + message.size;
     }
     rp_log_cursor_leave(&cursor);
     recovery->passed_end = offset;
@@ -420,10 +442,11 @@ static int64_t find_confirmed(rp_recovery *recovery, rp_error *error) {
     if (!recovery->holds_back || recovery->read_only) {
         return INT64_MAX;
     }
-    queue_ends ends = {.recovery = recovery, .cursor = {.row = files(recovery)}, .end = 0, .rc = RP_OK, .error = error};
+    queue_ends ends = {.recovery = recovery, .cursor = cursor_of(recovery), .end = 0, .rc = RP_OK, .error = error};
     rp_queue_table_each(recovery->queues, look_at_queue, &ends);
     rp_log_cursor_leave(&ends.cursor);
     int64_t confirmed = recovery->checkpoint->confirm_offset > ends.end ? recovery->checkpoint->confirm_offset : ends.end;
+    confirmed = recovery->confirmed_at_least > confirmed ? recovery->confirmed_at_least : confirmed;
     return ends.rc != RP_OK ? ends.rc : confirmed;
 }
 
@@ -451,7 +474,15 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     if (recovery->cut) {
         rp_log_write(recovery->log, RP_LOG_WARNING, "commit log ends at %lld: %s", (long long)recovery->end, recovery->cause.message);
     }
-    if (recovery->checkpoint->is_exact && recovery->passed_end < recovery->checkpoint->queues_offset) {
+    bool is_short = recovery->checkpoint->is_exact && recovery->passed_end < recovery->checkpoint->queues_offset;
+    if (is_short && rp_commit_log_has_entries(recovery->commit_log) && !recovery->read_only) {
+        return rp_error_set(
+            error, RP_E_CORRUPT, 0, NULL, recovery->end,
+            "the log ends at %lld, but up to %lld it was committed: entries were lost or damaged. Restore them, or move the "
+            "store away and let this member join its group anew while a majority of the others is up",
+            (long long)recovery->end, (long long)recovery->checkpoint->queues_offset);
+    }
+    if (is_short) {
         rp_log_write(
             recovery->log, RP_LOG_ERROR,
             "commit log: it ends at %lld, but up to %lld it had been synced: its last files are missing or damaged; stop the broker "

@@ -45,6 +45,7 @@ typedef struct rp_recovery {
     int32_t check_crc;      /* rp_check_crc */
     int32_t read_only;      /* nothing is written: queues are taken as they are */
     int32_t holds_back; /* nothing is dispatched that is not confirmed: by the checkpoint, or by an entry of it or of what is behind */
+    int64_t confirmed_at_least; /* what somebody else knows to be confirmed; 0: nobody */
     int (*doubt_queues)(void *context, rp_error *error); /* says on disk that no queue is to be trusted; not called when read_only */
     void *context;
     int64_t looked_at_end; /* the pass's own: records below it have their entries, or have lost them */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "commit_log_ledger.h"
 #include "consume_queue_inl.h"
 #include "mapped_file_inl.h"
 #include "store_path.h"
@@ -135,6 +136,17 @@ uint32_t rp_retention_reclaim(rp_retention *retention) {
     return left;
 }
 
+static void trim_ledger_index(rp_retention *retention) {
+    rp_error error;
+    if (retention->setup.ledger_index != NULL) {
+        rp_commit_log_find_begin(retention->setup.commit_log);
+        int64_t begin = rp_commit_log_begin_index(retention->setup.commit_log);
+        if (begin >= 0 && rp_ledger_index_trim(retention->setup.ledger_index, begin, &error) != RP_OK) {
+            rp_log_write(retention->setup.log, RP_LOG_WARNING, "retention: %s [%s]", error.message, error.file);
+        }
+    }
+}
+
 /* Under lock: the oldest file leaves the row; its descriptor, opened before its name goes, keeps the blocks. */
 static int remove_oldest(rp_retention *retention, rp_error *error) {
     const rp_file_ops *ops = retention->setup.ops;
@@ -160,6 +172,7 @@ static int remove_oldest(rp_retention *retention, rp_error *error) {
         if (retention->setup.index != NULL) {
             rp_key_index_delete_before(retention->setup.index, begin + size);
         }
+        trim_ledger_index(retention);
     } else if (fd >= 0) {
         ops->close(ops->context, fd);
     }

@@ -36,6 +36,7 @@ typedef struct rp_retention_setup {
     rp_flusher *flusher;
     rp_queue_table *queues;
     rp_key_index *index; /* NULL: there is none */
+    rp_ledger_index *ledger_index; /* likewise */
 } rp_retention_setup;
 
 int rp_retention_open(const rp_retention_setup *setup, rp_retention **retention, rp_error *error);

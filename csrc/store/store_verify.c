@@ -14,6 +14,7 @@
 #include "file_row.h"
 #include "index_key.h"
 #include "log_scan.h"
+#include "message_layout_inl.h"
 #include "queue_check.h"
 #include "timer_check.h"
 
@@ -26,6 +27,9 @@ typedef struct verify_run {
     rp_queue_check *queues;
     int64_t confirmed; /* messages from there on may be held back from their queues */
     uint64_t bytes_total, bytes_done, bytes_reported;
+    int has_entries; /* the log's files begin with entries of DLedger */
+    uint32_t missing_queue; /* of the first of counts->uncommitted: where its entry should be */
+    int64_t missing_offset;
 } verify_run;
 
 void rp_verify_options_default(rp_verify_options *options) {
@@ -57,6 +61,15 @@ static int find_unreadable(const verify_run *run, uint32_t queue, rp_error *erro
 
 /* ---- pass 1: the log ---- */
 
+/* A message that is in its queue behind some that are in none: those were committed before it, so their entries are lost. */
+static int report_missing(verify_run *run, uint64_t missing) {
+    char cause[RP_ERROR_MESSAGE_MAX];
+    run->counts->uncommitted = 0;
+    snprintf(cause, sizeof cause, "%llu messages are in the log but their queue entries are missing, the first one's here",
+             (unsigned long long)missing);
+    return report(run, RP_DAMAGE_QUEUE, rp_queue_check_path(run->queues, run->missing_queue), run->missing_offset, 0, cause);
+}
+
 static int check_message(verify_run *run, const rp_message *message, rp_error *error) {
     run->counts->messages++;
     run->counts->log_max_offset = message->physical_offset + message->size;
@@ -64,10 +77,19 @@ static int check_message(verify_run *run, const rp_message *message, rp_error *e
     int64_t offset = -1;
     const char *cause = NULL;
     int outcome = rp_queue_check_message(run->queues, message, &queue, &offset, &cause);
-    int is_held = outcome == RP_QUEUE_CHECK_MISSING && message->physical_offset >= run->confirmed;
+    int is_held = outcome == RP_QUEUE_CHECK_MISSING && message->physical_offset >= run->confirmed && !run->has_entries;
     int is_orphan = outcome == RP_QUEUE_CHECK_ORPHAN || is_held;
     run->counts->orphans += (uint64_t)is_orphan;
     int status = outcome == 1 ? RP_OK : find_unreadable(run, queue, error);
+    if (status == RP_OK && outcome == RP_QUEUE_CHECK_MISSING && run->has_entries) {
+        if (run->counts->uncommitted++ == 0) {
+            run->missing_queue = queue;
+            run->missing_offset = offset;
+        }
+        return RP_OK;
+    }
+    if (outcome == 1 && rp_message_is_queued(message->sys_flag) && run->counts->uncommitted != 0)
+        return report_missing(run, run->counts->uncommitted);
     if (status < 0 || outcome == 1 || is_orphan)
         return status;
     return report(run, RP_DAMAGE_QUEUE, rp_queue_check_path(run->queues, queue), offset, 0, cause);
@@ -91,6 +113,7 @@ static int check_log_file(verify_run *run, uint32_t file, rp_error *error) {
     if (status < 0)
         return status;
     uint64_t done_before = run->bytes_done;
+    run->has_entries = rp_log_scan_has_entries(scan);
     for (int kind = RP_SCAN_MESSAGE; status == RP_OK && kind != RP_SCAN_END;) {
         rp_message message;
         rp_scan_damage damage;

@@ -1,6 +1,7 @@
 /* store_verify.h: checks a stopped store directory of either product against itself and names each damage.
  *
  * Commit log      every record decodes, its CRC is right, it lies where it says, files follow each other without a gap.
+ *                 DLedger's log, with heads, likewise; what lies at its end and is in no queue was not committed yet.
  * Consume queues  every message has its entry, but for those that our checkpoint does not call confirmed (commit_log_held.c), every entry
  *                 points at its message, sizes and tag codes agree.
  * Index           every entry points at a message that has a key of that hash.
@@ -30,6 +31,7 @@ typedef struct rp_damage_row {
 typedef struct rp_verify_counts {
     uint64_t log_files, log_bytes, messages, queues, queue_entries, index_files, index_entries, timer_records, timer_slots, damages;
     uint64_t orphans; /* messages of queues that are not there, or begin behind them: their topic was deleted; and those held back */
+    uint64_t uncommitted; /* messages at the end of a log with entries (ledger_entry.h) that are in no queue yet, nor those behind them */
     int64_t log_min_offset, log_max_offset; /* max: behind the last good record */
 } rp_verify_counts;
 

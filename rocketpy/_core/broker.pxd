@@ -45,6 +45,7 @@ cdef extern from "broker/broker.h" nogil:
     void rp_broker_renew_lease(rp_broker *broker, int64_t ms)
     void rp_broker_set_in_sync(rp_broker *broker, int64_t offset)
     void rp_broker_set_replicated(rp_broker *broker, int64_t offset)
+    void rp_broker_set_committed(rp_broker *broker, int64_t offset)
     int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission,
                             int32_t sys_flag, uint32_t flags)
     void rp_broker_delete_topic(rp_broker *broker, rp_slice topic)

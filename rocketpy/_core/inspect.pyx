@@ -17,7 +17,8 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_verify_counts, member)
     static const rp_field_row verify_counts_rows[] = {
         ROW(log_files), ROW(log_bytes), ROW(messages), ROW(queues), ROW(queue_entries), ROW(index_files), ROW(index_entries),
-        ROW(timer_records), ROW(timer_slots), ROW(damages), ROW(orphans), ROW(log_min_offset), ROW(log_max_offset), RP_FIELD_END};
+        ROW(timer_records), ROW(timer_slots), ROW(damages), ROW(orphans), ROW(uncommitted), ROW(log_min_offset),
+        ROW(log_max_offset), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *verify_counts_rows

@@ -69,6 +69,9 @@ class MessageStoreOptions(TypedDict, total=False):
     index_entry_count_max: int
     store_host: str | bytes
     store_host_is_v6: int
+    ledger_index_path: str | None
+    ledger_index_file_size: int
+    ledger_committed_index: int
 
 
 class BrokerOptions(TypedDict, total=False):

@@ -81,6 +81,7 @@ class MessageStore(NativeObject):
     def set_message_size_max(self, byte_count: int) -> None:
         """The largest body that later appends may have."""
     def wait_flushed(self, offset: int, timeout_ms: int) -> None:
-        """Until every byte below offset is on disk. Raises TimedOut; StoreIOError for good after a failed sync. Ctrl-C works."""
+        """Until every byte below offset is on disk, and in a DLedger group committed. Raises TimedOut; OffsetOutOfRange, also when entries
+        were taken back; StoreIOError for good after a failed sync. Ctrl-C works."""
     def stats(self) -> dict[str, int]:
         """The fields of rp_message_store_stats."""

@@ -5,7 +5,6 @@ RocketMQ: AdminBrokerProcessor (5.3.3 broker/processor/).
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from .._core.errors import RocketpyError
 from .._core.remoting import Request
@@ -20,6 +19,7 @@ from ..remoting.headers import (
     GetBrokerConfigResponseHeader,
     ViewBrokerStatsDataRequestHeader,
 )
+from .ledger_options import log_directory, record_distance
 from .names import LIGHT_QUEUE_PREFIX
 from .parts import HandlerTable, Parts, json_response, now_ms
 from .runtime_info import RuntimeFacts, runtime_info
@@ -67,7 +67,7 @@ class BrokerAdmin:
             active=parts.settings.broker_id == MASTER_ID,
             accept_after_ms=parts.settings.accept_after_ms,
             root_path=root,
-            commit_log_path=parts.config.text("storePathCommitLog") or str(Path(root) / "commitlog"),
+            commit_log_path=str(log_directory(parts.config)),
             earliest_message_ms=self._earliest_message_ms(store.get("commit_log_min_offset", 0), store.get("commit_log_max_offset", 0)),
             broker=parts.stats.counters(),
             store=store,
@@ -87,7 +87,8 @@ class BrokerAdmin:
             return -1
         if self._earliest[0] != low:
             try:
-                self._earliest = (low, decode_message(self._parts.store.read(low), check_crc=False).store_timestamp_ms)
+                first = low + record_distance(self._parts.config)
+                self._earliest = (low, decode_message(self._parts.store.read(first), check_crc=False).store_timestamp_ms)
             except RocketpyError as error:
                 log.warning("the first message of the commit log at %d cannot be read: %s", low, error)
                 return -1

@@ -4,11 +4,12 @@ RocketMQ: BrokerController, AdminBrokerProcessor.getBrokerEpochCache, .notifyBro
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from .._core.remoting import Request
 from ..config import Config
@@ -24,6 +25,7 @@ from .controller_calls import ControllerCalls
 from .housekeeping import Housekeeping
 from .metadata_acks import CATCH_UP, MetadataAcks, versions
 from .parts import HandlerTable, Parts, monotonic_ms, now_ms
+from .replica_state import Role
 from .replicas_manager import Replicas
 from .role_services import RoleServices
 from .settings import SLAVE, replica_settings
@@ -32,6 +34,33 @@ from .slave_synchronize import SlaveSynchronize
 log = logging.getLogger(__name__)
 
 START_WAIT_S: Final = 3.0
+
+
+class _ControlledLog:
+    """The log's part of a switch, behind a controller."""
+
+    def __init__(self, ha: AutoSwitchHaService, on_lead: Callable[[Role], Awaitable[None]]) -> None:
+        """on_lead: the log is led; called before sends are taken."""
+        self._ha = ha
+        self._on_lead = on_lead
+
+    @property
+    def broker_id(self) -> int:
+        return self._ha.broker_id
+
+    def tables_epoch(self, role: Role) -> int:
+        return role.epoch
+
+    async def lead(self, role: Role) -> None:
+        ids = sorted(role.sync_state_set.ids | {role.master_id})
+        await asyncio.get_running_loop().run_in_executor(None, self._ha.lead, role.epoch, ids)
+        await self._on_lead(role)
+
+    def check_leads(self, role: Role) -> None:
+        """Others hear of it from the controller."""
+
+    async def step_down(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self._ha.step_down)
 
 
 def begin_controlled(config: Config) -> None:
@@ -64,7 +93,7 @@ async def start_replicas(
     replicas: Replicas, parts: Parts, ha: AutoSwitchHaService, synchronize: SlaveSynchronize, housekeeping: Housekeeping
 ) -> None:
     """Returns with a role, or without one when the controllers are slow to give one. Raises as Replicas.start."""
-    services = RoleServices(parts, ha, synchronize, housekeeping.checks, replicas.led)
+    services = RoleServices(parts, _ControlledLog(ha, replicas.led), synchronize, housekeeping.checks)
     ha.describe = replicas.counters
     await replicas.start(services.steps())
     if not await replicas.has_role(START_WAIT_S):
@@ -75,15 +104,25 @@ async def start_replicas(
         )
 
 
-def acknowledged_by_replicas(handlers: dict[int, Handler], parts: Parts, replicas: Replicas | None) -> dict[int, Handler]:
-    """Behind a controller, changes of tables wait for who may be the next master."""
+class Elected(Protocol):
+    """The standing of a broker whose role others decide: Replicas behind a controller, GroupRoles in a DLedger group."""
+
+    async def stop(self) -> None: ...
+    def hint(self) -> None: ...
+    def lost(self, address: str) -> None: ...
+    def heard_of_master(self, master_address: str | None, ha_address: str | None) -> None: ...
+    def others_in_sync(self) -> frozenset[int]: ...
+
+
+def acknowledged_by_replicas(handlers: dict[int, Handler], parts: Parts, replicas: Elected | None) -> dict[int, Handler]:
+    """Where masters are elected, changes of tables wait for who may be the next one."""
     return handlers if replicas is None else MetadataAcks(parts, replicas.others_in_sync).guard(handlers)
 
 
 class ReplicaAdmin:
-    """Handlers of both requests; `replicas` None: a broker without a controller."""
+    """Handlers of both requests; `replicas` None: a broker whose role is its configuration's."""
 
-    def __init__(self, parts: Parts, replicas: Replicas | None) -> None:
+    def __init__(self, parts: Parts, replicas: Elected | None) -> None:
         self._parts = parts
         self._replicas = replicas
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from ..ha.service import DurableLog
 from ..remoting.bodies import DataVersion
 from .json_members import integer_member, object_member
 from .masters_answers import LOG_END, LoggedAnswers
@@ -37,13 +38,6 @@ class DelaySink(Protocol):
     def delay_offsets(self) -> list[tuple[int, int]]: ...
 
 
-class DelayLog(Protocol):
-    """The part of MessageStore that is needed here."""
-
-    def stats(self) -> dict[str, int]: ...
-    def wait_flushed(self, offset: int, timeout_ms: int) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class DelayOffsetsSnapshot:
     """The positions of one moment, and where the log ended behind it."""
@@ -59,7 +53,7 @@ class DelayOffsetsSnapshot:
 class DelayOffsets:
     """The table, whose numbers are native."""
 
-    def __init__(self, sink: DelaySink, delay_log: DelayLog, now_ms: Callable[[], int], version_step: int) -> None:
+    def __init__(self, sink: DelaySink, delay_log: DurableLog, now_ms: Callable[[], int], version_step: int) -> None:
         self._sink = sink
         self._log = delay_log
         self._now_ms = now_ms
@@ -90,7 +84,7 @@ class DelayOffsets:
         delivered = sum(offsets.values())
         if delivered - self._delivered >= self._version_step:
             self._version, self._delivered = self._version.next(now_ms=self._now_ms()), delivered
-        return DelayOffsetsSnapshot(self._version, offsets, self._log.stats()["commit_log_max_offset"])
+        return DelayOffsetsSnapshot(self._version, offsets, self._log.stats()["commit_log_end_offset"])
 
     def durable_text(self, snapshot: DelayOffsetsSnapshot) -> str:
         """What the file holds; returns when the log is on disk as far as it says. Blocks. Raises what the sync may."""

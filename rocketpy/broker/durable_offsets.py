@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ..ha.service import DurableLog
 from .consumer_offsets import ConsumerOffsets, OffsetsSnapshot
-from .delay_offsets import SYNC_TIMEOUT_MS, DelayLog
+from .delay_offsets import SYNC_TIMEOUT_MS
 
 
 class DurableOffsets:
     """The snapshot and the text of the file."""
 
-    def __init__(self, offsets: ConsumerOffsets, log: DelayLog, pop_stats: Callable[[], Mapping[str, int]], *, light: bool) -> None:
+    def __init__(self, offsets: ConsumerOffsets, log: DurableLog, pop_stats: Callable[[], Mapping[str, int]], *, light: bool) -> None:
         """light: see OffsetsSnapshot.text."""
         self._offsets = offsets
         self._log = log
@@ -27,7 +28,7 @@ class DurableOffsets:
         """The offsets, and below which end of the log their checkpoints lie; 0: there are none."""
         offsets, stats = self._offsets.snapshot(), self._pop_stats()
         has_popped = stats["pops_found"] or stats["revived"]
-        return offsets, self._log.stats()["commit_log_max_offset"] if has_popped else 0
+        return offsets, self._log.stats()["commit_log_end_offset"] if has_popped else 0
 
     def text(self, taken: tuple[OffsetsSnapshot, int]) -> str:
         """Blocks. Raises what the sync may."""

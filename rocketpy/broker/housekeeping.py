@@ -91,14 +91,20 @@ class Housekeeping:
             return otherwise
 
     async def synchronize_with_master(self) -> None:
-        """Copies the master's tables; while there is no master, or with haMasterAddress only its log is known, asks the name servers for
-        one instead of waiting for the next period."""
+        """Copies the master's tables."""
         assert self._synchronize is not None
-        if not self._parts.ha.is_slave or self._parts.registration.is_isolated:
+        if self._parts.ha.is_slave and not self._parts.registration.is_isolated:
+            await self.find_master()
+            await self._synchronize.run_due()
+
+    async def find_master(self) -> None:
+        """While there is no master, or with haMasterAddress only its log is known, a slave asks the name servers for one instead of waiting
+        for the next period."""
+        parts = self._parts
+        if not parts.ha.is_slave or self._synchronize is None or parts.registration.is_isolated:
             return
-        if self._parts.ha.connection() is None or self._synchronize.master_address is None:
-            await self._parts.registration.register_all(is_forced=True)  # the answer names the master, however well we are known
-        await self._synchronize.run_due()
+        if parts.ha.connection() is None or self._synchronize.master_address is None:
+            await parts.registration.register_all(is_forced=True)  # the answer names the master, however well we are known
 
     async def save_all(self) -> None:
         """Tables whose change had no request to wait for it: retry topics, automatic groups."""

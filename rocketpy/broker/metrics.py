@@ -238,6 +238,8 @@ class BrokerMetrics:
         yield self._counter("rocketmq_pop_revive_retry_messages", "Messages that came again", [({}, stats["revived"])])
 
     def _replication(self) -> Iterator[Metric]:
+        for name, (meaning, value) in self._parts.ha.gauges().items():
+            yield self._gauge(name, meaning, [({}, value)])
         ha = self._parts.ha.runtime_info()
         slaves = [({"slave": each["addr"]}, each) for each in ha["haConnectionInfo"]]
         if not ha["master"]:

@@ -15,6 +15,7 @@ from .._core.options import TimerOptions
 from .._core.store import MessageStoreOptions
 from ..config import Config
 from ..ha.service import HaSettings
+from .ledger_options import with_ledger
 from .settings import ROLES
 
 FLUSH_MODES = ("ASYNC_FLUSH", "SYNC_FLUSH")
@@ -77,6 +78,8 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "index_entry_count_max": config.integer("maxIndexNum"),
         "store_host": store_host,
     }
+    if config.boolean("enableDLegerCommitLog"):
+        return with_ledger(options, config)
     if config.text("storePathCommitLog"):
         options["commit_log_path"] = config.text("storePathCommitLog")
     return options

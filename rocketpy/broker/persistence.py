@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -127,3 +127,18 @@ class SavedState:
         again = f" ({self._untold} more times since this was said last)" if self._untold else ""
         log.error("persist file %s exception: %s; it is tried again%s", self.file.path, error, again)
         self._told_s, self._untold = now_s, 0
+
+
+async def save_for_good(states: Iterable[SavedState], is_uncommitted: Callable[[RocketpyError], bool]) -> list[Exception]:
+    """At the stop: every table that its file does not hold yet; why those stay behind that cannot be written. One that rests on what is not
+    committed stays as it was written last."""
+    faults: list[Exception] = []
+    for saved in states:
+        try:
+            await saved.save()
+        except RocketpyError as error:
+            if is_uncommitted(error):
+                log.warning("%s stays as it was written last: what it rests on is not committed: %s", saved.file.path, error)
+            else:
+                faults.append(error)
+    return faults

@@ -1,4 +1,5 @@
-"""What runs for masters only and what for slaves only, in the order in which it stops and starts when a controller changes the role.
+"""What runs for masters only and what for slaves only, in the order in which it stops and starts when a controller, or the DLedger group
+that the log is of, changes the role.
 RocketMQ: ReplicasManager.changeToMaster, changeToSlave, BrokerController.changeSpecialServiceStatus (5.3.3 broker/).
 
     to master   copying ends ─ the log is led ─ tables are ours ─ offsets of the others ─ sends are taken
@@ -16,11 +17,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
-from ..ha.auto_switch import AutoSwitchHaService
 from .group_members import group_members
 from .live_settings import apply_changes
 from .loaded_tables import hold_offsets_back
@@ -38,28 +38,42 @@ REGISTER_WAIT_S: Final = 3.0
 """A name server that is slow does not hold the role up."""
 
 
-class RoleServices:
-    """Of one broker behind a controller. It begins as a slave of nobody."""
+class RoleLog(Protocol):
+    """The log's part of a switch."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        ha: AutoSwitchHaService,
-        synchronize: SlaveSynchronize,
-        checks: TransactionChecks,
-        on_lead: Callable[[Role], Awaitable[None]],
-    ) -> None:
-        """on_lead: the log is led; called before sends are taken."""
+    @property
+    def broker_id(self) -> int:
+        """Of this broker while it is a slave."""
+
+    def tables_epoch(self, role: Role) -> int:
+        """By which a name server knows that this master's table of topics is newer than that of the master before."""
+
+    async def lead(self, role: Role) -> None:
+        """It takes appends when this returns, and all that it held is in the queues."""
+
+    def check_leads(self, role: Role) -> None:
+        """Raises RocketpyError where the lead has been lost by now."""
+
+    async def step_down(self) -> None:
+        """It takes none any more. Idempotent."""
+
+
+class RoleServices:
+    """Of one broker whose role changes. It begins as a slave of nobody."""
+
+    def __init__(self, parts: Parts, own_log: RoleLog, synchronize: SlaveSynchronize, checks: TransactionChecks) -> None:
         self._parts = parts
-        self._ha = ha
+        self._log = own_log
         self._synchronize = synchronize
         self._checks = checks
-        self._on_lead = on_lead
         self._was_master = False
+        self._led_epoch = -1
         self._timers_deliver = False
 
-    def steps(self) -> RoleSteps:
+    def steps(self, *, begins_anew: bool = False) -> RoleSteps:
+        """begins_anew: a master of a later epoch has lost the lead in between, if only for a moment, and begins as a slave does."""
         to_master = (
+            *((RoleStep("the end of an earlier lead", self._end_earlier_lead),) if begins_anew else ()),
             RoleStep("the end of copying", self._stop_copying),
             RoleStep("the lead of the log", self._lead),
             RoleStep("topics and offsets of our own", self._own_tables),
@@ -80,19 +94,25 @@ class RoleServices:
 
     # ---- master ----
 
+    async def _end_earlier_lead(self, role: Role) -> None:
+        if role.epoch != self._led_epoch and self._led_epoch >= 0:
+            await self._refuse_sends(role)
+            await self._stop_appends(role)
+            self._was_master = False
+
     async def _stop_copying(self, role: Role) -> None:
         self._synchronize.leave()
 
     async def _lead(self, role: Role) -> None:
-        await self._blocking(functools.partial(self._ha.lead, role.epoch, sorted(role.sync_state_set.ids | {role.master_id})))
-        await self._on_lead(role)
+        await self._log.lead(role)
+        self._led_epoch = role.epoch
 
     async def _own_tables(self, role: Role) -> None:
         parts = self._parts
         if not self._was_master:
             list_unlisted(parts.topics, parts.store)  # first: it goes by when the table changed last
             hold_offsets_back(parts)
-        parts.topics.lead(role.epoch)
+        parts.topics.lead(self._log.tables_epoch(role))
         await parts.saved.topics.save()
 
     async def _take_offsets(self, role: Role) -> None:
@@ -116,7 +136,7 @@ class RoleServices:
     # ---- slave ----
 
     async def _refuse_sends(self, role: Role) -> None:
-        self._set_role(SLAVE, self._ha.broker_id)
+        self._set_role(SLAVE, self._log.broker_id)
 
     async def _stop_appends(self, role: Role) -> None:
         native = self._parts.native
@@ -128,7 +148,7 @@ class RoleServices:
         await self._parts.saved.delay_offsets.save_or_log()
 
     async def _step_down(self, role: Role) -> None:
-        await self._blocking(self._ha.step_down)
+        await self._log.step_down()
         self._was_master = False
 
     async def _follow_timers(self, role: Role) -> None:
@@ -136,20 +156,25 @@ class RoleServices:
 
     async def _copy(self, role: Role) -> None:
         self._parts.topics.follow()
+        if not role.master_address:  # until a name server tells it
+            self._synchronize.leave()
         self._synchronize.follow(role.master_address)
 
     # ---- both ----
 
     async def _register(self, role: Role) -> None:
-        """Under the new id; a name server that does not answer now hears of it with the next period."""
+        """Under the new id; a name server that does not answer now hears of it with the next period. A master that is none any more would
+        take the next one's place there until that registers again."""
+        if role.is_master:
+            self._log.check_leads(role)
         registration = self._parts.registration
-        registration.identity = replace(registration.identity, broker_id=MASTER_ID if role.is_master else self._ha.broker_id)
+        registration.identity = replace(registration.identity, broker_id=MASTER_ID if role.is_master else self._log.broker_id)
         registration.is_isolated = False
         registration.announce_all()
         await registration.settled(REGISTER_WAIT_S)
 
     async def _close(self) -> None:
-        self._set_role(SLAVE, self._ha.broker_id)
+        self._set_role(SLAVE, self._log.broker_id)
 
     def _set_role(self, role: str, broker_id: int) -> None:
         parts = self._parts

@@ -33,8 +33,7 @@ from .._core.store import MessageStore
 from ..auth.service import AuthService
 from ..config import Config, Value
 from ..config.rules import VIP_PORT_DISTANCE
-from ..ha.auto_switch import AutoSwitchHaService
-from ..ha.service import HaService, HaSettings
+from ..ha.service import HaService
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.listen_address import numeric_address
@@ -54,12 +53,14 @@ from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, Produ
 from .cold_flow import ColdFlowAdmin
 from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets
 from .consumer_orders import ConsumerOrders
-from .controlled import ReplicaAdmin, acknowledged_by_replicas, begin_controlled, make_replicas, start_replicas
+from .controlled import Elected, ReplicaAdmin, acknowledged_by_replicas
 from .copied_users import copied_users
 from .delay_offsets import DelayOffsets
 from .durable_offsets import DurableOffsets
+from .elected import begin_elected, is_elected, make_elected, make_ha, start_elected
 from .group_members import Members, group_members
 from .housekeeping import Housekeeping
+from .ledger_options import check_no_other_log, ledger_path, log_directory
 from .listen_ports import HA_PORT_DISTANCE, free_port, store_ip
 from .live_settings import apply_changes
 from .loaded_tables import load_tables
@@ -73,12 +74,12 @@ from .native_options import (
     store_options,
 )
 from .parts import Parts, SettingsHolder, monotonic_ms, now_ms
+from .persistence import save_for_good
 from .pop import PopRequests
 from .pull import PullRequests
 from .rebalance_locks import RebalanceLocks
 from .recalls import RecallRequests
 from .registration import RegisterResult, Registration, TopicsSnapshot
-from .replicas_manager import Replicas
 from .request_modes import RequestModes
 from .retention_service import RetentionService
 from .retries import ConsumerRetries
@@ -90,7 +91,7 @@ from .slave_synchronize import SlaveSynchronize, copied_states
 from .start_checks import warn_at_start, warn_of_namesakes
 from .state_files import saved_states
 from .stats import BrokerStats, appended
-from .store_directory import check_kind_of_store, check_place_of_log, make_store_directory
+from .store_directory import check_kind_of_store, check_no_ledger, check_place_of_log, make_store_directory
 from .store_reads import StoreReads
 from .subscriptions import GroupTable
 from .timer_metrics import TimerMetrics
@@ -136,7 +137,7 @@ class BrokerService:
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
         self._metrics: MetricsService | None = None
-        self._replicas: Replicas | None = None
+        self._elected: Elected | None = None
         self._is_closing = False
 
     @property
@@ -204,8 +205,8 @@ class BrokerService:
 
     async def _close(self) -> None:
         self._is_closing = True
-        if self._replicas is not None:
-            await self._replicas.stop()
+        if self._elected is not None:
+            await self._elected.stop()
         if self._ha is not None:
             self._ha.unwatch()
         if self._housekeeping is not None:
@@ -232,7 +233,8 @@ class BrokerService:
                 await loop.run_in_executor(None, self._native.stop_timers)
             except RocketpyError as error:
                 faults.append(error)
-        faults += await self._save_for_good()
+        if self.parts is not None:
+            faults += await save_for_good(self.parts.saved, self.parts.ha.is_uncommitted)
         if self._client is not None:
             await self._client.stop()
         try:
@@ -246,8 +248,7 @@ class BrokerService:
 
     async def _open(self) -> None:
         config = self.config
-        if config.boolean("enableControllerMode"):
-            begin_controlled(config)
+        begin_elected(config)
         if config.integer("listenPort") == 0:
             config.override("listenPort", free_port(numeric_address("bindAddress", config.text("bindAddress"))))
         if config.integer("haListenPort") == 0:
@@ -265,9 +266,7 @@ class BrokerService:
         await tls.start()
         parts.ha.start()  # behind them: of two brokers with the same ports the second is told of listenPort
         parts.ha.follow(config.text("haMasterAddress"))
-        if isinstance(self._ha, AutoSwitchHaService):
-            parts.registration.is_isolated = True
-            self._replicas = make_replicas(parts, self._ha, self._reopen_cut)
+        self._elected = make_elected(parts, self._synchronize, self._reopen_cut)
         self._serve(parts)
         housekeeping = self._housekeeping = Housekeeping(parts, self._synchronize)
         if config.boolean("fetchNameSrvAddrByDnsLookup"):
@@ -288,8 +287,7 @@ class BrokerService:
         await parts.registration.start()
         await housekeeping.save_all()
         housekeeping.start()
-        if self._replicas is not None and isinstance(self._ha, AutoSwitchHaService) and self._synchronize is not None:
-            await start_replicas(self._replicas, parts, self._ha, self._synchronize, housekeeping)
+        await start_elected(self._elected, parts, self._synchronize, housekeeping)
 
     def _open_native(self) -> None:
         config = self.config
@@ -299,18 +297,20 @@ class BrokerService:
         make_store_directory("storePathRootDir", root)
         if (root / "config").exists():
             make_store_directory("storePathRootDir", root / "config")
-        if config.text("storePathCommitLog"):
-            make_store_directory("storePathCommitLog", Path(config.text("storePathCommitLog")))
+        if config.boolean("enableDLegerCommitLog"):
+            check_no_other_log(config)
+            make_store_directory("storePathDLedgerCommitLog", ledger_path(config))
         else:
-            check_place_of_log(root)
+            check_no_ledger(root)
+            if config.text("storePathCommitLog"):
+                make_store_directory("storePathCommitLog", Path(config.text("storePathCommitLog")))
+            else:
+                check_place_of_log(root)
         check_kind_of_store(root)
         self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))
         self._native.set_settings(**native_settings(config))
-        if config.boolean("enableControllerMode"):
-            self._ha = AutoSwitchHaService(config, self._store, self._native, log_tap=self._log_tap)
-        else:
-            self._ha = HaService(HaSettings.of(config), self._store, self._native, log_tap=self._log_tap)
+        self._ha = make_ha(config, self._store, self._native, self._log_tap)
 
     def _open_listeners(self) -> None:
         config = self.config
@@ -367,7 +367,7 @@ class BrokerService:
         )
         offsets = ConsumerOffsets(native, now_ms, config.integer("consumerOffsetUpdateVersionStep"))
         modes = RequestModes(current.default_request_mode, current.default_pop_share)
-        delay_offsets = DelayOffsets(native, store, now_ms, config.integer("delayOffsetUpdateVersionStep"))
+        delay_offsets = DelayOffsets(native, self._ha.durable_log, now_ms, config.integer("delayOffsetUpdateVersionStep"))
         boot_ms = now_ms()
         timer_metrics = TimerMetrics(native, boot_ms)
         registration = Registration(
@@ -396,7 +396,7 @@ class BrokerService:
             timer_metrics,
             orders,
             self._auth.metadata,
-            durable_offsets=DurableOffsets(offsets, store, native.pop_stats, light=is_light),
+            durable_offsets=DurableOffsets(offsets, self._ha.durable_log, native.pop_stats, light=is_light),
             offsets_file=LIGHT_OFFSETS_FILE if is_light else OFFSETS_FILE,
         )
         deletion = TopicDeletion(store.delete_topic)
@@ -438,7 +438,7 @@ class BrokerService:
             retention=self._make_retention(store, native),
             deletion=deletion,
             catch_up=self._catch_up,
-            follow=self._follow if not self.config.boolean("enableControllerMode") else lambda *_: None,
+            follow=self._follow if not is_elected(self.config) else lambda *_: None,
             act=self._act,
             auth_stats=self._auth.stats,
             server_of=lambda listener: self._servers[listener],
@@ -447,7 +447,7 @@ class BrokerService:
         )
 
     def _make_retention(self, store: MessageStore, native: Broker) -> RetentionService:
-        log_path = Path(self.config.text("storePathCommitLog") or self._directory("commitlog"))
+        log_path = log_directory(self.config)
         file_size = self.config.integer("mappedFileSizeCommitLog")
         return RetentionService(retention_settings(self.config), store, native, log_path, self._directory("consumequeue"), file_size)
 
@@ -475,7 +475,7 @@ class BrokerService:
             TimerAdmin(parts),
             ColdFlowAdmin(parts),
             RecallRequests(parts),
-            ReplicaAdmin(parts, self._replicas),
+            ReplicaAdmin(parts, self._elected),
             retries,
             transactions,
             self._runtime,
@@ -484,8 +484,8 @@ class BrokerService:
         for admin in admins:
             shared |= admin.handlers()
         assert self._auth is not None
-        shared |= self._auth.handlers(parts.saved.auth.save, lambda: self._replicas is not None and parts.ha.is_slave)
-        shared = acknowledged_by_replicas(shared, parts, self._replicas)
+        shared |= self._auth.handlers(parts.saved.auth.save, lambda: self._elected is not None and parts.ha.is_slave)
+        shared = acknowledged_by_replicas(shared, parts, self._elected)
         for listener, server in enumerate(self._servers):
             handlers = {**shared, **clients.handlers(listener), **sends.handlers(listener)}
             for reader in readers:
@@ -495,16 +495,6 @@ class BrokerService:
             self._services[-1].start()
 
     # ---- closing ----
-
-    async def _save_for_good(self) -> list[Exception]:
-        """Every table that its file does not hold yet; why those stay behind that cannot be written."""
-        faults: list[Exception] = []
-        for saved in self.parts.saved if self.parts is not None else ():
-            try:
-                await saved.save()
-            except RocketpyError as error:
-                faults.append(error)
-        return faults
 
     def _close_native(self) -> None:
         """In the order in which one borrows from the other. Reactors have ended, but flusher and slaves wake them until the broker goes."""
@@ -553,8 +543,8 @@ class BrokerService:
 
     def _connection_lost(self, registration: Registration, address: str) -> None:
         registration.lost(address)
-        if self._replicas is not None:
-            self._replicas.lost(address)
+        if self._elected is not None:
+            self._elected.lost(address)
 
     def _connection_closed(self, listener: int, event: Request) -> None:
         if self.parts is None or self._is_closing:
@@ -576,8 +566,8 @@ class BrokerService:
 
     def _registered(self, topics: TopicTable, result: RegisterResult) -> None:
         topics.update_order_topics(result.order_topics)
-        if self._replicas is not None:
-            self._replicas.heard_of_master(result.master_address, result.ha_address)
+        if self._elected is not None:
+            self._elected.heard_of_master(result.master_address, result.ha_address)
         else:
             self._follow(result.master_address, result.ha_address)
 
@@ -596,5 +586,6 @@ class BrokerService:
             apply_changes(self.parts, changes)
 
     async def _catch_up(self, *, with_users: bool = False) -> None:
-        if self._synchronize is not None:
+        if self._synchronize is not None and self._housekeeping is not None:
+            await self._housekeeping.find_master()
             await self._synchronize.catch_up(with_users=with_users)

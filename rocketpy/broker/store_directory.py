@@ -55,6 +55,15 @@ def check_place_of_log(root: Path) -> None:
         )
 
 
+def check_no_ledger(root: Path) -> None:
+    """Raises StoreIOError for a store whose log is a DLedger group's: it would look empty here, and its queues would be cut to nothing."""
+    if ledger := next((path for path in sorted(root.glob("dledger-*/data")) if _has_files(path, "*")), None):
+        raise StoreIOError(
+            f"storePathRootDir={root}: the messages are in {ledger}, the log of a DLedger group; set enableDLegerCommitLog=true with that "
+            "group's keys, or name another directory"
+        )
+
+
 def _has_files(directory: Path, pattern: str) -> bool:
     return any(path.is_file() for path in directory.glob(pattern))
 

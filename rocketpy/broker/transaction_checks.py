@@ -175,7 +175,7 @@ class TransactionChecks:
     async def _move(self, half: int, operation: int) -> int:
         """The new offsets are the group's once copies, and what was committed, are on disk. The one among the operations."""
         parts = self._parts
-        end = parts.store.stats()["commit_log_max_offset"]
+        end = parts.store.stats()["commit_log_end_offset"]
         await parts.reads.run(lambda store: store.wait_flushed(end, SYNC_TIMEOUT_MS))
         firsts, needed = self._copies.firsts(half), operation
         if firsts is not None:

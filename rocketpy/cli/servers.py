@@ -175,6 +175,9 @@ def durability(config: Config, backend: str) -> str:
             "all replicas in sync" if config.boolean("allAckInSyncStateSet") else f"inSyncReplicas={config.integer('inSyncReplicas')}"
         )
         role_meaning = f"of this moment, the controller elects; a master waits for {waits_for}"
+    if config.boolean("enableDLegerCommitLog"):
+        members = config.text("dLegerPeers").strip(";").count(";") + 1
+        role_meaning = f"of this moment, the group elects; {members // 2 + 1} of its {members} members must hold it"
     if replication.is_sync and replication.fewer_gap_bytes:
         role_meaning += f", or those in sync when they are fewer, {replication.slaves_min} at least"
     return f"Durability: flushDiskType={flush} ({flush_meaning}), brokerRole={role} ({role_meaning})"

@@ -37,7 +37,7 @@ STAYS = {
 """Of what a repair leaves as it is."""
 
 Root = Annotated[Path, typer.Argument(help="The store's root directory (storePathRootDir).", show_default=False)]
-LogPath = Annotated[Path | None, typer.Option("--commitlog", help="storePathCommitLog, where it is not ROOT/commitlog.")]
+LogPath = Annotated[Path | None, typer.Option("--commitlog", help="The log, where it is not ROOT/commitlog or ROOT/dledger-ID/data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 SlotCount = Annotated[int, typer.Option(min=1, help="maxHashSlotNum the index was made with.")]
 EntryCount = Annotated[int, typer.Option(min=1, help="maxIndexNum the index was made with.")]
@@ -165,7 +165,7 @@ def _verify(
         task = progress.add_task("checking", total=None)
         counts = verify_store(
             str(root),
-            commit_log_path=None if commitlog is None else str(commitlog),
+            commit_log_path=str(StoreDirectory(root, commitlog).commit_log_path),
             check_crc=check_crc,
             slot_count=slot_count,
             entry_count_max=entry_count,
@@ -180,10 +180,13 @@ def _verify(
 
 def _as_written(root: Path, commitlog: Path | None) -> MessageStoreOptions:
     """File sizes are what the files have: the store is opened without its broker's configuration."""
-    options: MessageStoreOptions = {}
-    if commitlog is not None:
-        options["commit_log_path"] = str(commitlog)
-    if log_files := StoreDirectory(root, commitlog).log_files():
+    directory = StoreDirectory(root, commitlog)
+    options: MessageStoreOptions = {"commit_log_path": str(directory.commit_log_path)}
+    if index := directory.ledger_index_path:
+        options |= {"ledger_index_path": str(index), "ledger_committed_index": directory.committed_index()}
+        if index_files := sorted(index.glob("[0-9]" * 20)):
+            options["ledger_index_file_size"] = index_files[0].stat().st_size
+    if log_files := directory.log_files():
         options["commit_log_file_size"] = log_files[0].stat().st_size
     if queue_files := sorted((root / "consumequeue").glob("*/*/" + "[0-9]" * 20)):
         options["consume_queue_file_size"] = queue_files[0].stat().st_size
@@ -280,6 +283,8 @@ def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
     )
     if counts["timer_records"]:
         console.print(f"timed messages: {counts['timer_records']} timer log records, {counts['timer_slots']} slots hold some that wait")
+    if counts["uncommitted"]:
+        console.print(f"{counts['uncommitted']} messages at the log's end are in no queue: they were not committed yet")
     if counts["orphans"]:
         console.print(
             f"{counts['orphans']} messages are in no queue: their topics were deleted, they were not confirmed behind a controller, or the "

@@ -29,8 +29,8 @@ them for ISO-8859-1, so a value beyond ASCII that stands there as it is (a path,
 * **live**: changes at run time take effect at once (`mqadmin updateBrokerConfig`, `updateNamesrvConfig`, or SIGHUP after editing the
   file). Others are checked, stored in the file and take effect at the next start. An update with one bad value changes nothing.
 * Keys that RocketMQ has and that change nothing here are listed with the reason; setting one is reported once at start. So is a key
-  of something that this release does not have yet ("Not in this release" below). A switch that one relies on (ACL of 4.x, DLedger,
-  enableControllerMode) and that is missing refuses the start instead.
+  of something that this release does not have yet ("Not in this release" below). A switch that one relies on (ACL of 4.x, RocksDB) and
+  that is missing refuses the start instead.
 """
 
 

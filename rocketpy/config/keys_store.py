@@ -41,7 +41,12 @@ def _default_root() -> str:
 _PATH_KEYS: tuple[Key, ...] = (
     text("storePathRootDir", _default_root, "Directory of everything the broker keeps.", pattern="path", important=True),
     text("storePathCommitLog", None, "Directory of the commit log; storePathRootDir/commitlog when not given.", important=True),
-    text("storePathDLedgerCommitLog", None, "Directory of the DLedger commit log.", important=True),
+    text(
+        "storePathDLedgerCommitLog",
+        None,
+        "Directory of the DLedger commit log's data files; storePathRootDir/dledger-n0/data where none is named.",
+        important=True,
+    ),
     text("storePathEpochFile", None, "File of master epochs in controller mode.", important=True),
     text("storePathBrokerIdentity", None, "File of the broker id a controller gave.", important=True),
     text("readOnlyCommitLogStorePaths", None, "More commit log directories, read only; refused, one directory is used."),
@@ -285,12 +290,14 @@ _HA_KEYS: tuple[Key, ...] = (
     long("maxSlaveResendLength", 256 * 1024**2, "Bytes a slave may be sent again.", "bytes"),
     switch("syncFromLastFile", False, "Let a new slave begin at the master's last file."),
     switch("asyncLearner", False, "Follow without being counted or elected."),
-    switch("enableDLegerCommitLog", False, "Replicate by DLedger (Raft)."),
+    switch(
+        "enableDLegerCommitLog", False, "Replicate the commit log by DLedger (Raft): a group of brokers elects which of them is the master."
+    ),
     text("dLegerGroup", None, "Name of the DLedger group."),
-    text("dLegerPeers", None, "Members of the DLedger group.", pattern="peers"),
-    text("dLegerSelfId", None, "Which member this is."),
-    text("preferredLeaderId", None, "Member that shall lead when it can."),
-    switch("enableBatchPush", False, "Send several entries of the log at once.", idle="always so"),
+    text("dLegerPeers", None, 'Members of the DLedger group, such as "n0-10.0.0.1:40911;n1-10.0.0.2:40911".', pattern="peers"),
+    text("dLegerSelfId", None, "Which member this is: a letter and a number, which is its brokerId as a slave less 1."),
+    text("preferredLeaderId", None, "Member that shall lead when it can.", idle="no lead is handed over; who leads goes on leading"),
+    switch("enableBatchPush", False, "Send several entries of the log to a member at once: of all members, or of none."),
 )
 
 _DELAY_KEYS: tuple[Key, ...] = (

@@ -4,6 +4,7 @@ RocketMQ: BrokerStartup.buildBrokerController, MessageStoreConfig.getMappedFileS
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from .keys import Value
 CONSUME_QUEUE_ENTRY_SIZE = 20
 PORT_MAX = 65535
 VIP_PORT_DISTANCE = 2  # below the listener
+MEMBER = re.compile("[^-;:][0-9]{1,9}")
+MEMBERS_MAX = 16
+"""Of a DLedger group of brokers, as many as csrc/ha/dledger_log.h takes."""
 
 # What an operator relies on and this release does not have: better no start than a broker without it.
 MISSING: dict[str, tuple[Value, str]] = {
-    "enableDLegerCommitLog": (True, "messages would be on one machine only"),
     "aclEnable": (True, "anybody could do anything; set authenticationEnabled, authorizationEnabled and migrateAuthFromV1Enabled"),
     "storeType": ("defaultRocksDB", "topics, groups and offsets kept in RocksDB would not be found"),
     "configManagerVersion": ("v2", "topics, groups and offsets kept in RocksDB would not be found"),
@@ -85,14 +88,43 @@ def _check_controller(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
         if not values[name]:
             yield name, "is needed by a controller, such as controllerDLegerPeers=n0-127.0.0.1:9878 and controllerDLegerSelfId=n0"
             return
-    members = [peer.partition("-")[0].strip() for peer in str(values["controllerDLegerPeers"]).split(";") if peer.strip()]
-    if values["controllerDLegerSelfId"] not in members:
-        yield "controllerDLegerSelfId", f"{values['controllerDLegerSelfId']} is none of controllerDLegerPeers: {', '.join(members)}"
-    addresses = [peer.partition("-")[2].strip() for peer in str(values["controllerDLegerPeers"]).split(";") if peer.strip()]
+    yield from _check_members(values, "controllerDLegerPeers", "controllerDLegerSelfId")
+
+
+def _check_members(values: Mapping[str, Value], peers_key: str, self_key: str) -> Iterator[tuple[str, str]]:
+    peers = [peer.strip() for peer in str(values[peers_key]).split(";") if peer.strip()]
+    members = [peer.partition("-")[0].strip() for peer in peers]
+    if values[self_key] not in members:
+        yield self_key, f"{values[self_key]} is none of {peers_key}: {', '.join(members)}"
+    addresses = [peer.partition("-")[2].strip() for peer in peers]
     for what, given in (("member", members), ("address", addresses)):
         for each in sorted({each for each in given if given.count(each) > 1}):
-            yield "controllerDLegerPeers", f"names the {what} {each} twice"
-    yield from _check_ports("controllerDLegerPeers", values["controllerDLegerPeers"])
+            yield peers_key, f"names the {what} {each} twice"
+    yield from _check_ports(peers_key, values[peers_key])
+
+
+def _check_ledger(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    """Of a broker whose commit log is a DLedger group's."""
+    missing = [name for name in ("dLegerGroup", "dLegerPeers", "dLegerSelfId") if not values[name]]
+    for name in missing:
+        yield name, "is needed with enableDLegerCommitLog=true"
+    if missing:
+        return
+    yield from _check_members(values, "dLegerPeers", "dLegerSelfId")
+    peers = [peer.strip() for peer in str(values["dLegerPeers"]).split(";") if peer.strip()]
+    by_number: dict[int, str] = {}
+    for member in dict.fromkeys(peer.partition("-")[0].strip() for peer in peers):
+        if not MEMBER.fullmatch(member):
+            yield "dLegerPeers", f"{member!r} is no letter with a number, such as n0: the number is the member's brokerId - 1"
+        elif (other := by_number.setdefault(int(member[1:]), member)) != member:
+            yield "dLegerPeers", f"{other} and {member} would both be brokerId {int(member[1:]) + 1}"
+    if len(peers) > MEMBERS_MAX:
+        yield "dLegerPeers", f"names {len(peers)} members, a group has {MEMBERS_MAX} at most"
+    own_port = next((peer.rpartition(":")[2] for peer in peers if peer.partition("-")[0].strip() == values["dLegerSelfId"]), "")
+    if own_port and own_port == str(values["listenPort"]):
+        yield "dLegerPeers", f"{own_port} is the port of the listener too: members talk to each other by one of their own"
+    if "," in str(values["storePathDLedgerCommitLog"] or ""):
+        yield "storePathDLedgerCommitLog", "names several directories, this release uses one: move all files of the log into one of them"
 
 
 def _check_broker(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
@@ -102,9 +134,7 @@ def _check_broker(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
     if not controlled and values["brokerRole"] == "SLAVE" and _integer(values, "brokerId") <= 0:
         yield "brokerId", "Slave's brokerId must be > 0"
     if values["enableDLegerCommitLog"]:
-        for name in ("dLegerGroup", "dLegerPeers", "dLegerSelfId"):
-            if not values[name]:
-                yield name, "is needed with enableDLegerCommitLog=true"
+        yield from _check_ledger(values)
     if values["enableControllerMode"] and not values["controllerAddr"]:
         yield "controllerAddr", "is needed with enableControllerMode=true"
     total = _integer(values, "totalReplicas")

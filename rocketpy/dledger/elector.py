@@ -15,6 +15,7 @@ Time  milliseconds of the caller's clock, which has to go forward only.
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from .bodies import HeartBeatRequest, HeartBeatResponse, VoteRequest, VoteResponse
 from .codes import DLedgerResponseCode, VoteResult
@@ -29,7 +30,7 @@ TERM_STEP_MAX = 1 << 32
 
 
 class Elector:
-    def __init__(self, member: Member, chance: random.Random, now: int) -> None:
+    def __init__(self, member: Member[Any], chance: random.Random, now: int) -> None:
         self._member = member
         self._chance = chance
         self._settings = member.settings
@@ -55,6 +56,14 @@ class Elector:
         elif now >= self._next_ballot:
             self._hold_ballot(now)
 
+    def rest(self, now: int) -> None:
+        """In place of tick, of a member whose log takes no entries: it leads nobody and stands for no election, but votes."""
+        member = self._member
+        if member.is_leader or (member.role is Role.FOLLOWER and now - self._heard_of_leader > self._settings.silence_max_ms):
+            self._stand_down(now)
+        elif member.role is Role.CANDIDATE:
+            self._await_ballot(now)
+
     def is_ours(self, leader_id: str | None, term: int, now: int) -> DLedgerResponseCode:
         """Takes a message of a leader for its sign of life; SUCCESS when it leads this member's term."""
         member = self._member
@@ -72,6 +81,17 @@ class Elector:
         self._heard_of_leader = now
         member.become(Role.FOLLOWER, leader_id)
         return DLedgerResponseCode.SUCCESS
+
+    def heard(self, at: int) -> None:
+        """Entries of the leader that is followed came then."""
+        if self._member.role is Role.FOLLOWER:
+            self._heard_of_leader = max(self._heard_of_leader, at)
+
+    def outlived(self, term: int, now: int) -> None:
+        """Somebody answered out of a later term than the one that this member leads in."""
+        if term > self._member.term:
+            self._stand_down(now)
+            self._follow_term(term)
 
     def handle_heart_beat(self, request: HeartBeatRequest, now: int) -> HeartBeatResponse:
         code = self.is_ours(request.leader_id, request.term, now)
@@ -181,8 +201,9 @@ class Elector:
         elif is_over:
             willing = results.count(VoteResult.ACCEPT) + results.count(VoteResult.REJECT_TERM_NOT_READY)
             heard = [result for result in results if result is not VoteResult.UNKNOWN]
-            self._needs_new_term = len(heard) >= self._settings.majority  # else nobody was there: their terms need not move
-            self._await_ballot(now, is_behind=any(result in SMALLER_LOG for result in heard))
+            ahead = sum(result in SMALLER_LOG for result in heard)
+            self._needs_new_term = len(heard) - ahead >= self._settings.majority  # else no term helps, and who can win need not catch up
+            self._await_ballot(now, is_behind=ahead > 0)
             if willing >= self._settings.majority:  # DLedger enters a term in answer to the first vote asked for, and gives the second
                 self._needs_new_term, self._next_ballot = False, now + NOT_READY_MS
 

@@ -109,7 +109,7 @@ class EntryStore:
         if state == self._checkpoint:
             return
         text = f"endIndex={self._synced_index}\ncommittedIndex={committed}\nsyncedIndex={self._synced_index}\n"
-        write_file(self._directory / "checkpoint", text)
+        write_file(self._settings.checkpoint_path, text)
         self._checkpoint = state
 
     def _write(self, entry: Entry) -> None:
@@ -155,7 +155,7 @@ class EntryStore:
                 raise StoreCorrupt(
                     f"no whole entry at {self._end_pos}, but files follow up to {offsets[-1]}", file=str(self._data.directory)
                 )
-        checkpoint = read_properties(self._directory / "checkpoint") or {}
+        checkpoint = read_properties(self._settings.checkpoint_path) or {}
         synced = checkpoint.get("syncedIndex", "")
         if synced.isascii() and synced.isdigit() and int(synced) > self.end_index:
             raise StoreCorrupt(

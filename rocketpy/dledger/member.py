@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from .bodies import Request
 from .entry import Entry
@@ -24,12 +24,20 @@ class Role(StrEnum):
     FOLLOWER = "FOLLOWER"
 
 
-class Log(Protocol):
+class LogEnd(Protocol):
+    """What an election needs to know of the entries."""
+
+    @property
+    def end_index(self) -> int: ...
+    @property
+    def end_term(self) -> int: ...
+
+
+class Log(LogEnd, Protocol):
     """What a member needs of its entries (EntryStore)."""
 
-    begin_index: int
-    end_index: int
-    end_term: int
+    @property
+    def begin_index(self) -> int: ...
 
     def append(self, term: int, body: bytes) -> Entry: ...
     def append_entry(self, entry: Entry) -> None: ...
@@ -42,14 +50,19 @@ class Log(Protocol):
 class Promises(Protocol):
     """Term and vote (TermFile)."""
 
-    term: int
-    vote: str | None
+    @property
+    def term(self) -> int: ...
+    @property
+    def vote(self) -> str | None: ...
 
     def write(self, term: int, vote: str | None) -> None: ...
 
 
-class Member:
-    def __init__(self, settings: GroupSettings, log: Log, promises: Promises) -> None:
+L = TypeVar("L", bound=LogEnd)
+
+
+class Member(Generic[L]):
+    def __init__(self, settings: GroupSettings, log: L, promises: Promises) -> None:
         self.settings = settings
         self.log = log
         self.role = Role.CANDIDATE

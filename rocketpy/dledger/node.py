@@ -19,6 +19,7 @@ Threads  one event loop, which waits for the disk: entries are small and few. Bo
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import random
 import ssl
@@ -26,26 +27,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from .._core.errors import Busy, Closed, ProtocolError, RocketpyError, StoreCorrupt, TimedOut, TooLarge
+from .._core.errors import Busy, Closed, RocketpyError, StoreCorrupt, TimedOut, TooLarge
 from .._core.remoting import Request as Command
 from .._core.remoting import Server
-from ..remoting.client import RemotingClient, split_address
+from ..remoting.client import split_address
 from ..remoting.command import Response
 from ..remoting.service import Handler, RemotingService
-from .bodies import (
-    Answer,
-    HeartBeatRequest,
-    HeartBeatResponse,
-    Message,
-    MetadataResponse,
-    PushRequest,
-    PushResponse,
-    VoteRequest,
-    VoteResponse,
-)
-from .codes import DLedgerRequestCode, DLedgerResponseCode
+from .bodies import Answer, HeartBeatRequest, MetadataResponse, PushRequest, Request, VoteRequest
+from .codes import DLedgerRequestCode
 from .entry import HEADER
 from .entry_store import EntryStore
+from .exchange import Exchange, answered, response_of, unsupported
 from .member import Role
 from .replica import Replica, Sent
 from .settings import GroupSettings
@@ -59,11 +51,6 @@ ROUND_S = 0.002
 HEAL_MS = 10_000
 CHECKPOINT_MS = 3000
 APPLY_MAX = 256
-ANSWERS: Mapping[type, tuple[DLedgerRequestCode, type[VoteResponse] | type[HeartBeatResponse] | type[PushResponse]]] = {
-    VoteRequest: (DLedgerRequestCode.VOTE, VoteResponse),
-    HeartBeatRequest: (DLedgerRequestCode.HEART_BEAT, HeartBeatResponse),
-    PushRequest: (DLedgerRequestCode.PUSH, PushResponse),
-}
 
 
 class StateMachine(Protocol):
@@ -115,11 +102,10 @@ class DLedgerNode:
         self._waiting: dict[int, tuple[int, asyncio.Future[object]]] = {}
         self._unconfirmed: list[tuple[int, asyncio.Future[object]]] = []
         self._round_is_due = False
-        self._asking: set[asyncio.Task[None]] = set()
         self._turn_due = False
         self._server: Server | None = None
         self._service: RemotingService | None = None
-        self._client: RemotingClient | None = None
+        self._exchange: Exchange | None = None
         self._ticker: asyncio.Task[None] | None = None
 
     @property
@@ -168,21 +154,21 @@ class DLedgerNode:
     def handlers(self) -> dict[int, Handler]:
         """What the port of a member answers."""
         return {
-            DLedgerRequestCode.VOTE: lambda command: self._answer(VoteRequest, command),
-            DLedgerRequestCode.HEART_BEAT: lambda command: self._answer(HeartBeatRequest, command),
-            DLedgerRequestCode.PUSH: lambda command: self._answer(PushRequest, command),
+            DLedgerRequestCode.VOTE: lambda command: answered(VoteRequest, command, self.group, self._decide),
+            DLedgerRequestCode.HEART_BEAT: lambda command: answered(HeartBeatRequest, command, self.group, self._decide),
+            DLedgerRequestCode.PUSH: lambda command: answered(PushRequest, command, self.group, self._decide),
             DLedgerRequestCode.METADATA: self._metadata,
-            DLedgerRequestCode.APPEND: _unsupported,
-            DLedgerRequestCode.GET: _unsupported,
-            DLedgerRequestCode.PULL: _unsupported,
-            DLedgerRequestCode.LEADERSHIP_TRANSFER: _unsupported,
+            DLedgerRequestCode.APPEND: unsupported,
+            DLedgerRequestCode.GET: unsupported,
+            DLedgerRequestCode.PULL: unsupported,
+            DLedgerRequestCode.LEADERSHIP_TRANSFER: unsupported,
         }
 
     async def start(self) -> None:
         """Recovers the log, listens, takes part. Raises what EntryStore.open and a taken port raise."""
         self._open()
         try:
-            self._client = RemotingClient(tls=self._tls)
+            self._exchange = Exchange(self.settings, self._tls)
             if self._serves:
                 _, port = split_address(self.settings.peers[self.settings.self_id])
                 self._server = Server(bind_address=self._bind_address, port=port, thread_name="dledger")
@@ -196,18 +182,16 @@ class DLedgerNode:
 
     async def stop(self) -> None:
         """Appends that wait fail with Closed. Idempotent."""
-        tasks = [*self._asking, *([self._ticker] if self._ticker is not None else [])]
-        self._ticker = None
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if self._ticker is not None:
+            self._ticker.cancel()
+            await asyncio.wait([self._ticker])
+            self._ticker = None
         if self._service is not None:
             await self._service.stop()
             self._service = None
-        if self._client is not None:
-            await self._client.stop()
-            self._client = None
+        if self._exchange is not None:
+            await self._exchange.stop()
+            self._exchange = None
         if self._server is not None:
             server, self._server = self._server, None
             await asyncio.get_running_loop().run_in_executor(None, server.close)
@@ -333,21 +317,10 @@ class DLedgerNode:
 
     def _send(self, now: int) -> None:
         assert self._replica is not None
-        for sent in self._replica.take_outbox(now):
-            task = asyncio.get_running_loop().create_task(self._ask(self._replica, sent))
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
+        if self._exchange is not None:
+            self._exchange.ask(self._replica.take_outbox(now), functools.partial(self._told, self._replica))
 
-    async def _ask(self, replica: Replica, sent: Sent) -> None:
-        code, kind = ANSWERS[type(sent.request)]
-        answer: Answer | None = None
-        try:
-            assert self._client is not None
-            timeout_s = self.settings.push_timeout_ms / 1000
-            response = await self._client.invoke(self.settings.peers[sent.peer], code, None, sent.request.encode(), timeout_s=timeout_s)
-            answer = kind.decode(response.body)
-        except (RocketpyError, OSError) as error:
-            log.debug("%s to %s: %s", code.name, sent.peer, error)
+    def _told(self, replica: Replica, sent: Sent, answer: Answer | None) -> None:
         if replica is not self._replica:
             return
         try:
@@ -385,25 +358,19 @@ class DLedgerNode:
 
     # ---- requests ----
 
-    def _answer(self, kind: type[VoteRequest] | type[HeartBeatRequest] | type[PushRequest], command: Command) -> Response:
+    def _decide(self, request: Request) -> Answer | None:
+        if self._replica is None:
+            return None
         try:
-            request = kind.decode(command.body)
-        except ProtocolError as error:
-            log.warning("%s from %s refused: %s", kind.__name__, command.remote_address, error)
-            return _response(Message(code=DLedgerResponseCode.UNEXPECTED_ARGUMENT))
-        _, answer_kind = ANSWERS[kind]
-        if self._replica is not None:
-            try:
-                answer = self._replica.handle(request, self._clock())
-            except (RocketpyError, OSError) as error:
-                self._fail(error)
-            else:
-                self._turn_soon()
-                return _response(answer)
-        return _response(answer_kind(group=self.group, code=DLedgerResponseCode.DISK_ERROR))
+            answer = self._replica.handle(request, self._clock())
+        except (RocketpyError, OSError) as error:
+            self._fail(error)
+            return None
+        self._turn_soon()
+        return answer
 
     def _metadata(self, command: Command) -> Response:
-        return _response(MetadataResponse(group=self.group, leader_id=self.leader_id, term=self.term, peers=dict(self.peers)))
+        return response_of(MetadataResponse(group=self.group, leader_id=self.leader_id, term=self.term, peers=dict(self.peers)))
 
     # ---- the disk ----
 
@@ -411,7 +378,7 @@ class DLedgerNode:
         store = EntryStore(self.settings)
         store.open()
         try:
-            promises = TermFile(self.settings.directory / "currterm")
+            promises = TermFile(self.settings.term_path)
             known = promises.read()
             if store.end_index >= 0 and (not known or promises.term < store.end_term):
                 raise StoreCorrupt(
@@ -488,11 +455,3 @@ class DLedgerNode:
 
     def _not_leader(self, message: str) -> NotLeader:
         return NotLeader(f"{self.settings.self_id} {message}", self.leader_id, self.leader_address)
-
-
-def _response(message: Message) -> Response:
-    return Response(DLedgerResponseCode.SUCCESS, body=message.encode())
-
-
-def _unsupported(command: Command) -> Response:
-    return _response(Message(code=DLedgerResponseCode.UNSUPPORTED))

@@ -14,13 +14,13 @@ from .bodies import PushRequest, PushResponse
 from .codes import DLedgerResponseCode, PushType
 from .elector import Elector
 from .entry import Entry
-from .member import Member
+from .member import Log, Member
 
 log = logging.getLogger(__name__)
 
 
 class PushHandler:
-    def __init__(self, member: Member, elector: Elector) -> None:
+    def __init__(self, member: Member[Log], elector: Elector) -> None:
         self._member = member
         self._elector = elector
         self._matched = -1
@@ -45,7 +45,7 @@ class PushHandler:
 
     def _take(self, request: PushRequest) -> DLedgerResponseCode:
         if self._matched_term != request.term:
-            self._matched, self._matched_term = -1, request.term
+            self._matched, self._matched_term = self._own_matched(request.term), request.term
         entries = request.entries
         if request.type is PushType.COMMIT:
             self._commit(request.commit_index)
@@ -65,6 +65,11 @@ class PushHandler:
             return DLedgerResponseCode.INCONSISTENT_STATE
         self._commit(request.commit_index)
         return DLedgerResponseCode.SUCCESS
+
+    def _own_matched(self, term: int) -> int:
+        """An entry of this term is this leader's, and so is all before it: behind a restart, too, nothing of it is cut."""
+        member_log = self._member.log
+        return member_log.end_index if member_log.end_term == term else -1
 
     def _compare(self, entry: Entry) -> None:
         self._check_same(entry)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from .bodies import PushRequest, PushResponse
 from .codes import DLedgerResponseCode, PushType
-from .member import Member
+from .member import Log, Member
 
 WINDOW = 64
 WINDOW_BYTES = 4 * 1024 * 1024
@@ -42,7 +42,7 @@ class _Follower:
 
 
 class Pusher:
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: Member[Log]) -> None:
         self._member = member
         self._followers: dict[str, _Follower] = {}
 

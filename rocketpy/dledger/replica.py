@@ -37,7 +37,7 @@ class Sent:
 
 class Replica:
     def __init__(self, settings: GroupSettings, log: Log, promises: Promises, chance: random.Random, now: int) -> None:
-        self.member = Member(settings, log, promises)
+        self.member: Member[Log] = Member(settings, log, promises)
         self._elector = Elector(self.member, chance, now)
         self._push_handler = PushHandler(self.member, self._elector)
         self._pusher = Pusher(self.member)
@@ -69,7 +69,7 @@ class Replica:
         return self._elector.led_at()
 
     def handle(self, request: Request, now: int) -> Answer:
-        code = self._address_fault(request)
+        code = address_fault(self.member.settings, request)
         if isinstance(request, VoteRequest):
             if code != DLedgerResponseCode.SUCCESS:
                 return VoteResponse(code=code, term=self.member.term, vote_result=VoteResult.UNKNOWN)
@@ -86,29 +86,31 @@ class Replica:
         """What came back for a request of the outbox; None when nothing did in time."""
         request = sent.request
         if isinstance(request, VoteRequest):
-            self._elector.vote_answered(sent.peer, request, _of(VoteResponse, answer), now)
+            self._elector.vote_answered(sent.peer, request, answer_of(VoteResponse, answer), now)
             if self.member.is_leader:
                 self._begin_leading()
         elif isinstance(request, HeartBeatRequest):
-            self._elector.heart_beat_answered(sent.peer, request, _of(HeartBeatResponse, answer), sent.at, now)
+            self._elector.heart_beat_answered(sent.peer, request, answer_of(HeartBeatResponse, answer), sent.at, now)
         elif self.member.is_leader:
-            self._pusher.answered(sent.peer, request, _of(PushResponse, answer), now)
+            self._pusher.answered(sent.peer, request, answer_of(PushResponse, answer), now)
 
     def _begin_leading(self) -> None:
         if self._begun_term != self.member.term:
             self._begun_term = self.member.term
             self._pusher.begin_term()
 
-    def _address_fault(self, request: VoteRequest | HeartBeatRequest | PushRequest) -> DLedgerResponseCode:
-        """A member of another group, or one that takes us for somebody else, has another list of peers."""
-        if request.remote_id != self.member.settings.self_id:
-            return DLedgerResponseCode.UNKNOWN_MEMBER
-        if request.group != self.member.settings.group:
-            return DLedgerResponseCode.UNKNOWN_GROUP
-        return DLedgerResponseCode.SUCCESS
+
+def address_fault(settings: GroupSettings, request: VoteRequest | HeartBeatRequest | PushRequest) -> DLedgerResponseCode:
+    """A member of another group, or one that takes us for somebody else, has another list of peers."""
+    if request.remote_id != settings.self_id:
+        return DLedgerResponseCode.UNKNOWN_MEMBER
+    if request.group != settings.group:
+        return DLedgerResponseCode.UNKNOWN_GROUP
+    return DLedgerResponseCode.SUCCESS
 
 
-def _of(kind: type[T], answer: Answer | None) -> T | None:
+def answer_of(kind: type[T], answer: Answer | None) -> T | None:
+    """The answer as what it has to be. Raises ProtocolError."""
     if answer is None or isinstance(answer, kind):
         return answer
     raise ProtocolError(f"{type(answer).__name__} came where {kind.__name__} belongs")

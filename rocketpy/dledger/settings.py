@@ -44,6 +44,14 @@ class GroupSettings:
         return self.store_path / f"dledger-{self.self_id}"
 
     @property
+    def term_path(self) -> Path:
+        return self.directory / "currterm"
+
+    @property
+    def checkpoint_path(self) -> Path:
+        return self.directory / "checkpoint"
+
+    @property
     def others(self) -> list[str]:
         return [member for member in self.peers if member != self.self_id]
 

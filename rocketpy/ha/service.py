@@ -15,11 +15,11 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from .._core.base import LogTap
 from .._core.broker import Broker
-from .._core.errors import InvalidArgument
+from .._core.errors import InvalidArgument, RocketpyError
 from .._core.ha import HaMaster, HaSlave
 from .._core.store import MessageStore
 from ..config import Config
@@ -65,6 +65,8 @@ class HaSettings:
         acks = max(1, replicas - 1)
         if config.boolean("enableControllerMode"):  # where inSyncReplicas=1 waits for nobody
             acks = 1 if config.boolean("allAckInSyncStateSet") else replicas - 1
+        if config.boolean("enableDLegerCommitLog"):  # one stands for a majority of the group
+            acks, replicas, replicas_min, may_act = 1, 1, 1, False
         bytes_per_second = config.integer("maxHaTransferByteInSecond")
         return HaSettings(
             is_slave=config.text("brokerRole") == "SLAVE",
@@ -97,6 +99,15 @@ class HaSettings:
             "slaves_min": self.slaves_min,
             "fewer_gap_bytes": self.fewer_gap_bytes,
         }
+
+
+class DurableLog(Protocol):
+    """What the writers of positions ask of the log."""
+
+    def stats(self) -> dict[str, int]: ...
+
+    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
+        """Returns once it is on disk up to there, and nobody takes it back. Blocks."""
 
 
 class HaService:
@@ -179,6 +190,15 @@ class HaService:
             if part is not None:
                 part.close()
 
+    @property
+    def durable_log(self) -> DurableLog:
+        """By which positions that rest on what was appended are written down."""
+        return self._store
+
+    def is_uncommitted(self, error: RocketpyError) -> bool:
+        """Whether that says of a position that what it rests on may still be taken back: it has to stay as it was written last."""
+        return False
+
     def apply(self, settings: HaSettings) -> None:
         """What may change while it runs: all but what it is and where it listens. Who sends to slaves stays as it was at the start
         (appenders_send): slower for a master that was asynchronous then, not wrong.
@@ -235,6 +255,10 @@ class HaService:
     def counters(self) -> dict[str, str]:
         """Lines for brokerStatus."""
         return self._slave_counters() if self._slave is not None else self._master_counters()
+
+    def gauges(self) -> Mapping[str, tuple[str, int]]:
+        """Metrics that no other kind of replication has: what each means, and its value."""
+        return {}
 
     def _slave_counters(self) -> dict[str, str]:
         stats = self._slave.stats() if self._slave is not None else {}

@@ -67,7 +67,7 @@ class StoreDirectory:
 
     def __init__(self, root: str | os.PathLike[str], commit_log_path: str | os.PathLike[str] | None = None) -> None:
         self.root = Path(root)
-        self.commit_log_path = Path(commit_log_path) if commit_log_path is not None else self.root / "commitlog"
+        self.commit_log_path = Path(commit_log_path) if commit_log_path is not None else self._find_log()
         if not self.root.is_dir():
             raise NotFound(
                 "there is no store directory here; it is storePathRootDir of the broker, by default ~/store", file=str(self.root)
@@ -76,6 +76,26 @@ class StoreDirectory:
             inside = self.root / "store"
             hint = f"; {inside} is one" if (inside / "commitlog").is_dir() else ", or storePathCommitLog lies elsewhere (--commitlog)"
             raise NotFound(f"no commitlog directory: not a store{hint}", file=str(self.commit_log_path))
+
+    def _find_log(self) -> Path:
+        """Of a member of a DLedger group the log lies in dledger-ID/data; a commitlog beside it is older than that."""
+        ledgers = sorted(path for path in self.root.glob("dledger-*/data") if path.is_dir())
+        return ledgers[0] if len(ledgers) == 1 and _offset_files(ledgers[0]) else self.root / "commitlog"
+
+    @property
+    def ledger_index_path(self) -> Path | None:
+        """Where the index files of a log with DLedger's entries lie; None of RocketMQ's own log."""
+        is_ledger = self.commit_log_path.name == "data" and self.commit_log_path.parent.name.startswith("dledger-")
+        return self.commit_log_path.parent / "index" if is_ledger else None
+
+    def committed_index(self) -> int:
+        """The last entry that DLedger's checkpoint calls committed; -1 without one."""
+        try:
+            lines = (self.commit_log_path.parent / "checkpoint").read_text(errors="replace").splitlines()
+        except OSError:
+            return -1
+        values = [value.strip() for name, _, value in (line.partition("=") for line in lines) if name.strip() == "committedIndex"]
+        return int(values[-1]) if values and values[-1].isascii() and values[-1].isdigit() else -1
 
     def log_files(self) -> list[Path]:
         """Commit log files in offset order."""

@@ -61,8 +61,8 @@ class Replica:
         return self.service.runtime_table()
 
     def hint(self) -> None:
-        assert self.service._replicas is not None
-        self.service._replicas.hint()
+        assert self.service._elected is not None
+        self.service._elected.hint()
 
     def has(self, count: int) -> bool:
         if self.service.parts is None:

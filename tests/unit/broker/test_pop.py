@@ -201,7 +201,7 @@ class Log:
         self.synced: list[int] = []
 
     def stats(self) -> dict[str, int]:
-        return {"commit_log_max_offset": 500}
+        return {"commit_log_end_offset": 500}
 
     def wait_flushed(self, offset: int, timeout_ms: int) -> None:
         self.synced.append(offset)

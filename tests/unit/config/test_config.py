@@ -476,3 +476,29 @@ def test_secrets_are_neither_shown_nor_logged(caplog: pytest.LogCaptureFixture) 
     config.update({"innerClientAuthenticationCredentials": '{"accessKey":"a","secretKey":"hush"}'})
     told = config.format() + "\n".join(config.print_lines()) + caplog.text
     assert "initAuthenticationUser=******" in told and "innerClientAuthenticationCredentials = ******" in told and "hush" not in told
+
+
+LEDGER = {"enableDLegerCommitLog": "true", "dLegerGroup": "g", "dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40912", "dLegerSelfId": "n1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"dLegerGroup": ""}, "dLegerGroup: is needed with enableDLegerCommitLog=true"),
+        ({"dLegerPeers": ""}, "dLegerPeers: is needed with enableDLegerCommitLog=true"),
+        ({"dLegerSelfId": "n7"}, "n7 is none of dLegerPeers: n0, n1"),
+        ({"dLegerPeers": "n1-127.0.0.1:40911;n1-127.0.0.1:40912"}, "names the member n1 twice"),
+        ({"dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40911"}, "names the address 127.0.0.1:40911 twice"),
+        ({"dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:70000"}, "a port from 1 to 65535"),
+        ({"dLegerPeers": "a-127.0.0.1:40911;n1-127.0.0.1:40912"}, "'a' is no letter with a number"),
+        ({"dLegerPeers": "n1-127.0.0.1:40911;m1-127.0.0.1:40912"}, "n1 and m1 would both be brokerId 2"),
+        ({"dLegerPeers": ";".join(f"n{each}-127.0.0.1:{40000 + each}" for each in range(17))}, "names 17 members"),
+        ({"listenPort": "40912"}, "40912 is the port of the listener too"),
+        ({"storePathDLedgerCommitLog": "/a,/b"}, "names several directories"),
+        ({"enableControllerMode": "true", "controllerAddr": "127.0.0.1:1"}, "cannot both be true"),
+    ],
+)
+def test_a_group_that_could_not_agree_ends_the_start(given: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load_config("broker", None, {**LEDGER, **given})
+    assert complaint in str(raised.value)

@@ -36,7 +36,24 @@ CONTROLLERS = {
     f"controller/cluster-3n-independent/controller-{member}.conf": {**MEMBERS, "controllerDLegerSelfId": member}
     for member in ("n0", "n1", "n2")
 }
-EXPECTED = {**{name: {**BROKER, **keys} for name, keys in SHIPPED.items()}, **CONTROLLERS}
+LEDGER = {
+    "brokerClusterName": "RaftCluster",
+    "brokerName": "RaftNode00",
+    "enableDLegerCommitLog": "true",
+    "dLegerGroup": "RaftNode00",
+    "dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40912;n2-127.0.0.1:40913",
+}
+LEDGERS = {
+    f"dledger/broker-n{number}.conf": {
+        **LEDGER,
+        "listenPort": f"309{number + 1}1",
+        "storePathRootDir": f"/tmp/rmqstore/node0{number}",
+        "storePathCommitLog": f"/tmp/rmqstore/node0{number}/commitlog",
+        "dLegerSelfId": f"n{number}",
+    }
+    for number in range(3)
+}
+EXPECTED = {**{name: {**BROKER, **keys} for name, keys in SHIPPED.items()}, **CONTROLLERS, **LEDGERS}
 
 
 def role_of(path: Path) -> Role:

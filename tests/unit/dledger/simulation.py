@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rocketpy._core.errors import NotFound, ProtocolError
 from rocketpy.dledger.bodies import Answer
@@ -95,7 +96,7 @@ class SimulatedMember:
     promises: MemoryPromises
     rate: float
     offset: int
-    replica: Replica | None = None
+    replica: Any = None
     checked: int = -1
 
     def clock(self, now: int) -> int:
@@ -113,8 +114,10 @@ class Simulation:
         seed: int,
         make_log: Callable[[], MemoryLog] = MemoryLog,
         make_promises: Callable[[], MemoryPromises] = MemoryPromises,
+        make_replica: Callable[..., Any] = Replica,
     ) -> None:
         self.chance = random.Random(seed)
+        self._make_replica = make_replica
         self.now = 0
         self.committed: dict[int, tuple[int, bytes]] = {}
         self.leaders: dict[int, str] = {}
@@ -173,7 +176,7 @@ class Simulation:
 
     def _start(self, name: str) -> None:
         member = self.members[name]
-        member.replica = Replica(member.settings, member.log, member.promises, self.chance, member.clock(self.now))
+        member.replica = self._make_replica(member.settings, member.log, member.promises, self.chance, member.clock(self.now))
         member.checked = -1
 
     def _tick(self, name: str) -> None:
@@ -225,7 +228,7 @@ class Simulation:
         for sent in member.replica.take_outbox(member.clock(self.now)):
             self._send(name, member.replica, sent)
 
-    def _send(self, name: str, replica: Replica, sent: Sent) -> None:
+    def _send(self, name: str, replica: Any, sent: Sent) -> None:
         answered: list[bool] = []
 
         def answer(response: Answer | None) -> None:

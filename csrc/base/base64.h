@@ -1,0 +1,19 @@
+/* base64.h: bytes as text of RFC 4648, with padding and without line ends; for large bodies, three bytes a step.
+ *
+ * Threads  pure functions.
+ */
+#ifndef RP_BASE_BASE64_H
+#define RP_BASE_BASE64_H
+
+#include <stdint.h>
+
+#define RP_BASE64_SIZE(bytes) (((uint64_t)(bytes) + 2) / 3 * 4)
+
+/* Writes RP_BASE64_SIZE(size) characters. */
+void rp_base64_encode(const uint8_t *bytes, uint32_t size, uint8_t *text);
+/* How many bytes the text stands for, by its size and padding; -1: of no text. */
+int64_t rp_base64_decoded_size(const uint8_t *text, uint32_t size);
+/* Writes them. RP_OK; RP_E_PROTOCOL: another character, or bits behind the last byte. */
+int rp_base64_decode(const uint8_t *text, uint32_t size, uint8_t *bytes);
+
+#endif

@@ -1,0 +1,237 @@
+/* dledger_log.c: see dledger_log.h. Who leads, and what is committed. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../base/clock_inl.h"
+#include "dledger_log_inl.h"
+
+void rp_dledger_wake(atomic_int *sleeping, int wake_fd) {
+    if (atomic_exchange(sleeping, 0)) {
+        uint64_t one = 1;
+        (void)!write(wake_fd, &one, sizeof one);
+    }
+}
+
+static void wake_followers(rp_dledger_log *dledger) {
+    for (uint32_t i = 0; i < dledger->follower_count; i++) {
+        rp_dledger_wake(&dledger->followers[i]->sleeping, dledger->followers[i]->wake_fd);
+    }
+}
+
+/* In the appender's thread: the log has grown. */
+void rp_dledger_appended(void *context) {
+    rp_dledger_log *dledger = context;
+    atomic_thread_fence(memory_order_seq_cst);
+    wake_followers(dledger);
+    rp_dledger_wake(&dledger->disk_sleeping, dledger->disk_fd);
+}
+
+const rp_dledger_follower *rp_dledger_member(const rp_dledger_log *dledger, rp_slice id) {
+    for (uint32_t i = 0; i < dledger->follower_count; i++) {
+        const rp_dledger_follower *one = dledger->followers[i];
+        if (id.size == strlen(one->id) && memcmp(id.data, one->id, id.size) == 0) {
+            return one;
+        }
+    }
+    return NULL;
+}
+
+void rp_dledger_raise_claim(rp_dledger_log *dledger, int64_t term, const char *leader_id) {
+    if (term < dledger->claim.term || (term == dledger->claim.term && leader_id[0] == 0)) {
+        return;
+    }
+    dledger->claim.term = term;
+    strncpy(dledger->claim.leader_id, leader_id, RP_DLEDGER_ID_MAX - 1);
+    uint64_t one = 1;
+    (void)!write(dledger->claim_fd, &one, sizeof one);
+}
+
+/* ---- what is committed ---- */
+
+void rp_dledger_commit(rp_dledger_log *dledger, int64_t index, int64_t offset) {
+    if (offset <= dledger->committed_offset) {
+        if (rp_commit_log_dispatched_offset(dledger->log) < dledger->committed_offset) { /* a queue found no room */
+            rp_commit_log_commit_entries(dledger->log, dledger->committed_offset);
+        }
+        return;
+    }
+    dledger->committed_offset = offset;
+    atomic_store_explicit(&dledger->committed_index, index, memory_order_release);
+    rp_commit_log_commit_entries(dledger->log, offset);
+    if (dledger->is_leader && dledger->options.on_committed != NULL) {
+        dledger->options.on_committed(dledger->options.context, offset);
+    }
+}
+
+static int by_falling_offset(const void *a, const void *b) {
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return left < right ? 1 : left > right ? -1 : 0;
+}
+
+void rp_dledger_advance(rp_dledger_log *dledger) {
+    int64_t offsets[RP_DLEDGER_PEERS_MAX];
+    uint32_t members = dledger->follower_count + 1;
+    if (!dledger->is_leader) {
+        return;
+    }
+    offsets[0] = dledger->options.sync ? rp_commit_log_flushed_offset(dledger->log) : rp_commit_log_max_offset(dledger->log);
+    for (uint32_t i = 0; i < dledger->follower_count; i++) {
+        offsets[i + 1] = dledger->followers[i]->matched_offset;
+    }
+    qsort(offsets, members, sizeof *offsets, by_falling_offset);
+    int64_t offset = offsets[members / 2];
+    if (offset >= dledger->first_end && offset > dledger->committed_offset) {
+        rp_dledger_commit(dledger, rp_commit_log_index_below(dledger->log, offset), offset);
+        atomic_thread_fence(memory_order_seq_cst);
+        wake_followers(dledger);
+    } else {
+        rp_dledger_commit(dledger, 0, 0); /* what is owed to queues */
+    }
+}
+
+/* ---- who leads ---- */
+
+/* Under lock: no entry is read for a follower from now on, nor will be. */
+static void stop_pushing(rp_dledger_log *dledger) {
+    atomic_store(&dledger->leads_term, -1);
+    for (uint32_t i = 0; i < dledger->follower_count; i++) {
+        pthread_mutex_lock(&dledger->followers[i]->read_lock);
+        pthread_mutex_unlock(&dledger->followers[i]->read_lock);
+    }
+}
+
+void rp_dledger_step_down(rp_dledger_log *dledger) {
+    if (!dledger->is_leader) {
+        return;
+    }
+    rp_commit_log_follow_entries(dledger->log);
+    dledger->is_leader = false;
+    stop_pushing(dledger);
+    if (dledger->options.on_committed != NULL) {
+        dledger->options.on_committed(dledger->options.context, -1);
+    }
+}
+
+static int check_term(const rp_dledger_log *dledger, int64_t term, rp_error *error) {
+    return term >= dledger->term ? RP_OK
+                                 : rp_error_set(error, RP_E_RANGE, 0, NULL, -1, "term %lld is over: this member is in term %lld",
+                                                (long long)term, (long long)dledger->term);
+}
+
+/* An entry of this term can only be its one leader's, and all before it with it: also behind a restart nothing of that is cut for a push
+ * that was late. */
+static int64_t known_to_match(rp_dledger_log *dledger, int64_t term) {
+    rp_ledger_ends ends;
+    rp_commit_log_read_ends(dledger->log, &ends);
+    return ends.end_term == term ? ends.end_index : -1;
+}
+
+static void enter(rp_dledger_log *dledger, int64_t term, const char *leader_id) {
+    bool is_same = term == dledger->term && strcmp(leader_id, dledger->leader_id) == 0;
+    dledger->term = term;
+    if (!is_same) {
+        memset(dledger->leader_id, 0, sizeof dledger->leader_id);
+        memcpy(dledger->leader_id, leader_id, strlen(leader_id));
+        dledger->matched_index = known_to_match(dledger, term);
+        dledger->heard_ms = 0;
+    }
+}
+
+int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error) {
+    rp_ledger_ends ends;
+    pthread_mutex_lock(&dledger->lock);
+    int rc = check_term(dledger, term, error);
+    if (rc == RP_OK && !(dledger->is_leader && term == dledger->term)) {
+        rp_dledger_step_down(dledger);
+        enter(dledger, term, dledger->self_id);
+        rc = rp_commit_log_lead_entries(dledger->log, term, error);
+        if (rc == RP_OK) {
+            rp_commit_log_read_ends(dledger->log, &ends);
+            for (uint32_t i = 0; i < dledger->follower_count; i++) {
+                dledger->followers[i]->matched_index = -1;
+                dledger->followers[i]->matched_offset = 0;
+            }
+            rp_ledger_entry first;
+            rp_log_range range;
+            dledger->first_end = INT64_MAX;
+            if (rp_commit_log_read_entry(dledger->log, ends.end_index, &range, &first) == RP_OK) {
+                dledger->first_end = first.position + first.size; /* or of one behind it already: no matter */
+                rp_log_range_release(range.pin);
+            }
+            dledger->is_leader = true;
+            if (dledger->options.on_committed != NULL) {
+                dledger->options.on_committed(dledger->options.context, dledger->committed_offset);
+            }
+            atomic_store(&dledger->leads_term, term);
+        } else {
+            memset(dledger->leader_id, 0, sizeof dledger->leader_id);
+        }
+    }
+    pthread_mutex_unlock(&dledger->lock);
+    wake_followers(dledger);
+    rp_dledger_wake(&dledger->disk_sleeping, dledger->disk_fd);
+    return rc;
+}
+
+int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_id, rp_error *error) {
+    leader_id = leader_id == NULL ? "" : leader_id;
+    if (leader_id[0] != 0 && rp_dledger_member(dledger, (rp_slice){(const uint8_t *)leader_id, (uint32_t)strlen(leader_id)}) == NULL) {
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "%.60s is none of the other members of group %s", leader_id, dledger->group);
+    }
+    pthread_mutex_lock(&dledger->lock);
+    int rc = check_term(dledger, term, error);
+    if (rc == RP_OK) {
+        rp_dledger_step_down(dledger);
+        enter(dledger, term, leader_id);
+    }
+    pthread_mutex_unlock(&dledger->lock);
+    wake_followers(dledger);
+    return rc;
+}
+
+int rp_dledger_fd(const rp_dledger_log *dledger) { return dledger->claim_fd; }
+
+void rp_dledger_take_claim(rp_dledger_log *dledger, rp_dledger_claim *claim) {
+    uint64_t drained;
+    pthread_mutex_lock(&dledger->lock);
+    (void)!read(dledger->claim_fd, &drained, sizeof drained);
+    *claim = dledger->claim;
+    memset(&dledger->claim, 0, sizeof dledger->claim);
+    pthread_mutex_unlock(&dledger->lock);
+}
+
+const rp_handler *rp_dledger_handler(rp_dledger_log *dledger) { return &dledger->handler; }
+
+void rp_dledger_read_state(rp_dledger_log *dledger, rp_dledger_state *state) {
+    rp_ledger_ends ends;
+    pthread_mutex_lock(&dledger->lock);
+    rp_commit_log_read_ends(dledger->log, &ends);
+    *state = (rp_dledger_state){.term = dledger->term,
+                                .is_leader = dledger->is_leader,
+                                .is_writable = rp_message_store_writable(dledger->options.store, NULL) == RP_OK,
+                                .begin_index = ends.begin_index,
+                                .end_index = ends.end_index,
+                                .end_term = ends.end_term,
+                                .end_offset = ends.end_offset,
+                                .committed_index = atomic_load_explicit(&dledger->committed_index, memory_order_relaxed),
+                                .committed_offset = dledger->committed_offset,
+                                .heard_ms = dledger->heard_ms,
+                                .pushes_taken = dledger->pushes_taken,
+                                .pushes_refused = dledger->pushes_refused,
+                                .entries_appended = dledger->entries_appended,
+                                .cuts = dledger->cuts};
+    memcpy(state->leader_id, dledger->leader_id, sizeof state->leader_id);
+    pthread_mutex_unlock(&dledger->lock);
+}
+
+uint32_t rp_dledger_read_followers(rp_dledger_log *dledger, rp_dledger_follower_row *rows, uint32_t rows_max) {
+    pthread_mutex_lock(&dledger->lock);
+    for (uint32_t i = 0; i < dledger->follower_count && i < rows_max; i++) {
+        rows[i] = dledger->followers[i]->row;
+        rows[i].matched_index = dledger->followers[i]->matched_index;
+        rows[i].matched_offset = rows[i].matched_index < 0 ? -1 : dledger->followers[i]->matched_offset;
+    }
+    pthread_mutex_unlock(&dledger->lock);
+    return dledger->follower_count;
+}

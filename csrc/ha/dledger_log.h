@@ -1,0 +1,107 @@
+/* dledger_log.h: one member's part in a DLedger commit log, without the votes: entries pushed to followers, taken from a leader, committed.
+ * DLedger: DLedgerEntryPusher, DLedgerServer.handlePush (0.3.2); RocketMQ: DLedgerCommitLog (5.3.3 store/dledger/).
+ *
+ *   leader    append ─► push-ID threads, one a follower ─ PUSH ─► answers ─► a majority holds an entry of this term ─► committed
+ *   follower  PUSH ─► reactor of the DLedger port: compared, appended, cut ─ synced once a turn ─► answered; committed as told
+ *   Python    votes, heartbeats, terms: rp_dledger_lead, rp_dledger_follow; hears of later terms and unknown leaders by rp_dledger_fd
+ *
+ * Committed   counted on the entries of the leader's own term only, and all before with them (Raft 5.4.2). A follower never counts what
+ *             its log is not known to share with the leader in this term, and cuts nothing below that.
+ * Answers     on_committed is told the log offset up to which all is committed: sends are answered by it (rp_broker_set_committed); -1
+ *             when this member leads no more.
+ * Who leads   a push of an earlier term is refused here, EXPIRED_TERM; of a later one, or of a leader that Python has not named, it is
+ *             answered TERM_NOT_READY, and Python is told; the leader asks again.
+ *
+ * Threads  one a follower, while it leads and not; one that waits for the own disk (sync); pushes on the reactor of the server that has
+ *          the handler: it should have one reactor, which waits for the disk. lead, follow, close from one thread; the rest from any.
+ * Owns     its threads and connections. Borrows the store, and the options' context.
+ * Bounds   RP_DLEDGER_PEERS_MAX members; window entries and window_bytes on their way to a follower; a push of RP_FRAME_SIZE_MAX.
+ */
+#ifndef RP_HA_DLEDGER_LOG_H
+#define RP_HA_DLEDGER_LOG_H
+
+#include <stdint.h>
+
+#include "../base/address.h"
+#include "../base/clock.h"
+#include "../base/error.h"
+#include "../base/log.h"
+#include "../remoting/server.h"
+#include "../store/message_store.h"
+
+typedef struct rp_dledger_log rp_dledger_log;
+
+#define RP_DLEDGER_PEERS_MAX 16
+#define RP_DLEDGER_ID_MAX 64 /* bytes of a member's id, with the final zero */
+
+typedef struct rp_dledger_options {
+    rp_message_store *store; /* opened with ledger_index_path */
+    const char *group; /* dLegerGroup */
+    const char *self_id; /* dLegerSelfId */
+    const char *peers; /* dLegerPeers: "n0-host:port;n1-host:port", this member among them */
+    uint32_t window; /* entries on their way to a follower, default 1,000 as DLedger's, at most 4,096 */
+    uint32_t window_bytes; /* default 4 MiB */
+    uint32_t batch_bytes; /* enableBatchPush: entries up to so many bytes go as one push; 0, the default: one by one, which every
+                                  follower takes */
+    uint32_t push_timeout_ms; /* maxPushTimeOutMs 1,000: then the follower is dialled anew */
+    uint32_t retry_ms; /* pause behind a failure, default 500 */
+    uint32_t commit_interval_ms; /* a follower without new entries is told what is committed, default 1,000; at once when it has moved */
+    int32_t sync; /* 1: what is acknowledged or counted is on disk (SYNC_FLUSH) */
+    const rp_clock *clock;
+    rp_log *log;
+    /* On any thread, one call at a time: see Answers above. May be NULL. */
+    void (*on_committed)(void *context, int64_t offset);
+    void *context;
+} rp_dledger_options;
+
+void rp_dledger_options_default(rp_dledger_options *options);
+/* Follows nobody at first. RP_OK; RP_E_INVALID (peers, group, a store without entries), RP_E_NO_MEMORY, RP_E_BUSY (no threads), RP_E_IO. */
+int rp_dledger_open(const rp_dledger_options *options, rp_dledger_log **dledger, rp_error *error);
+/* After the server that has its handler has stopped, and before the store is closed. NULL is allowed. */
+void rp_dledger_close(rp_dledger_log *dledger);
+/* Answers PUSH and hands all else to Python: for rp_server_open of the DLedger port. */
+const rp_handler *rp_dledger_handler(rp_dledger_log *dledger);
+
+/* This member leads in that term: it has won the vote. Appends are taken when this returns RP_OK; else as rp_commit_log_lead_entries: it
+ * does not lead, and the term is entered. RP_E_RANGE also for a term below the present one. */
+int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error);
+/* The term has begun, and leader_id leads it; NULL: nobody does that one knows of. When this returns no append is under way, nothing of
+ * an earlier leader is stored any more, and who waits for a commit has been told -1. RP_OK; RP_E_INVALID: no such member, or this one;
+ * RP_E_RANGE: a term below the present one. */
+int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_id, rp_error *error);
+
+/* What Python has to hear: a push named a leader of this or a later term whom this member does not follow; or a follower knows a later
+ * term (leader_id empty). */
+typedef struct rp_dledger_claim {
+    int64_t term; /* 0: there is none */
+    char leader_id[RP_DLEDGER_ID_MAX];
+} rp_dledger_claim;
+/* Readable since there is a claim until it is taken; this object's until close. */
+int rp_dledger_fd(const rp_dledger_log *dledger);
+/* The claim of the latest term, which is gone then. */
+void rp_dledger_take_claim(rp_dledger_log *dledger, rp_dledger_claim *claim);
+
+typedef struct rp_dledger_state {
+    int64_t term;
+    int32_t is_leader;
+    int32_t is_writable; /* 0: a sync of the log has failed, it takes no more entries: who leads with it should stand down */
+    char leader_id[RP_DLEDGER_ID_MAX]; /* "" when nobody is known to lead */
+    int64_t begin_index, end_index, end_term, end_offset; /* of the log: what a vote is asked with */
+    int64_t committed_index, committed_offset;
+    int64_t heard_ms; /* monotonic: when a push of the leader came last; 0: never in this term */
+    uint64_t pushes_taken, pushes_refused, entries_appended, cuts;
+} rp_dledger_state;
+void rp_dledger_read_state(rp_dledger_log *dledger, rp_dledger_state *state);
+
+typedef struct rp_dledger_follower_row {
+    char id[RP_DLEDGER_ID_MAX];
+    char address[RP_ENDPOINT_TEXT_MAX];
+    int32_t is_connected, is_appending;
+    int64_t matched_index, matched_offset; /* what it is known to hold in this term, up to which log offset; -1: nothing */
+    uint64_t entries_sent, bytes_sent;
+    char last_error[160]; /* why its connection ended last; "" when none did */
+} rp_dledger_follower_row;
+/* Fills up to rows_max rows and returns how many followers there are. */
+uint32_t rp_dledger_read_followers(rp_dledger_log *dledger, rp_dledger_follower_row *rows, uint32_t rows_max);
+
+#endif

@@ -1,0 +1,110 @@
+/* dledger_log_inl.h: the fields of a member of a DLedger commit log, for its files. C only. */
+#ifndef RP_HA_DLEDGER_LOG_INL_H
+#define RP_HA_DLEDGER_LOG_INL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "../base/address.h"
+#include "../base/thread.h"
+#include "../store/commit_log_ledger.h"
+#include "dledger_log.h"
+#include "dledger_pusher.h"
+#include "dledger_wire.h"
+
+#define RP_DLEDGER_WINDOW_MAX 4096
+#define RP_DLEDGER_REACTORS_MAX 64
+#define RP_DLEDGER_GROUP_MAX 256
+
+/* A push on its way, and when it left. */
+typedef struct rp_push_sent {
+    rp_push push;
+    int64_t sent_ms, end_offset; /* end_offset: of its last entry */
+    bool is_open;
+} rp_push_sent;
+
+/* One of the other members, while this one leads. Its thread's own, but for those marked. */
+typedef struct rp_dledger_follower {
+    rp_dledger_log *dledger; /* fixed */
+    char id[RP_DLEDGER_ID_MAX], address[RP_ENDPOINT_TEXT_MAX]; /* fixed */
+    rp_thread *thread;       /* owner */
+    int wake_fd;             /* fixed */
+    atomic_int sleeping;     /* sequentially consistent against the log's end, as in index_builder.c */
+
+    pthread_mutex_t read_lock; /* leaf but for the store's: held while the log is read for it; whoever cuts the log has had it */
+    int64_t matched_index, matched_offset; /* dledger.lock */
+    rp_dledger_follower_row row;           /* dledger.lock: figures */
+
+    rp_pusher pusher;
+    int fd; /* -1: not connected */
+    uint32_t opaque_first, opaque_next; /* of the pushes that may be open; they go round */
+    rp_push_sent sent[RP_DLEDGER_WINDOW_MAX]; /* by opaque */
+    int64_t seen_end, seen_committed;      /* when it was looked last for something to send */
+    uint8_t *output, *input;               /* owned */
+    uint32_t output_size, output_at, output_capacity, input_size, input_capacity;
+    rp_arena *arena;                       /* of an answer */
+} rp_dledger_follower;
+
+/* The answer to a push, until the turn that took it ends. */
+typedef struct rp_push_answer {
+    struct rp_push_answer *next;
+    rp_connection *connection;
+    int32_t opaque;
+    uint8_t serialize_type;
+    int64_t end_offset; /* what has to be on disk; 0: nothing */
+    rp_push_response response;
+} rp_push_answer;
+
+struct rp_dledger_log {
+    rp_dledger_options options; /* fixed; texts in the copies below */
+    char group[RP_DLEDGER_GROUP_MAX], self_id[RP_DLEDGER_ID_MAX]; /* fixed */
+    rp_commit_log *log;         /* fixed */
+    rp_handler handler;         /* fixed */
+    uint32_t follower_count;    /* fixed */
+    rp_dledger_follower *followers[RP_DLEDGER_PEERS_MAX]; /* fixed */
+    rp_thread *disk_thread;     /* owner; NULL: none is needed */
+    int disk_fd, claim_fd;      /* fixed */
+    atomic_int disk_sleeping;
+    atomic_int stopping;
+    _Atomic int64_t leads_term; /* what followers are pushed to in; -1: this member does not lead. Written under lock */
+    _Atomic int64_t committed_index; /* written under lock */
+    _Atomic int64_t refused_due_ns; /* when a refusal may be told of again */
+
+    pthread_mutex_t lock; /* before the store's locks */
+    int64_t term;
+    bool is_leader;
+    char leader_id[RP_DLEDGER_ID_MAX];
+    int64_t first_end;      /* behind the first entry of the term that is led */
+    int64_t matched_index;  /* of a follower: how far its log is its leader's */
+    int64_t committed_offset;
+    int64_t heard_ms;
+    rp_dledger_claim claim;
+    uint64_t pushes_taken, pushes_refused, entries_appended, cuts;
+    uint8_t *entry_bytes;   /* owned: of a push's entry */
+    uint32_t entry_capacity;
+
+    rp_push_answer *answers[RP_DLEDGER_REACTORS_MAX]; /* each its reactor's; in its arena, newest first */
+};
+
+/* dledger_log.c, under lock. */
+void rp_dledger_commit(rp_dledger_log *dledger, int64_t index, int64_t offset);
+void rp_dledger_advance(rp_dledger_log *dledger);
+void rp_dledger_step_down(rp_dledger_log *dledger);
+void rp_dledger_raise_claim(rp_dledger_log *dledger, int64_t term, const char *leader_id);
+const rp_dledger_follower *rp_dledger_member(const rp_dledger_log *dledger, rp_slice id);
+/* Any thread; the second in the appender's: the log has grown. */
+void rp_dledger_wake(atomic_int *sleeping, int wake_fd);
+void rp_dledger_appended(void *dledger);
+
+/* dledger_disk.c: the thread of who is alone, or counts on its disk. */
+void rp_dledger_disk_run(void *dledger);
+
+/* dledger_follow.c: the hooks of the DLedger port. */
+int rp_dledger_on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted);
+void rp_dledger_on_turn_end(void *context, rp_reactor *reactor);
+
+/* dledger_push.c: the thread of a follower. */
+void rp_dledger_push_run(void *follower);
+
+#endif

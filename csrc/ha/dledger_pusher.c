@@ -1,0 +1,132 @@
+/* dledger_pusher.c: see dledger_pusher.h. */
+#include "dledger_pusher.h"
+
+#define NOT_READY_MS 50 /* the follower has to hear of the term from another side */
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+void rp_pusher_begin(rp_pusher *pusher, int64_t term) {
+    uint32_t generation = pusher->generation + 1;
+    *pusher = (rp_pusher){.term = term, .compare_at = -1, .matched_index = -1, .told_commit = -1, .generation = generation};
+}
+
+static void compare_again(rp_pusher *pusher, int64_t quiet_until_ms) {
+    pusher->compare_at = -1;
+    pusher->is_appending = pusher->is_asked = pusher->truncate_at_begin = 0;
+    pusher->flying = 0;
+    pusher->flying_bytes = 0;
+    pusher->generation++;
+    pusher->quiet_until_ms = quiet_until_ms;
+}
+
+void rp_pusher_lost(rp_pusher *pusher, const rp_pusher_view *view) { compare_again(pusher, view->now_ms + view->retry_ms); }
+
+/* A follower may be told only what it has by then. */
+static int64_t commit_to_tell(const rp_pusher_view *view, int64_t index) { return least(view->committed_index, index); }
+
+static int is_commit_due(const rp_pusher *pusher, const rp_pusher_view *view) {
+    int64_t commit = commit_to_tell(view, pusher->matched_index);
+    return pusher->flying == 0 && (commit > pusher->told_commit || view->now_ms - pusher->told_ms >= (int64_t)view->commit_interval_ms);
+}
+
+int rp_pusher_next(const rp_pusher *pusher, const rp_pusher_view *view, rp_push *push) {
+    *push = (rp_push){.index = -1, .last_index = -1, .generation = pusher->generation};
+    if (pusher->term < 0 || view->now_ms < pusher->quiet_until_ms || pusher->is_asked || view->end_index < 0) {
+        return 0;
+    }
+    if (!pusher->is_appending) {
+        int is_inside = pusher->compare_at >= view->begin_index && pusher->compare_at <= view->end_index;
+        push->type = pusher->truncate_at_begin ? RP_PUSH_TRUNCATE
+                     : pusher->compare_at >= 0 && is_inside && pusher->matched_index >= 0 && pusher->compare_at == pusher->matched_index
+                         ? RP_PUSH_TRUNCATE
+                         : RP_PUSH_COMPARE;
+        push->index = pusher->truncate_at_begin ? view->begin_index : is_inside ? pusher->compare_at : view->end_index;
+        push->commit_index = commit_to_tell(view, push->type == RP_PUSH_COMPARE ? pusher->matched_index : push->index);
+        return 1;
+    }
+    if (pusher->next_index < view->begin_index) { /* retention was faster */
+        return 0;
+    }
+    if (pusher->next_index <= view->end_index) {
+        push->type = RP_PUSH_APPEND;
+        push->index = pusher->next_index;
+        push->commit_index = commit_to_tell(view, push->index);
+        return pusher->flying < view->window && pusher->flying_bytes < view->window_bytes;
+    }
+    push->type = RP_PUSH_COMMIT;
+    push->commit_index = commit_to_tell(view, pusher->matched_index);
+    return is_commit_due(pusher, view);
+}
+
+void rp_pusher_sent(rp_pusher *pusher, const rp_push *push, const rp_pusher_view *view) {
+    if (push->type == RP_PUSH_APPEND) {
+        pusher->next_index = push->last_index + 1;
+        pusher->flying += (uint32_t)(push->last_index - push->index + 1);
+        pusher->flying_bytes += push->bytes;
+    } else if (push->type != RP_PUSH_COMMIT) {
+        pusher->is_asked = 1;
+    }
+    pusher->told_commit = most(pusher->told_commit, push->commit_index);
+    pusher->told_ms = view->now_ms;
+}
+
+static void begin_appending(rp_pusher *pusher, int64_t index) {
+    pusher->is_appending = 1;
+    pusher->truncate_at_begin = 0;
+    pusher->next_index = index + 1;
+}
+
+/* Where to compare next: DLedger's order of cases. */
+static void step_back(rp_pusher *pusher, int64_t index, const rp_push_response *response, const rp_pusher_view *view) {
+    if (response->end_index < view->begin_index || response->begin_index > view->end_index || index < response->begin_index) {
+        pusher->truncate_at_begin = 1;
+    } else {
+        pusher->compare_at = index > response->end_index ? response->end_index : index - 1;
+        pusher->truncate_at_begin = pusher->compare_at < view->begin_index;
+    }
+}
+
+static void asked_answered(rp_pusher *pusher, const rp_push *push, const rp_push_response *response, const rp_pusher_view *view) {
+    pusher->is_asked = 0;
+    if (response->code == RP_DLEDGER_SUCCESS) {
+        pusher->matched_index = most(pusher->matched_index, push->index);
+        if (push->type == RP_PUSH_TRUNCATE || response->end_index == push->index) {
+            begin_appending(pusher, push->index);
+        } else {
+            pusher->compare_at = push->index; /* what it has behind goes */
+        }
+    } else if (response->code == RP_DLEDGER_INCONSISTENT_STATE && push->type == RP_PUSH_COMPARE) {
+        step_back(pusher, push->index, response, view);
+    } else {
+        compare_again(pusher, view->now_ms + (response->code == RP_DLEDGER_TERM_NOT_READY ? NOT_READY_MS : view->retry_ms));
+    }
+}
+
+void rp_pusher_answered(rp_pusher *pusher, const rp_push *push, const rp_push_response *response, const rp_pusher_view *view) {
+    int is_current = push->generation == pusher->generation;
+    if (push->type == RP_PUSH_APPEND) {
+        if (is_current) {
+            uint32_t entries = (uint32_t)(push->last_index - push->index + 1);
+            pusher->flying -= entries < pusher->flying ? entries : pusher->flying;
+            pusher->flying_bytes -= push->bytes < pusher->flying_bytes ? push->bytes : pusher->flying_bytes;
+        }
+        if (response->code == RP_DLEDGER_SUCCESS) {
+            pusher->matched_index = most(pusher->matched_index, push->last_index);
+        } else if (is_current) {
+            compare_again(pusher, response->code == RP_DLEDGER_INCONSISTENT_STATE ? 0 : view->now_ms + view->retry_ms);
+        }
+    } else if (push->type != RP_PUSH_COMMIT && is_current) {
+        asked_answered(pusher, push, response, view);
+    }
+}
+
+int64_t rp_pusher_due_ms(const rp_pusher *pusher, const rp_pusher_view *view) {
+    if (pusher->term < 0) {
+        return INT64_MAX;
+    }
+    if (view->now_ms < pusher->quiet_until_ms) {
+        return pusher->quiet_until_ms;
+    }
+    return pusher->is_appending && pusher->flying == 0 ? pusher->told_ms + view->commit_interval_ms : INT64_MAX;
+}

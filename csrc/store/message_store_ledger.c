@@ -1,0 +1,51 @@
+/* message_store_ledger.c: what the store does besides when its commit log is DLedger's (commit_log_ledger.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "commit_log_ledger.h"
+#include "file_row.h"
+#include "message_store_inl.h"
+
+#define LEDGER_LAST_FILES 3 /* what DLedger itself reads again */
+
+/* RocketMQ goes on behind a commitlog from before DLedger and reads both; here the messages of the old one would be missing. */
+int rp_message_store_refuse_old_log(rp_message_store *store, rp_error *error) {
+    char path[RP_PATH_MAX];
+    rp_file_row *old = NULL;
+    int rc = store->paths.ledger_index[0] == 0 ? RP_E_NOT_FOUND : rp_path_join(path, store->paths.root, "commitlog", error);
+    if (rc != RP_OK || strcmp(path, store->paths.commit_log) == 0) {
+        return rc == RP_E_NOT_FOUND ? RP_OK : rc;
+    }
+    rc = rp_file_row_open(path, &old, error);
+    if (rc == RP_OK && rp_file_row_count(old) != 0) {
+        rc =
+            rp_error_set(error, RP_E_INVALID, 0, path, -1,
+                         "there is a commit log from before DLedger, which this broker does not read beside entries: send what it holds to "
+                         "another broker, then move it away with consumequeue and index");
+    }
+    rp_file_row_close(old);
+    return rc;
+}
+
+int rp_message_store_open_ledger(rp_message_store *store, rp_error *error) {
+    const rp_message_store_options *options = &store->options;
+    return store->paths.ledger_index[0] == 0 ? RP_OK
+                                             : rp_ledger_index_open(store->ops, store->paths.ledger_index, options->ledger_index_file_size,
+                                                                    options->read_only, &store->ledger_index, error);
+}
+
+int64_t rp_message_store_committed_end(const rp_message_store *store) {
+    rp_ledger_entry unit;
+    bool is_known = store->ledger_index != NULL && store->options.ledger_committed_index >= 0 &&
+                    rp_ledger_index_read(store->ledger_index, store->options.ledger_committed_index, &unit) == RP_OK;
+    return is_known ? unit.position + unit.size : 0;
+}
+
+/* Where the index files' units may be missing from on: they are synced ahead of our checkpoint; a stop of DLedger's leaves all but its
+ * last files whole. */
+int rp_message_store_settle_entries(rp_message_store *store, rp_error *error) {
+    rp_mapped_file_queue *row = rp_commit_log_files(store->commit_log);
+    int64_t last_files = rp_mapped_file_queue_end(row) - LEDGER_LAST_FILES * (int64_t)rp_mapped_file_queue_file_size(row);
+    int64_t from = store->was_exact ? store->recovery.start : last_files;
+    return rp_commit_log_settle_entries(store->commit_log, from, error);
+}

@@ -1,0 +1,65 @@
+"""Brokers whose role others decide, a controller or the DLedger group that the log is of, and those whose role is their configuration's:
+which replication and which standing a broker gets. RocketMQ: BrokerController, DefaultMessageStore (5.3.3 broker/, store/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._core.base import LogTap
+from .._core.broker import Broker
+from .._core.store import MessageStore
+from ..config import Config
+from ..ha.auto_switch import AutoSwitchHaService
+from ..ha.ledger import LedgerHa
+from ..ha.service import HaService, HaSettings
+from .controlled import Elected, begin_controlled, make_replicas, start_replicas
+from .group_roles import GroupRoles
+from .grouped import begin_grouped, make_group_roles, start_group_roles
+from .housekeeping import Housekeeping
+from .parts import Parts
+from .replicas_manager import Replicas
+from .slave_synchronize import SlaveSynchronize
+
+
+def is_elected(config: Config) -> bool:
+    return config.boolean("enableControllerMode") or config.boolean("enableDLegerCommitLog")
+
+
+def begin_elected(config: Config) -> None:
+    """Whoever it was, it is nobody's master before others say so."""
+    if config.boolean("enableControllerMode"):
+        begin_controlled(config)
+    elif config.boolean("enableDLegerCommitLog"):
+        begin_grouped(config)
+
+
+def make_ha(config: Config, store: MessageStore, native: Broker, log_tap: LogTap | None) -> HaService:
+    """Raises InvalidArgument: what is configured of a DLedger group."""
+    if config.boolean("enableControllerMode"):
+        return AutoSwitchHaService(config, store, native, log_tap=log_tap)
+    if config.boolean("enableDLegerCommitLog"):
+        return LedgerHa(config, store, native, config.integer("brokerId"), log_tap=log_tap)
+    return HaService(HaSettings.of(config), store, native, log_tap=log_tap)
+
+
+def make_elected(parts: Parts, synchronize: SlaveSynchronize | None, cut: Callable[[int], None]) -> Elected | None:
+    """None for who is what its configuration says. cut: as of Replicas."""
+    ha = parts.ha
+    parts.registration.is_isolated = is_elected(parts.config)
+    if isinstance(ha, AutoSwitchHaService):
+        return make_replicas(parts, ha, cut)
+    if isinstance(ha, LedgerHa) and synchronize is not None:
+        return make_group_roles(parts, ha, synchronize)
+    return None
+
+
+async def start_elected(elected: Elected | None, parts: Parts, synchronize: SlaveSynchronize | None, housekeeping: Housekeeping) -> None:
+    """The last step of a start: whoever has a role is registered when this returns. Raises as Replicas.start, GroupRoles.start."""
+    ha = parts.ha
+    if synchronize is None:
+        return
+    if isinstance(elected, Replicas) and isinstance(ha, AutoSwitchHaService):
+        await start_replicas(elected, parts, ha, synchronize, housekeeping)
+    elif isinstance(elected, GroupRoles) and isinstance(ha, LedgerHa):
+        await start_group_roles(elected, parts, ha, synchronize, housekeeping)

@@ -1,0 +1,191 @@
+"""Roles of a broker that is a member of a DLedger group: who leads the log is the master. RocketMQ: DLedgerRoleChangeHandler (5.3.3
+broker/dledger/).
+
+    LogNode ─ role, term ─► ElectedRole ─ a role ─► role_switch ─ its steps ─► role_services
+                                                        └─ the first of a master: all that the log held is committed and in the queues
+
+A member that stands for election stays what it was as a slave, and is no master any more. The address of a leader comes from name servers
+only; the one that a member before led by is not taken for a while: they may know no better yet.
+
+Threads  one event loop. Bounds: one switch at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from .._core.errors import RocketpyError
+from ..dledger.log_node import LogNode
+from ..dledger.member import Role as MemberRole
+from ..ha.ledger import LedgerHa, broker_id_of
+from .replica_state import Role
+from .role_switch import RoleSteps, RoleSwitch
+from .settings import MASTER_ID
+from .slave_synchronize import SlaveSynchronize
+
+log = logging.getLogger(__name__)
+
+STALE_MS: Final = 30_000
+"""So long after a change a name server may still name the master before: as long as two registrations are apart."""
+NOBODY: Final = -1
+QUEUES_LOOK_S: Final = 0.2
+
+
+class ElectedRole:
+    """Decisions: what the group says → what the broker is to be."""
+
+    def __init__(self, address: str) -> None:
+        """address: of this broker, for clients."""
+        self._address = address
+        self._is_slave = False
+        self._leader: str | None = None
+        self._master_address = ""
+        self._stale_address = ""
+        self._stale_until_ms = 0
+
+    def take(self, member: MemberRole, term: int, leader_id: str | None, now_ms: int) -> Role | None:
+        """None where nothing changes for the broker."""
+        if member is MemberRole.LEADER:
+            self._is_slave, self._leader, self._master_address = False, leader_id, ""
+            return Role(MASTER_ID, self._address, term, is_master=True)
+        if member is not MemberRole.FOLLOWER or leader_id is None:
+            if self._is_slave:
+                return None
+            self._is_slave = True
+            return Role(NOBODY, "", term, is_master=False)
+        if leader_id != self._leader:
+            self._stale_address, self._stale_until_ms = self._master_address or self._stale_address, now_ms + STALE_MS
+            self._leader, self._master_address = leader_id, ""
+        self._is_slave = True
+        return Role(broker_id_of(leader_id), self._master_address, term, is_master=False)
+
+    def heard_of_master(self, address: str | None, now_ms: int) -> str:
+        """What a name server says; the address to copy from, empty where it cannot be that of the leader."""
+        is_stale = address == self._stale_address and now_ms < self._stale_until_ms
+        if not address or address == self._address or self._leader is None or not self._is_slave or is_stale:
+            return ""
+        self._master_address = address
+        return address
+
+
+class GroupRoles:
+    """`start` once the listeners are open; `stop` before the log is closed."""
+
+    def __init__(self, node: LogNode, ha: LedgerHa, synchronize: SlaveSynchronize, address: str, clock_ms: Callable[[], int]) -> None:
+        self.node = node
+        self._ha = ha
+        self._synchronize = synchronize
+        self._clock_ms = clock_ms
+        self._elected = ElectedRole(address)
+        self.switch: RoleSwitch | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # ---- life ----
+
+    async def start(self, steps: RoleSteps) -> None:
+        """Raises as LogNode.start."""
+        self.switch = RoleSwitch(steps)
+        self.node.on_role_change.append(self._role_changed)
+        tasks = {"role": self.switch.run(), "queues of new topics": self._look_for_queues()}
+        self._tasks = [asyncio.create_task(task, name=name) for name, task in tasks.items()]
+        await self.node.start()
+
+    async def stop(self) -> None:
+        """A switch that is under way is waited for; it leads nothing when this returns. Idempotent."""
+        if self.switch is not None:
+            self.switch.stop()
+        await self.node.stop()
+        self._ha.end_part()
+        for task in self._tasks[1:]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    async def has_role(self, wait_s: float) -> bool:
+        """Whether there is a role, which is waited for so long."""
+        assert self.switch is not None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self.switch.taken.wait()
+        return self.switch.current is not None
+
+    # ---- what others tell ----
+
+    def hint(self) -> None:
+        """The group tells by itself."""
+
+    def lost(self, address: str) -> None:
+        """The connection to a server has ended: none that a role depends on."""
+
+    def heard_of_master(self, master_address: str | None, ha_address: str | None) -> None:
+        """From a name server, or from itself."""
+        address = self._elected.heard_of_master(master_address, self._clock_ms())
+        if address:
+            self._synchronize.follow(address)
+
+    # ---- the log's part of a switch ----
+
+    @property
+    def broker_id(self) -> int:
+        return self._ha.broker_id
+
+    def tables_epoch(self, role: Role) -> int:
+        """0, as a master of RocketMQ has in such a group: a name server refuses a master whose tables are of an older epoch."""
+        return 0
+
+    async def lead(self, role: Role) -> None:
+        """All that the log held is committed and in the queues. Raises RocketpyError where somebody else leads by now."""
+        await self.node.lead_is_whole(role.epoch)
+        self.check_leads(role)
+        self._ha.leads = True
+
+    def check_leads(self, role: Role) -> None:
+        """Raises RocketpyError where somebody else leads by now."""
+        if self.node.role is not MemberRole.LEADER or self.node.term != role.epoch:
+            raise RocketpyError(f"this member does not lead in term {role.epoch} any more")
+
+    async def step_down(self) -> None:
+        """The log has been given up before, with the lead of the group."""
+        self._ha.leads = False
+
+    # ---- for operators ----
+
+    def others_in_sync(self) -> frozenset[int]:
+        """Of a master: who else may be elected. Empty on a slave."""
+        return self._ha.holders()
+
+    def counters(self) -> dict[str, str]:
+        """Lines for brokerStatus."""
+        node, switch = self.node, self.switch
+        left_ms = node.lease_left_ms()
+        return {
+            "dLedgerGroup": node.settings.group,
+            "dLedgerSelfId": node.settings.self_id,
+            "dLedgerRole": str(node.role),
+            "dLedgerLeaseLeftMillis": "-1" if left_ms is None else str(left_ms),
+            "dLedgerFault": str(node.fault or ""),
+            "roleSwitches": str(switch.switches if switch is not None else 0),
+            "roleFailure": switch.failure if switch is not None else "",
+        }
+
+    async def _look_for_queues(self) -> None:
+        """A queue's first message may be of a topic that was not there when tables were copied last: with the leader it would be lost."""
+        known = -1
+        while True:
+            await asyncio.sleep(QUEUES_LOOK_S)
+            count = self._ha.queue_count()
+            if count != known:
+                known = count
+                self._ha.followed()
+
+    def _role_changed(self, member: MemberRole, term: int) -> None:
+        assert self.switch is not None
+        role = self._elected.take(member, term, self.node.leader_id, self._clock_ms())
+        if role is not None:
+            self.switch.want(role)
+        if member is MemberRole.FOLLOWER:
+            self._ha.followed()

@@ -1,0 +1,92 @@
+"""Requests of members, out and in: who decides is given requests and answers, and never sees a socket. DLedger: DLedgerRpcNettyService
+(0.3.2).
+
+    outbox ─ ask ─► a task each ─ RemotingClient ─► the other member ─► told(sent, answer; None: nothing in time, or nothing to be read)
+    port ─ Command ─ answered ─► the decider ─► Response
+
+Threads  one event loop. Bounds: a request has push_timeout_ms; how many are under way is for the decider to bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+
+from .._core.errors import ProtocolError, RocketpyError
+from .._core.remoting import Request as Command
+from ..remoting.client import RemotingClient
+from ..remoting.command import Response
+from .bodies import Answer, HeartBeatRequest, HeartBeatResponse, Message, PushRequest, PushResponse, Request, VoteRequest, VoteResponse
+from .codes import DLedgerRequestCode, DLedgerResponseCode
+from .replica import Sent
+from .settings import GroupSettings
+
+log = logging.getLogger(__name__)
+
+ANSWERS: Mapping[type, tuple[DLedgerRequestCode, type[VoteResponse] | type[HeartBeatResponse] | type[PushResponse]]] = {
+    VoteRequest: (DLedgerRequestCode.VOTE, VoteResponse),
+    HeartBeatRequest: (DLedgerRequestCode.HEART_BEAT, HeartBeatResponse),
+    PushRequest: (DLedgerRequestCode.PUSH, PushResponse),
+}
+
+
+class Exchange:
+    """`ask` any number of times between the constructor and `stop`."""
+
+    def __init__(self, settings: GroupSettings, tls: ssl.SSLContext | None = None) -> None:
+        self._settings = settings
+        self._client = RemotingClient(tls=tls)
+        self._asking: set[asyncio.Task[None]] = set()
+
+    def ask(self, outbox: Iterable[Sent], told: Callable[[Sent, Answer | None], object]) -> None:
+        for sent in outbox:
+            task = asyncio.get_running_loop().create_task(self._ask(sent, told))
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+
+    async def stop(self) -> None:
+        """What is under way is told to nobody."""
+        tasks = list(self._asking)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        await self._client.stop()
+
+    async def _ask(self, sent: Sent, told: Callable[[Sent, Answer | None], object]) -> None:
+        code, kind = ANSWERS[type(sent.request)]
+        answer: Answer | None = None
+        try:
+            timeout_s = self._settings.push_timeout_ms / 1000
+            response = await self._client.invoke(self._settings.peers[sent.peer], code, None, sent.request.encode(), timeout_s=timeout_s)
+            answer = kind.decode(response.body)
+        except (RocketpyError, OSError) as error:
+            log.debug("%s to %s: %s", code.name, sent.peer, error)
+        told(sent, answer)
+
+
+def answered(
+    kind: type[VoteRequest] | type[HeartBeatRequest] | type[PushRequest],
+    command: Command,
+    group: str,
+    decide: Callable[[Request], Answer | None],
+) -> Response:
+    """decide gives None where this member takes no part just now."""
+    try:
+        request = kind.decode(command.body)
+    except ProtocolError as error:
+        log.warning("%s from %s refused: %s", kind.__name__, command.remote_address, error)
+        return response_of(Message(code=DLedgerResponseCode.UNEXPECTED_ARGUMENT))
+    _, answer_kind = ANSWERS[kind]
+    return response_of(decide(request) or answer_kind(group=group, code=DLedgerResponseCode.DISK_ERROR))
+
+
+def response_of(message: Message) -> Response:
+    return Response(DLedgerResponseCode.SUCCESS, body=message.encode())
+
+
+def unsupported(command: Command) -> Response:
+    """To clients, who neither append nor read here, and to a leader that would hand its lead over."""
+    return response_of(Message(code=DLedgerResponseCode.UNSUPPORTED))

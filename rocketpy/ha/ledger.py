@@ -1,0 +1,212 @@
+"""The broker's end of replication in a DLedger group: the members' log in place of master and slaves. The same questions as to HaService.
+RocketMQ: DLedgerCommitLog (5.3.3 store/dledger/), which has no HAService.
+
+Who leads is decided beside it (dledger/log_node.py); the role of the broker follows, and with it `leads`.
+
+Threads  one event loop; the entries flow in native threads (csrc/ha/dledger_log.h).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from .._core.base import LogTap
+from .._core.broker import Broker
+from .._core.dledger_log import DLedgerLog
+from .._core.errors import OffsetOutOfRange, RocketpyError, TimedOut
+from .._core.remoting import Server
+from .._core.store import MessageStore
+from ..config import Config
+from ..dledger.settings import parse_peers
+from ..remoting.client import split_address
+from ..remoting.listener_options import server_options
+from .service import DurableLog, HaService, HaSettings
+
+TLS_DISABLED: Final = 0
+"""Members of RocketMQ speak plainly, whatever tlsMode says."""
+OVER_MS: Final = 200
+BATCH_BYTES: Final = 256 * 1024
+"""Of a push with enableBatchPush."""
+
+
+class _MembersLog:
+    """The store, but that nobody waits long for a commit behind the end of this member's part: none comes any more."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self.is_over = False
+
+    def stats(self) -> dict[str, int]:
+        return self._store.stats()
+
+    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
+        self._store.wait_flushed(offset, min(timeout_ms, OVER_MS) if self.is_over else timeout_ms)
+
+
+class LedgerHa(HaService):
+    """Opened with the store: the log is there before anybody leads it."""
+
+    def __init__(self, config: Config, store: MessageStore, native: Broker, broker_id: int, *, log_tap: LogTap | None = None) -> None:
+        """broker_id: of this member while it does not lead. Raises InvalidArgument: peers, group."""
+        super().__init__(HaSettings.of(config), store, native, log_tap=log_tap)
+        self._config = config
+        self.broker_id = broker_id
+        self.leads = False
+        self.describe: Callable[[], Mapping[str, str]] = dict
+        """What else brokerStatus says of the member."""
+        self._is_to_copy: Callable[[], None] | None = None
+        self._members_log = _MembersLog(store)
+        self.server: Server | None = None
+        """Of the members' port, from start on."""
+        self.ledger = DLedgerLog(
+            store,
+            native,
+            log=log_tap,
+            group=config.text("dLegerGroup"),
+            self_id=config.text("dLegerSelfId"),
+            peers=config.text("dLegerPeers"),
+            batch_bytes=BATCH_BYTES if config.boolean("enableBatchPush") else 0,
+            sync=int(config.text("flushDiskType") == "SYNC_FLUSH"),
+        )
+
+    @property
+    def is_slave(self) -> bool:
+        return not self.leads
+
+    def connection(self) -> int | None:
+        """The term of the leader that is followed: whoever leads has all that is in our queues."""
+        state = self.ledger.state()
+        is_heard = not state["is_leader"] and state["leader_id"] and state["heard_ms"]
+        return int(state["term"]) if is_heard and not self.leads else None
+
+    def start(self) -> None:
+        """Listens for the other members, whom nobody answers before the server starts. Raises NetworkError when the port is taken."""
+        self.start_offset = self.log_end()
+        port = split_address(parse_peers(self._config.text("dLegerPeers"))[self._config.text("dLegerSelfId")])[1]
+        options = server_options(self._config, port, reactors=1, thread_name="dledger")
+        options["tls_mode"] = TLS_DISABLED
+        self.server = Server(handler=self.ledger, log=self._log_tap, **options)
+
+    @property
+    def durable_log(self) -> DurableLog:
+        return self._members_log
+
+    def is_uncommitted(self, error: RocketpyError) -> bool:
+        return isinstance(error, (TimedOut, OffsetOutOfRange))
+
+    def end_part(self) -> None:
+        """It neither leads nor follows any more."""
+        self._members_log.is_over = True
+
+    def watch(self, is_to_copy: Callable[[], None]) -> None:
+        """`followed` calls it."""
+        self._is_to_copy = is_to_copy
+
+    def unwatch(self) -> None:
+        self._is_to_copy = None
+
+    def followed(self) -> None:
+        """Another leader is followed from now on, or a queue's first message has come."""
+        if self._is_to_copy is not None:
+            self._is_to_copy()
+
+    def close(self) -> None:
+        """Idempotent; blocks until the native threads have ended."""
+        if self.server is not None:
+            self.server.stop(0)
+        self.ledger.close()
+        if self.server is not None:
+            self.server.close()
+
+    def follow(self, ha_address: str | None) -> None:
+        """Where the log comes from the group says."""
+
+    def log_end(self) -> int:
+        """Where that ends which is committed: what lies behind is in no queue, and may go."""
+        return int(self.ledger.state()["committed_offset"])
+
+    def slave_lag_bytes(self) -> int | None:
+        if not self.leads:
+            return None
+        end = self.ledger.state()["end_offset"]
+        return max((end - max(0, row["matched_offset"]) for row in self.ledger.followers()), default=None)
+
+    def slaves_with(self, offset: int) -> int:
+        """As many as a majority needs once it is committed: who of them has it does not matter."""
+        return self.settings.slave_acks if self.log_end() >= offset else 0
+
+    def queue_count(self) -> int:
+        return int(self._store.stats()["queue_count"])
+
+    def holders(self) -> frozenset[int]:
+        """Of a leader: numbers of the members that take its entries."""
+        rows = self.ledger.followers() if self.leads else []
+        return frozenset(broker_id_of(row["id"]) for row in rows if row["is_connected"] and row["is_appending"])
+
+    # ---- for operators ----
+
+    def counters(self) -> dict[str, str]:
+        state = self.ledger.state()
+        lines = {
+            "brokerRole": "SYNC_MASTER" if self.leads else "SLAVE",
+            "dLedgerTerm": str(state["term"]),
+            "dLedgerLeader": str(state["leader_id"]),
+            "dLedgerEndIndex": str(state["end_index"]),
+            "dLedgerCommittedIndex": str(state["committed_index"]),
+            "dLedgerPushesTaken": str(state["pushes_taken"]),
+            "dLedgerPushesRefused": str(state["pushes_refused"]),
+            "dLedgerCuts": str(state["cuts"]),
+            "dLedgerWritable": str(bool(state["is_writable"])).lower(),
+        }
+        if self.leads:
+            rows = self.ledger.followers()
+            lines["dLedgerFollowers"] = ",".join(f"{row['id']}:{row['matched_index']}" for row in rows)
+            lines["dLedgerLastErrors"] = "; ".join(f"{row['id']}: {row['last_error']}" for row in rows if row["last_error"])
+        return {**lines, **self.describe()}
+
+    def gauges(self) -> Mapping[str, tuple[str, int]]:
+        state = self.ledger.state()
+        return {
+            "rocketmq_dledger_term": ("Term of the group's log", state["term"]),
+            "rocketmq_dledger_leader": ("1 while this member leads", state["is_leader"]),
+            "rocketmq_dledger_end_index": ("The last entry", state["end_index"]),
+            "rocketmq_dledger_committed_index": ("The last entry that a majority holds", state["committed_index"]),
+        }
+
+    def _connections(self, end: int) -> list[dict[str, Any]]:
+        if not self.leads:
+            return []
+        return [
+            {
+                "addr": row["address"],
+                "diff": max(0, end - max(0, row["matched_offset"])),
+                "inSync": self._is_in_sync(row, end),
+                "slaveAckOffset": row["matched_offset"],
+                "transferFromWhere": row["matched_offset"],
+                "transferredByteInSecond": 0,
+            }
+            for row in self.ledger.followers()
+            if row["is_connected"]
+        ]
+
+    def _is_in_sync(self, row: Mapping[str, Any], end: int) -> bool:
+        return bool(row["is_appending"]) and end - max(0, row["matched_offset"]) < self.settings.gap_not_in_sync_bytes
+
+    def _client_info(self) -> dict[str, Any]:
+        state = self.ledger.state()
+        heard_ms = state["heard_ms"]
+        return {
+            "lastReadTimestamp": time.time_ns() // 1_000_000 - (time.monotonic_ns() // 1_000_000 - heard_ms) if heard_ms else 0,
+            "lastWriteTimestamp": 0,
+            "masterAddr": str(state["leader_id"]),
+            "masterFlushOffset": 0,
+            "maxOffset": state["end_offset"],
+            "transferredByteInSecond": 0,
+        }
+
+
+def broker_id_of(member: str) -> int:
+    """By which a member is known that does not lead: n0 as 1, n1 as 2. Raises ValueError: RocketMQ takes no other names."""
+    return int(member[1:]) + 1

@@ -1,0 +1,238 @@
+"""Brokers of a DLedger group in this process: who is the master, what is served, and what is left when a member goes or its disk fails."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketpy._core.errors import StoreIOError
+from rocketpy.broker import grouped, ledger_options
+from rocketpy.broker.ledger_options import member_settings
+from rocketpy.broker.service import BrokerService
+from rocketpy.config import load_config
+from rocketpy.dledger.log_node import committed_index
+from rocketpy.dledger.settings import GroupSettings
+from rocketpy.dledger.term_file import TermFile
+from rocketpy.namesrv.service import NameServer
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from tests.processes import free_port
+
+from .running import Peer, broker_config, eventually, run
+
+TOPIC, GROUP = "t", "g"
+TOPIC_FIELDS = {
+    "topic": TOPIC, "defaultTopic": "TBW102", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6, "topicFilterType": "SINGLE_TAG",
+    "topicSysFlag": 0, "order": False,
+}  # fmt: skip
+
+
+class Members:
+    """Of broker-a; all as the group's settings have it, but less patient."""
+
+    def __init__(self, home: Path, namesrv: NameServer, count: int, settings: dict[str, str]) -> None:
+        self.namesrv = namesrv
+        peers = ";".join(f"n{number}-127.0.0.1:{free_port()}" for number in range(count))
+        self._homes = [home / f"n{number}" for number in range(count)]
+        self._settings = {
+            "enableDLegerCommitLog": "true", "dLegerGroup": "group", "dLegerPeers": peers, "slaveReadEnable": "true",
+            "namesrvAddr": f"127.0.0.1:{namesrv.port}", **settings,
+        }  # fmt: skip
+        self.services: dict[int, BrokerService] = {}
+        self._peers: list[Peer] = []
+
+    def start_order(self) -> range:
+        return range(len(self._homes))
+
+    async def start(self, number: int) -> BrokerService:
+        service = BrokerService(broker_config(self._homes[number], dLegerSelfId=f"n{number}", **self._settings))
+        self.services[number] = service
+        await service.start()
+        return service
+
+    async def stop(self, number: int) -> None:
+        await self.services.pop(number).stop()
+
+    async def close(self) -> None:
+        for peer in self._peers:
+            await peer.client.stop()
+        for number in list(self.services):
+            await self.stop(number)
+
+    def peer(self, number: int) -> Peer:
+        self._peers.append(Peer(self.services[number].address))
+        return self._peers[-1]
+
+    def facts(self, number: int) -> dict[str, str]:
+        return self.services[number].runtime_table()
+
+    def known(self) -> dict[int, str]:
+        """Whom the name server knows by which id."""
+        data = self.namesrv.routes.cluster_info()["brokerAddrTable"].get("broker-a", {})
+        return {int(broker_id): address for broker_id, address in data.get("brokerAddrs", {}).items()}
+
+    def _expected(self) -> dict[int, str]:
+        masters = [number for number in self.services if self.facts(number)["brokerRole"] == "SYNC_MASTER"]
+        return {0 if number in masters else number + 1: service.address for number, service in self.services.items() if len(masters) == 1}
+
+    async def master(self) -> int:
+        """Once all that run are known by what they are."""
+        await eventually(lambda: self._expected() and self._expected().items() <= self.known().items(), "a master and its slaves")
+        return next(number for number, service in self.services.items() if service.address == self.known()[0])
+
+    async def follow(self, count: int) -> None:
+        """Until every queue has so many messages, and its topic."""
+
+        def have() -> bool:
+            parts = [service.parts for service in self.services.values()]
+            return all(each is not None and TOPIC in each.topics and each.store.max_offset(TOPIC, 0) == count for each in parts)
+
+        await eventually(have, f"{count} messages at all members")
+
+
+@asynccontextmanager
+async def members(home: Path, monkeypatch: pytest.MonkeyPatch, count: int, **settings: str) -> AsyncIterator[Members]:
+    def less_patient(config: Any) -> GroupSettings:
+        return replace(ledger_options.member_settings(config), heartbeat_interval_ms=300, vote_interval_min_ms=50, vote_interval_max_ms=300)
+
+    monkeypatch.setattr(grouped, "member_settings", less_patient)
+    monkeypatch.setattr(grouped, "START_WAIT_S", 0.05)
+    monkeypatch.setattr("rocketpy.broker.housekeeping.SLAVE_SYNCHRONIZE_S", 0.1)
+    given = {"listenPort": "0", "bindAddress": "127.0.0.1", "kvConfigPath": str(home / "kv.json")}
+    namesrv = NameServer(load_config("namesrv", None, given))
+    await namesrv.start()
+    group = Members(home, namesrv, count, settings)
+    try:
+        yield group
+    finally:
+        await group.close()
+        await namesrv.stop()
+
+
+def test_the_leader_is_the_master_and_when_it_goes_another_one_has_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with members(tmp_path, monkeypatch, 3) as group:
+            for number in group.start_order():
+                await group.start(number)
+            first = await group.master()
+            peer, bodies = group.peer(first), [b"one", b"two"]
+            made = await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS)
+            assert made.code == 0, f"a follower has it: {made.remark}"
+            for body in bodies:
+                assert (await peer.send(TOPIC, body)).code == 0, "a majority has it"
+            slave = next(number for number in group.services if number != first)
+            refused = await group.peer(slave).send(TOPIC)
+            assert refused.code == ResponseCode.SYSTEM_BUSY, "as of a slave of RocketMQ"
+            await group.follow(2)
+            assert group.facts(slave)["dLedgerLeader"] == f"n{first}" and group.facts(first)["dLedgerRole"] == "LEADER"
+            status = await peer.value(RequestCode.GET_BROKER_HA_STATUS)
+            assert status["master"] and len(status["haConnectionInfo"]) == 2
+
+            await group.stop(first)
+            second = await group.master()
+            assert second != first
+            bodies.append(b"three")
+            assert (await group.peer(second).send(TOPIC, bodies[-1])).code == 0
+            await group.start(first)
+            assert await group.master() == second
+            await group.follow(3)
+            answer = await group.peer(first).pull(GROUP, TOPIC)
+            assert all(body in answer.body for body in bodies)
+
+    run(test)
+
+
+def test_who_is_alone_keeps_its_messages_and_stands_by_its_term(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with members(tmp_path, monkeypatch, 1, flushDiskType="SYNC_FLUSH") as group:
+            await group.start(0)
+            await group.master()
+            assert (await group.peer(0).send(TOPIC, b"kept")).code == 0
+            assert int(group.facts(0)["earliestMessageTimeStamp"]) > 0
+            term = int(group.facts(0)["dLedgerTerm"])
+            await group.stop(0)
+            await group.start(0)
+            await group.master()
+            assert int(group.facts(0)["dLedgerTerm"]) > term
+            assert b"kept" in (await group.peer(0).pull(GROUP, TOPIC)).body
+            assert (await group.peer(0).send(TOPIC, b"more")).code == 0
+
+            await group.stop(0)
+            checkpoint = tmp_path / "n0" / "store" / "dledger-n0" / "checkpoint"
+            checkpoint.write_text("endIndex=900\ncommittedIndex=900\n")
+            await group.start(0)
+            assert "entries that were committed are not in the log of n0 any more" in caplog.text
+            await group.stop(0)
+            for text in ("", "committedIndex=-5", "committedIndex=99999999999999999999", "committedIndex=\x00\xff", "="):
+                checkpoint.write_text(text)
+                assert (
+                    committed_index(
+                        member_settings(
+                            broker_config(tmp_path / "n0", dLegerSelfId="n0", dLegerGroup="group", dLegerPeers="n0-127.0.0.1:1")
+                        )
+                    )
+                    == -1
+                )
+            service = BrokerService(broker_config(tmp_path / "n0", dLegerSelfId="n0"))
+            with pytest.raises(StoreIOError, match="the log of a DLedger group"):
+                await service.start()
+            log_before = tmp_path / "n0" / "store" / "commitlog"
+            log_before.mkdir()
+            (log_before / f"{0:020d}").write_bytes(b"messages")
+            with pytest.raises(StoreIOError, match="holds messages of before enableDLegerCommitLog"):
+                await group.start(0)
+
+    run(test)
+
+
+def test_a_term_that_cannot_be_written_takes_the_member_out_until_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        monkeypatch.setattr("rocketpy.dledger.log_node.HEAL_MS", 50)
+
+        def fails(self: TermFile, term: int, vote: str | None) -> None:
+            raise StoreIOError("no term can be written")
+
+        async with members(tmp_path, monkeypatch, 1) as group:
+            with monkeypatch.context() as broken:
+                broken.setattr(TermFile, "write", fails)
+                await group.start(0)
+                await eventually(lambda: "no term can be written" in group.facts(0)["dLedgerFault"], "the fault")
+                assert (await group.peer(0).send(TOPIC)).code != 0
+                assert group.known() == {}
+            await group.master()
+            assert group.facts(0)["dLedgerFault"] == ""
+            assert (await group.peer(0).send(TOPIC)).code == 0
+
+    run(test)
+
+
+@pytest.mark.slow
+def test_delayed_messages_go_on_at_the_next_leader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with members(tmp_path, monkeypatch, 3, messageDelayLevel="1s 5s") as group:
+            for number in group.start_order():
+                await group.start(number)
+            first = await group.master()
+            peer = group.peer(first)
+            assert (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS)).code == 0
+            assert (await peer.send(TOPIC, b"delivered here", properties="DELAY\x011\x02")).code == 0
+            await group.follow(1)
+            assert (await peer.send(TOPIC, b"delivered there", properties="DELAY\x012\x02")).code == 0
+            positions = group.services[first].parts.delay_offsets.offsets()  # type: ignore[union-attr]
+            await eventually(
+                lambda: all(each.parts is not None and each.parts.delay_offsets.offsets() == positions for each in group.services.values()),
+                "the copied positions",
+            )
+            await group.stop(first)
+            second = await group.master()
+            await group.follow(2)
+            answer = await group.peer(second).pull(GROUP, TOPIC)
+            assert answer.body.count(b"delivered here") == answer.body.count(b"delivered there") == 1
+
+    run(test)

@@ -1,0 +1,119 @@
+/* broker_commit_test.c: sends to a broker whose log has entries wait until these are committed, or this broker leads no more. */
+#include "../../../csrc/store/commit_log_ledger.h"
+#include "broker_fixture.h"
+
+enum { SUCCESS = 0, SYSTEM_ERROR = 1, SERVICE_NOT_AVAILABLE = 14 };
+
+static char data_path[200], index_path[200];
+
+static void open_leader(fixture *fx, uint32_t timeout_ms) {
+    rp_error error;
+    fixture_init(fx);
+    snprintf(data_path, sizeof data_path, "%s/dledger-n0/data", fx->store_options.root_path);
+    snprintf(index_path, sizeof index_path, "%s/dledger-n0/index", fx->store_options.root_path);
+    fx->store_options.commit_log_path = data_path;
+    fx->store_options.ledger_index_path = index_path;
+    fx->store_options.ledger_index_file_size = 3200;
+    fx->settings.slave_timeout_ms = timeout_ms;
+    fixture_open(fx);
+    CHECK(rp_commit_log_lead_entries(rp_message_store_commit_log(fx->store), 1, &error) == RP_OK);
+    rp_broker_set_committed(fx->broker, 0);
+}
+
+static void commit_all(const fixture *fx) {
+    rp_ledger_ends ends;
+    rp_commit_log *log = rp_message_store_commit_log(fx->store);
+    rp_commit_log_read_ends(log, &ends);
+    rp_commit_log_commit_entries(log, ends.end_offset);
+    rp_broker_set_committed(fx->broker, ends.end_offset);
+}
+
+static void send_one(client *c, const char *properties) {
+    number_text queue;
+    rp_command request = send_request_v2(c, RP_CODE_SEND_MESSAGE_V2, "T", 0, properties, text("x"), &queue);
+    client_send(c, &request);
+}
+
+typedef struct parked_claim {
+    const fixture *fx;
+    uint64_t count;
+} parked_claim;
+
+static int are_parked(void *context) {
+    const parked_claim *claim = context;
+    rp_broker_stats stats;
+    rp_broker_read_stats(claim->fx->broker, &stats);
+    return stats.responses_parked_now == claim->count;
+}
+
+static void a_commit_answers_all_below_it(void) {
+    fixture fx;
+    rp_command response;
+    open_leader(&fx, 60000);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    for (int i = 0; i < 20; i++)
+        send_one(&c, i % 2 != 0 ? "WAIT\1false\2" : NULL); /* who does not wait for slaves waits for the commit */
+    wait_until(are_parked, &(parked_claim){&fx, 20});
+    CHECK(client_receive(&c, &response, 0) == 0);
+    rp_consume_queue *queue = rp_message_store_queue(fx.store, text("T"), 0, 0, NULL);
+    CHECK(queue == NULL || rp_consume_queue_max_offset(queue) == 0);
+    commit_all(&fx);
+    for (int i = 0; i < 20; i++)
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS && field_number(&response, "queueOffset") == i);
+    CHECK(rp_consume_queue_max_offset(rp_message_store_queue(fx.store, text("T"), 0, 0, NULL)) == 20);
+    pull_request pull = pull_of(0, 0);
+    rp_command found = client_pull(&c, &pull);
+    CHECK(found.code == SUCCESS && field_number(&found, "maxOffset") == 20);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void who_leads_no_more_says_so_at_once(void) {
+    fixture fx;
+    rp_error error;
+    open_leader(&fx, 60000);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < 20; i++)
+        send_one(&c, NULL);
+    wait_until(are_parked, &(parked_claim){&fx, 20});
+    rp_commit_log *log = rp_message_store_commit_log(fx.store);
+    rp_commit_log_follow_entries(log);
+    rp_broker_set_committed(fx.broker, -1);
+    CHECK(rp_commit_log_lead_entries(log, 2, &error) == RP_OK); /* and again: what is committed now says nothing of those */
+    commit_all(&fx);
+    for (int i = 0; i < 20; i++) {
+        rp_command response;
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SERVICE_NOT_AVAILABLE);
+        CHECK(slice_contains(response.remark, "master no more"));
+    }
+    send_one(&c, NULL);
+    wait_until(are_parked, &(parked_claim){&fx, 1});
+    commit_all(&fx);
+    rp_command response;
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    rp_commit_log_follow_entries(log);
+    rp_broker_set_committed(fx.broker, -1);
+    send_one(&c, NULL); /* the log takes nothing */
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SERVICE_NOT_AVAILABLE);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void without_a_majority_a_send_is_late(void) {
+    fixture fx;
+    rp_command response;
+    open_leader(&fx, 30);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_one(&c, NULL);
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SYSTEM_ERROR);
+    CHECK(slice_starts(response.remark, "in-sync replicas not enough"));
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+int main(void) {
+    RUN(a_commit_answers_all_below_it);
+    RUN(who_leads_no_more_says_so_at_once);
+    RUN(without_a_majority_a_send_is_late);
+    return 0;
+}

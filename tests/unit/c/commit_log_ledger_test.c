@@ -1,0 +1,484 @@
+/* commit_log_ledger_test.c: a commit log of entries: led, followed, committed, cut, opened again after every kind of end. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "../../../csrc/store/log_scan.h"
+#include "../../../csrc/store/store_verify.h"
+#include "ledger_fixture.h"
+
+#define MANY 700 /* messages of 400 bytes and more: five files of the log, eight of the index */
+
+static int64_t key_hits(ledger *one) {
+    static int64_t offsets[5000];
+    return rp_message_store_query(one->store, fixture_slice("T"), fixture_slice("k"), 0, INT64_MAX / 2, offsets, 5000).found;
+}
+
+/* The store is left as a killed process leaves it: by a child that ends without closing it. The caller's own is opened afterwards. */
+static void killed(ledger *one, void (*work)(ledger *one)) {
+    fflush(stdout);
+    int64_t *appended = mmap(NULL, sizeof *appended, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t child = fork();
+    if (child == 0) {
+        ledger_reopen(one);
+        work(one);
+        *appended = one->appended;
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    one->appended = *appended;
+    munmap(appended, sizeof *appended);
+}
+
+static void leads_and_commits(int flush_mode) {
+    ledger one;
+    rp_error error;
+    ledger_open(&one, flush_mode);
+    CHECK(ledger_try_append(&one) == RP_E_READ_ONLY); /* nobody leads */
+    CHECK(ledger_ends(&one).end_index == -1 && ledger_ends(&one).begin_index == -1);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 3, &error) == RP_OK);
+    ledger_append(&one, MANY);
+    rp_ledger_ends ends = ledger_ends(&one);
+    CHECK(ends.begin_index == 0 && ends.end_index == MANY && ends.end_term == 3);
+    ledger_check_queues(&one, 0);
+    CHECK(rp_commit_log_index_below(ledger_log(&one), ends.end_offset) == MANY);
+    CHECK(rp_commit_log_index_below(ledger_log(&one), ends.end_offset - 1) == MANY - 1);
+    CHECK(rp_commit_log_index_below(ledger_log(&one), 1) == -1);
+    rp_log_range range;
+    rp_ledger_entry entry;
+    CHECK(rp_commit_log_read_entry(ledger_log(&one), MANY / 2, &range, &entry) ==
+          RP_OK); /* with the leader's first one: as many messages */
+    rp_log_range_release(range.pin);
+    rp_commit_log_commit_entries(ledger_log(&one), entry.position + entry.size);
+    ledger_check_queues(&one, MANY / 2);
+    rp_commit_log_commit_entries(ledger_log(&one), 5); /* an older word changes nothing */
+    ledger_commit_all(&one);
+    ledger_check_queues(&one, MANY);
+    CHECK(key_hits(&one) == MANY);
+    rp_commit_log_follow_entries(ledger_log(&one));
+    CHECK(ledger_try_append(&one) == RP_E_READ_ONLY);
+    fixture_close(one.store);
+    ledger_reopen(&one);
+    ledger_check_queues(&one, MANY);
+    CHECK(key_hits(&one) == MANY);
+    CHECK(ledger_ends(&one).end_index == MANY && ledger_ends(&one).end_term == 3);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 2, &error) == RP_E_RANGE);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 4, &error) == RP_OK);
+    ledger_append(&one, 10);
+    ledger_commit_all(&one);
+    ledger_check_queues(&one, MANY + 10);
+    ledger_close(&one);
+}
+
+static void a_leader_commits(void) { leads_and_commits(RP_FLUSH_ASYNC); }
+static void a_leader_that_syncs_commits(void) { leads_and_commits(RP_FLUSH_SYNC); }
+
+static void lead_and_leave(ledger *one) {
+    rp_error error;
+    CHECK(rp_commit_log_lead_entries(ledger_log(one), ledger_ends(one).end_term + 1, &error) == RP_OK);
+    ledger_append(one, 100);
+    ledger_commit_all(one);
+    ledger_append(one, 60); /* not committed */
+}
+
+/* What is not committed is in the log, in no queue, and its places in the queues are kept. */
+static void what_is_not_committed_waits(int kill, int flush_mode) {
+    ledger one;
+    rp_error error;
+    ledger_open(&one, flush_mode);
+    if (kill) {
+        fixture_close(one.store);
+        killed(&one, lead_and_leave);
+    } else {
+        lead_and_leave(&one);
+        fixture_close(one.store);
+    }
+    ledger_reopen(&one);
+    int64_t known = 0;
+    for (int64_t id = 0; id < LEDGER_QUEUES; id++)
+        known += rp_consume_queue_max_offset(ledger_queue(&one, id));
+    CHECK(known == 100); /* also behind a kill: an entry of a queue is of a committed message */
+    CHECK(ledger_ends(&one).end_index == 160);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 9, &error) == RP_OK);
+    ledger_append(&one, 50);
+    ledger_commit_all(&one);
+    ledger_check_queues(&one, 210);
+    CHECK(ledger_ends(&one).end_index == 211 && ledger_ends(&one).end_term == 9);
+    ledger_close(&one);
+}
+
+static void a_stop_keeps_what_is_not_committed(void) { what_is_not_committed_waits(0, RP_FLUSH_ASYNC); }
+static void a_kill_keeps_what_is_not_committed(void) { what_is_not_committed_waits(1, RP_FLUSH_ASYNC); }
+static void a_kill_of_one_that_syncs_too(void) { what_is_not_committed_waits(1, RP_FLUSH_SYNC); }
+
+/* DLedger's own checkpoint says what is committed when ours is not there. */
+static void dledgers_checkpoint_is_believed(void) {
+    ledger one;
+    char checkpoint[200];
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    lead_and_leave(&one);
+    fixture_close(one.store);
+    snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint", one.path);
+    CHECK(unlink(checkpoint) == 0);
+    snprintf(checkpoint, sizeof checkpoint, "rm -r %s/consumequeue", one.path);
+    CHECK(system(checkpoint) == 0);
+    one.committed_index = 100;
+    ledger_reopen(&one);
+    ledger_check_queues(&one, 100);
+    ledger_commit_all(&one);
+    ledger_check_queues(&one, 160);
+    ledger_close(&one);
+}
+
+static void a_follower_has_the_same(int flush_mode) {
+    ledger leader, follower;
+    rp_error error;
+    ledger_open(&leader, RP_FLUSH_ASYNC);
+    ledger_open(&follower, flush_mode);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 1, &error) == RP_OK);
+    ledger_append(&leader, MANY);
+    ledger_copy(&leader, &follower, 0, MANY / 2);
+    fixture_close(follower.store);
+    ledger_reopen(&follower);
+    ledger_check_queues(&follower, 0);
+    ledger_copy(&leader, &follower, MANY / 2 + 1, MANY);
+    ledger_check_same(&leader, &follower);
+    ledger_commit_all(&follower);
+    ledger_check_queues(&follower, MANY);
+    CHECK(key_hits(&follower) == MANY);
+    CHECK(rp_commit_log_cut_entries(ledger_log(&follower), MANY - 1, &error) == RP_E_RANGE); /* committed */
+    ledger_close(&leader);
+    ledger_close(&follower);
+}
+
+static void a_follower_follows(void) { a_follower_has_the_same(RP_FLUSH_ASYNC); }
+static void a_follower_that_syncs_follows(void) { a_follower_has_the_same(RP_FLUSH_SYNC); }
+
+/* Two leaders' tails: the follower's is cut where they part, across files, and stays away when it is opened again. */
+static void a_tail_is_cut(int flush_mode) {
+    ledger old, leader;
+    rp_error error;
+    ledger_open(&old, flush_mode);
+    ledger_open(&leader, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&old), 1, &error) == RP_OK);
+    ledger_append(&old, 40);
+    ledger_copy(&old, &leader, 0, 40);
+    leader.appended = 40;
+    ledger_commit_all(&old);
+    ledger_append(&old, 400); /* nobody gets them */
+    CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 2, &error) == RP_OK);
+    ledger_append(&leader, 200);
+    CHECK(rp_commit_log_cut_entries(ledger_log(&old), 40, &error) == RP_E_INVALID); /* it leads */
+    rp_commit_log_follow_entries(ledger_log(&old));
+    CHECK(rp_commit_log_cut_entries(ledger_log(&old), 500, &error) == RP_E_RANGE);
+    CHECK(rp_commit_log_cut_entries(ledger_log(&old), 39, &error) == RP_E_RANGE);
+    CHECK(rp_commit_log_cut_entries(ledger_log(&old), 40, &error) == RP_OK);
+    CHECK(ledger_ends(&old).end_index == 40 && ledger_ends(&old).end_term == 1);
+    fixture_close(old.store);
+    ledger_reopen(&old);
+    CHECK(ledger_ends(&old).end_index == 40 && ledger_ends(&old).end_term == 1);
+    ledger_copy(&leader, &old, 41, 100);
+    fixture_close(old.store);
+    ledger_reopen(&old);
+    ledger_copy(&leader, &old, 101, 241);
+    ledger_check_same(&leader, &old);
+    ledger_commit_all(&old);
+    ledger_check_queues(&old, 240);
+    ledger_close(&old);
+    ledger_close(&leader);
+}
+
+static void a_followers_tail_is_cut(void) { a_tail_is_cut(RP_FLUSH_ASYNC); }
+static void one_that_syncs_cuts_too(void) { a_tail_is_cut(RP_FLUSH_SYNC); }
+
+/* A log that shares nothing with its leader's loses all, when none of it is committed. */
+static void all_is_cut(void) {
+    ledger old, leader;
+    rp_error error;
+    ledger_open(&old, RP_FLUSH_ASYNC);
+    ledger_open(&leader, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&old), 1, &error) == RP_OK);
+    ledger_append(&old, 300);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 2, &error) == RP_OK);
+    ledger_append(&leader, 250);
+    rp_commit_log_follow_entries(ledger_log(&old));
+    CHECK(rp_commit_log_cut_entries(ledger_log(&old), -1, &error) == RP_OK);
+    CHECK(ledger_ends(&old).end_index == -1 && ledger_ends(&old).end_term == -1 && ledger_ends(&old).begin_index == -1);
+    ledger_copy(&leader, &old, 0, 250);
+    ledger_check_same(&leader, &old);
+    ledger_close(&old);
+    ledger_close(&leader);
+}
+
+static void strangers_entries_are_refused(void) {
+    ledger leader, follower;
+    rp_error error;
+    rp_log_range range;
+    rp_ledger_entry entry;
+    ledger_open(&leader, RP_FLUSH_ASYNC);
+    ledger_open(&follower, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 1, &error) == RP_OK);
+    ledger_append(&leader, 10);
+    ledger_copy(&leader, &follower, 0, 4);
+    rp_commit_log *log = ledger_log(&follower);
+    CHECK(rp_commit_log_read_entry(ledger_log(&leader), 6, &range, &entry) == RP_OK);
+    CHECK(rp_commit_log_append_entry(log, range.address, range.size, &error) == RP_E_RANGE); /* 5 is missing */
+    rp_log_range_release(range.pin);
+    CHECK(rp_commit_log_read_entry(ledger_log(&leader), 5, &range, &entry) == RP_OK);
+    uint8_t *bytes = malloc(range.size);
+    for (uint32_t at = 0; at < range.size; at++) { /* each byte of head and record turned over */
+        memcpy(bytes, range.address, range.size);
+        bytes[at] ^= 0x80;
+        int rc = rp_commit_log_append_entry(log, bytes, range.size, &error);
+        if (rc == RP_OK) { /* what no check covers: host, times, properties, channel and CRCs of the head */
+            CHECK(rp_commit_log_cut_entries(log, 4, &error) == RP_OK);
+        }
+        CHECK(ledger_ends(&follower).end_index == 4);
+    }
+    for (uint32_t size = 0; size < range.size; size += 7)
+        CHECK(rp_commit_log_append_entry(log, range.address, size, &error) == RP_E_CORRUPT);
+    free(bytes);
+    CHECK(rp_commit_log_append_entry(log, range.address, range.size, &error) == RP_OK);
+    CHECK(rp_commit_log_append_entry(log, range.address, range.size, &error) == RP_E_RANGE); /* again */
+    CHECK(rp_commit_log_append_entry(ledger_log(&leader), range.address, range.size, &error) == RP_E_INVALID);
+    rp_log_range_release(range.pin);
+    ledger_check_queues(&follower, 0);
+    ledger_close(&leader);
+    ledger_close(&follower);
+}
+
+static void index_files_are_made_again(void) {
+    ledger one;
+    char command[400];
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    lead_and_leave(&one);
+    ledger_append(&one, 400);
+    ledger_commit_all(&one);
+    fixture_close(one.store);
+    snprintf(command, sizeof command, "rm -r %s", one.index);
+    CHECK(system(command) == 0);
+    ledger_reopen(&one);
+    CHECK(ledger_ends(&one).end_index == 560 && ledger_ends(&one).begin_index == 0);
+    rp_log_range range;
+    rp_ledger_entry entry;
+    for (int64_t index = 0; index <= 560; index++) {
+        CHECK(rp_commit_log_read_entry(ledger_log(&one), index, &range, &entry) == RP_OK);
+        rp_log_range_release(range.pin);
+    }
+    ledger_close(&one);
+}
+
+static void flip(const char *directory, int64_t offset) {
+    char path[256];
+    uint8_t byte;
+    snprintf(path, sizeof path, "%s/%020lld", directory, (long long)(offset - offset % FIXTURE_LOG_FILE_SIZE));
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && pread(fd, &byte, 1, offset % FIXTURE_LOG_FILE_SIZE) == 1);
+    byte ^= 0xFF;
+    CHECK(pwrite(fd, &byte, 1, offset % FIXTURE_LOG_FILE_SIZE) == 1);
+    close(fd);
+}
+
+/* Behind what is committed a damaged entry is the log's end; before, the store says so and stays closed. */
+static void damage_is_the_end_or_told(void) {
+    ledger one;
+    rp_log_range range;
+    rp_ledger_entry entry;
+    rp_error error;
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    lead_and_leave(&one);
+    CHECK(rp_commit_log_read_entry(ledger_log(&one), 130, &range, &entry) == RP_OK);
+    rp_log_range_release(range.pin);
+    fixture_close(one.store);
+    flip(one.data, entry.position + 200);
+    ledger_reopen(&one);
+    CHECK(ledger_ends(&one).end_index == 129);
+    one.appended = 129; /* the first entry is no message */
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 5, &error) == RP_OK);
+    ledger_append(&one, 20);
+    ledger_commit_all(&one);
+    ledger_check_queues(&one, 149);
+    CHECK(rp_commit_log_read_entry(ledger_log(&one), 50, &range, &entry) == RP_OK);
+    rp_log_range_release(range.pin);
+    fixture_close(one.store);
+    flip(one.data, entry.position + 200);
+    char command[200];
+    snprintf(command, sizeof command, "rm -r %s/consumequeue", one.path);
+    CHECK(system(command) == 0); /* so that all of the log is looked at */
+    rp_message_store_options options;
+    rp_message_store *store;
+    ledger_options(&one, &options);
+    CHECK(rp_message_store_open(&options, &store, &error) == RP_E_CORRUPT && strstr(error.message, "committed") != NULL);
+    fixture_remove(one.path);
+}
+
+static void old_files_go(void) {
+    ledger one;
+    rp_error error;
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
+    ledger_append(&one, MANY);
+    CHECK(rp_message_store_wait_flushed(one.store, ledger_ends(&one).end_offset, 30000) == RP_OK);
+    CHECK(rp_message_store_expire_file(one.store, &error) == RP_E_NOT_FOUND); /* none is committed */
+    ledger_commit_all(&one);
+    CHECK(rp_message_store_expire_file(one.store, &error) == RP_OK);
+    CHECK(rp_message_store_expire_file(one.store, &error) == RP_OK);
+    rp_ledger_ends ends = ledger_ends(&one);
+    CHECK(ends.begin_index > 100 && ends.end_index == MANY);
+    rp_log_range range;
+    rp_ledger_entry entry;
+    CHECK(rp_commit_log_read_entry(ledger_log(&one), ends.begin_index - 1, &range, &entry) == RP_E_RANGE);
+    CHECK(rp_commit_log_read_entry(ledger_log(&one), ends.begin_index, &range, &entry) == RP_OK);
+    rp_log_range_release(range.pin);
+    CHECK(rp_commit_log_index_below(ledger_log(&one), ends.end_offset) == MANY);
+    fixture_close(one.store);
+    ledger_reopen(&one);
+    CHECK(ledger_ends(&one).begin_index == ends.begin_index && ledger_ends(&one).end_index == MANY);
+    ledger follower; /* begins where its leader's log does */
+    ledger_open(&follower, RP_FLUSH_ASYNC);
+    ledger_copy(&one, &follower, ends.begin_index, MANY);
+    ledger_check_same(&one, &follower);
+    fixture_close(follower.store);
+    ledger_reopen(&follower);
+    ledger_check_same(&one, &follower);
+    ledger_close(&follower);
+    ledger_close(&one);
+}
+
+typedef struct waiter {
+    ledger *one;
+    int64_t offset;
+    int rc;
+} waiter;
+
+static void *wait_for_commit(void *context) {
+    waiter *self = context;
+    self->rc = rp_message_store_wait_committed(self->one->store, self->offset, 60000);
+    return NULL;
+}
+
+/* Whoever writes down what lies behind an entry waits until that can not be taken back. */
+static void commits_are_waited_for(void) {
+    ledger one;
+    rp_error error;
+    pthread_t thread;
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
+    ledger_append(&one, 5);
+    waiter committed = {&one, ledger_ends(&one).end_offset, 1};
+    CHECK(rp_message_store_wait_committed(one.store, committed.offset, 0) == RP_E_TIMEOUT);
+    CHECK(rp_message_store_wait_committed(one.store, committed.offset + 1, 0) == RP_E_RANGE);
+    CHECK(pthread_create(&thread, NULL, wait_for_commit, &committed) == 0);
+    ledger_commit_all(&one);
+    pthread_join(thread, NULL);
+    CHECK(committed.rc == RP_OK && rp_message_store_wait_committed(one.store, committed.offset, 0) == RP_OK);
+    ledger_append(&one, 5);
+    waiter cut = {&one, ledger_ends(&one).end_offset, 1};
+    CHECK(pthread_create(&thread, NULL, wait_for_commit, &cut) == 0);
+    rp_commit_log_follow_entries(ledger_log(&one));
+    CHECK(rp_commit_log_cut_entries(ledger_log(&one), 5, &error) == RP_OK);
+    pthread_join(thread, NULL);
+    CHECK(cut.rc == RP_E_RANGE);
+    ledger_close(&one);
+}
+
+static void a_log_from_before_is_refused(void) {
+    ledger one;
+    char command[400];
+    rp_error error;
+    rp_message_store_options options;
+    rp_message_store *store;
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    fixture_close(one.store);
+    snprintf(command, sizeof command, "mkdir %s/commitlog && touch %s/commitlog/00000000000000000000", one.path, one.path);
+    CHECK(system(command) == 0);
+    ledger_options(&one, &options);
+    CHECK(rp_message_store_open(&options, &store, &error) == RP_E_INVALID && strstr(error.message, "before DLedger") != NULL);
+    fixture_remove(one.path);
+}
+
+/* Tools read the same from outside: every message once, from wherever a range begins, and damage as damage. */
+static void the_log_is_read_from_outside(void) {
+    ledger one;
+    rp_error error;
+    char path[256];
+    rp_verify_options options;
+    rp_verify_counts counts;
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    lead_and_leave(&one);
+    fixture_close(one.store);
+    rp_verify_options_default(&options);
+    options.root_path = one.path;
+    options.commit_log_path = one.data;
+    options.index_shape = (rp_index_shape){64, 500};
+    CHECK(rp_store_verify(&options, &counts, &error) == RP_OK);
+    CHECK(counts.damages == 0 && counts.messages == 161 && counts.queue_entries == 100 && counts.uncommitted == 60);
+    snprintf(path, sizeof path, "%s/%020d", one.data, 0);
+    int64_t of_file = 0;
+    for (int64_t border = 1; border < 1200; border += 7) { /* across heads, records and the borders between */
+        int64_t seen = 0, stops[] = {INT64_MIN, border, FIXTURE_LOG_FILE_SIZE};
+        for (int range = 0; range < 2; range++) {
+            rp_log_scan *scan;
+            rp_message message;
+            rp_scan_damage damage;
+            CHECK(rp_log_scan_open(path, stops[range], stops[range + 1], 1, &scan, &error) == RP_OK);
+            CHECK(rp_log_scan_has_entries(scan));
+            int kind;
+            while ((kind = rp_log_scan_next(scan, &message, &damage)) == RP_SCAN_MESSAGE)
+                seen++;
+            CHECK(kind == RP_SCAN_END);
+            rp_log_scan_close(scan);
+        }
+        CHECK(seen == (of_file == 0 ? seen : of_file) && seen > 100);
+        of_file = seen;
+    }
+    flip(one.data, 700);
+    CHECK(rp_store_verify(&options, &counts, &error) == RP_OK && counts.damages > 0);
+    fixture_remove(one.path);
+}
+
+static void a_log_without_entries_has_none(void) {
+    char path[128];
+    rp_message_store_options options;
+    rp_error error;
+    rp_ledger_entry entry;
+    rp_log_range range;
+    fixture_directory(path, sizeof path);
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    CHECK(!rp_commit_log_has_entries(log));
+    CHECK(rp_commit_log_lead_entries(log, 1, &error) == RP_E_UNSUPPORTED);
+    CHECK(rp_commit_log_append_entry(log, (const uint8_t *)"", 0, &error) == RP_E_UNSUPPORTED);
+    CHECK(rp_commit_log_cut_entries(log, -1, &error) == RP_E_UNSUPPORTED);
+    CHECK(rp_commit_log_read_entry(log, 0, &range, &entry) == RP_E_UNSUPPORTED);
+    rp_commit_log_follow_entries(log);
+    CHECK(fixture_append(store, fixture_queue(store, "T", 0), 0) == RP_OK);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+int main(void) {
+    RUN(a_leader_commits);
+    RUN(a_leader_that_syncs_commits);
+    RUN(a_stop_keeps_what_is_not_committed);
+    RUN(a_kill_keeps_what_is_not_committed);
+    RUN(a_kill_of_one_that_syncs_too);
+    RUN(dledgers_checkpoint_is_believed);
+    RUN(a_follower_follows);
+    RUN(a_follower_that_syncs_follows);
+    RUN(a_followers_tail_is_cut);
+    RUN(one_that_syncs_cuts_too);
+    RUN(all_is_cut);
+    RUN(strangers_entries_are_refused);
+    RUN(index_files_are_made_again);
+    RUN(damage_is_the_end_or_told);
+    RUN(old_files_go);
+    RUN(commits_are_waited_for);
+    RUN(a_log_from_before_is_refused);
+    RUN(the_log_is_read_from_outside);
+    RUN(a_log_without_entries_has_none);
+    return 0;
+}

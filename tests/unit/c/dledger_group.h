@@ -1,0 +1,164 @@
+/* dledger_group.h: three members of a DLedger group in one process: stores, ports, and elections that the test holds by hand. */
+#ifndef RP_TESTS_DLEDGER_GROUP_H
+#define RP_TESTS_DLEDGER_GROUP_H
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "../../../csrc/ha/dledger_log.h"
+#include "ledger_fixture.h"
+
+#define MEMBERS 3
+#define WAIT_TURNS 300000 /* of 0.2 ms: a minute, which only a hang takes */
+
+typedef struct member {
+    ledger ledger;
+    char id[8];
+    rp_dledger_log *dledger;
+    rp_server *server;
+    uint16_t port;
+    _Atomic int64_t committed; /* as on_committed was told last; INT64_MIN: never */
+    _Atomic int stepped_down;
+} member;
+
+typedef struct group {
+    member members[MEMBERS];
+    char peers[200];
+    int flush_mode;
+    uint32_t batch_bytes;
+} group;
+
+#define WAIT_FOR(condition)                                                                                                                \
+    do {                                                                                                                                   \
+        struct timespec wait_pause = {.tv_nsec = 200000};                                                                                  \
+        for (int wait_turn = 0; !(condition); wait_turn++) {                                                                               \
+            CHECK(wait_turn < WAIT_TURNS);                                                                                                 \
+            nanosleep(&wait_pause, NULL);                                                                                                  \
+        }                                                                                                                                  \
+    } while (0)
+
+static inline void on_committed(void *context, int64_t offset) {
+    member *one = context;
+    atomic_store(&one->committed, offset);
+    atomic_fetch_add(&one->stepped_down, offset < 0);
+}
+
+static inline void open_member(group *all, int number) {
+    member *one = &all->members[number];
+    rp_error error;
+    rp_dledger_options options;
+    rp_dledger_options_default(&options);
+    options.store = one->ledger.store;
+    options.group = "G";
+    options.self_id = one->id;
+    options.peers = all->peers;
+    options.batch_bytes = all->batch_bytes;
+    options.sync = all->flush_mode == RP_FLUSH_SYNC;
+    options.retry_ms = 5;
+    options.push_timeout_ms = 20000;
+    options.commit_interval_ms = 20;
+    options.on_committed = on_committed;
+    options.context = one;
+    atomic_store(&one->committed, INT64_MIN);
+    int rc = rp_dledger_open(&options, &one->dledger, &error);
+    if (rc != RP_OK)
+        fprintf(stderr, "%s\n", error.message);
+    CHECK(rc == RP_OK);
+}
+
+static inline void listen_member(member *one) {
+    rp_server_options options;
+    rp_error error;
+    rp_server_options_default(&options);
+    options.bind_address = "127.0.0.1";
+    options.port = one->port;
+    options.reactors = 1;
+    int rc;
+    do { /* the port of a member that was closed just now */
+        rc = rp_server_open(&options, rp_dledger_handler(one->dledger), &one->server, &error);
+    } while (rc == RP_E_NETWORK && one->port != 0 && sched_yield() == 0);
+    CHECK(rc == RP_OK && rp_server_start(one->server, &error) == RP_OK);
+}
+
+static inline void stop_member(member *one) {
+    if (one->server != NULL)
+        rp_server_close(one->server);
+    one->server = NULL;
+    rp_dledger_close(one->dledger);
+    one->dledger = NULL;
+    fixture_close(one->ledger.store);
+    one->ledger.store = NULL;
+}
+
+static inline void start_member(group *all, int number) {
+    ledger_reopen(&all->members[number].ledger);
+    open_member(all, number);
+    listen_member(&all->members[number]);
+}
+
+/* Ports first: each is taken by a server that is closed again. */
+static inline void open_group(group *all, int flush_mode, uint32_t batch_bytes) {
+    rp_server *servers[MEMBERS];
+    rp_error error;
+    memset(all, 0, sizeof *all);
+    all->flush_mode = flush_mode;
+    all->batch_bytes = batch_bytes;
+    for (int i = 0; i < MEMBERS; i++) {
+        rp_server_options options;
+        rp_server_options_default(&options);
+        options.bind_address = "127.0.0.1";
+        options.reactors = 1;
+        CHECK(rp_server_open(&options, NULL, &servers[i], &error) == RP_OK);
+        all->members[i].port = rp_server_port(servers[i]);
+        snprintf(all->members[i].id, sizeof all->members[i].id, "n%d", i);
+        snprintf(all->peers + strlen(all->peers), 40, "%sn%d-127.0.0.1:%u", i == 0 ? "" : ";", i, all->members[i].port);
+    }
+    for (int i = 0; i < MEMBERS; i++)
+        rp_server_close(servers[i]);
+    for (int i = 0; i < MEMBERS; i++) {
+        ledger_open(&all->members[i].ledger, flush_mode);
+        open_member(all, i);
+        listen_member(&all->members[i]);
+    }
+}
+
+static inline void close_group(group *all) {
+    for (int i = 0; i < MEMBERS; i++) {
+        if (all->members[i].dledger != NULL)
+            stop_member(&all->members[i]);
+        fixture_remove(all->members[i].ledger.path);
+    }
+}
+
+static inline rp_dledger_state state_of(const member *one) {
+    rp_dledger_state state;
+    rp_dledger_read_state(one->dledger, &state);
+    return state;
+}
+
+/* All that run hear of the term's leader. */
+static inline void elect(group *all, int leader, int64_t term) {
+    rp_error error;
+    for (int i = 0; i < MEMBERS; i++)
+        if (i != leader && all->members[i].dledger != NULL)
+            CHECK(rp_dledger_follow(all->members[i].dledger, term, all->members[leader].id, &error) == RP_OK);
+    CHECK(rp_dledger_lead(all->members[leader].dledger, term, &error) == RP_OK);
+}
+
+static inline void wait_committed(const member *one, int64_t index) { WAIT_FOR(state_of(one).committed_index >= index); }
+
+/* All that run have all of the leader's log, and its messages in their queues. */
+static inline void wait_same(group *all, int leader, int64_t messages) {
+    member *first = &all->members[leader];
+    int64_t end = state_of(first).end_index;
+    for (int i = 0; i < MEMBERS; i++) {
+        if (all->members[i].dledger == NULL)
+            continue;
+        wait_committed(&all->members[i], end);
+        ledger_check_same(&first->ledger, &all->members[i].ledger);
+        ledger_check_queues(&all->members[i].ledger, messages);
+    }
+}
+
+#endif
