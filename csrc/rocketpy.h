@@ -17,6 +17,7 @@
 #include "base/slice.h"
 
 #include "remoting/command.h"
+#include "remoting/proxy_header.h"
 #include "remoting/server.h"
 
 #include "auth/auth_table.h"

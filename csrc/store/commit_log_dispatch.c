@@ -198,21 +198,23 @@ void rp_commit_log_wake_round(rp_commit_log *log, const rp_dispatch_round *round
     }
 }
 
-void rp_commit_log_dispatch_all(rp_commit_log *log) {
-    for (int more = 1; more > 0;) {
-        rp_error error = {0};
+int rp_commit_log_dispatch_all(rp_commit_log *log, rp_error *error) {
+    int more = 1;
+    while (more > 0) {
         rp_dispatch_round round = {.count = 0};
-        more = rp_commit_log_dispatch_round(log, &round, &error);
+        more = rp_commit_log_dispatch_round(log, &round, error);
         pthread_mutex_unlock(&log->append_lock);
         rp_commit_log_wake_round(log, &round);
         pthread_mutex_lock(&log->append_lock);
     }
+    return more;
 }
 
 void rp_commit_log_dispatch_replicated(rp_commit_log *log) {
     pthread_mutex_lock(&log->append_lock);
+    rp_error error = {0}; /* the log has a line about it */
     int64_t before = rp_commit_log_dispatched_offset(log);
-    rp_commit_log_dispatch_all(log);
+    (void)rp_commit_log_dispatch_all(log, &error);
     pthread_mutex_unlock(&log->append_lock);
     if (rp_commit_log_dispatched_offset(log) > before) {
         rp_commit_log_tell_followers(log);

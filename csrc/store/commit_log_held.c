@@ -68,30 +68,15 @@ int rp_commit_log_place_held(rp_commit_log *log, int64_t *end, rp_error *error) 
     return rc;
 }
 
-/* Under the lock, which is given up to wake readers. */
-static int enter_held(rp_commit_log *log, rp_error *error) {
-    int more = 1;
-    log->dispatch_limit = INT64_MAX;
-    while (more > 0) {
-        rp_dispatch_round round = {.count = 0};
-        more = rp_commit_log_dispatch_round(log, &round, error);
-        pthread_mutex_unlock(&log->append_lock);
-        rp_commit_log_wake_round(log, &round);
-        pthread_mutex_lock(&log->append_lock);
-    }
-    return more;
-}
-
 int rp_commit_log_settle(rp_commit_log *log, int holds_back, rp_error *error) {
     rp_error local = {0};
     error = error == NULL ? &local : error;
     error->status = RP_OK;
     pthread_mutex_lock(&log->append_lock);
-    int64_t end = 0;
-    int rc = rp_commit_log_damaged_at(log, error) >= 0 ? RP_E_CORRUPT : RP_OK;
-    rc = rc == RP_OK && !holds_back ? enter_held(log, error) : rc;
-    rc = rc == RP_OK ? rp_commit_log_place_held(log, &end, error) : rc;
     log->dispatch_limit = holds_back ? rp_commit_log_dispatched_offset(log) : INT64_MAX;
+    int64_t end = 0;
+    int rc = rp_commit_log_dispatch_all(log, error); /* or only a look at what is wrong with the log */
+    rc = rc == RP_OK ? rp_commit_log_place_held(log, &end, error) : rc;
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {
         rp_commit_log_tell_followers(log);

@@ -119,8 +119,8 @@ int rp_commit_log_visit(rp_commit_log *log, int64_t *offset, int64_t end, rp_vis
                         rp_error *error);
 /* Under the lock: entries for a round of records from the dispatched offset on. 1: there may be more; 0: not now; or why there are none. */
 int rp_commit_log_dispatch_round(rp_commit_log *log, rp_dispatch_round *round, rp_error *error);
-/* All there is; the lock is given up in between, to wake readers. */
-void rp_commit_log_dispatch_all(rp_commit_log *log);
+/* Under the lock, which is given up in between to wake readers: all there is. RP_OK, or why there is no more for now. */
+int rp_commit_log_dispatch_all(rp_commit_log *log, rp_error *error);
 /* Outside the lock. */
 void rp_commit_log_wake_round(rp_commit_log *log, const rp_dispatch_round *round);
 

@@ -89,7 +89,8 @@ static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *po
         log->position += size;
         atomic_store_explicit(&log->max_offset, log->position, memory_order_release);
         atomic_store_explicit(&log->bytes, atomic_load_explicit(&log->bytes, memory_order_relaxed) + size, memory_order_relaxed);
-        rp_commit_log_dispatch_all(log);
+        rp_error local = {0}; /* what was not dispatched is told of, and tried again */
+        (void)rp_commit_log_dispatch_all(log, &local);
     }
     *position = log->position;
     pthread_mutex_unlock(&log->append_lock);

@@ -33,6 +33,13 @@ cdef extern from "remoting/command.h" nogil:
     size_t rp_command_size_max(const rp_command *command)
     int64_t rp_command_encode(const rp_command *command, uint8_t *target, size_t target_size)
 
+cdef extern from "remoting/proxy_header.h" nogil:
+    ctypedef struct rp_address:
+        uint8_t bytes[16]
+        uint8_t size
+        uint16_t port
+    int rp_proxy_header_scan(const uint8_t *data, size_t size, rp_address *source)
+
 cdef extern from "remoting/server.h" nogil:
     ctypedef struct rp_server:
         pass

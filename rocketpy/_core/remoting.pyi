@@ -62,6 +62,10 @@ def decode_command(frame: bytes | bytearray | memoryview) -> Command:
 def scan_frame(data: bytes | bytearray | memoryview, frame_size_max: int = ...) -> int:
     """Size in bytes of the whole frame at the head of data, 0 when more bytes are needed. Raises ProtocolError."""
 
+def scan_proxy_header(data: bytes) -> tuple[int, bytes, int]:
+    """What a balancer says before a connection's first byte (HAProxy's PROXY protocol): the header's size; the client's address, b"" when
+    it tells none; and its port. Size 0: more bytes are needed to know; -1: data begins with no such header."""
+
 def encode_command(
     code: int,
     fields: Mapping[str, str] | None = None,

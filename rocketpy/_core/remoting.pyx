@@ -211,6 +211,15 @@ def scan_frame(data not None, uint32_t frame_size_max=RP_FRAME_SIZE_MAX):
     return size if status == 1 else 0
 
 
+def scan_proxy_header(bytes data not None):
+    cdef rp_slice slice = slice_of_bytes(data)
+    cdef rp_address source
+    cdef int size = rp_proxy_header_scan(slice.data, slice.size, &source)
+    if size < 0:
+        return -1, b"", 0
+    return size, PyBytes_FromStringAndSize(<const char *>source.bytes, source.size), source.port
+
+
 def encode_command(
     int code,
     fields=None,

@@ -184,9 +184,10 @@ class AclTable:
         return tuple(self._acls.values())
 
     def load(self, acls: Iterable[Acl]) -> None:
-        """What a file holds, into a table that is empty. Raises RocketpyError."""
+        """What a file holds, or another broker has. Raises RocketpyError."""
         for acl in acls:
-            self._put(acl)
+            if self._acls.get(acl.user) != acl:
+                self._put(acl)
 
     def _put(self, acl: Acl) -> None:
         self._sink.put_acl(acl.user, acl.custom, acl.default)

@@ -7,7 +7,7 @@ One file, because they belong together: whoever deletes a user and makes one of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -80,3 +80,14 @@ class AuthMetadata:
         """Into tables that are empty. Raises RocketpyError."""
         self.users.load(saved.users)
         self.acls.load(saved.acls)
+
+    def replace_all(self, saved: SavedAuth, kept: Collection[str]) -> None:
+        """By another broker's, but for the users that are `kept` whatever it has. Raises RocketpyError: then a part of it was changed, and
+        the rest is with the next call."""
+        users = {user.name for user in saved.users}
+        for name in {user.name for user in self.users.snapshot()} - users - set(kept):
+            self.delete_user(name)
+        for name in {acl.user for acl in self.acls.snapshot()} & users - {acl.user for acl in saved.acls}:
+            self.acls.forget(name)
+        self.users.load(saved.users)
+        self.acls.load(acl for acl in saved.acls if acl.user in users)

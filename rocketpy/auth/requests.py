@@ -41,11 +41,13 @@ _BLANK_NAME: Final = Response(ResponseCode.INVALID_PARAMETER, "The username is b
 
 
 class AuthAdmin:
-    """Handlers of users and rights. `save` returns when every change before it is on disk."""
+    """Handlers of users and rights. `save` returns when every change before it is on disk. is_copy: users come from a master, who may have
+    been told of one before us."""
 
-    def __init__(self, metadata: AuthMetadata, save: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, metadata: AuthMetadata, save: Callable[[], Awaitable[None]], is_copy: Callable[[], bool]) -> None:
         self._metadata = metadata
         self._save = save
+        self._is_copy = is_copy
 
     def handlers(self) -> Mapping[int, Handler]:
         return {
@@ -70,6 +72,8 @@ class AuthAdmin:
         user = _read(request, lambda value: User.from_json(value, name))
         if user.is_super and not self._is_by_super_user(request):
             return Response(ResponseCode.SYSTEM_ERROR, "The super user can only be create by super user")
+        if self._is_copy() and self._metadata.users.has(user):  # mqadmin createUser -c asks the master and then us
+            return Response()
         self._metadata.users.create(user)
         return await self._changed(request, f"create user {name!r}")
 

@@ -62,12 +62,17 @@ class AuthService:
         for warning in self._warnings(directory):
             log.warning("%s", warning)
 
-    def handlers(self, save: Callable[[], Awaitable[None]]) -> Mapping[int, Handler]:
-        return AuthAdmin(self.metadata, save).handlers()
+    def handlers(self, save: Callable[[], Awaitable[None]], is_copy: Callable[[], bool]) -> Mapping[int, Handler]:
+        return AuthAdmin(self.metadata, save, is_copy).handlers()
 
     def stats(self) -> dict[str, int]:
         """Requests that passed and that were refused, users and rights; empty with both checks off."""
         return self._table.stats() if self.settings.is_on else {}
+
+    @property
+    def configured_users(self) -> frozenset[str]:
+        """Who is there whatever becomes of the others."""
+        return frozenset(user.name for user in self._configured_users().values())
 
     def close(self) -> None:
         self._table.close()

@@ -55,6 +55,10 @@ class User:
         )
 
 
+def _new(user: User) -> User:
+    return replace(user, type=user.type or NORMAL, status=user.status or ENABLE)
+
+
 def _constant(text: str | None, *constants: str) -> str | None:
     """RocketMQ's enums are found whatever the case."""
     return next((each for each in constants if text is not None and text.lower() == each.lower()), None)
@@ -91,7 +95,11 @@ class UserTable:
             raise AuthFault("password can not be blank")
         if known is not None:
             raise AuthFault("The user is existed")
-        self._put(replace(user, type=user.type or NORMAL, status=user.status or ENABLE))
+        self._put(_new(user))
+
+    def has(self, user: User) -> bool:
+        """Just as `create` would make it. Raises AuthFault."""
+        return self.get(user.name) == _new(user)
 
     def update(self, user: User) -> None:
         """What `user` says nothing of stays. Raises AuthFault, RocketpyError."""
@@ -116,9 +124,10 @@ class UserTable:
         return tuple(self._users.values())
 
     def load(self, users: Iterable[User]) -> None:
-        """What a file holds, into a table that is empty. Raises RocketpyError."""
+        """What a file holds, or another broker has. Raises RocketpyError."""
         for user in users:
-            self._put(user)
+            if self._users.get(user.name) != user:
+                self._put(user)
 
     def _put(self, user: User) -> None:
         self._sink.put_user(user.name, user.password, user.is_super, user.is_enabled)

@@ -140,7 +140,7 @@ class ReplicaAdmin:
     async def _role_changed(self, request: Request) -> Response:
         """A hint, whoever sent it: the controller is asked. Of a master of ours: copy what it has."""
         if self._replicas is not None and CATCH_UP in request.fields:
-            await self._parts.catch_up()
+            await self._parts.catch_up(with_users=True)
             return Response(fields=versions(self._parts))
         if self._replicas is not None:
             log.info("Receive notifyBrokerRoleChanged request, request:%s", dict(request.fields))

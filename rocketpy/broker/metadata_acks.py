@@ -1,9 +1,10 @@
-"""Changes of topics and groups are answered once a replica in sync has them, too: behind a controller a master may be replaced at any
-time, and its tables are not in the log. RocketMQ answers at once: what was made in the seconds before a switch is gone then
+"""Changes of topics, groups and users are answered once a replica in sync has them, too: behind a controller a master may be replaced at
+any time, and its tables are not in the log. RocketMQ answers at once: what was made in the seconds before a switch is gone then
 (apache/rocketmq#9804).
 
     operator ─ change ─► on disk here ─ NOTIFY_BROKER_ROLE_CHANGED with catchUp ─► a slave of ours copies now ─ its versions ─► answer
 
+Users have no version: who has caught up since the request has them, or says that they could not be copied.
 Slaves of RocketMQ take the request for a notice of what they know and say nothing of versions: they are not waited for.
 
 Threads  one event loop. Bounds: metadataAckMillis for each answer; 0 asks nobody.
@@ -43,6 +44,16 @@ CHANGES: Final = frozenset(
         RequestCode.DELETE_SUBSCRIPTIONGROUP,
     }
 )
+USER_CHANGES: Final = frozenset(
+    {
+        RequestCode.AUTH_CREATE_USER,
+        RequestCode.AUTH_UPDATE_USER,
+        RequestCode.AUTH_DELETE_USER,
+        RequestCode.AUTH_CREATE_ACL,
+        RequestCode.AUTH_UPDATE_ACL,
+        RequestCode.AUTH_DELETE_ACL,
+    }
+)
 
 
 def versions(parts: Parts) -> Mapping[str, str]:
@@ -59,8 +70,9 @@ class MetadataAcks:
         self._others_in_sync = others_in_sync
 
     def guard(self, handlers: Mapping[int, Handler]) -> dict[int, Handler]:
-        """The same handlers; those of CHANGES answer later."""
-        return {code: functools.partial(self._answer, handler) if code in CHANGES else handler for code, handler in handlers.items()}
+        """The same handlers; those of CHANGES answer later, and those of USER_CHANGES where users are copied (copied_users.py)."""
+        changes = CHANGES | USER_CHANGES if self._parts.auth_stats() else CHANGES
+        return {code: functools.partial(self._answer, handler) if code in changes else handler for code, handler in handlers.items()}
 
     async def _answer(self, handler: Handler, request: Request) -> Response | None:
         found = handler(request)

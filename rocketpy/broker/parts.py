@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -57,6 +57,12 @@ class ClientLink(Protocol):
     def notify(self, channel: Channel, code: int, fields: Fields = ..., body: bytes = ...) -> bool: ...
     async def call(self, channel: Channel, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
     def close(self, channel: Channel) -> None: ...
+
+
+class CatchUp(Protocol):
+    """SlaveSynchronize.catch_up."""
+
+    async def __call__(self, *, with_users: bool = ...) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,7 @@ class Parts:
     ha: HaService
     retention: RetentionService
     deletion: TopicDeletion
-    catch_up: Callable[[], Awaitable[None]]
+    catch_up: CatchUp
     """A slave's tables as new as its log; nothing on a master. Raises CommandError."""
     follow: Callable[[str | None, str | None], None]
     """A slave's master from now on, by its address and its HA address; None for what is not known. Nothing on a master."""

@@ -54,6 +54,7 @@ from .cold_flow import ColdFlowAdmin
 from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets
 from .consumer_orders import ConsumerOrders
 from .controlled import Elected, ReplicaAdmin, acknowledged_by_replicas
+from .copied_users import copied_users
 from .delay_offsets import DelayOffsets
 from .durable_offsets import DurableOffsets
 from .elected import begin_elected, is_elected, make_elected, make_ha, start_elected
@@ -402,7 +403,7 @@ class BrokerService:
         if self._ha.is_slave:
             timers = FollowedTimers(native) if config.boolean("timerWheelEnable") else None
             states = copied_states(topics, offsets, groups, modes, delay_offsets, saved, self._ha, deletion, timers)
-            self._synchronize = SlaveSynchronize(self._client, states, self._ha)
+            self._synchronize = SlaveSynchronize(self._client, (*states, *copied_users(config, self._auth, saved.auth)), self._ha)
         return Parts(
             config=config,
             settings_holder=settings,
@@ -482,9 +483,9 @@ class BrokerService:
         shared: dict[int, Handler] = {**unsupported.handlers()}
         for admin in admins:
             shared |= admin.handlers()
-        shared = acknowledged_by_replicas(shared, parts, self._elected)
         assert self._auth is not None
-        shared |= self._auth.handlers(parts.saved.auth.save)
+        shared |= self._auth.handlers(parts.saved.auth.save, lambda: self._elected is not None and parts.ha.is_slave)
+        shared = acknowledged_by_replicas(shared, parts, self._elected)
         for listener, server in enumerate(self._servers):
             handlers = {**shared, **clients.handlers(listener), **sends.handlers(listener)}
             for reader in readers:
@@ -584,7 +585,7 @@ class BrokerService:
         if self.parts is not None and not self._is_closing:
             apply_changes(self.parts, changes)
 
-    async def _catch_up(self) -> None:
+    async def _catch_up(self, *, with_users: bool = False) -> None:
         if self._synchronize is not None and self._housekeeping is not None:
             await self._housekeeping.find_master()
-            await self._synchronize.catch_up()
+            await self._synchronize.catch_up(with_users=with_users)

@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_S = 3.0
 TOPICS = "topic config"
+USERS, RIGHTS = "users", "rights"
 WHOLE_S = 3.0
 """Rounds for new topics may come without end; the rest is not copied less often for that."""
 
@@ -152,15 +153,17 @@ class SlaveSynchronize:
                 changed += await self._copy(state, address)
         return changed
 
-    async def catch_up(self) -> None:
+    async def catch_up(self, *, with_users: bool = False) -> None:
         """Copies now: our log may hold messages of topics that were made since the last round. Raises CommandError when the master's
-        topics cannot be had."""
+        topics cannot be had; with_users: or its users."""
         await self.run_once()
         if self.master_address is not None and (self._own_log.is_stranger or TOPICS in self._failing):
             raise CommandError(
                 ResponseCode.SYSTEM_ERROR,
                 f"the topics of master {self.master_address} cannot be copied just now: what looks unused here may be new there",
             )
+        if with_users and self.master_address is not None and self._failing & {USERS, RIGHTS}:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"users and rights of master {self.master_address} cannot be copied just now")
 
     async def _copy(self, state: CopiedState, address: str) -> bool:
         try:
@@ -244,7 +247,7 @@ def copied_states(
     deletion: TopicDeletion,
     timers: FollowedTimers | None,
 ) -> tuple[CopiedState, ...]:
-    """Everything a slave has today. timers: None with timerWheelEnable=false."""
+    """Everything a slave has today, but for users (copied_users.py). timers: None with timerWheelEnable=false."""
     masters_offsets = MasterOffsets()
     masters_delay_offsets = CopiedDelayOffsets(delay_offsets)
     logged_rows = LoggedRows(functools.partial(is_logged, topics))

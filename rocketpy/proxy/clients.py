@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ..broker.heartbeat import CONSUME_ACTIVELY, CONSUME_PASSIVELY, SQL92, SUB_ALL, TAG, Subscription
 from ..broker.names import java_hash
-from ..remoting.codes import CURRENT_VERSION
+from ..remoting.codes import CURRENT_VERSION, Language
 from . import schema
 from .status import ProxyError
 
@@ -52,6 +52,12 @@ class Client:
             log.warning("client %s does not read its telemetry: a command to it was dropped", self.client_id)
             return False
         return True
+
+
+def language_of(said: str) -> str:
+    """A LanguageCode of 4.x clients, which admin tools read: what is none is OTHER."""
+    known = {"GOLANG": "GO", "DOT_NET": "DOTNET"}.get(said.upper(), said.upper())
+    return known if known in Language.__members__ else Language.OTHER.name
 
 
 def consume_type(settings: Any) -> str:
@@ -92,7 +98,9 @@ class Clients:
         topics = frozenset(str(topic.name) for topic in settings.publishing.topics)
         known = self._clients.get(client_id)
         kept = stream if stream is not None or known is None else known.stream
-        client = Client(client_id, settings, self._now_ms(), kept, topics, str(settings.subscription.group.name), address, language)
+        client = Client(
+            client_id, settings, self._now_ms(), kept, topics, str(settings.subscription.group.name), address, language_of(language)
+        )
         self._clients[client_id] = client
         return client
 

@@ -72,6 +72,8 @@ class CopiedUsers:
         return len(self._users)
 
     def close(self) -> None:
+        if self._copying is not None:
+            self._copying.cancel()
         self.native.close()
 
     # ---- when ----

@@ -4,6 +4,9 @@ grpc's two own ports on loopback. RocketMQ: ProxyAndTlsProtocolNegotiator (5.3.3
     client ──► front ── first byte 0x16: TLS ──► 127.0.0.1:tls   ┐
                      └─ anything else ────────► 127.0.0.1:clear ┘ grpc
 
+A balancer may say before the first byte whom it connects (PROXY protocol, versions 1 and 2). Anybody may: where rights go by addresses,
+only the balancer should reach the port.
+
 grpc's server takes one kind a port. What the relay costs: a copy of every byte and a turn of the event loop each way.
 
 Threads  one event loop. Bounds: CONNECTIONS_MAX, and a quarter of the files that may be open; a pause in one direction is a pause in the
@@ -13,6 +16,7 @@ Threads  one event loop. Bounds: CONNECTIONS_MAX, and a quarter of the files tha
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import resource
 import socket
@@ -22,6 +26,7 @@ from typing import Any, Final
 import grpc
 
 from .._core.errors import NetworkError
+from .._core.remoting import scan_proxy_header
 from ..config import ConfigError, Problem
 from .certificate import self_signed
 from .settings import ProxySettings
@@ -75,6 +80,9 @@ class _Outside(_Side):
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
+        self._first = b""
+        self._client: tuple[str, int] | None = None  # as a balancer has said; else who is connected
+        self._has_header = False
         self._patience: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_lost = False
@@ -92,15 +100,32 @@ class _Outside(_Side):
             super().data_received(data)
             return
         assert self.transport is not None
+        self._first += data
+        if not self._has_header and not self._take_header():
+            return
+        if not self._first:
+            return
         self.transport.pause_reading()
         if self._patience is not None:
             self._patience.cancel()
-        self._task = asyncio.ensure_future(self._connect(data))
+        self._task = asyncio.ensure_future(self._connect(self._first))
+        self._first = b""
+
+    def _take_header(self) -> bool:
+        """False while more bytes are needed to know whether there is one: fewer than the native scan's bound."""
+        size, host, port = scan_proxy_header(self._first)
+        if size == 0:
+            return False
+        self._has_header = True
+        self._first = self._first[max(0, size) :]
+        if host:
+            self._client = str(ipaddress.ip_address(host)), port
+        return True
 
     async def _connect(self, first: bytes) -> None:
         transport = self.transport
         assert transport is not None
-        client = transport.get_extra_info("peername")
+        client = self._client or transport.get_extra_info("peername")
         inner = _Side(self._front, self)
         try:
             await asyncio.get_running_loop().create_connection(lambda: inner, LOOPBACK, self._front.inner_port(first[0] == TLS_HANDSHAKE))

@@ -21,7 +21,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from .._core.errors import RocketpyError
+from .._core.errors import NetworkError, RocketpyError
 from .._core.remoting import Command, Request
 from ..broker.names import RETRY_PREFIX
 from ..remoting.codes import VERSION_4_9_4, RequestCode, ResponseCode
@@ -102,7 +102,7 @@ class Relay:
             raise CommandError(ResponseCode.SYSTEM_ERROR, "the client has closed its connection")
         return guest
 
-    def _in_background(self, work: Awaitable[None]) -> None:
+    def _in_background(self, work: Awaitable[Any]) -> None:
         task: asyncio.Task[None] = asyncio.ensure_future(_quietly(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -140,6 +140,8 @@ class Relay:
             answer = await client.invoke(address, request.code, fields, body, timeout_s=patience_s(request.code, fields))
         except (ProxyError, RocketpyError) as error:
             self._say(broker, error)
+            if isinstance(error, NetworkError):
+                guest.brokers.discard(broker)  # until the guest asks for its route again, or something of it
             return Response(ResponseCode.SYSTEM_ERROR, str(error))
         finally:
             guest.under_way -= 1
@@ -154,11 +156,17 @@ class Relay:
             log.warning("requests of 4.x clients to %s fail: %s", broker, error)
 
     async def _pass_to_all(self, request: Request, guest: Guest) -> Response | None:
-        """The first answer that is none of an error, or else an error; of no broker at all, a success, as RocketMQ's proxy says."""
-        names = sorted(guest.brokers)[:BROKERS_MAX]
-        answers = [each for each in await asyncio.gather(*(self._pass_on(request, name) for name in names)) if each is not None]
-        good = [each for each in answers if each.code == ResponseCode.SUCCESS]
-        return next(iter(good or answers), Response(remark=""))
+        """The first answer that is none of an error, or else an error; of no broker at all, a success, as RocketMQ's proxy says. A broker
+        that does not answer in time keeps nobody waiting who has another one."""
+        tasks = [asyncio.ensure_future(self._pass_on(request, name)) for name in sorted(guest.brokers)[:BROKERS_MAX]]
+        for task in tasks:
+            self._in_background(task)
+        answer: Response | None = Response(remark="")
+        for done in asyncio.as_completed(tasks):
+            answer = await done
+            if answer is not None and answer.code == ResponseCode.SUCCESS:
+                return answer
+        return answer
 
     # ---- what clients say of themselves ----
 
@@ -275,7 +283,7 @@ def _merged(body: bytes, told: dict[str, Any] | None) -> dict[str, Any]:
     return {**told, **members, "connectionSet": connections}
 
 
-async def _quietly(work: Awaitable[None]) -> None:
+async def _quietly(work: Awaitable[Any]) -> None:
     """What a guest or a broker does not answer is their own loss."""
     try:
         await work

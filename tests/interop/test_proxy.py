@@ -329,9 +329,9 @@ def test_transactions_and_retries_at_the_other_port_of_ours(
         consumer = java.push(group, topic, rejectTimes=1, nextDelayLevel=1)
         payers = java.transaction(f"{group}-payers")
         payers.send(topic, "COMMIT COMMIT", "ROLLBACK ROLLBACK", "UNKNOW COMMIT")
-        attempts = [(each["body"], each["taken"]) for each in consumer.attempts(4)]
-        assert sorted(attempts) == [(body, taken) for body in (b"COMMIT COMMIT", b"UNKNOW COMMIT") for taken in (False, True)]
-        assert {each["body"] for each in payers.checks()} == {b"UNKNOW COMMIT"}
+        wanted = {(body, taken) for body in (b"COMMIT COMMIT", b"UNKNOW COMMIT") for taken in (False, True)}
+        wait_until(lambda: {(each["body"], each["taken"]) for each in consumer.attempts()} == wanted, what="each again that was refused")
+        assert b"UNKNOW COMMIT" in {each["body"] for each in payers.checks()}  # 5.5.0's brokers may ask about the others as well
     finally:
         java.close()
 

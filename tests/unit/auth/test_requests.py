@@ -42,10 +42,11 @@ class Stage:
 
     sink: Recorder = field(default_factory=Recorder)
     saves: int = 0
+    is_copy: bool = False
 
     def __post_init__(self) -> None:
         self.metadata = AuthMetadata(self.sink)
-        self._handlers = AuthAdmin(self.metadata, self._save).handlers()
+        self._handlers = AuthAdmin(self.metadata, self._save, lambda: self.is_copy).handlers()
 
     async def _save(self) -> None:
         self.saves += 1
@@ -89,6 +90,12 @@ def test_a_user_is_made_shown_changed_and_deleted() -> None:
     for code in (RequestCode.AUTH_GET_USER, RequestCode.AUTH_LIST_USER, RequestCode.AUTH_DELETE_USER):
         assert stage.ask(code, {"username": "alice"}) == (SUCCESS, None, None), "nobody is no error, and no body"
     assert stage.saves == 3
+
+
+def test_a_copys_user_who_came_from_the_master_is_made_once_more_without_a_fault() -> None:
+    stage = Stage(is_copy=True)
+    assert stage.create("alice")[0] == 0 and stage.create("alice", userType="normal")[0] == 0 and stage.saves == 1
+    assert stage.create("alice", password="x")[:2] == (NO_PERMISSION, "The user is existed")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .replicas import GROUP, TOPIC, Both, away, both_started
-from .running import eventually, run
-from .test_auth import ASKING, ROOT
+from .running import Peer, eventually, run
+from .test_auth import ALICE, ASKING, ROOT, make_alice
 from .test_delays import delivered, messages
 from .test_pop import pop
 from .test_timers import QUICK, now_ms
@@ -108,17 +108,30 @@ def test_a_new_replica_begins_with_the_masters_last_file_and_takes_over(tmp_path
 
 def test_replicas_that_ask_who_is_there_follow_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
+        monkeypatch.setattr("rocketpy.broker.housekeeping.SLAVE_SYNCHRONIZE_S", 3600.0)
         async with both_started(tmp_path, monkeypatch, credentials=ROOT, **ASKING) as both:
             one, two = both.replicas
             made = {"defaultTopic": "TBW102", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6, "topicFilterType": "SINGLE_TAG"}
             assert (await one.peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {**made, "topic": "made"})).code == 0
             assert "made" in two.service.parts.topics, "the master's request was signed"  # type: ignore[union-attr]
-            for master in (one, two, one):
-                if master.facts["brokerRole"] == "SLAVE":
-                    await both.elect(master)
-                assert (await master.peer.send(TOPIC)).code == 0
-                await both.in_sync()
-            assert one.count() == 3
+            await make_alice(one.peer, "Topic:made")
+            assert two.service._auth is not None
+            assert two.service._auth.metadata.users.get("alice"), "it was acknowledged"
+            again = {"password": "secret-of-alice"}
+            answer = await two.peer.ask(RequestCode.AUTH_CREATE_USER, {"username": "alice"}, again)
+            assert answer.code == 0, "mqadmin createUser -c asks each of both"
+            await both.elect(two)
+            alice = Peer(two.peer.address, credentials=ALICE)
+            assert (await alice.send("made")).code == 0, "the next master knows her"
+            assert (await alice.send("other")).code == ResponseCode.NO_PERMISSION, "and what she may do"
+            assert (await two.peer.ask(RequestCode.AUTH_DELETE_USER, {"username": "alice"})).code == 0
+            await both.elect(one)
+            alice.address = one.peer.address
+            await eventually(lambda: one.facts["brokerRole"] == "SYNC_MASTER", "the role")
+            assert (await one.peer.send("made")).code == 0
+            await both.in_sync()
+            assert (await alice.send("made")).code == ResponseCode.NO_PERMISSION
+            await alice.client.stop()
 
     run(test)
 

@@ -130,7 +130,7 @@ def test_a_topic_is_acknowledged_when_the_slave_has_it(tmp_path: Path, monkeypat
             assert (await one.peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, {"groupName": "grouped"})).code == 0
             assert "grouped" in two.service.parts.groups
 
-            async def refuses() -> None:
+            async def refuses(*, with_users: bool) -> None:
                 raise CommandError(ResponseCode.SYSTEM_ERROR, "not now")
 
             monkeypatch.setattr(two.service._synchronize, "catch_up", refuses)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from rocketpy._core.errors import InvalidArgument, ProtocolError, TooLarge
-from rocketpy._core.remoting import decode_command, encode_command, scan_frame
+from rocketpy._core.remoting import decode_command, encode_command, scan_frame, scan_proxy_header
 
 BOTH = pytest.mark.parametrize("serialize_type", [0, 1])
 
@@ -78,3 +80,12 @@ def test_an_unknown_encoding_is_refused() -> None:
 def test_values_must_be_text() -> None:
     with pytest.raises(TypeError):
         encode_command(1, {"queueId": 3})  # type: ignore[dict-item]
+
+
+def test_a_balancers_header_is_told_from_what_is_none() -> None:
+    line = b"PROXY TCP6 2001:db8::1 ::1 4711 1\r\n"
+    assert scan_proxy_header(line + b"PRI") == (len(line), socket.inet_pton(socket.AF_INET6, "2001:db8::1"), 4711)
+    assert all(scan_proxy_header(line[:size])[0] == 0 for size in range(len(line)))
+    for none in (b"PRI * HTTP/2.0\r\n", b"\x16\x03\x01", b"PROXY TCP4 nowhere 1.1.1.1 1 1\r\n", b"PROXY " + b"x" * 200):
+        assert scan_proxy_header(none) == (-1, b"", 0)
+    assert scan_proxy_header(b"PROXY UNKNOWN\r\n") == (15, b"", 0)

@@ -15,6 +15,7 @@ from rocketpy._core.results import Message
 from rocketpy.config import ConfigError
 from rocketpy.proxy import schema
 from rocketpy.proxy.brokers import Cached, GroupConfig
+from rocketpy.proxy.clients import language_of
 from rocketpy.proxy.handles import ReceiptHandle
 from rocketpy.proxy.messages import check_type, grpc_message, properties_of
 from rocketpy.proxy.receiving import tags_of
@@ -222,6 +223,11 @@ def test_a_failed_question_keeps_nothing_of_who_asked() -> None:
         asyncio.run(run())
     finally:
         gc.enable()
+
+
+def test_languages_are_those_that_admin_tools_know() -> None:
+    said = ("JAVA", "GOLANG", "go", "NODE_JS", "DOT_NET", "", "x" * 9000)
+    assert [language_of(each) for each in said] == ["JAVA", "GO", "GO", "NODE_JS", "DOTNET", "OTHER", "OTHER"]
 
 
 def test_pauses_of_a_group_as_it_is_configured() -> None:

@@ -7,17 +7,22 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rocketpy._core.remoting import Command
+from rocketpy.proxy.brokers import Brokers
+from rocketpy.proxy.clients import Clients
 from rocketpy.proxy.guests import Guest
-from rocketpy.proxy.relay import behind
+from rocketpy.proxy.relay import Relay, behind
 from rocketpy.proxy.relay_rules import ANSWER_S, locked_broker, named_broker, named_topic, patience_s
 from rocketpy.proxy.service import ProxyService
+from rocketpy.proxy.settings import ProxySettings
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.command import Response
 from rocketpy.remoting.credentials import Credentials
 from rocketpy.remoting.route import BrokerData, QueueData, TopicRoute
 from rocketpy.testing import LocalRocketMQ
@@ -231,6 +236,28 @@ def test_a_client_that_asks_for_too_much_hurts_itself_alone(cluster: LocalRocket
             await asyncio.wait(waiting, timeout=PATIENCE_S)
 
     with_port(cluster, test)
+
+
+def test_a_broker_that_does_not_answer_keeps_no_heartbeat_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        settings = ProxySettings(namesrv_addr="127.0.0.1:1")
+        relay = Relay(Brokers(settings, lambda *_: None), Clients(lambda: 0, 1), None, "p:1")
+        relay.opened(event := SimpleNamespace(connection_id=7, body=b"{}", fields={}, code=RequestCode.HEART_BEAT))  # type: ignore[arg-type]
+        relay._guest(event).brokers |= {"dead", "full", "good"}  # type: ignore[arg-type]
+        stuck = asyncio.Event()
+
+        async def pass_on(request: Any, broker: str) -> Response:
+            if broker == "dead":
+                await stuck.wait()
+            return Response(ResponseCode.SYSTEM_BUSY if broker == "full" else ResponseCode.SUCCESS, broker)
+
+        monkeypatch.setattr(relay, "_pass_on", pass_on)
+        answer = await asyncio.wait_for(relay._heartbeat(event), PATIENCE_S)  # type: ignore[arg-type]
+        assert answer is not None and answer.remark == "good"
+        stuck.set()
+        await relay.stop()
+
+    asyncio.run(run())
 
 
 def test_a_heartbeat_has_few_topics_looked_up() -> None:

@@ -189,6 +189,60 @@ def test_tls_and_clear_text_come_to_one_port(cluster: LocalRocketMQ) -> None:
     running(cluster, test, tls_test_mode_enable=True)
 
 
+class Balancer:
+    """Passes connections on to a port, with what it is told to say first, a byte at a time."""
+
+    def __init__(self, port: int, header: bytes) -> None:
+        self._port, self._header = port, header
+
+    async def start(self) -> int:
+        self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", 0)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        for at in range(len(self._header)):
+            up_writer.write(self._header[at : at + 1])
+            await up_writer.drain()
+        await asyncio.gather(self._copy(reader, up_writer), self._copy(up_reader, writer), return_exceptions=True)
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+    async def stop(self) -> None:
+        self._server.close()
+
+
+@pytest.mark.parametrize(
+    ("header", "born"),
+    [
+        (b"PROXY TCP4 10.1.2.3 10.0.0.1 4711 8081\r\n", "10.1.2.3"),
+        (b"\r\n\r\n\0\r\nQUIT\n\x21\x21\0\x24" + bytes(15) + b"\x01" + bytes(15) + b"\x02\x12\x34\x1f\x91", "::1"),
+        (b"PROXY UNKNOWN\r\n", "127.0.0.1"),
+    ],
+    ids=["text", "binary", "nobody"],
+)
+def test_a_balancer_says_who_the_client_is(cluster: LocalRocketMQ, header: bytes, born: str) -> None:
+    topic = cluster.make_topic("Balanced")
+
+    async def test(_: Peer, proxy: ProxyService) -> None:
+        balancer = Balancer(proxy.port, header)
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{await balancer.start()}") as channel:
+            peer = Peer(channel)
+            async with peer.telemetry(**consumer(topic, "balanced")):
+                waiting = asyncio.ensure_future(peer.receive(topic, "balanced", invisible_duration={"seconds": 30}))
+                assert code(await peer.ask("SendMessage", messages=[message(topic)])) == "OK"
+                _, (received,) = await waiting
+                assert received.system_properties.born_host == born
+                acked = [{"message_id": "M1", "receipt_handle": received.system_properties.receipt_handle}]
+                await peer.ask("AckMessage", topic={"name": topic}, group={"name": "balanced"}, entries=acked)
+        await balancer.stop()
+
+    running(cluster, test)
+
+
 def test_strangers_hurt_nobody(cluster: LocalRocketMQ) -> None:
     topic = cluster.make_topic("Calm")
 

@@ -1,0 +1,59 @@
+"""Users and rights that a replica behind a controller copies from its master, so that the next master knows them. RocketMQ's copy none.
+
+They come by two requests and count together: a user who was deleted and made again must not meet the old one's rights in between. A master
+that says of no user takes nobody away, for its file may be lost; nor does any take those that this broker's configuration names.
+
+Threads  one event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from ..auth.metadata import AuthMetadata, SavedAuth
+from ..auth.service import AuthService
+from ..config import Config
+from ..remoting.codes import RequestCode
+from .persistence import SavedState
+from .slave_synchronize import RIGHTS, USERS, CopiedState
+
+
+def copied_users(config: Config, auth: AuthService, saved: SavedState) -> tuple[CopiedState, ...]:
+    """None where a broker copies none: without a controller, and where nobody is asked who is there."""
+    if not config.boolean("enableControllerMode") or not auth.settings.is_on:
+        return ()
+    users = CopiedUsers(auth.metadata, lambda: auth.configured_users)
+    return (
+        CopiedState(USERS, RequestCode.AUTH_LIST_USER, users.take_users, None),
+        CopiedState(RIGHTS, RequestCode.AUTH_LIST_ACL, users.take_rights, saved.save),
+    )
+
+
+class CopiedUsers:
+    """`take_users`, then `take_rights`, with the answers of one round."""
+
+    def __init__(self, metadata: AuthMetadata, configured: Callable[[], Collection[str]]) -> None:
+        self._metadata = metadata
+        self._configured = configured
+        self._users: Any = None
+        self._published = metadata.change_count
+
+    def take_users(self, value: Any) -> bool:
+        """Nothing changes yet."""
+        self._users = value
+        return False
+
+    def take_rights(self, value: Any) -> bool:
+        """Raises ValueError, RocketpyError."""
+        users, self._users = self._users, None
+        if not users:
+            return False
+        saved = SavedAuth.from_json({"users": users, "acls": value or []})
+        self._metadata.replace_all(saved, self._configured())
+        count = self._metadata.change_count
+        if count == self._published:
+            return False
+        self._metadata.publish()  # and with the next round, where memory is out
+        self._published = count
+        return True
