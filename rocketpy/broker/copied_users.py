@@ -1,4 +1,5 @@
-"""Users and rights that a replica behind a controller copies from its master, so that the next master knows them. RocketMQ's copy none.
+"""Users and rights that a replica behind a controller, or a member of a DLedger group, copies from its master, so that the next master
+knows them. RocketMQ's copy none.
 
 They come by two requests and count together: a user who was deleted and made again must not meet the old one's rights in between. A master
 that says of no user takes nobody away, for its file may be lost; nor does any take those that this broker's configuration names.
@@ -16,12 +17,13 @@ from ..auth.service import AuthService
 from ..config import Config
 from ..remoting.codes import RequestCode
 from .persistence import SavedState
+from .settings import is_elected
 from .slave_synchronize import RIGHTS, USERS, CopiedState
 
 
 def copied_users(config: Config, auth: AuthService, saved: SavedState) -> tuple[CopiedState, ...]:
-    """None where a broker copies none: without a controller, and where nobody is asked who is there."""
-    if not config.boolean("enableControllerMode") or not auth.settings.is_on:
+    """None where a broker copies none: where its role is its configuration's, and where nobody is asked who is there."""
+    if not is_elected(config) or not auth.settings.is_on:
         return ()
     users = CopiedUsers(auth.metadata, lambda: auth.configured_users)
     return (

@@ -19,11 +19,8 @@ from .grouped import begin_grouped, make_group_roles, start_group_roles
 from .housekeeping import Housekeeping
 from .parts import Parts
 from .replicas_manager import Replicas
+from .settings import is_elected
 from .slave_synchronize import SlaveSynchronize
-
-
-def is_elected(config: Config) -> bool:
-    return config.boolean("enableControllerMode") or config.boolean("enableDLegerCommitLog")
 
 
 def begin_elected(config: Config) -> None:

@@ -57,7 +57,7 @@ from .controlled import Elected, ReplicaAdmin, acknowledged_by_replicas
 from .copied_users import copied_users
 from .delay_offsets import DelayOffsets
 from .durable_offsets import DurableOffsets
-from .elected import begin_elected, is_elected, make_elected, make_ha, start_elected
+from .elected import begin_elected, make_elected, make_ha, start_elected
 from .group_members import Members, group_members
 from .housekeeping import Housekeeping
 from .ledger_options import check_no_other_log, ledger_path, log_directory
@@ -86,7 +86,7 @@ from .retries import ConsumerRetries
 from .returning_master import return_as_master
 from .routes import TopicRoutes, own_queues
 from .send import SendRequests
-from .settings import broker_settings, group_settings, registration_settings, retention_settings, topic_settings
+from .settings import broker_settings, group_settings, is_elected, registration_settings, retention_settings, topic_settings
 from .slave_synchronize import SlaveSynchronize, copied_states
 from .start_checks import warn_at_start, warn_of_namesakes
 from .state_files import saved_states

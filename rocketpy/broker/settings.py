@@ -175,6 +175,11 @@ def retention_settings(config: Config) -> RetentionSettings:
     )
 
 
+def is_elected(config: Config) -> bool:
+    """Whether others decide about this broker's role: a controller, or the DLedger group that its log is of."""
+    return config.boolean("enableControllerMode") or config.boolean("enableDLegerCommitLog")
+
+
 def replica_settings(config: Config, address: str) -> ReplicaSettings:
     """address: by which clients and controllers know this broker."""
     patience_ms = config.integer("controllerHeartBeatTimeoutMills")
