@@ -46,6 +46,8 @@ BEHIND_A_CONTROLLER = {
     "syncFromLastFile",
 }
 """Without enableControllerMode an operator who sets them is told that they change nothing."""
+IN_A_DLEDGER_GROUP = {"enableBatchPush"}
+"""And without enableDLegerCommitLog."""
 
 
 def as_given(config: Config) -> dict[str, str]:
@@ -62,7 +64,7 @@ async def change(peer: Peer, line: str) -> None:
 def test_no_key_that_the_broker_uses_is_reported_as_unused(tmp_path: Path) -> None:
     async def test() -> None:
         process = {"logFileSize", "logFileCount", "logLevel", "logPath", "logFormat"}  # read before there is a service
-        left_out = process | BEHIND_A_CONTROLLER
+        left_out = process | BEHIND_A_CONTROLLER | IN_A_DLEDGER_GROUP
         given = {name: value for name, value in as_given(broker_config(tmp_path)).items() if name not in left_out}
         async with running(tmp_path, **given) as at:
             assert at.broker.config.unread() == []
@@ -103,7 +105,7 @@ def test_what_changes_while_the_store_is_opened_counts(tmp_path: Path, monkeypat
         return real(*arguments, **options)  # type: ignore[no-any-return]
 
     configs: list[Config] = []
-    monkeypatch.setattr("rocketpy.broker.service.HaService", opened)
+    monkeypatch.setattr("rocketpy.broker.elected.HaService", opened)
 
     async def test() -> None:
         configs.append(broker_config(tmp_path))
