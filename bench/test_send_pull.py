@@ -23,7 +23,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def floor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with FloorServer(tmp_path_factory.mktemp("floor")).running(TOPIC, QUEUES) as server:
+    with FloorServer(tmp_path_factory.mktemp("floor"), "reused").running(TOPIC, QUEUES) as server:
         yield server
 
 

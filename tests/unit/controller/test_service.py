@@ -132,6 +132,9 @@ def test_a_master_whose_connection_closes_is_followed_and_everybody_is_told_unti
                         "Heart beat success",
                         {"masterBrokerId": "1", "masterEpoch": "1", "syncStateSetEpoch": "2"},
                     )
+                    async with asyncio.timeout(PATIENCE_S):
+                        while not one.notices:
+                            await replica_info(operator, address)
                 await until_master(operator, address, 2)
                 async with asyncio.timeout(PATIENCE_S):
                     while len(two.notices) < 1 or two.notices[-1][0]["masterEpoch"] != "2":
