@@ -222,6 +222,20 @@ static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
     return rp_commit_log_write_out(log);
 }
 
+/* Under the lock, behind an append that failed: what was to follow the padding of a file does not. The end is before the padding again, as
+ * it is for whoever follows: a smaller record may fit there, and has to lie in all logs at one place. */
+void rp_commit_log_take_back_padding(rp_commit_log *log) {
+    int64_t end = rp_commit_log_max_offset(log);
+    if (log->staging.size != 0 || log->position == end) {
+        return;
+    }
+    log->position = end;
+    if (log->active != NULL) {
+        rp_mapped_file_release(log->active);
+        log->active = NULL;
+    }
+}
+
 /* Under the lock: the record of item->size bytes fits at log->position of the active file, with the file's end still markable. */
 int rp_commit_log_make_room(rp_commit_log *log, rp_append_item *items, uint32_t size) {
     int64_t file_end = log->position - log->position % log->file_size + log->file_size;
@@ -423,9 +437,14 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     for (uint32_t i = 0; i < item_count; i++) {
         if (items[i].status == RP_OK) {
             items[i].status = failure != 0 ? failure : append_item(log, items, i, now_ms);
+            if (__builtin_expect(items[i].status != RP_OK && failure == 0, 0)) {
+                rp_commit_log_take_back_padding(log);
+            }
         }
     }
-    write_staged(log, items);
+    if (write_staged(log, items) != RP_OK) {
+        rp_commit_log_take_back_padding(log);
+    }
     for (uint32_t i = 0; i < item_count; i++) {
         appended += items[i].status == RP_OK;
         bytes += items[i].status == RP_OK ? items[i].size : 0;
