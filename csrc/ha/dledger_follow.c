@@ -78,8 +78,10 @@ static int32_t cut_behind(rp_dledger_log *dledger, int64_t last_index) {
 /* Entries that follow last_index, in place of what is behind it. */
 static int32_t append_behind(rp_dledger_log *dledger, int64_t last_index, const rp_push_entry *entries, uint32_t count) {
     rp_error error;
-    if (count != 0 && entries[count - 1].head.term > dledger->term) {
-        return RP_DLEDGER_INCONSISTENT_STATE;
+    for (uint32_t i = 0; i < count; i++) {
+        if (entries[i].head.term > dledger->term) { /* with it in the log, this member would win every election and lead in none */
+            return RP_DLEDGER_INCONSISTENT_STATE;
+        }
     }
     int32_t code = cut_behind(dledger, last_index);
     for (uint32_t i = 0; i < count && code == RP_DLEDGER_SUCCESS; i++) {

@@ -73,6 +73,9 @@ static int check_item(const rp_commit_log *log, rp_append_item *item) {
     if (size < 0 || size + log->head_size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
         return RP_E_TOO_LARGE;
     }
+    if (log->head_size != 0 && size + log->head_size > RP_LEDGER_ENTRY_SIZE_MAX) {
+        return RP_E_TOO_LARGE;
+    }
     item->size = (uint32_t)size;
     return RP_OK;
 }

@@ -102,7 +102,33 @@ static void an_index_past_all_files_is_refused(void) {
     ledger_close(&leader);
 }
 
+/* One entry that no push can carry would stop the group for good. */
+static void what_no_push_carries_is_refused(void) {
+    ledger one;
+    rp_error error;
+    rp_message_store_options options;
+    char *body = calloc(1, RP_LEDGER_ENTRY_SIZE_MAX);
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    fixture_close(one.store);
+    fixture_remove(one.path);
+    ledger_options(&one, &options);
+    options.commit_log_file_size = 16 << 20;
+    options.message_size_max = 16 << 20;
+    options.populate_ahead_bytes = 0;
+    one.store = fixture_open(&options);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
+    rp_append_item item = fixture_item(ledger_queue(&one, 0), body, RP_LEDGER_ENTRY_SIZE_MAX - 100);
+    rp_commit_log_append(ledger_log(&one), &item, 1);
+    CHECK(item.status == RP_E_TOO_LARGE && ledger_ends(&one).end_index == 0);
+    item = fixture_item(ledger_queue(&one, 0), body, RP_LEDGER_ENTRY_SIZE_MAX - 1000);
+    rp_commit_log_append(ledger_log(&one), &item, 1);
+    CHECK(item.status == RP_OK);
+    free(body);
+    ledger_close(&one);
+}
+
 int main(void) {
+    RUN(what_no_push_carries_is_refused);
     RUN(an_index_past_all_files_is_refused);
     RUN(a_failure_at_the_end_of_a_file);
     return 0;
