@@ -180,7 +180,7 @@ void rp_parked_responses_request_flush(rp_lane *lane) {
 
 static void send_head(rp_lane *lane, rp_parked_response *entry) {
     if (entry->size == 0) {
-        rp_reply_stored(entry->reply, 1);
+        rp_reply_stored(entry->reply, entry->outcome != RP_OUTCOME_NOT_COMMITTED && entry->outcome != RP_OUTCOME_NOT_MASTER);
         return;
     }
     uint8_t *frame = entry->large != NULL ? entry->large : entry->frame;

@@ -49,10 +49,14 @@ int rp_commit_log_read_entry(rp_commit_log *log, int64_t index, rp_log_range *ra
     if (log->head_size == 0) {
         return RP_E_UNSUPPORTED;
     }
-    if (index < 0 || index > rp_commit_log_end_index(log) || rp_ledger_index_read(log->setup.ledger_index, index, &unit) != RP_OK) {
+    if (index < 0 || index > rp_commit_log_end_index(log)) {
         return RP_E_RANGE;
     }
-    int rc = rp_commit_log_read(log, unit.position, unit.size, range);
+    int rc = rp_ledger_index_read(log->setup.ledger_index, index, &unit);
+    if (rc != RP_OK) {
+        return rp_status_is_passing(rc) ? rc : RP_E_RANGE;
+    }
+    rc = rp_commit_log_read(log, unit.position, unit.size, range);
     if (rc != RP_OK) {
         return rc;
     }

@@ -34,7 +34,8 @@ void rp_ledger_index_close(rp_ledger_index *index);
 int rp_ledger_index_reserve(rp_ledger_index *index, int64_t number, rp_error *error);
 /* Of an entry whose unit was reserved, by the last call or, of one batch, before it. */
 void rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry);
-/* Index, term, position and size of the unit. RP_OK; RP_E_NOT_FOUND: there is none of that number. */
+/* Index, term, position and size of the unit. RP_OK; RP_E_NOT_FOUND: there is none of that number; RP_E_IO, RP_E_NO_MEMORY: its file
+ * cannot be mapped just now. */
 int rp_ledger_index_read(rp_ledger_index *index, int64_t number, rp_ledger_entry *entry);
 /* The last of the units first..last that ends at or below the log offset; -1: none. */
 int64_t rp_ledger_index_below(rp_ledger_index *index, int64_t first, int64_t last, int64_t offset);

@@ -1,6 +1,7 @@
 /* dledger_hostile_test.c: a stranger that calls itself the leader: whatever it pushes, the member answers or hangs up, its log stays one that
  * can be opened, and the leader of the next term replaces it. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <sys/socket.h>
 
 #include "../../../csrc/ha/dledger_wire.h"
@@ -54,7 +55,7 @@ static uint32_t write_push(const ledger *leader, const wanted *push, uint8_t *ta
     for (int i = 0; i < push->count; i++) {
         rp_log_range range;
         rp_ledger_entry entry;
-        int64_t index = push->heads[i].index < 0 || push->heads[i].index > 10 ? 3 : push->heads[i].index;
+        int64_t index = push->heads[i].index < 0 || push->heads[i].index > 300 ? 3 : push->heads[i].index;
         CHECK(rp_commit_log_read_entry(ledger_log(leader), index, &range, &entry) == RP_OK);
         rp_ledger_entry head = push->heads[i];
         head.size = entry.size;
@@ -118,7 +119,50 @@ static void whatever_is_pushed(member *victim, const ledger *leader) {
     close(fd);
 }
 
-int main(void) {
+static atomic_int maps_fail;
+
+static void *map_or_fail(void *context, int fd, size_t size, int writable) {
+    if (atomic_load(&maps_fail)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return rp_file_ops_system()->map(context, fd, size, writable);
+}
+
+/* Else the leader would have it cut, and a majority may rest on it. */
+static void what_cannot_be_read_just_now_is_no_other(void) {
+    group all;
+    rp_error error;
+    uint8_t body[FRAME_MAX];
+    rp_message_store_options options;
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.map = map_or_fail;
+    open_group(&all, RP_FLUSH_ASYNC, 0);
+    member *victim = &all.members[0], *leader = &all.members[1];
+    stop_member(&all.members[2]);
+    elect(&all, 1, TERM);
+    ledger_append(&leader->ledger, 500);
+    wait_same(&all, 1, 500);
+    stop_member(victim);
+    ledger_options(&victim->ledger, &options);
+    options.file_ops = &ops;
+    victim->ledger.store = fixture_open(&options);
+    open_member(&all, 0);
+    listen_member(victim);
+    CHECK(rp_dledger_follow(leader->dledger, TERM + 1, NULL, &error) == RP_OK);
+    CHECK(rp_dledger_follow(victim->dledger, TERM + 1, "n1", &error) == RP_OK);
+    wanted push = {.type = RP_PUSH_COMPARE, .count = 1, .term = TERM + 1, .heads = {head_of(&leader->ledger, 250)}};
+    int fd = dial(victim);
+    uint32_t size = write_push(&leader->ledger, &push, body);
+    atomic_store(&maps_fail, 1);
+    CHECK(push_body(fd, body, size) == RP_DLEDGER_DISK_ERROR);
+    atomic_store(&maps_fail, 0);
+    CHECK(push_body(fd, body, size) == RP_DLEDGER_SUCCESS);
+    close(fd);
+    close_group(&all);
+}
+
+static void a_strangers_pushes_do_no_harm(void) {
     group all;
     rp_error error;
     open_group(&all, RP_FLUSH_ASYNC, 0);
@@ -136,5 +180,10 @@ int main(void) {
     elect(&all, 1, TERM + 2);
     wait_same(&all, 1, 10);
     close_group(&all);
+}
+
+int main(void) {
+    RUN(what_cannot_be_read_just_now_is_no_other);
+    RUN(a_strangers_pushes_do_no_harm);
     return 0;
 }

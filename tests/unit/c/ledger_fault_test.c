@@ -1,11 +1,12 @@
 /* ledger_fault_test.c: a log of entries where one call fails at the worst place, and entries that no honest leader makes. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "../../../csrc/store/ledger_index.h"
 #include "ledger_fixture.h"
 
-static int fails_at_border; /* the first entry of a file cannot be written */
+static atomic_int fails_at_border; /* the first entry of a file cannot be written */
 
 static int64_t write_or_fail(void *context, int fd, const void *source, size_t size, int64_t offset) {
     char link[64], path[256] = {0};
