@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/clock_inl.h"
+#include "../store/commit_log_ledger.h"
 #include "lane.h"
 #include "response_writer_inl.h"
 
@@ -83,6 +84,15 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
         needs |= RP_NEEDS_SLAVES;
     }
     return needs;
+}
+
+/* The lead is looked at last: while it is the same, what is committed at the place of the append is what was appended. */
+int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end_offset) {
+    if (!broker->waits_for_commit)
+        return RP_OK;
+    int64_t timeout_ms = atomic_load_explicit(&broker->settings.slave_timeout_ms, memory_order_relaxed);
+    int status = rp_commit_log_wait_committed(broker->commit_log, end_offset, timeout_ms > 0 ? (uint32_t)timeout_ms : 0);
+    return status == RP_E_RANGE || rp_leadership(broker) != leadership ? RP_E_READ_ONLY : status;
 }
 
 static void publish_head(rp_parked_responses *parked) {
@@ -170,7 +180,7 @@ void rp_parked_responses_request_flush(rp_lane *lane) {
 
 static void send_head(rp_lane *lane, rp_parked_response *entry) {
     if (entry->size == 0) {
-        rp_reply_stored(entry->reply, 1);
+        rp_reply_stored(entry->reply, entry->outcome != RP_OUTCOME_NOT_COMMITTED && entry->outcome != RP_OUTCOME_NOT_MASTER);
         return;
     }
     uint8_t *frame = entry->large != NULL ? entry->large : entry->frame;

@@ -112,12 +112,16 @@ static int choose_queue(returning *back) {
 
 static int append(returning *back) {
     rp_append_item *item = &back->item;
+    uint32_t leadership = rp_leadership(back->broker);
     rp_commit_log_append(back->broker->commit_log, item, 1);
     if (item->status != RP_OK)
         return item->status;
     rp_intake_add_one(&back->topic->in[back->delay_level > 0 ? RP_MESSAGE_DELAY : RP_MESSAGE_NORMAL], item->size);
     if (back->delay_level > 0)
         rp_schedule_stored(back->broker->schedule, item->store_timestamp_ms + back->delay_ms);
+    int status = rp_broker_wait_committed(back->broker, leadership, item->commit_log_offset + item->size);
+    if (status != RP_OK)
+        return status; /* the consumer keeps the message, and sends it back again */
     return back->delay_level > 0 ? RP_SENT_BACK_TO_RETRY : RP_SENT_BACK_TO_DEAD_LETTERS;
 }
 

@@ -213,7 +213,7 @@ static int tell_reply(rp_lane *lane, const rp_pending_send *send, const rp_appen
     int waits = send->wait || lane->broker->waits_for_commit;
     uint32_t needs = item->status == RP_OK && waits ? rp_parked_needs(lane->broker, end, &unused) : 0;
     if (needs == 0 || rp_parked_responses_push_reply(lane, reply, end, needs) != RP_OK)
-        rp_reply_stored(reply, item->status == RP_OK);
+        rp_reply_stored(reply, item->status == RP_OK && (needs & RP_NEEDS_COMMIT) == 0);
     return RP_OK;
 }
 

@@ -74,10 +74,10 @@ typedef struct rp_recall {
     rp_slice born_host; /* address and 4-byte port: 8 or 20 bytes; data NULL: the store's */
     int32_t names_topic; /* appendTopicForTimerDeleteKey: the key is stored behind the topic's name, as by RocketMQ 5.3; both are read */
 } rp_recall;
-/* Appends, and wants it on disk without waiting for that; waits for the log no longer than any append. RP_OK, and *end: of its record in
- * the commit log. RP_E_INVALID: the time is over or too far away, a text is empty, too long, or has a
- * separator of properties in it; RP_E_UNSUPPORTED: timer_enable is 0; RP_E_BUSY: flow control, or as of
- * rp_append_item's status, as all others. */
+/* Appends, and wants it on disk without waiting for that; waits for the log no longer than any append, and of one with entries for the
+ * commit (RP_E_TIMEOUT, RP_E_READ_ONLY as of rp_broker_send_back). RP_OK, and *end: of its record in the commit log. RP_E_INVALID: the
+ * time is over or too far away, a text is empty, too long, or has a separator of properties in it; RP_E_UNSUPPORTED: timer_enable is 0;
+ * RP_E_BUSY: flow control, or as of rp_append_item's status, as all others. */
 int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *end);
 
 #endif

@@ -10,6 +10,7 @@
 #include "../base/clock.h"
 #include "../base/hash.h"
 #include "lane.h"
+#include "parked_responses.h"
 #include "timer_item.h"
 
 #define TAG "_RECALL_TAG_"
@@ -68,6 +69,7 @@ static int append(rp_broker *broker, const rp_recall *recall, rp_slice propertie
     int status = rp_timer_open_queue(broker->timers, &item.queue);
     if (status != RP_OK)
         return status;
+    uint32_t leadership = rp_leadership(broker);
     rp_commit_log_append(broker->commit_log, &item, 1);
     if (item.status != RP_OK)
         return item.status;
@@ -75,7 +77,7 @@ static int append(rp_broker *broker, const rp_recall *recall, rp_slice propertie
     rp_intake_add_one(&rp_timer_topic(broker->timers)->in[RP_MESSAGE_DELAY], item.size);
     if (atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
         rp_message_store_request_flush(broker->store, *end);
-    return RP_OK;
+    return rp_broker_wait_committed(broker, leadership, *end);
 }
 
 int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *end) {

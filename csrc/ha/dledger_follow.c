@@ -29,32 +29,37 @@ static int32_t code_of(rp_dledger_log *dledger, int status, const rp_error *erro
                                                                                       : RP_DLEDGER_DISK_ERROR;
 }
 
-/* The entry as it lies in a log; NULL: no memory, or no base64. */
-static const uint8_t *bytes_of(rp_dledger_log *dledger, const rp_push_entry *entry) {
+/* entry_bytes holds the entry as it lies in a log. An rp_dledger_code. */
+static int32_t decode(rp_dledger_log *dledger, const rp_push_entry *entry) {
     if (dledger->entry_capacity < entry->head.size) {
         uint8_t *larger = realloc(dledger->entry_bytes, entry->head.size);
         if (larger == NULL) {
-            return NULL;
+            return RP_DLEDGER_DISK_ERROR; /* the leader asks again */
         }
         dledger->entry_bytes = larger;
         dledger->entry_capacity = entry->head.size;
     }
-    return rp_push_entry_decode(entry, dledger->entry_bytes) == RP_OK ? dledger->entry_bytes : NULL;
+    return rp_push_entry_decode(entry, dledger->entry_bytes) == RP_OK ? RP_DLEDGER_SUCCESS : RP_DLEDGER_UNEXPECTED_ARGUMENT;
 }
 
-/* Is the entry of its index in this log the same? CRCs of heads, which not every member fills in, do not count. */
-static int is_same(rp_dledger_log *dledger, const rp_push_entry *entry) {
+/* Is the entry of its index in this log the same? CRCs of heads, which not every member fills in, do not count. INCONSISTENT_STATE only
+ * where it is known to be another, or none: the leader would have cut what cannot be read just now, and a majority may rest on it. */
+static int32_t compare_entry(rp_dledger_log *dledger, const rp_push_entry *entry) {
     rp_log_range range;
     rp_ledger_entry local;
-    if (rp_commit_log_read_entry(dledger->log, entry->head.index, &range, &local) != RP_OK) {
-        return 0;
+    int rc = rp_commit_log_read_entry(dledger->log, entry->head.index, &range, &local);
+    if (rc != RP_OK) {
+        return rp_status_is_passing(rc) ? RP_DLEDGER_DISK_ERROR : RP_DLEDGER_INCONSISTENT_STATE;
     }
     const rp_ledger_entry *head = &entry->head;
-    int same = local.term == head->term && local.position == head->position && local.size == head->size && local.channel == head->channel;
-    const uint8_t *bytes = same ? bytes_of(dledger, entry) : NULL;
-    same = bytes != NULL && memcmp(bytes + RP_LEDGER_HEAD_SIZE, range.address + RP_LEDGER_HEAD_SIZE, local.size - RP_LEDGER_HEAD_SIZE) == 0;
+    bool same = local.term == head->term && local.position == head->position && local.size == head->size && local.channel == head->channel;
+    int32_t code = same ? decode(dledger, entry) : RP_DLEDGER_INCONSISTENT_STATE;
+    if (code == RP_DLEDGER_SUCCESS &&
+        memcmp(dledger->entry_bytes + RP_LEDGER_HEAD_SIZE, range.address + RP_LEDGER_HEAD_SIZE, local.size - RP_LEDGER_HEAD_SIZE) != 0) {
+        code = RP_DLEDGER_INCONSISTENT_STATE;
+    }
     rp_log_range_release(range.pin);
-    return same;
+    return code;
 }
 
 static void match(rp_dledger_log *dledger, int64_t index) {
@@ -78,16 +83,18 @@ static int32_t cut_behind(rp_dledger_log *dledger, int64_t last_index) {
 /* Entries that follow last_index, in place of what is behind it. */
 static int32_t append_behind(rp_dledger_log *dledger, int64_t last_index, const rp_push_entry *entries, uint32_t count) {
     rp_error error;
-    if (count != 0 && entries[count - 1].head.term > dledger->term) {
-        return RP_DLEDGER_INCONSISTENT_STATE;
+    for (uint32_t i = 0; i < count; i++) {
+        if (entries[i].head.term > dledger->term) { /* with it in the log, this member would win every election and lead in none */
+            return RP_DLEDGER_INCONSISTENT_STATE;
+        }
     }
     int32_t code = cut_behind(dledger, last_index);
     for (uint32_t i = 0; i < count && code == RP_DLEDGER_SUCCESS; i++) {
-        const uint8_t *bytes = bytes_of(dledger, &entries[i]);
-        if (bytes == NULL) {
-            return RP_DLEDGER_UNEXPECTED_ARGUMENT;
+        code = decode(dledger, &entries[i]);
+        if (code != RP_DLEDGER_SUCCESS) {
+            break;
         }
-        code = code_of(dledger, rp_commit_log_append_entry(dledger->log, bytes, entries[i].head.size, &error), &error);
+        code = code_of(dledger, rp_commit_log_append_entry(dledger->log, dledger->entry_bytes, entries[i].head.size, &error), &error);
         if (code == RP_DLEDGER_SUCCESS) {
             match(dledger, entries[i].head.index);
             dledger->entries_appended++;
@@ -97,11 +104,11 @@ static int32_t append_behind(rp_dledger_log *dledger, int64_t last_index, const 
 }
 
 static int32_t compare(rp_dledger_log *dledger, const rp_push_entry *entry) {
-    if (!is_same(dledger, entry)) {
-        return RP_DLEDGER_INCONSISTENT_STATE;
+    int32_t code = compare_entry(dledger, entry);
+    if (code == RP_DLEDGER_SUCCESS) {
+        match(dledger, entry->head.index);
     }
-    match(dledger, entry->head.index);
-    return RP_DLEDGER_SUCCESS;
+    return code;
 }
 
 /* The leader's log begins behind the end of this one: what lies between is nowhere. */
@@ -118,7 +125,7 @@ static void tell_gap(rp_dledger_log *dledger, int64_t begin_index, int64_t end_i
 static int32_t truncate_behind(rp_dledger_log *dledger, const rp_push_entry *entry) {
     rp_ledger_ends ends;
     rp_commit_log_read_ends(dledger->log, &ends);
-    bool begins_anew = ends.end_index < 0 || (entry->head.index == 0 && !is_same(dledger, entry));
+    bool begins_anew = ends.end_index < 0 || (entry->head.index == 0 && compare_entry(dledger, entry) == RP_DLEDGER_INCONSISTENT_STATE);
     if (begins_anew && dledger->matched_index < 0) { /* nothing here is the leader's */
         return append_behind(dledger, -1, entry, 1);
     }
@@ -141,8 +148,9 @@ static int32_t append(rp_dledger_log *dledger, const rp_push_entry *entries, uin
             return RP_DLEDGER_INCONSISTENT_STATE;
         }
         if (entries[i].head.index <= dledger->matched_index) {
-            if (!is_same(dledger, &entries[i])) {
-                return RP_DLEDGER_INCONSISTENT_STATE;
+            int32_t code = compare_entry(dledger, &entries[i]);
+            if (code != RP_DLEDGER_SUCCESS) {
+                return code;
             }
             known = i + 1;
         }

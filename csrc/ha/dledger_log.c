@@ -152,13 +152,7 @@ int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error) {
                 dledger->followers[i]->matched_index = -1;
                 dledger->followers[i]->matched_offset = 0;
             }
-            rp_ledger_entry first;
-            rp_log_range range;
-            dledger->first_end = INT64_MAX;
-            if (rp_commit_log_read_entry(dledger->log, ends.end_index, &range, &first) == RP_OK) {
-                dledger->first_end = first.position + first.size; /* or of one behind it already: no matter */
-                rp_log_range_release(range.pin);
-            }
+            dledger->first_end = ends.end_offset; /* or of one behind it already: no matter */
             dledger->is_leader = true;
             if (dledger->options.on_committed != NULL) {
                 dledger->options.on_committed(dledger->options.context, dledger->committed_offset);

@@ -17,6 +17,9 @@
 #define FRAME_HEAD_MAX 512
 #define LANGUAGE_JAVA 0
 
+_Static_assert(RP_PUSH_ENTRY_MAX(RP_LEDGER_ENTRY_SIZE_MAX) + RP_PUSH_ENVELOPE_MAX + FRAME_HEAD_MAX <= RP_FRAME_SIZE_MAX,
+               "whatever the log takes is pushed");
+
 static int64_t now_ms(const rp_dledger_follower *one) { return rp_clock_monotonic_ns(one->dledger->options.clock) / RP_NS_PER_MS; }
 
 static rp_pusher_view view_of(const rp_dledger_follower *one) {
@@ -246,9 +249,9 @@ static void take_answer(rp_dledger_follower *one, const rp_push_sent *sent, cons
     if (response->term > one->pusher.term) {
         rp_dledger_raise_claim(dledger, response->term, "");
     }
-    if (one->pusher.matched_index > before && dledger->is_leader && dledger->term == one->pusher.term) {
+    if (one->pusher.matched_index != before && dledger->is_leader && dledger->term == one->pusher.term) {
         one->matched_index = one->pusher.matched_index;
-        one->matched_offset = sent->end_offset;
+        one->matched_offset = one->matched_index < 0 ? 0 : sent->end_offset;
     }
     rp_dledger_advance(dledger); /* of a COMMIT: nothing, but what is owed to queues */
     one->row.is_appending = one->pusher.is_appending;
@@ -273,6 +276,9 @@ static int take_frame(rp_dledger_follower *one, const uint8_t *frame, uint32_t s
         return RP_E_PROTOCOL;
     }
     rc = rp_push_response_read(command.body, one->arena, &response);
+    if (rc == RP_OK && response.code == RP_DLEDGER_SUCCESS && response.term != one->pusher.term) {
+        return RP_E_PROTOCOL; /* no member's: it counts as one that holds entries */
+    }
     if (rc == RP_OK) {
         take_answer(one, sent, &response);
     }

@@ -1,6 +1,8 @@
 /* dledger_pusher.c: see dledger_pusher.h. */
 #include "dledger_pusher.h"
 
+#include <stdbool.h>
+
 #define NOT_READY_MS 50 /* the follower has to hear of the term from another side */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -8,7 +10,8 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 void rp_pusher_begin(rp_pusher *pusher, int64_t term) {
     uint32_t generation = pusher->generation + 1;
-    *pusher = (rp_pusher){.term = term, .compare_at = -1, .matched_index = -1, .told_commit = -1, .generation = generation};
+    *pusher =
+        (rp_pusher){.term = term, .compare_at = -1, .matched_index = -1, .refused_at = -1, .told_commit = -1, .generation = generation};
 }
 
 static void compare_again(rp_pusher *pusher, int64_t quiet_until_ms) {
@@ -89,6 +92,10 @@ static void step_back(rp_pusher *pusher, int64_t index, const rp_push_response *
 
 static void asked_answered(rp_pusher *pusher, const rp_push *push, const rp_push_response *response, const rp_pusher_view *view) {
     pusher->is_asked = 0;
+    bool is_told = response->code == RP_DLEDGER_SUCCESS || response->code == RP_DLEDGER_INCONSISTENT_STATE;
+    if (is_told && response->end_index < pusher->matched_index) { /* it has lost what it had: a power cut, or its store was moved away */
+        pusher->matched_index = -1;
+    }
     if (response->code == RP_DLEDGER_SUCCESS) {
         pusher->matched_index = most(pusher->matched_index, push->index);
         if (push->type == RP_PUSH_TRUNCATE || response->end_index == push->index) {
@@ -103,6 +110,13 @@ static void asked_answered(rp_pusher *pusher, const rp_push *push, const rp_push
     }
 }
 
+/* Compares again at once, but not for ever: one that agrees about an entry and takes none behind it has other files, or no room. */
+static void append_refused(rp_pusher *pusher, const rp_push_response *response, const rp_pusher_view *view) {
+    bool has_taken = pusher->matched_index > pusher->refused_at;
+    pusher->refused_at = pusher->matched_index;
+    compare_again(pusher, response->code == RP_DLEDGER_INCONSISTENT_STATE && has_taken ? 0 : view->now_ms + view->retry_ms);
+}
+
 void rp_pusher_answered(rp_pusher *pusher, const rp_push *push, const rp_push_response *response, const rp_pusher_view *view) {
     int is_current = push->generation == pusher->generation;
     if (push->type == RP_PUSH_APPEND) {
@@ -114,7 +128,7 @@ void rp_pusher_answered(rp_pusher *pusher, const rp_push *push, const rp_push_re
         if (response->code == RP_DLEDGER_SUCCESS) {
             pusher->matched_index = most(pusher->matched_index, push->last_index);
         } else if (is_current) {
-            compare_again(pusher, response->code == RP_DLEDGER_INCONSISTENT_STATE ? 0 : view->now_ms + view->retry_ms);
+            append_refused(pusher, response, view);
         }
     } else if (push->type != RP_PUSH_COMMIT && is_current) {
         asked_answered(pusher, push, response, view);

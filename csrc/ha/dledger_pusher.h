@@ -17,6 +17,7 @@ typedef struct rp_pusher {
     int64_t compare_at;    /* -1: at the log's end */
     int64_t next_index;    /* of the next entry to be appended */
     int64_t matched_index; /* what the follower is known to hold; -1: nothing */
+    int64_t refused_at;    /* the same when an append was refused last */
     int64_t quiet_until_ms;
     int64_t told_commit, told_ms; /* what it was told to be committed, and when */
     uint64_t flying_bytes;

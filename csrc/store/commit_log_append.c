@@ -73,6 +73,9 @@ static int check_item(const rp_commit_log *log, rp_append_item *item) {
     if (size < 0 || size + log->head_size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
         return RP_E_TOO_LARGE;
     }
+    if (log->head_size != 0 && size + log->head_size > RP_LEDGER_ENTRY_SIZE_MAX) {
+        return RP_E_TOO_LARGE;
+    }
     item->size = (uint32_t)size;
     return RP_OK;
 }
@@ -220,6 +223,20 @@ static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
     uint8_t *target = rp_log_staging_take(&log->staging, log->position, RP_MESSAGE_BLANK_SIZE_MIN);
     encode_blank(log, target, left);
     return rp_commit_log_write_out(log);
+}
+
+/* Under the lock, behind an append that failed: what was to follow the padding of a file does not. The end is before the padding again, as
+ * it is for whoever follows: a smaller record may fit there, and has to lie in all logs at one place. */
+void rp_commit_log_take_back_padding(rp_commit_log *log) {
+    int64_t end = rp_commit_log_max_offset(log);
+    if (log->staging.size != 0 || log->position == end) {
+        return;
+    }
+    log->position = end;
+    if (log->active != NULL) {
+        rp_mapped_file_release(log->active);
+        log->active = NULL;
+    }
 }
 
 /* Under the lock: the record of item->size bytes fits at log->position of the active file, with the file's end still markable. */
@@ -423,9 +440,14 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     for (uint32_t i = 0; i < item_count; i++) {
         if (items[i].status == RP_OK) {
             items[i].status = failure != 0 ? failure : append_item(log, items, i, now_ms);
+            if (__builtin_expect(items[i].status != RP_OK && failure == 0, 0)) {
+                rp_commit_log_take_back_padding(log);
+            }
         }
     }
-    write_staged(log, items);
+    if (write_staged(log, items) != RP_OK) {
+        rp_commit_log_take_back_padding(log);
+    }
     for (uint32_t i = 0; i < item_count; i++) {
         appended += items[i].status == RP_OK;
         bytes += items[i].status == RP_OK ? items[i].size : 0;

@@ -90,6 +90,8 @@ int rp_commit_log_make_room(rp_commit_log *log, rp_append_item *items, uint32_t 
 int rp_commit_log_hold(rp_commit_log *log, uint32_t size);
 /* Writes what is staged. */
 int rp_commit_log_write_out(rp_commit_log *log);
+/* What was to follow the padding of a file could not be appended. */
+void rp_commit_log_take_back_padding(rp_commit_log *log);
 /* commit_log_replicated.c, under the append lock: an empty log starts there. */
 int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error);
 /* commit_log_ledger.c, under the append lock: the next entry's head for a record of that size at the log's position; and that it is

@@ -49,10 +49,14 @@ int rp_commit_log_read_entry(rp_commit_log *log, int64_t index, rp_log_range *ra
     if (log->head_size == 0) {
         return RP_E_UNSUPPORTED;
     }
-    if (index < 0 || index > rp_commit_log_end_index(log) || rp_ledger_index_read(log->setup.ledger_index, index, &unit) != RP_OK) {
+    if (index < 0 || index > rp_commit_log_end_index(log)) {
         return RP_E_RANGE;
     }
-    int rc = rp_commit_log_read(log, unit.position, unit.size, range);
+    int rc = rp_ledger_index_read(log->setup.ledger_index, index, &unit);
+    if (rc != RP_OK) {
+        return rp_status_is_passing(rc) ? rc : RP_E_RANGE;
+    }
+    rc = rp_commit_log_read(log, unit.position, unit.size, range);
     if (rc != RP_OK) {
         return rc;
     }
@@ -99,7 +103,7 @@ static int may_write(rp_commit_log *log, rp_error *error) {
 }
 
 /* Under the lock: the bytes of a whole entry behind the log's end. */
-static int put_entry(rp_commit_log *log, const rp_ledger_entry *entry, const uint8_t *record, rp_error *error) {
+static int put_bytes(rp_commit_log *log, const rp_ledger_entry *entry, const uint8_t *record, rp_error *error) {
     rp_error_set(error, RP_E_IO, 0, log->setup.directory, log->position, "no space for an entry of %u bytes", entry->size);
     int rc = rp_ledger_index_reserve(log->setup.ledger_index, entry->index, error);
     rc = rc == RP_OK ? rp_commit_log_make_room(log, NULL, entry->size) : rc;
@@ -129,12 +133,24 @@ static int put_entry(rp_commit_log *log, const rp_ledger_entry *entry, const uin
     return rc;
 }
 
+static int put_entry(rp_commit_log *log, const rp_ledger_entry *entry, const uint8_t *record, rp_error *error) {
+    int rc = put_bytes(log, entry, record, error);
+    if (rc != RP_OK) {
+        rp_commit_log_take_back_padding(log);
+    }
+    return rc;
+}
+
 /* Under the lock: does it come next? An empty log begins where the entry says. */
 static int check_next(rp_commit_log *log, const rp_ledger_entry *entry, rp_error *error) {
     int64_t last = rp_commit_log_end_index(log), term = atomic_load_explicit(&log->end_term, memory_order_relaxed);
     if ((int64_t)entry->size + RP_LEDGER_BLANK_SIZE_MIN > log->file_size) {
         return rp_error_set(error, RP_E_RANGE, 0, log->setup.directory, entry->position, "an entry of %u bytes does not fit into a file",
                             entry->size);
+    }
+    if (entry->index > RP_LEDGER_NUMBER_MAX) {
+        return rp_error_set(error, RP_E_RANGE, 0, log->setup.directory, entry->position, "no log has an entry %lld",
+                            (long long)entry->index);
     }
     if (last < 0 && log->position == rp_commit_log_min_offset(log) && entry->position != log->position) {
         return rp_commit_log_start_at(log, entry->position, error);

@@ -16,6 +16,7 @@
 
 #define RP_LEDGER_HEAD_SIZE 48
 #define RP_LEDGER_BLANK_SIZE_MIN 8
+#define RP_LEDGER_ENTRY_SIZE_MAX (11 << 20) /* in base64 it fits into a frame of a push; a larger one no follower would ever get */
 #define RP_LEDGER_MAGIC 1u
 #define RP_LEDGER_MAGIC_BLANK 0xFFFFFFFFu
 

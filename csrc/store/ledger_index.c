@@ -103,6 +103,10 @@ int rp_ledger_index_reserve(rp_ledger_index *index, int64_t number, rp_error *er
     rp_error local = {0};
     error = error == NULL ? &local : error;
     error->status = RP_OK;
+    if (number < 0 || number > RP_LEDGER_NUMBER_MAX) {
+        return rp_error_set(error, RP_E_RANGE, 0, rp_mapped_file_queue_directory(index->row), -1, "no log has an entry %lld",
+                            (long long)number);
+    }
     int64_t byte = number * UNIT;
     if (index->active == NULL || byte < index->active->base_offset || byte >= index->active->base_offset + index->file_size) {
         leave_file(index);
@@ -157,15 +161,14 @@ void rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry) {
 }
 
 int rp_ledger_index_read(rp_ledger_index *index, int64_t number, rp_ledger_entry *entry) {
-    int64_t byte = number * UNIT;
-    rp_error error;
-    if (number < 0 || number > INT64_MAX / UNIT - 1 || byte < rp_mapped_file_queue_begin(index->row) ||
-        byte >= rp_mapped_file_queue_end(index->row)) {
+    int64_t byte = number >= 0 && number <= RP_LEDGER_NUMBER_MAX ? number * UNIT : -1;
+    rp_error error = {.status = RP_OK};
+    if (byte < 0 || byte < rp_mapped_file_queue_begin(index->row) || byte >= rp_mapped_file_queue_end(index->row)) {
         return RP_E_NOT_FOUND;
     }
     rp_mapped_file *file = rp_mapped_file_queue_find(index->row, byte, &error);
     if (file == NULL) {
-        return RP_E_NOT_FOUND;
+        return rp_status_is_passing(error.status) ? error.status : RP_E_NOT_FOUND;
     }
     uint8_t unit[UNIT];
     memcpy(unit, rp_mapped_file_address(file) + (byte - file->base_offset), sizeof unit);

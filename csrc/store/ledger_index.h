@@ -21,18 +21,21 @@
 typedef struct rp_ledger_index rp_ledger_index;
 
 #define RP_LEDGER_UNIT_SIZE 32
+#define RP_LEDGER_NUMBER_MAX                                                                                                               \
+    (INT64_MAX / RP_LEDGER_UNIT_SIZE / 2) /* of an entry: what says that it is a later one is damaged, or hostile */
 
 /* RP_OK; RP_E_INVALID: no multiple of a unit; RP_E_CORRUPT, RP_E_IO, RP_E_NO_MEMORY. */
 int rp_ledger_index_open(const rp_file_ops *ops, const char *directory, uint32_t file_size, int read_only, rp_ledger_index **index,
                          rp_error *error);
 void rp_ledger_index_close(rp_ledger_index *index);
 
-/* There is space for the unit. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. An index that does not follow what the files hold begins
- * them anew. */
+/* There is space for the unit. RP_OK; RP_E_RANGE: past RP_LEDGER_NUMBER_MAX; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. An index that does
+ * not follow what the files hold begins them anew. */
 int rp_ledger_index_reserve(rp_ledger_index *index, int64_t number, rp_error *error);
 /* Of an entry whose unit was reserved, by the last call or, of one batch, before it. */
 void rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry);
-/* Index, term, position and size of the unit. RP_OK; RP_E_NOT_FOUND: there is none of that number. */
+/* Index, term, position and size of the unit. RP_OK; RP_E_NOT_FOUND: there is none of that number; RP_E_IO, RP_E_NO_MEMORY: its file
+ * cannot be mapped just now. */
 int rp_ledger_index_read(rp_ledger_index *index, int64_t number, rp_ledger_entry *entry);
 /* The last of the units first..last that ends at or below the log offset; -1: none. */
 int64_t rp_ledger_index_below(rp_ledger_index *index, int64_t first, int64_t last, int64_t offset);

@@ -139,7 +139,7 @@ class CopiedDelayOffsets:
         self._offsets = offsets
         self._answers: LoggedAnswers[SavedDelayOffsets] = LoggedAnswers()
 
-    def take(self, copied: SavedDelayOffsets, log_end: int) -> bool:
-        """log_end: of the slave's log. True when a position has changed."""
-        logged = self._answers.take(copied, log_end)
+    def take(self, copied: SavedDelayOffsets, log_end: int, connection: int | None) -> bool:
+        """log_end: of the slave's log; connection: its own. True when a position has changed."""
+        logged = self._answers.take(copied, log_end, connection)
         return logged is not None and self._offsets.load(logged)

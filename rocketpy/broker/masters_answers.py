@@ -25,13 +25,18 @@ A = TypeVar("A", bound=LoggedAnswer)
 
 
 class LoggedAnswers(Generic[A]):
-    """`take` each answer as it comes. One waits at a time, so that there is progress behind a master that is always ahead."""
+    """`take` each answer as it comes. One waits at a time, so that there is progress behind a master that is always ahead; not past the
+    master, or the connection to its log: what one of a DLedger group had last, the next may have taken back."""
 
     def __init__(self) -> None:
         self._waiting: A | None = None
+        self._connection: int | None = None
 
-    def take(self, answer: A, log_end: int) -> A | None:
-        """The newest known to speak only of what lies below log_end, our log's; None: none, or none that is newer than the last."""
+    def take(self, answer: A, log_end: int, connection: int | None = None) -> A | None:
+        """The newest known to speak only of what lies below log_end, our log's; None: none, or none that is newer than the last.
+        connection: the log's, as of MastersAnswers."""
+        if connection != self._connection:
+            self._waiting, self._connection = None, connection
         waiting = answer if self._waiting is None or answer.log_end <= log_end else self._waiting
         if waiting.log_end > log_end:
             self._waiting = waiting

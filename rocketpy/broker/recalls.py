@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from .._core.errors import InvalidArgument, RocketpyError
+from .._core.errors import InvalidArgument, RocketpyError, TimedOut
 from .._core.remoting import Request
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import Response
@@ -120,7 +120,9 @@ class RecallRequests:
         )
         try:
             end = await parts.copies.run(lambda _: put(), PATIENCE_S)
-        except TimeoutError:
+        except TimeoutError as error:
+            if isinstance(error, TimedOut):  # no majority of a DLedger group has it
+                return ResponseCode.SYSTEM_ERROR, "recall failed, execute error"
             return ResponseCode.SYSTEM_BUSY, OVERLOADED
         except RocketpyError as error:
             if isinstance(error, InvalidArgument) and handle.deliver_ms <= now_ms():  # by now

@@ -26,6 +26,7 @@ from .._core.errors import (
     RocketpyError,
     StoreIOError,
     StoreReadOnly,
+    TimedOut,
     TooLarge,
 )
 from .._core.remoting import Request
@@ -47,6 +48,8 @@ PATIENCE_S: Final = 2.0
 """For its turn. A client waits for 5 s, and then sends the message itself: a copy made after that comes besides."""
 
 OVERLOADED: Final = "[OVERLOAD]system busy, start flow control for a while"
+NOT_COMMITTED: Final = "IN_SYNC_REPLICAS_NOT_ENOUGH"
+"""RocketMQ's PutMessageStatus of a DLedger group without a majority."""
 _REFUSED: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 _STATUSES: Final[Mapping[type[RocketpyError], str]] = {
     TooLarge: "MESSAGE_ILLEGAL",
@@ -112,6 +115,8 @@ class ConsumerRetries:
         )
         try:
             await self._store(copy, header)
+        except TimedOut:
+            return Response(ResponseCode.SYSTEM_ERROR, NOT_COMMITTED)
         except TimeoutError:
             return Response(ResponseCode.SYSTEM_BUSY, OVERLOADED)
         except NotFound:

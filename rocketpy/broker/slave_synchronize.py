@@ -216,9 +216,9 @@ class LoggedRows:
         self._taken: Mapping[str, Mapping[int, int]] = {}
         self._answers: LoggedAnswers[SavedOffsets] = LoggedAnswers()
 
-    def hold_back(self, copied: SavedOffsets, log_end: int) -> SavedOffsets:
-        """The answer with those rows as of the last answer that our log, which ends at log_end, goes as far as."""
-        logged = self._answers.take(copied, log_end)
+    def hold_back(self, copied: SavedOffsets, log_end: int, connection: int | None) -> SavedOffsets:
+        """The answer with those rows as of the last answer that our log, which ends at log_end, goes as far as. connection: the log's."""
+        logged = self._answers.take(copied, log_end, connection)
         if logged is not None:
             self._taken = self._rows(logged)
         others = copied.offsets.keys() - self._rows(copied).keys()
@@ -270,7 +270,7 @@ def copied_states(
                 deleted.topics.discard(topic)
 
     def take_offsets(value: Any) -> bool:
-        copied = logged_rows.hold_back(SavedOffsets.from_json(value), own_log.log_end())
+        copied = logged_rows.hold_back(SavedOffsets.from_json(value), own_log.log_end(), own_log.connection())
         changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, own_log.connection()))
         if deleted.of_offsets:  # made anew, the topics would have their messages passed over up to the old offsets
             known = copied.topics
@@ -288,7 +288,7 @@ def copied_states(
         return modes.load(RequestModes.read(value))
 
     def take_delay_offsets(value: Any) -> bool:
-        return masters_delay_offsets.take(SavedDelayOffsets.from_json(value), own_log.log_end())
+        return masters_delay_offsets.take(SavedDelayOffsets.from_json(value), own_log.log_end(), own_log.connection())
 
     states = (
         CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save, topics_asked, delete_queues),
@@ -299,7 +299,9 @@ def copied_states(
     )
     if timers is None:
         return states
-    copied_timers = CopiedState(
-        "timers", RequestCode.GET_TIMER_CHECK_POINT, lambda copied: timers.take(copied, own_log.log_end()), None, read=CopiedCheckpoint.of
-    )
+
+    def take_timers(copied: CopiedCheckpoint) -> None:
+        timers.take(copied, own_log.log_end(), own_log.connection())
+
+    copied_timers = CopiedState("timers", RequestCode.GET_TIMER_CHECK_POINT, take_timers, None, read=CopiedCheckpoint.of)
     return (*states, copied_timers)

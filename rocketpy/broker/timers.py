@@ -81,9 +81,9 @@ class FollowedTimers:
         self._native = native
         self._answers: LoggedAnswers[CopiedCheckpoint] = LoggedAnswers()
 
-    def take(self, copied: CopiedCheckpoint, log_end: int) -> None:
-        """log_end: of the slave's log."""
-        logged = self._answers.take(copied, log_end)
+    def take(self, copied: CopiedCheckpoint, log_end: int, connection: int | None) -> None:
+        """log_end: of the slave's log; connection: its own."""
+        logged = self._answers.take(copied, log_end, connection)
         if logged is not None:
             self._native.follow_timer_checkpoint(logged.body)
 

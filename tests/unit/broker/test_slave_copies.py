@@ -336,12 +336,12 @@ def test_positions_of_checks_wait_for_the_copies_in_the_log() -> None:
         (7, 0, 0, 7),  # RocketMQ does not say where its log ended
     ):
         copied = SavedOffsets({"t@g": {0: position}, checked: {0: position}}, DataVersion(), masters_end)
-        assert positions.hold_back(copied, our_end).offsets == {"t@g": {0: position}, checked: {0: taken}}
+        assert positions.hold_back(copied, our_end, 1).offsets == {"t@g": {0: position}, checked: {0: taken}}
 
 
 def test_a_slave_that_is_behind_from_the_start_takes_no_position_of_checks() -> None:
     copied = SavedOffsets({f"RMQ_SYS_TRANS_HALF_TOPIC@{GROUP}": {0: 1}}, DataVersion(), 100)
-    assert LoggedRows(lambda topic, group: group == GROUP).hold_back(copied, 99).offsets == {}
+    assert LoggedRows(lambda topic, group: group == GROUP).hold_back(copied, 99, 1).offsets == {}
 
 
 def test_a_master_says_where_its_log_ends_behind_its_offsets(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
 /* broker_commit_test.c: sends to a broker whose log has entries wait until these are committed, or this broker leads no more. */
+#include <pthread.h>
+
 #include "../../../csrc/store/commit_log_ledger.h"
 #include "broker_fixture.h"
 
@@ -14,6 +16,7 @@ static void open_leader(fixture *fx, uint32_t timeout_ms) {
     fx->store_options.commit_log_path = data_path;
     fx->store_options.ledger_index_path = index_path;
     fx->store_options.ledger_index_file_size = 3200;
+    fx->store_options.delay_levels = "1h 1h 1h";
     fx->settings.slave_timeout_ms = timeout_ms;
     fixture_open(fx);
     CHECK(rp_commit_log_lead_entries(rp_message_store_commit_log(fx->store), 1, &error) == RP_OK);
@@ -111,7 +114,72 @@ static void without_a_majority_a_send_is_late(void) {
     fixture_close(&fx);
 }
 
+typedef struct returned {
+    fixture *fx;
+    int status;
+} returned;
+
+static void *send_back(void *context) {
+    returned *back = context;
+    rp_send_back request = {RP_LEDGER_HEAD_SIZE, text("%RETRY%G"), text("%DLQ%G"), 0, 0, 0, 16};
+    request.log_offset += back->status; /* behind the leader's first entry */
+    back->status = rp_broker_send_back(back->fx->broker, &request);
+    return NULL;
+}
+
+static int64_t end_index(const fixture *fx) {
+    rp_ledger_ends ends;
+    rp_commit_log_read_ends(rp_message_store_commit_log(fx->store), &ends);
+    return ends.end_index;
+}
+
+static int has_grown(void *context) {
+    const parked_claim *claim = context;
+    return end_index(claim->fx) == (int64_t)claim->count;
+}
+
+/* A consumer that is told of it counts the message as over: so it is told once no other leader can take the copy back. */
+static void what_is_sent_back_waits_too(void) {
+    fixture fx;
+    rp_command response;
+    rp_error error;
+    pthread_t thread;
+    open_leader(&fx, 60000);
+    CHECK(rp_broker_put_topic(fx.broker, text("SCHEDULE_TOPIC_XXXX"), 18, 18, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    rp_commit_log *log = rp_message_store_commit_log(fx.store);
+    int first_end = (int)rp_commit_log_max_offset(log);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_one(&c, NULL);
+    wait_until(are_parked, &(parked_claim){&fx, 1});
+    commit_all(&fx);
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    returned back = {&fx, first_end};
+    CHECK(pthread_create(&thread, NULL, send_back, &back) == 0);
+    wait_until(has_grown, &(parked_claim){&fx, 2});
+    CHECK(pthread_tryjoin_np(thread, NULL) == EBUSY);
+    commit_all(&fx);
+    pthread_join(thread, NULL);
+    CHECK(back.status == RP_SENT_BACK_TO_RETRY);
+    back.status = first_end;
+    CHECK(pthread_create(&thread, NULL, send_back, &back) == 0);
+    wait_until(has_grown, &(parked_claim){&fx, 3});
+    rp_commit_log_follow_entries(log);
+    rp_broker_set_committed(fx.broker, -1);
+    CHECK(rp_commit_log_lead_entries(log, 2, &error) == RP_OK);
+    commit_all(&fx); /* by another leadership: who asked hears that it may be lost */
+    pthread_join(thread, NULL);
+    CHECK(back.status == RP_E_READ_ONLY);
+    fx.settings.slave_timeout_ms = 10;
+    rp_broker_set_settings(fx.broker, &fx.settings);
+    back.status = first_end;
+    (void)send_back(&back);
+    CHECK(back.status == RP_E_TIMEOUT);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 int main(void) {
+    RUN(what_is_sent_back_waits_too);
     RUN(a_commit_answers_all_below_it);
     RUN(who_leads_no_more_says_so_at_once);
     RUN(without_a_majority_a_send_is_late);

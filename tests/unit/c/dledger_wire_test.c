@@ -234,7 +234,49 @@ static void late_answers_count_only_when_they_are_good(void) {
     CHECK(pusher.matched_index == 41);
 }
 
+/* One that agrees about the last entry and refuses the next, as with data files of another size, is asked now and then. */
+static void who_refuses_is_not_asked_without_a_pause(void) {
+    rp_pusher pusher = {0};
+    rp_push push;
+    rp_pusher_view view = view_at(1000);
+    int pushes = 0;
+    rp_pusher_begin(&pusher, 3);
+    while (rp_pusher_next(&pusher, &view, &push)) {
+        CHECK(++pushes < 20);
+        int is_refused = push.index != 40;
+        answer(&pusher, &push, is_refused ? RP_DLEDGER_INCONSISTENT_STATE : RP_DLEDGER_SUCCESS, 0, 40, &view);
+    }
+    CHECK(rp_pusher_due_ms(&pusher, &view) == 1500);
+    view.now_ms = 1500;
+    while (rp_pusher_next(&pusher, &view, &push)) { /* other files now: it goes on at once */
+        CHECK(++pushes < 120);
+        answer(&pusher, &push, push.type == RP_PUSH_COMPARE && push.index > 40 ? RP_DLEDGER_INCONSISTENT_STATE : RP_DLEDGER_SUCCESS, 0,
+               push.type == RP_PUSH_APPEND ? push.index : 40, &view);
+    }
+    CHECK(pusher.matched_index == 100);
+}
+
+/* What it held does not count any more once it has shown that it is gone. */
+static void who_has_lost_its_log_counts_anew(void) {
+    rp_pusher pusher = {0};
+    rp_push push;
+    rp_pusher_view view = view_at(1000);
+    rp_pusher_begin(&pusher, 3);
+    CHECK(rp_pusher_next(&pusher, &view, &push));
+    answer(&pusher, &push, RP_DLEDGER_SUCCESS, 0, 100, &view);
+    CHECK(pusher.matched_index == 100);
+    rp_pusher_lost(&pusher, &view);
+    view.now_ms = 1500;
+    CHECK(rp_pusher_next(&pusher, &view, &push) && push.type == RP_PUSH_COMPARE && push.index == 100);
+    answer(&pusher, &push, RP_DLEDGER_INCONSISTENT_STATE, 0, 70, &view);
+    CHECK(pusher.matched_index == -1 && rp_pusher_next(&pusher, &view, &push) && push.index == 70);
+    answer(&pusher, &push, RP_DLEDGER_SUCCESS, 0, 70, &view);
+    CHECK(pusher.matched_index == 70 && rp_pusher_next(&pusher, &view, &push) && push.type == RP_PUSH_APPEND && push.index == 71);
+}
+
 int main(void) {
+    RUN(who_refuses_is_not_asked_without_a_pause);
+    RUN(who_has_lost_its_log_counts_anew);
     RUN(base64_goes_there_and_back);
     RUN(what_is_written_is_read);
     RUN(a_dledgers_words_are_read);

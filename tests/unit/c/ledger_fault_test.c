@@ -1,0 +1,136 @@
+/* ledger_fault_test.c: a log of entries where one call fails at the worst place, and entries that no honest leader makes. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "../../../csrc/store/ledger_index.h"
+#include "ledger_fixture.h"
+
+static atomic_int fails_at_border; /* the first entry of a file cannot be written */
+
+static int64_t write_or_fail(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    char link[64], path[256] = {0};
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (fails_at_border && offset == 0 && ((const uint8_t *)source)[3] == RP_LEDGER_MAGIC && readlink(link, path, sizeof path - 1) > 0 &&
+        strstr(path, "/data/") != NULL) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return rp_file_ops_system()->write_at(context, fd, source, size, offset);
+}
+
+static int append_small(ledger *one) {
+    rp_append_item item = fixture_item(ledger_queue(one, one->appended), "s", 1);
+    item.queue = fixture_queue(one->store, "S", 0);
+    rp_commit_log_append(ledger_log(one), &item, 1);
+    return item.status;
+}
+
+/* The padding of a file is written, the record behind it is not: the end stays before the padding, a smaller record goes there, as its
+ * followers have it, and whoever is elected can lead. */
+static void a_failure_at_the_end_of_a_file(void) {
+    ledger one, follower;
+    rp_error error;
+    rp_message_store_options options;
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.write_at = write_or_fail;
+    ledger_open(&one, RP_FLUSH_SYNC);
+    fixture_close(one.store);
+    ledger_options(&one, &options);
+    options.file_ops = &ops;
+    one.store = fixture_open(&options);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
+    fails_at_border = 1;
+    int status;
+    while ((status = ledger_try_append(&one)) == RP_OK)
+        ;
+    CHECK(status == RP_E_DISK_FULL);
+    rp_commit_log_follow_entries(ledger_log(&one));
+    fails_at_border = 0;
+    int rc = rp_commit_log_lead_entries(ledger_log(&one), 2, &error);
+    if (rc != RP_OK)
+        fprintf(stderr, "%s\n", error.message);
+    CHECK(rc == RP_OK);
+    int fitted = 0;
+    for (int file = 0; file < 4; file++) {
+        fails_at_border = 1;
+        while ((status = ledger_try_append(&one)) == RP_OK)
+            ;
+        CHECK(status == RP_E_DISK_FULL);
+        fitted += append_small(&one) == RP_OK;
+        fails_at_border = 0;
+        ledger_append(&one, 1);
+    }
+    CHECK(fitted > 0);
+    ledger_commit_all(&one);
+    ledger_check_queues(&one, one.appended);
+    ledger_open(&follower, RP_FLUSH_ASYNC);
+    ledger_copy(&one, &follower, 0, ledger_ends(&one).end_index);
+    ledger_check_same(&one, &follower);
+    fixture_close(one.store);
+    ledger_reopen(&one);
+    ledger_check_same(&one, &follower);
+    ledger_close(&follower);
+    ledger_close(&one);
+}
+
+/* An empty log begins with any entry, but for those whose place in the index no file has. */
+static void an_index_past_all_files_is_refused(void) {
+    static const int64_t numbers[] = {INT64_MAX, INT64_MAX / 32, INT64_MAX / 32 - 1, RP_LEDGER_NUMBER_MAX + 1, RP_LEDGER_NUMBER_MAX};
+    ledger leader, one;
+    rp_error error;
+    uint8_t bytes[512];
+    rp_log_range range;
+    rp_ledger_entry entry;
+    ledger_open(&leader, RP_FLUSH_ASYNC);
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 1, &error) == RP_OK);
+    CHECK(rp_commit_log_read_entry(ledger_log(&leader), 0, &range, &entry) == RP_OK);
+    memcpy(bytes, range.address, range.size);
+    rp_log_range_release(range.pin);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        entry.index = numbers[i];
+        rp_ledger_entry_encode(&entry, bytes);
+        int rc = rp_commit_log_append_entry(ledger_log(&one), bytes, entry.size, &error);
+        CHECK(rc == (numbers[i] > RP_LEDGER_NUMBER_MAX ? RP_E_RANGE : RP_OK));
+    }
+    fixture_close(one.store);
+    ledger_reopen(&one);
+    CHECK(ledger_ends(&one).end_index == RP_LEDGER_NUMBER_MAX);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 2, &error) == RP_E_RANGE); /* it is full */
+    CHECK(rp_commit_log_cut_entries(ledger_log(&one), -1, &error) == RP_OK);
+    ledger_close(&one);
+    ledger_close(&leader);
+}
+
+/* One entry that no push can carry would stop the group for good. */
+static void what_no_push_carries_is_refused(void) {
+    ledger one;
+    rp_error error;
+    rp_message_store_options options;
+    char *body = calloc(1, RP_LEDGER_ENTRY_SIZE_MAX);
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    fixture_close(one.store);
+    fixture_remove(one.path);
+    ledger_options(&one, &options);
+    options.commit_log_file_size = 16 << 20;
+    options.message_size_max = 16 << 20;
+    options.populate_ahead_bytes = 0;
+    one.store = fixture_open(&options);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
+    rp_append_item item = fixture_item(ledger_queue(&one, 0), body, RP_LEDGER_ENTRY_SIZE_MAX - 100);
+    rp_commit_log_append(ledger_log(&one), &item, 1);
+    CHECK(item.status == RP_E_TOO_LARGE && ledger_ends(&one).end_index == 0);
+    item = fixture_item(ledger_queue(&one, 0), body, RP_LEDGER_ENTRY_SIZE_MAX - 1000);
+    rp_commit_log_append(ledger_log(&one), &item, 1);
+    CHECK(item.status == RP_OK);
+    free(body);
+    ledger_close(&one);
+}
+
+int main(void) {
+    RUN(what_no_push_carries_is_refused);
+    RUN(an_index_past_all_files_is_refused);
+    RUN(a_failure_at_the_end_of_a_file);
+    return 0;
+}
