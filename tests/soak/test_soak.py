@@ -44,7 +44,7 @@ TABLES_SLACK = 100
 """More entries than before the load: what the topics and groups that stay bring with them, 64 queue locks that nobody gave back. What every
 passing topic, group, client or connection left behind would be thousands in a long run."""
 GROWING_TABLES = re.compile(r"^(_Window|Series|BrokerStats|Latency)\.")
-"""Samples of the last hour and day: bounded, and not full after half an hour (stats.py). The ten classes of a kind of request (latencies.py);
+"""Samples of the last hour and day: bounded, and not full after half an hour (stats.py). Ten classes of a kind of request (latencies.py);
 how many kinds there are is looked at."""
 STAYING = "_Lock.client_id"
 """Where names of clients may stay: a queue lock that nobody gave back is dropped after ten minutes (rebalance_locks.py)."""
