@@ -39,6 +39,7 @@ int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error) 
 static int check_offset(rp_commit_log *log, int64_t offset, rp_error *error) {
     int rc = rp_commit_log_failure(log, error);
     rc = rc == RP_OK ? damage_of(log, error) : rc;
+    rc = rc == RP_OK ? rp_commit_log_clear_behind(log, error) : rc;
     if (rc != RP_OK || offset == log->position) {
         return rc;
     }
