@@ -81,8 +81,8 @@ static int sync_range_or_fail(void *context, int fd, void *address, int64_t offs
     return syncs_fail ? -1 : rp_file_ops_system()->sync_range(context, fd, address, offset, size);
 }
 
-/* What a cut has turned into zeros is in the log no more, though the disk did not take it: else a later leader would find the entries behind
- * the zeros to be its own, and count them. What was old is gone before anything is written there. */
+/* What a cut has turned into zeros is in the log no more, though the disk did not take it: else a later leader would find the entries
+ * behind the zeros to be its own, and count them. What was old is gone before anything is written there. */
 static void a_cut_that_fails(int flush_mode) {
     ledger one, leader;
     rp_error error;
