@@ -120,9 +120,45 @@ static void a_cut_that_fails(int flush_mode) {
     ledger_close(&leader);
 }
 
+/* The files of what was cut are gone where the log begins elsewhere: there is nothing to be cleared. */
+static void a_cut_that_fails_and_another_begin(void) {
+    ledger one, leader, later;
+    rp_error error;
+    rp_message_store_options options;
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.sync_range = sync_range_or_fail;
+    ledger_open(&leader, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 1, &error) == RP_OK);
+    ledger_append(&leader, 400);
+    ledger_open(&later, RP_FLUSH_ASYNC);
+    ledger_copy(&leader, &later, 0, 400);
+    ledger_commit_all(&later);
+    CHECK(rp_message_store_wait_flushed(later.store, ledger_ends(&later).end_offset, 30000) == RP_OK);
+    CHECK(rp_message_store_expire_file(later.store, &error) == RP_OK);
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    fixture_close(one.store);
+    ledger_options(&one, &options);
+    options.file_ops = &ops;
+    one.store = fixture_open(&options);
+    for (int round = 0; round < 2; round++) { /* to a later begin, and back */
+        const ledger *from[] = {round == 0 ? &leader : &later, round == 0 ? &later : &leader};
+        ledger_copy(from[0], &one, ledger_ends(from[0]).begin_index, 400);
+        syncs_fail = 1;
+        CHECK(rp_commit_log_cut_entries(ledger_log(&one), -1, &error) == RP_E_IO && ledger_ends(&one).end_index == -1);
+        syncs_fail = 0;
+        ledger_copy(from[1], &one, ledger_ends(from[1]).begin_index, 400);
+        ledger_check_same(from[1], &one);
+        CHECK(rp_commit_log_cut_entries(ledger_log(&one), -1, &error) == RP_OK);
+    }
+    ledger_close(&one);
+    ledger_close(&later);
+    ledger_close(&leader);
+}
+
 static void a_cut_that_the_disk_does_not_take(void) {
     a_cut_that_fails(RP_FLUSH_ASYNC);
     a_cut_that_fails(RP_FLUSH_SYNC);
+    a_cut_that_fails_and_another_begin();
 }
 
 /* An empty log begins with any entry, but for those whose place in the index no file has. */
