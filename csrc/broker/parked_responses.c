@@ -87,12 +87,17 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
 }
 
 /* The lead is looked at last: while it is the same, what is committed at the place of the append is what was appended. */
-int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end_offset) {
+int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end_offset, int64_t timeout_ms) {
     if (!broker->waits_for_commit)
         return RP_OK;
-    int64_t timeout_ms = atomic_load_explicit(&broker->settings.slave_timeout_ms, memory_order_relaxed);
+    if (rp_leadership(broker) != leadership)
+        return RP_E_READ_ONLY;
     int status = rp_commit_log_wait_committed(broker->commit_log, end_offset, timeout_ms > 0 ? (uint32_t)timeout_ms : 0);
     return status == RP_E_RANGE || rp_leadership(broker) != leadership ? RP_E_READ_ONLY : status;
+}
+
+int64_t rp_broker_commit_patience_ms(const rp_broker *broker) {
+    return atomic_load_explicit(&broker->settings.slave_timeout_ms, memory_order_relaxed);
 }
 
 static void publish_head(rp_parked_responses *parked) {

@@ -78,10 +78,12 @@ int rp_parked_responses_push(struct rp_lane *lane, const rp_answer_to *to, int64
                              const uint8_t *frame, uint32_t size);
 /* The same for a reply that was stored: rp_reply_stored when it is complete or late. */
 int rp_parked_responses_push_reply(struct rp_lane *lane, struct rp_reply *reply, int64_t end_offset, uint32_t needs);
-/* For who appends by itself and answers then, on no reactor: blocks until what it appended, up to end_offset, is committed. leadership: of
- * before the append. RP_OK, at once without entries; RP_E_TIMEOUT: not within slaveTimeout; RP_E_READ_ONLY: the lead was lost, and another
- * leader may take it back. */
-int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end_offset);
+/* For who appends by itself and goes on behind it, on no reactor: blocks until what it appended, up to end_offset, is committed.
+ * leadership: of before the append. RP_OK, at once without entries; RP_E_TIMEOUT; RP_E_READ_ONLY: the lead was lost, and another leader
+ * may take it back. */
+int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end_offset, int64_t timeout_ms);
+/* slaveTimeout: as long as senders wait. */
+int64_t rp_broker_commit_patience_ms(const rp_broker *broker);
 /* At a turn's end: asks the store to flush what was parked in it, if that waits for the disk. */
 void rp_parked_responses_request_flush(struct rp_lane *lane);
 /* Sends what is complete or late; returns the next deadline in monotonic ns, INT64_MAX when nothing waits. */

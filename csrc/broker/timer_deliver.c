@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/slice_inl.h"
+#include "parked_responses.h"
 #include "stored_message.h"
 #include "target_queue.h"
 #include "timer_item.h"
@@ -15,6 +16,7 @@
 #include "timer_service_inl.h"
 
 #define BATCHES_IN_TURN 16
+#define COMMIT_WAIT_MS 100 /* a stop waits for it */
 
 static const rp_slice nothing = {(const uint8_t *)"", 0};
 
@@ -229,6 +231,7 @@ static int append_batch(rp_timer_service *service, int64_t now_ms) {
             rp_timer_metrics_remove(service->broker, topics[i]->head.name, now_ms);
     }
     delivery->has_begun = delivery->has_begun || delivery->over != 0;
+    delivery->end_offset = rp_commit_log_max_offset(service->broker->commit_log);
     return status;
 }
 
@@ -272,7 +275,15 @@ static int open_slot(rp_timer_service *service, int64_t now_ms, bool *is_none) {
     rp_key_set_init(&service->delivery.recalled, (uint64_t)rp_clock_monotonic_ns(rp_clock_system()));
     rp_key_set_init(&service->delivery.taken, (uint64_t)rp_clock_monotonic_ns(rp_clock_system()));
     service->delivery.kind = RP_TIMER_CHAIN_RECALLS;
+    service->delivery.leadership = rp_leadership(service->broker);
     return rp_timer_chain_open(rp_timer_files_log(files), &slot, service->precision_ms, &service->delivery.chain, NULL);
+}
+
+/* What a slot has delivered stays: it may be emptied. Else the next leader may take it back, and this one, elected again, would have
+ * nothing to deliver. */
+static int wait_committed(rp_timer_service *service, int64_t wait_ms) {
+    const rp_timer_delivery *delivery = &service->delivery;
+    return delivery->has_begun ? rp_broker_wait_committed(service->broker, delivery->leadership, delivery->end_offset, wait_ms) : RP_OK;
 }
 
 /* One step within the slot that is open. RP_OK, RP_E_TIMEOUT: there may be more; else as of fill. */
@@ -285,8 +296,10 @@ static int step(rp_timer_service *service, int64_t now_ms, rp_error *error) {
     if (!is_at_end)
         return delivery->kind == RP_TIMER_CHAIN_RECALLS ? take_recalls(service) : deliver_batch(service, now_ms);
     if (delivery->kind == RP_TIMER_CHAIN_OTHERS) {
-        finish_slot(service);
-        return RP_OK;
+        status = wait_committed(service, COMMIT_WAIT_MS);
+        if (status == RP_OK)
+            finish_slot(service);
+        return status == RP_E_TIMEOUT ? RP_E_BUSY : status;
     }
     delivery->kind = RP_TIMER_CHAIN_OTHERS;
     rp_timer_chain_rewind(delivery->chain);
@@ -359,6 +372,10 @@ int rp_timer_leave_slot(rp_timer_service *service, rp_error *error) {
     int status = RP_OK;
     if (delivery->chain != NULL && delivery->has_begun) {
         int64_t position = RP_TIMER_NO_POSITION;
+        if (wait_committed(service, RP_TIMER_STOP_WAIT_MS) != RP_OK) { /* the slot stays whole, and is delivered once more */
+            close_slot(delivery);
+            return RP_OK;
+        }
         status = rp_timer_wait_durable(service, RP_TIMER_STOP_WAIT_MS, error); /* what is cut off is read by nobody any more */
         if (status == RP_OK)
             status = put_behind_refused(service, &position, error);

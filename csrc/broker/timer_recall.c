@@ -73,11 +73,13 @@ static int append(rp_broker *broker, const rp_recall *recall, rp_slice propertie
     rp_commit_log_append(broker->commit_log, &item, 1);
     if (item.status != RP_OK)
         return item.status;
-    *end = item.commit_log_offset + item.size;
+    int64_t stored_end = item.commit_log_offset + item.size;
     rp_intake_add_one(&rp_timer_topic(broker->timers)->in[RP_MESSAGE_DELAY], item.size);
     if (atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
-        rp_message_store_request_flush(broker->store, *end);
-    return rp_broker_wait_committed(broker, leadership, *end);
+        rp_message_store_request_flush(broker->store, stored_end);
+    status = rp_broker_wait_committed(broker, leadership, stored_end, rp_broker_commit_patience_ms(broker));
+    *end = status == RP_OK ? stored_end : -1;
+    return status;
 }
 
 int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *end) {

@@ -36,6 +36,8 @@ typedef struct rp_timer_delivery {
     rp_timer_chain_record records[RP_TIMER_WINDOW]; /* the next of its chain */
     uint32_t count, over; /* of records; bit i says that the i-th of them is over */
     bool has_begun;       /* one of its messages was appended */
+    uint32_t leadership;  /* in which it was opened (parked_responses.h) */
+    int64_t end_offset;   /* of the log, behind the last of them */
 } rp_timer_delivery;
 
 /* What of the timer queue waits as a later copy, while it is entered once more. */

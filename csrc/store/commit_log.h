@@ -103,8 +103,8 @@ int rp_commit_log_confirm(rp_commit_log *log, int64_t offset);
 int rp_commit_log_settle(rp_commit_log *log, int holds_back, rp_error *error);
 /* Cuts a log that follows at offset, which is not below the dispatched offset: what is behind it is cleared and synced first, so that no
  * crash brings it back. By the replicating thread, or while there is none. RP_OK; RP_E_RANGE: below the dispatched offset, or past the end;
- * RP_E_INVALID: the log leads; RP_E_IO, RP_E_DISK_FULL: the log is as it was, but for bytes that are zeros now and will be sent again or
- * cut by the next start. */
+ * RP_E_INVALID: the log leads; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY: the log is as it was, or ends at offset and a crash may bring back
+ * what was behind it; it takes nothing more before that is cleared, which the next call that writes tries again. */
 int rp_commit_log_cut(rp_commit_log *log, int64_t offset, rp_error *error);
 
 /* Bytes of the log lent to the caller with a pin on their file. */

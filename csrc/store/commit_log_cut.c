@@ -1,7 +1,8 @@
 /* commit_log_cut.c: the end of a log that follows is cut off while the store is open. See commit_log.h.
  *
  * Zeros first, synced, then the log's end: killed in between, the next start finds the end at the zeros or behind records that are no
- * more than they were before; nobody has been told of the cut yet. Nothing reads what is not dispatched but who syncs and who sends it on,
+ * more than they were before; nobody has been told of the cut yet. Where a call fails in between, the end is at the first zero and nothing
+ * is written behind it before the rest is zeros too. Nothing reads what is not dispatched but who syncs and who sends it on,
  * and a log that follows sends nothing on.
  */
 #include "commit_log.h"
@@ -45,16 +46,26 @@ static int64_t clear_piece(rp_commit_log *log, int64_t begin, int64_t end, rp_er
     return rc == RP_OK ? stop - begin : rc;
 }
 
-/* Under the lock. */
-static int clear_synced(rp_commit_log *log, int64_t begin, int64_t end, rp_error *error) {
-    for (int64_t at = begin; at < end;) {
-        int64_t cleared = clear_piece(log, at, end, error);
-        if (cleared < 0) {
-            return (int)cleared;
+/* Under the lock: zeros from begin to end, on disk. *cleared: up to where there are any. */
+static int clear_synced(rp_commit_log *log, int64_t begin, int64_t end, int64_t *cleared, rp_error *error) {
+    for (*cleared = begin; *cleared < end;) {
+        int64_t size = clear_piece(log, *cleared, end, error);
+        if (size < 0) {
+            return (int)size;
         }
-        at += cleared;
+        *cleared += size;
     }
     return rp_mapped_file_queue_sync(log->row, begin, end, error);
+}
+
+int rp_commit_log_clear_behind(rp_commit_log *log, rp_error *error) {
+    int64_t cleared;
+    if (__builtin_expect(log->uncleared_end <= log->position, 1)) {
+        return RP_OK;
+    }
+    int rc = clear_synced(log, log->position, log->uncleared_end, &cleared, error);
+    log->uncleared_end = rc == RP_OK ? 0 : log->uncleared_end;
+    return rc;
 }
 
 /* Under the lock: what is ahead of the new end is made ready as before; the next byte finds its file anew. */
@@ -91,12 +102,14 @@ int rp_commit_log_cut(rp_commit_log *log, int64_t offset, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     int rc = check_cut(log, offset, error);
     int64_t torn_end = log->staging.torn_end; /* behind the end, what a failed write has left: the next one shall not look for it here */
-    int64_t end = torn_end > log->position ? torn_end : log->position;
+    int64_t end = torn_end > log->position ? torn_end : log->position, cleared;
+    end = log->uncleared_end > end ? log->uncleared_end : end;
     if (rc == RP_OK && offset < end) {
-        rc = clear_synced(log, offset, end, error);
-        if (rc == RP_OK) {
+        rc = clear_synced(log, offset, end, &cleared, error);
+        if (cleared > offset) { /* what is zeros is no record any more, whether the disk knows or not */
             move_end(log, offset);
             log->staging.torn_end = 0;
+            log->uncleared_end = rc == RP_OK ? 0 : end;
         }
     }
     pthread_mutex_unlock(&log->append_lock);

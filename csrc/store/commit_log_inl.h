@@ -40,6 +40,7 @@ struct rp_commit_log {
     int64_t active_end; /* guarded by append_lock: first byte behind the active file */
     rp_log_staging staging; /* guarded by append_lock; unused when records go through the map */
     int64_t ready_end; /* guarded by append_lock: preallocation's, as last seen */
+    int64_t uncleared_end; /* guarded by append_lock: up to here a cut that failed has left old bytes; 0: nowhere */
     _Atomic int64_t lease_until_ns; /* relaxed: the clock passes it by itself */
     bool is_following; /* guarded by append_lock: appends are refused */
     int64_t dispatch_limit; /* guarded by append_lock */
@@ -98,6 +99,10 @@ int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error);
  * there, with its unit. */
 rp_ledger_entry rp_commit_log_next_entry(const rp_commit_log *log, uint32_t record_size);
 void rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry);
+
+/* commit_log_cut.c, under the append lock: before anything is written behind an end that a failed cut has left. RP_OK, RP_E_IO,
+ * RP_E_DISK_FULL, RP_E_NO_MEMORY. */
+int rp_commit_log_clear_behind(rp_commit_log *log, rp_error *error);
 
 /* commit_log_held.c, under the append lock: queues' places are counted anew, by what is not dispatched yet; *end is behind the last whole
  * record of it. */

@@ -105,7 +105,8 @@ static int may_write(rp_commit_log *log, rp_error *error) {
 /* Under the lock: the bytes of a whole entry behind the log's end. */
 static int put_bytes(rp_commit_log *log, const rp_ledger_entry *entry, const uint8_t *record, rp_error *error) {
     rp_error_set(error, RP_E_IO, 0, log->setup.directory, log->position, "no space for an entry of %u bytes", entry->size);
-    int rc = rp_ledger_index_reserve(log->setup.ledger_index, entry->index, error);
+    int rc = rp_commit_log_clear_behind(log, error);
+    rc = rc == RP_OK ? rp_ledger_index_reserve(log->setup.ledger_index, entry->index, error) : rc;
     rc = rc == RP_OK ? rp_commit_log_make_room(log, NULL, entry->size) : rc;
     if (rc != RP_OK) {
         return rc;
@@ -220,8 +221,9 @@ int rp_commit_log_cut_entries(rp_commit_log *log, int64_t last_index, rp_error *
     if (last_index > before || (last_index >= 0 && rp_ledger_index_read(log->setup.ledger_index, last_index, &unit) != RP_OK)) {
         return rp_error_set(error, RP_E_RANGE, 0, log->setup.directory, last_index, "the log has no entry %lld", (long long)last_index);
     }
+    uint64_t cuts = rp_commit_log_cuts(log);
     int rc = rp_commit_log_cut(log, unit.position + unit.size, error);
-    if (rc == RP_OK) {
+    if (rc == RP_OK || rp_commit_log_cuts(log) != cuts) { /* also when the disk may not know */
         pthread_mutex_lock(&log->append_lock);
         atomic_store_explicit(&log->end_term, unit.term, memory_order_relaxed);
         atomic_store_explicit(&log->end_index, last_index, memory_order_release);

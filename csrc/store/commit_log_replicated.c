@@ -28,6 +28,7 @@ int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error) 
     int rc = rp_preallocation_move(log->preallocation, offset, error);
     if (rc == RP_OK) {
         log->position = offset;
+        log->uncleared_end = log->staging.torn_end = 0; /* with their files */
         atomic_store_explicit(&log->dispatched, offset, memory_order_release);
         log->ready_end = rp_preallocation_ready_end(log->preallocation);
         atomic_store_explicit(&log->flushed_offset, offset, memory_order_release);
@@ -39,6 +40,7 @@ int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error) 
 static int check_offset(rp_commit_log *log, int64_t offset, rp_error *error) {
     int rc = rp_commit_log_failure(log, error);
     rc = rc == RP_OK ? damage_of(log, error) : rc;
+    rc = rc == RP_OK ? rp_commit_log_clear_behind(log, error) : rc;
     if (rc != RP_OK || offset == log->position) {
         return rc;
     }

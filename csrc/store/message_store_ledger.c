@@ -4,6 +4,7 @@
 
 #include "commit_log_ledger.h"
 #include "file_row.h"
+#include "log_cursor.h"
 #include "message_store_inl.h"
 
 #define LEDGER_LAST_FILES 3 /* what DLedger itself reads again */
@@ -34,10 +35,22 @@ int rp_message_store_open_ledger(rp_message_store *store, rp_error *error) {
                                                                     options->read_only, &store->ledger_index, error);
 }
 
+/* Is there in the log what the index files say? A power cut may leave a unit of an entry that was cut since. */
+static bool is_of_log(const rp_message_store *store, const rp_ledger_entry *unit) {
+    rp_log_cursor cursor = {.row = rp_commit_log_files(store->commit_log), .has_entries = 1};
+    rp_message message;
+    bool is_it = rp_log_cursor_move(&cursor, unit->position, NULL) == RP_OK &&
+                 rp_log_cursor_step(&cursor, unit->position, RP_CHECK_NO_CRC, &message, NULL) == RP_RECORD_MESSAGE &&
+                 cursor.last_index == unit->index && message.size + RP_LEDGER_HEAD_SIZE == unit->size;
+    rp_log_cursor_leave(&cursor);
+    return is_it;
+}
+
 int64_t rp_message_store_committed_end(const rp_message_store *store) {
     rp_ledger_entry unit;
     bool is_known = store->ledger_index != NULL && store->options.ledger_committed_index >= 0 &&
-                    rp_ledger_index_read(store->ledger_index, store->options.ledger_committed_index, &unit) == RP_OK;
+                    rp_ledger_index_read(store->ledger_index, store->options.ledger_committed_index, &unit) == RP_OK &&
+                    is_of_log(store, &unit);
     return is_known ? unit.position + unit.size : 0;
 }
 

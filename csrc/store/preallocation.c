@@ -140,7 +140,7 @@ static int enter_file(rp_preallocation *ahead, int64_t offset, rp_error *error) 
     rp_error local = {0};
     error = error == NULL ? &local : error;
     error->status = 0;
-    bool exists = offset < rp_mapped_file_queue_end(ahead->row);
+    bool exists = offset >= rp_mapped_file_queue_begin(ahead->row) && offset < rp_mapped_file_queue_end(ahead->row);
     rp_mapped_file *file =
         exists ? rp_mapped_file_queue_find(ahead->row, offset, error) : rp_mapped_file_queue_append(ahead->row, offset, error);
     if (file == NULL) {

@@ -105,6 +105,12 @@ class DelayOffsets:
         self._delivered = sum(after.values())
         return after != before
 
+    def take_back(self, saved: SavedDelayOffsets) -> None:
+        """The positions that its file holds are those of a broker whose own deliveries since then may have been taken back."""
+        for level, (offset, _) in enumerate(self._sink.delay_offsets(), start=1):
+            if (known := saved.offsets.get(level, 0)) < offset:
+                self._sink.put_delay_offset(level, known)
+
 
 @dataclass(frozen=True, slots=True)
 class SavedDelayOffsets:

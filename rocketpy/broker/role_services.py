@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
+from .delay_offsets import SavedDelayOffsets
 from .group_members import group_members
 from .live_settings import apply_changes
 from .loaded_tables import hold_offsets_back
@@ -145,7 +146,9 @@ class RoleServices:
         await self._blocking(native.stop_revive)
         if self._timers_deliver:
             await self._blocking(native.stop_timers)
-        await self._parts.saved.delay_offsets.save_or_log()
+        saved = self._parts.saved.delay_offsets
+        if not await saved.save_or_log():  # what was delivered is not committed: it comes again, should this broker lead before another has
+            saved.load(SavedDelayOffsets.from_json, self._parts.delay_offsets.take_back)
 
     async def _step_down(self, role: Role) -> None:
         await self._log.step_down()

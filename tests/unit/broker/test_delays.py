@@ -10,7 +10,8 @@ import pytest
 from rocketpy._core.remoting import Command
 from rocketpy._core.store import Message, decode_message
 from rocketpy.broker import names
-from rocketpy.broker.delay_offsets import SavedDelayOffsets
+from rocketpy.broker.delay_offsets import DelayOffsets, SavedDelayOffsets
+from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json
 from tests.unit.broker.pair import pair
@@ -200,3 +201,29 @@ def test_a_position_that_cannot_be_is_left_out_of_those_of_other_levels(caplog: 
     saved = SavedDelayOffsets.from_json({"dataVersion": {}, "offsetTable": {"0": 5, "1": 7, "2": -3, "3": 0}})
     assert saved.offsets == {1: 7, 3: 0}
     assert "delay level 2 at offset -3 is left out" in caplog.text
+
+
+class Positions:
+    """Of the levels, without a broker."""
+
+    def __init__(self, *offsets: int) -> None:
+        self.offsets = list(offsets)
+
+    def put_delay_offset(self, level: int, offset: int) -> None:
+        self.offsets[level - 1] = offset
+
+    def delay_offsets(self) -> list[tuple[int, int]]:
+        return [(offset, 99) for offset in self.offsets]
+
+    def stats(self) -> dict[str, int]:
+        return {"commit_log_end_offset": 0}
+
+    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
+        raise AssertionError
+
+
+def test_positions_that_were_not_committed_are_taken_back() -> None:
+    positions = Positions(7, 5, 2, -1)
+    delays = DelayOffsets(positions, positions, lambda: 0, 1)
+    delays.take_back(SavedDelayOffsets({1: 4, 2: 6, 9: 1}, DataVersion(0)))
+    assert positions.offsets == [4, 5, 0, -1], "a level that the file does not know had delivered nothing when it was written"

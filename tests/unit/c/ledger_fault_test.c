@@ -74,6 +74,93 @@ static void a_failure_at_the_end_of_a_file(void) {
     ledger_close(&one);
 }
 
+static _Thread_local int syncs_fail; /* of this thread: the flusher's do not */
+
+static int sync_range_or_fail(void *context, int fd, void *address, int64_t offset, size_t size) {
+    errno = EIO;
+    return syncs_fail ? -1 : rp_file_ops_system()->sync_range(context, fd, address, offset, size);
+}
+
+/* What a cut has turned into zeros is in the log no more, though the disk did not take it: else a later leader would find the entries
+ * behind the zeros to be its own, and count them. What was old is gone before anything is written there. */
+static void a_cut_that_fails(int flush_mode) {
+    ledger one, leader;
+    rp_error error;
+    rp_message_store_options options;
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.sync_range = sync_range_or_fail;
+    ledger_open(&one, flush_mode);
+    fixture_close(one.store);
+    ledger_options(&one, &options);
+    options.file_ops = &ops;
+    one.store = fixture_open(&options);
+    ledger_open(&leader, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 1, &error) == RP_OK);
+    ledger_append(&leader, 400);
+    ledger_copy(&leader, &one, 0, 400);
+    syncs_fail = 1;
+    CHECK(rp_commit_log_cut_entries(ledger_log(&one), 100, &error) == RP_E_IO);
+    rp_log_range range;
+    rp_ledger_entry entry;
+    CHECK(rp_commit_log_read_entry(ledger_log(&one), 101, &range, &entry) == RP_E_RANGE);
+    CHECK(ledger_ends(&one).end_index == 100);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 2, &error) == RP_E_IO); /* not before the rest is zeros, and on disk */
+    syncs_fail = 0;
+    ledger_copy(&leader, &one, 101, 101);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 2, &error) == RP_OK);
+    one.appended = 101;
+    ledger_append(&one, 5);
+    ledger_commit_all(&one);
+    ledger_check_queues(&one, 106);
+    fixture_close(one.store);
+    ledger_reopen(&one);
+    CHECK(ledger_ends(&one).end_index == 107);
+    ledger_check_queues(&one, 106);
+    ledger_close(&one);
+    ledger_close(&leader);
+}
+
+/* The files of what was cut are gone where the log begins elsewhere: there is nothing to be cleared. */
+static void a_cut_that_fails_and_another_begin(void) {
+    ledger one, leader, later;
+    rp_error error;
+    rp_message_store_options options;
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.sync_range = sync_range_or_fail;
+    ledger_open(&leader, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 1, &error) == RP_OK);
+    ledger_append(&leader, 400);
+    ledger_open(&later, RP_FLUSH_ASYNC);
+    ledger_copy(&leader, &later, 0, 400);
+    ledger_commit_all(&later);
+    CHECK(rp_message_store_wait_flushed(later.store, ledger_ends(&later).end_offset, 30000) == RP_OK);
+    CHECK(rp_message_store_expire_file(later.store, &error) == RP_OK);
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    fixture_close(one.store);
+    ledger_options(&one, &options);
+    options.file_ops = &ops;
+    one.store = fixture_open(&options);
+    for (int round = 0; round < 2; round++) { /* to a later begin, and back */
+        const ledger *from[] = {round == 0 ? &leader : &later, round == 0 ? &later : &leader};
+        ledger_copy(from[0], &one, ledger_ends(from[0]).begin_index, 400);
+        syncs_fail = 1;
+        CHECK(rp_commit_log_cut_entries(ledger_log(&one), -1, &error) == RP_E_IO && ledger_ends(&one).end_index == -1);
+        syncs_fail = 0;
+        ledger_copy(from[1], &one, ledger_ends(from[1]).begin_index, 400);
+        ledger_check_same(from[1], &one);
+        CHECK(rp_commit_log_cut_entries(ledger_log(&one), -1, &error) == RP_OK);
+    }
+    ledger_close(&one);
+    ledger_close(&later);
+    ledger_close(&leader);
+}
+
+static void a_cut_that_the_disk_does_not_take(void) {
+    a_cut_that_fails(RP_FLUSH_ASYNC);
+    a_cut_that_fails(RP_FLUSH_SYNC);
+    a_cut_that_fails_and_another_begin();
+}
+
 /* An empty log begins with any entry, but for those whose place in the index no file has. */
 static void an_index_past_all_files_is_refused(void) {
     static const int64_t numbers[] = {INT64_MAX, INT64_MAX / 32, INT64_MAX / 32 - 1, RP_LEDGER_NUMBER_MAX + 1, RP_LEDGER_NUMBER_MAX};
@@ -129,6 +216,7 @@ static void what_no_push_carries_is_refused(void) {
 }
 
 int main(void) {
+    RUN(a_cut_that_the_disk_does_not_take);
     RUN(what_no_push_carries_is_refused);
     RUN(an_index_past_all_files_is_refused);
     RUN(a_failure_at_the_end_of_a_file);

@@ -1,0 +1,80 @@
+/* timer_commit_test.c: timed messages of a broker whose log has entries: what was delivered and is not committed may be taken back. */
+#include "../../../csrc/store/commit_log_ledger.h"
+#include "timer_fixture.h"
+
+#define MINUTE INT64_C(60000)
+
+static char data_path[300], index_path[300];
+
+static void lead(const fixture *fx, int64_t term) {
+    rp_error error;
+    CHECK(rp_commit_log_lead_entries(rp_message_store_commit_log(fx->store), term, &error) == RP_OK);
+    rp_broker_set_committed(fx->broker, 0);
+}
+
+static rp_ledger_ends ends_of(const fixture *fx) {
+    rp_ledger_ends ends;
+    rp_commit_log_read_ends(rp_message_store_commit_log(fx->store), &ends);
+    return ends;
+}
+
+static void commit_all(const fixture *fx) {
+    int64_t end = ends_of(fx).end_offset;
+    rp_commit_log_commit_entries(rp_message_store_commit_log(fx->store), end);
+    rp_broker_set_committed(fx->broker, end);
+}
+
+static void wait_index(const fixture *fx, int64_t index) {
+    for (int64_t until = now_ms() + WAIT_MS; ends_of(fx).end_index < index;) {
+        CHECK(now_ms() < until);
+        sched_yield();
+    }
+}
+
+static void what_was_taken_back_is_delivered_again(void) {
+    fixture fx;
+    rp_error error;
+    rp_command response;
+    number_text queue;
+    char properties[80];
+    timer_fixture_init(&fx);
+    snprintf(data_path, sizeof data_path, "%s/dledger-n0/data", fx.store_options.root_path);
+    snprintf(index_path, sizeof index_path, "%s/dledger-n0/index", fx.store_options.root_path);
+    fx.store_options.commit_log_path = data_path;
+    fx.store_options.ledger_index_path = index_path;
+    fx.store_options.ledger_index_file_size = 3200;
+    fx.settings.slave_timeout_ms = 60000;
+    fixture_open(&fx);
+    rp_timer_options options = timer_options(&fx);
+    lead(&fx, 1);
+    timers_start(&fx, &options);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", turned_wall_ms(NULL) + MINUTE);
+    rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, properties, text("later"), &queue);
+    client_send(&c, &request);
+    wait_index(&fx, 1);
+    commit_all(&fx);
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == 0);
+    wait_entered(&fx);
+    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
+    wait_index(&fx, 2); /* it was delivered, here only */
+    rp_commit_log *log = rp_message_store_commit_log(fx.store);
+    rp_commit_log_follow_entries(log);
+    rp_broker_set_committed(fx.broker, -1);
+    CHECK(rp_commit_log_cut_entries(log, 1, &error) == RP_OK);
+    timers_stop(&fx);
+    lead(&fx, 2);
+    timers_start(&fx, &options);
+    wait_index(&fx, 3);
+    commit_all(&fx);
+    CHECK(end_of(&fx, "T", 0) == 1);
+    wait_read(&fx, turned_wall_ms(NULL) - MINUTE);
+    timers_stop(&fx);
+    CHECK(ends_of(&fx).end_index == 3); /* once */
+    ended(&fx, &c);
+}
+
+int main(void) {
+    RUN(what_was_taken_back_is_delivered_again);
+    return 0;
+}
