@@ -5,7 +5,7 @@ A pipe or terminal that nobody reads (a log driver that waits, a pager, Ctrl-S) 
     any thread ─ write ─► lines, BYTES_MAX at most ─► thread ─ write ─► file descriptor 2
 
 Threads  write and settle from any; one daemon thread, which nobody waits for longer than they say.
-Bounds   BYTES_MAX wait; what comes then is counted, and the count is written when there is room again.
+Bounds   BYTES_MAX wait; what comes then is lost until half of that has gone, and the count of it written where it is missing.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class ErrorLines:
     def write(self, line: bytes) -> None:
         """Never waits for the reader."""
         with self._changed:
-            if self._bytes + len(line) > self._bytes_max:
+            room = self._bytes_max // 2 if self._lost else self._bytes_max  # one gap for a slow reader, not one every few lines
+            if self._bytes + len(line) > room:
                 self._lost += 1
                 return
-            self._lines.append(line)
-            self._bytes += len(line)
+            self._tell_lost()
+            self._append(line)
             self._changed.notify_all()
 
     def settle(self, timeout_s: float = SETTLE_S) -> bool:
@@ -73,11 +74,18 @@ class ErrorLines:
             with self._changed:
                 self._lines.popleft()
                 self._bytes -= len(line)
-                if self._lost and not self._lines:
-                    self._lines.append(b"nobody read standard error: %d lines were lost here\n" % self._lost)
-                    self._bytes += len(self._lines[0])
-                    self._lost = 0
+                if not self._lines:
+                    self._tell_lost()
                 self._changed.notify_all()
+
+    def _append(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._bytes += len(line)
+
+    def _tell_lost(self) -> None:
+        if self._lost:
+            self._append(b"nobody read standard error: %d lines were lost here\n" % self._lost)
+            self._lost = 0
 
     def _next(self) -> bytes | None:
         """The oldest line, which stays where it is until it is written; None at the end."""

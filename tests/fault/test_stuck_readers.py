@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,6 +93,24 @@ def test_lines_for_a_reader_that_comes_back_are_whole_and_in_order_and_lost_ones
     assert found[:-1] == [b"line %04d" % number for number in range(len(found) - 1)]
     assert found[-1] == b"nobody read standard error: %d lines were lost here" % (5000 - len(found) + 1)
     assert lines.settle(PATIENCE_S)
+    lines.close()
+
+
+def test_lines_that_come_behind_lost_ones_stand_behind_their_count(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    lines = ErrorLines(writing, bytes_max=10 * PIPE_BYTES)
+    for number in range(5000):
+        lines.write(b"line %04d\n" % number)
+    text, later = b"", 0
+    while not re.search(rb"later \d+\n", text):
+        text += os.read(reading, PIPE_BYTES)
+        lines.write(b"later %03d\n" % later)
+        later += 1
+    found = text[: text.rindex(b"\n")].splitlines()
+    gap = next(place for place, line in enumerate(found) if b"lost here" in line)
+    assert found[:gap] == [b"line %04d" % number for number in range(gap)]
+    lost_later = int(found[gap + 1].removeprefix(b"later "))
+    assert found[gap] == b"nobody read standard error: %d lines were lost here" % (5000 - gap + lost_later)
     lines.close()
 
 
