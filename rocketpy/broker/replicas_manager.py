@@ -159,12 +159,9 @@ class Replicas:
         self._tasks = []
 
     async def has_role(self, wait_s: float) -> bool:
-        """Whether there is a role, which is waited for so long."""
+        """As RoleSwitch.has_role."""
         assert self.switch is not None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await self.switch.taken.wait()
-        return self.switch.current is not None
+        return await self.switch.has_role(wait_s)
 
     # ---- what others tell ----
 

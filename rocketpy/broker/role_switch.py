@@ -56,8 +56,7 @@ class RoleSwitch:
         self._is_stopping = False
         self.current: Role | None = None
         """The role that is whole; None while there is none, and during a switch."""
-        self.taken = asyncio.Event()
-        """Set when the first role is whole."""
+        self._taken = asyncio.Event()  # the first role was whole
         self.failure = ""
         """Why the last try failed; empty when it did not."""
         self.switches = 0
@@ -70,6 +69,13 @@ class RoleSwitch:
         """No further switch begins; `run` returns behind the one that is under way."""
         self._is_stopping = True
         self._came.set()
+
+    async def has_role(self, wait_s: float) -> bool:
+        """Whether there is a role, the first of which is waited for so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._taken.wait()
+        return self.current is not None
 
     async def run(self) -> None:
         attempt = 0
@@ -104,7 +110,7 @@ class RoleSwitch:
             return False
         self.failure, self.current = "", role
         self.switches += 1
-        self.taken.set()
+        self._taken.set()
         if self._on_whole is not None:
             self._on_whole()
         log.info("Change to %s of epoch %d is done", kind, role.epoch)

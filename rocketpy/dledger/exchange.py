@@ -10,6 +10,7 @@ Threads  one event loop. Bounds: a request has push_timeout_ms; how many are und
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import ssl
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +19,7 @@ from .._core.errors import ProtocolError, RocketpyError
 from .._core.remoting import Request as Command
 from ..remoting.client import RemotingClient
 from ..remoting.command import Response
+from ..remoting.service import Handler
 from .bodies import Answer, HeartBeatRequest, HeartBeatResponse, Message, PushRequest, PushResponse, Request, VoteRequest, VoteResponse
 from .codes import DLedgerRequestCode, DLedgerResponseCode
 from .replica import Sent
@@ -25,7 +27,10 @@ from .settings import GroupSettings
 
 log = logging.getLogger(__name__)
 
-ANSWERS: Mapping[type, tuple[DLedgerRequestCode, type[VoteResponse] | type[HeartBeatResponse] | type[PushResponse]]] = {
+ANSWERS: Mapping[
+    type[VoteRequest] | type[HeartBeatRequest] | type[PushRequest],
+    tuple[DLedgerRequestCode, type[VoteResponse] | type[HeartBeatResponse] | type[PushResponse]],
+] = {
     VoteRequest: (DLedgerRequestCode.VOTE, VoteResponse),
     HeartBeatRequest: (DLedgerRequestCode.HEART_BEAT, HeartBeatResponse),
     PushRequest: (DLedgerRequestCode.PUSH, PushResponse),
@@ -69,9 +74,9 @@ class Exchange:
 
 def answered(
     kind: type[VoteRequest] | type[HeartBeatRequest] | type[PushRequest],
-    command: Command,
     group: str,
     decide: Callable[[Request], Answer | None],
+    command: Command,
 ) -> Response:
     """decide gives None where this member takes no part just now."""
     try:
@@ -81,6 +86,13 @@ def answered(
         return response_of(Message(code=DLedgerResponseCode.UNEXPECTED_ARGUMENT))
     _, answer_kind = ANSWERS[kind]
     return response_of(decide(request) or answer_kind(group=group, code=DLedgerResponseCode.DISK_ERROR))
+
+
+def member_handlers(group: str, decide: Callable[[Request], Answer | None], metadata: Handler) -> dict[int, Handler]:
+    """By request code, what a member answers at its port."""
+    asked: dict[int, Handler] = {int(code): functools.partial(answered, kind, group, decide) for kind, (code, _) in ANSWERS.items()}
+    refused = (DLedgerRequestCode.APPEND, DLedgerRequestCode.GET, DLedgerRequestCode.PULL, DLedgerRequestCode.LEADERSHIP_TRANSFER)
+    return {**asked, DLedgerRequestCode.METADATA: metadata, **dict.fromkeys(refused, unsupported)}
 
 
 def response_of(message: Message) -> Response:

@@ -28,10 +28,9 @@ from .._core.remoting import Request as Command
 from .._core.remoting import Server
 from ..remoting.command import Response
 from ..remoting.service import Handler, RemotingService
-from .bodies import Answer, HeartBeatRequest, MetadataResponse, PushRequest, Request, VoteRequest
-from .codes import DLedgerRequestCode
+from .bodies import Answer, MetadataResponse, Request
 from .entry_files import read_properties, write_file
-from .exchange import Exchange, answered, response_of, unsupported
+from .exchange import Exchange, member_handlers, response_of
 from .log_member import LogMember
 from .member import Role
 from .replica import Sent
@@ -128,16 +127,7 @@ class LogNode:
     @property
     def handlers(self) -> dict[int, Handler]:
         """What the port answers beside the pushes that the native log takes."""
-        return {
-            DLedgerRequestCode.VOTE: lambda command: answered(VoteRequest, command, self.settings.group, self._decide),
-            DLedgerRequestCode.HEART_BEAT: lambda command: answered(HeartBeatRequest, command, self.settings.group, self._decide),
-            DLedgerRequestCode.PUSH: lambda command: answered(PushRequest, command, self.settings.group, self._decide),
-            DLedgerRequestCode.METADATA: self._metadata,
-            DLedgerRequestCode.APPEND: unsupported,
-            DLedgerRequestCode.GET: unsupported,
-            DLedgerRequestCode.PULL: unsupported,
-            DLedgerRequestCode.LEADERSHIP_TRANSFER: unsupported,
-        }
+        return member_handlers(self.settings.group, self._decide, self._metadata)
 
     async def start(self) -> None:
         """Listens and takes part. Raises StoreCorrupt: the term file does not go with the log; StoreIOError."""

@@ -33,11 +33,10 @@ from .._core.remoting import Server
 from ..remoting.client import split_address
 from ..remoting.command import Response
 from ..remoting.service import Handler, RemotingService
-from .bodies import Answer, HeartBeatRequest, MetadataResponse, PushRequest, Request, VoteRequest
-from .codes import DLedgerRequestCode
+from .bodies import Answer, MetadataResponse, Request
 from .entry import HEADER
 from .entry_store import EntryStore
-from .exchange import Exchange, answered, response_of, unsupported
+from .exchange import Exchange, member_handlers, response_of
 from .member import Role
 from .replica import Replica, Sent
 from .settings import GroupSettings
@@ -153,16 +152,7 @@ class DLedgerNode:
     @property
     def handlers(self) -> dict[int, Handler]:
         """What the port of a member answers."""
-        return {
-            DLedgerRequestCode.VOTE: lambda command: answered(VoteRequest, command, self.group, self._decide),
-            DLedgerRequestCode.HEART_BEAT: lambda command: answered(HeartBeatRequest, command, self.group, self._decide),
-            DLedgerRequestCode.PUSH: lambda command: answered(PushRequest, command, self.group, self._decide),
-            DLedgerRequestCode.METADATA: self._metadata,
-            DLedgerRequestCode.APPEND: unsupported,
-            DLedgerRequestCode.GET: unsupported,
-            DLedgerRequestCode.PULL: unsupported,
-            DLedgerRequestCode.LEADERSHIP_TRANSFER: unsupported,
-        }
+        return member_handlers(self.group, self._decide, self._metadata)
 
     async def start(self) -> None:
         """Recovers the log, listens, takes part. Raises what EntryStore.open and a taken port raise."""
