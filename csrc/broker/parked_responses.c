@@ -22,9 +22,10 @@ void rp_parked_responses_free(rp_parked_responses *parked) {
 int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more) { return parked->count + more >= RP_PARKED_MAX; }
 
 /* Nobody acknowledges for a broker that is a slave now, or was not heard of for so long that another may be the master. */
-static int is_master(const rp_broker *broker, int64_t now_ns) {
+static int is_master(const rp_broker *broker) {
+    int64_t lease_ns = rp_commit_log_lease(broker->commit_log); /* without one no clock is read, for each message of a SYNC_MASTER */
     return atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE &&
-           now_ns < rp_commit_log_lease(broker->commit_log);
+           (lease_ns == INT64_MAX || rp_clock_monotonic_ns(rp_clock_system()) < lease_ns);
 }
 
 static int64_t replicated_offset(const rp_broker *broker) { return atomic_load_explicit(&broker->replicated_offset, memory_order_acquire); }
@@ -40,8 +41,7 @@ static rp_slice remark_of(int32_t outcome) {
                        RP_RESPONSE_OUTCOME_SIZE(sizeof not_master) <= RP_OUTCOME_SIZE_MAX,
                    "room for each");
     static const char not_committed[] = "in-sync replicas not enough: no majority of the group had the message within slaveTimeout";
-    _Static_assert(sizeof not_committed <= sizeof timeout + 32 && RP_RESPONSE_OUTCOME_SIZE(sizeof not_committed) <= RP_OUTCOME_SIZE_MAX,
-                   "room for it");
+    _Static_assert(RP_RESPONSE_OUTCOME_SIZE(sizeof not_committed) <= RP_OUTCOME_SIZE_MAX, "room for it");
     switch (outcome) {
     case RP_OUTCOME_NOT_COMMITTED:
         return (rp_slice){(const uint8_t *)not_committed, sizeof not_committed - 1};
@@ -74,7 +74,7 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
     if (atomic_load_explicit(&settings->slave_acks, memory_order_relaxed) <= 0)
         return needs;
     int64_t replicated = replicated_offset(broker);
-    if (replicated < end_offset && !is_master(broker, rp_clock_monotonic_ns(rp_clock_system()))) {
+    if (replicated < end_offset && !is_master(broker)) {
         *outcome = RP_OUTCOME_NOT_MASTER;
     } else if (replicated < 0) {
         *outcome = RP_OUTCOME_NO_SLAVE;
@@ -210,7 +210,7 @@ typedef struct log_state {
 } log_state;
 
 static log_state look_at_log(const rp_broker *broker, int64_t now_ns) {
-    log_state log = {.now_ns = now_ns, .replicated = replicated_offset(broker), .is_master = is_master(broker, now_ns)};
+    log_state log = {.now_ns = now_ns, .replicated = replicated_offset(broker), .is_master = is_master(broker)};
     log.leadership = rp_leadership(broker);
     log.disk_failed = rp_message_store_writable(broker->store, NULL) == RP_E_READ_ONLY;
     log.flushed = rp_commit_log_flushed_offset(broker->commit_log); /* afterwards: what was flushed before it failed counts */

@@ -33,26 +33,19 @@ class Scrape:
 class MetricFamilies:
     """Makes families of rows, which have the same labels each."""
 
-    def __init__(self, common: Labels, series_max: int) -> None:
-        """`common`: of every series, besides its own."""
+    def __init__(self, common: Labels, series_max: int, limited_by: str) -> None:
+        """`common`: of every series, besides its own. limited_by: what the log calls series_max."""
         self._common = common
         self._limit = series_max
+        self._limited_by = limited_by
         self._is_cut = False
 
     def gauge(self, name: str, help_text: str, rows: Iterable[Row]) -> Metric:
-        chosen, own = self._chosen(name, [(labels, value) for labels, value in rows])
-        family = GaugeMetricFamily(name, help_text, labels=[*self._common, *own])
-        for labels, value in chosen:
-            family.add_metric(self._values(labels, own), value)
-        return family
+        return self._filled(GaugeMetricFamily, name, help_text, rows)
 
     def counter(self, name: str, help_text: str, rows: Iterable[Row]) -> Metric:
         """`name` without its _total."""
-        chosen, own = self._chosen(name, [(labels, value) for labels, value in rows])
-        family = CounterMetricFamily(name, help_text, labels=[*self._common, *own])
-        for labels, value in chosen:
-            family.add_metric(self._values(labels, own), value)
-        return family
+        return self._filled(CounterMetricFamily, name, help_text, rows)
 
     def histogram(self, name: str, help_text: str, bounds: Sequence[float], rows: Iterable[HistogramRow]) -> Metric:
         chosen, own = self._chosen(name, [(labels, (counts, total)) for labels, counts, total in rows])
@@ -63,10 +56,17 @@ class MetricFamilies:
             family.add_metric(self._values(labels, own), buckets, total)
         return family
 
+    def _filled(self, kind: type[GaugeMetricFamily] | type[CounterMetricFamily], name: str, help_text: str, rows: Iterable[Row]) -> Metric:
+        chosen, own = self._chosen(name, list(rows))
+        family = kind(name, help_text, labels=[*self._common, *own])
+        for labels, value in chosen:
+            family.add_metric(self._values(labels, own), value)
+        return family
+
     def _chosen(self, name: str, rows: list[tuple[Labels, T]]) -> tuple[list[tuple[Labels, T]], list[str]]:
         if len(rows) > self._limit and not self._is_cut:
             self._is_cut = True
-            log.warning("%s has %d series, metricsOtelCardinalityLimit is %d: the rest is left out", name, len(rows), self._limit)
+            log.warning("%s has %d series, %s is %d: the rest is left out", name, len(rows), self._limited_by, self._limit)
         return rows[: self._limit], list(rows[0][0]) if rows else []
 
     def _values(self, labels: Labels, own: list[str]) -> list[str]:

@@ -39,7 +39,7 @@ class BrokerMetrics:
 
     def __init__(self, parts: Parts, settings: MetricsSettings) -> None:
         self._parts = parts
-        self._families = families = MetricFamilies(settings.labels, settings.series_max)
+        self._families = families = MetricFamilies(settings.labels, settings.series_max, "metricsOtelCardinalityLimit")
         self._gauge, self._counter = families.gauge, families.counter
         self._calls = CallMetrics(parts.native, parts.latencies, families)
         self._lag_metrics = LagMetrics(parts, families, self._group_labels)

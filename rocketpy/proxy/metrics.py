@@ -40,7 +40,7 @@ class ProxyMetrics:
             "node_id": settings.proxy_name or socket.gethostname(),
             "proxy_mode": settings.proxy_mode,
         }
-        self._families = MetricFamilies(common, SERIES_MAX)
+        self._families = MetricFamilies(common, SERIES_MAX, "the most")
 
     def read(self) -> Scrape:
         """On the event loop."""
