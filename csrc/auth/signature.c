@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "../base/base64.h"
 #include "../base/slice_inl.h"
 
 #define VERSION_4_9_3 399 /* MQVersion.Version.V4_9_3: clients up to it sign without this field, which they add behind the signature */
@@ -65,23 +66,11 @@ int rp_field_order_of(const rp_command *command, rp_field_order *order) {
     return RP_OK;
 }
 
-static void encode_base64(const uint8_t digest[RP_SHA1_SIZE], char text[RP_SIGNATURE_TEXT_SIZE]) {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint8_t padded[RP_SHA1_SIZE + 1] = {0};
-    memcpy(padded, digest, RP_SHA1_SIZE);
-    for (uint32_t i = 0; i < sizeof padded / 3; i++) {
-        uint32_t bits = (uint32_t)padded[3 * i] << 16 | (uint32_t)padded[3 * i + 1] << 8 | padded[3 * i + 2];
-        for (uint32_t j = 0; j < 4; j++) {
-            text[4 * i + j] = letters[bits >> (18 - 6 * j) & 63];
-        }
-    }
-    text[RP_SIGNATURE_TEXT_SIZE - 1] = '=';
-}
-
 static void end(rp_sha1 *sha1, const rp_hmac_key *key, char signature[RP_SIGNATURE_TEXT_SIZE]) {
     uint8_t digest[RP_SHA1_SIZE];
     rp_hmac_end(sha1, key, digest);
-    encode_base64(digest, signature);
+    _Static_assert(RP_BASE64_SIZE(RP_SHA1_SIZE) == RP_SIGNATURE_TEXT_SIZE, "no zero behind it");
+    rp_base64_encode(digest, RP_SHA1_SIZE, (uint8_t *)signature);
 }
 
 void rp_signature_make(const rp_command *command, const rp_field_order *order, const rp_hmac_key *key,
