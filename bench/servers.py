@@ -76,6 +76,13 @@ class Server(ABC):
         finally:
             self.stop()
 
+    @contextmanager
+    def running_once(self, topic: str, queues: int) -> Iterator[Self]:
+        """As `running`; its home is removed afterwards, which at full size is gigabytes."""
+        with self.running(topic, queues):
+            yield self
+        shutil.rmtree(self.home)
+
     @property
     def main_process(self) -> Process:
         return self.processes[-1]

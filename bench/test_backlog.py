@@ -47,7 +47,7 @@ def limit_mib_s(request: pytest.FixtureRequest) -> int:
 def broker(tmp_path_factory: pytest.TempPathFactory, size: Size, limit_mib_s: int) -> Iterator[RocketpyServer]:
     """With a backlog on disk."""
     keys = {"coldDataFlowControlEnable": "true", "cgColdReadThreshold": 5 * limit_mib_s << 20} if limit_mib_s else {}
-    with RocketpyServer(tmp_path_factory.mktemp("backlog"), Durability(), "JSON", keys).running(BACKLOG, QUEUES) as server:
+    with RocketpyServer(tmp_path_factory.mktemp("backlog"), Durability(), "JSON", keys).running_once(BACKLOG, QUEUES) as server:
         server.make_topic(FRESH, QUEUES)
         messages = size.of(500, QUEUES * READ_A_QUEUE * ROUNDS)
         run_load(address=server.address, topic=BACKLOG, mode=SEND, connections=16, in_flight=32, count=messages)

@@ -30,7 +30,9 @@ ROUND_S = 3.5
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Server]]:
     with ExitStack() as stack:
         yield {
-            flush: stack.enter_context(RocketpyServer(tmp_path_factory.mktemp(flush), Durability(flush), "JSON").running(TOPIC, QUEUES))
+            flush: stack.enter_context(
+                RocketpyServer(tmp_path_factory.mktemp(flush), Durability(flush), "JSON").running_once(TOPIC, QUEUES)
+            )
             for flush in ("ASYNC_FLUSH", "SYNC_FLUSH")
         }
 

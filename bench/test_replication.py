@@ -40,7 +40,7 @@ TRIED = MODES if os.environ.get("ROCKETPY_BENCH") == "full" else [MODES[0], MODE
 
 @pytest.fixture(scope="module", params=TRIED, ids=str)
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with RocketpyServer(tmp_path_factory.mktemp("durability"), request.param, "JSON").running(TOPIC, QUEUES) as server:
+    with RocketpyServer(tmp_path_factory.mktemp("durability"), request.param, "JSON").running_once(TOPIC, QUEUES) as server:
         yield server
 
 
@@ -82,7 +82,7 @@ def test_send(
 def test_a_lone_synchronous_producer_beside_the_bare_relay(benchmark: Any, size: Size, figures: Figures, tmp_path: Path) -> None:
     """The relay: client, master and slave in three threads that block; both round trips and both appends, and nothing else."""
     mode = Durability("ASYNC_FLUSH", "SYNC_MASTER")
-    with RocketpyServer(tmp_path / "pair", mode, "JSON").running(TOPIC, QUEUES) as server:
+    with RocketpyServer(tmp_path / "pair", mode, "JSON").running_once(TOPIC, QUEUES) as server:
         bare = floor_replicated(str(tmp_path / "relay.dat"), RECORD_BYTES, size.of(50, 3000))
         result = benchmark.pedantic(send, args=(server.address, (1, 1), ENCODINGS["JSON"], size), rounds=1)
     ours, limit = p50_us(result), bare.p50_ns / 1e3
@@ -125,7 +125,7 @@ def test_a_slave_catches_up_beside_a_bare_sendfile_loop(benchmark: Any, size: Si
     """The loop sends the same files through a loopback socket to a reader that discards them; the slave keeps them and fills its queues."""
     mode, home = Durability("ASYNC_FLUSH", "ASYNC_MASTER"), tmp_path / "pair"
     keys = {"mappedFileSizeCommitLog": size.of(16 << 20, GIB)}  # the bare loop sends whole files
-    with RocketpyServer(home, mode, "JSON", keys).running(TOPIC, QUEUES) as server:
+    with RocketpyServer(home, mode, "JSON", keys).running_once(TOPIC, QUEUES) as server:
         run_load(address=server.address, mode=SEND, connections=1, in_flight=1, count=10)
         asyncio.run(follow(server))
         server.stop_slave()
@@ -147,7 +147,7 @@ def test_two_milliseconds_to_the_slave_cost_latency_and_little_throughput(
     options = {"duration_ms": 3000, "warm_up_ms": 500} if size.full else {"count": 4000}
     load = {"mode": SEND, "connections": 32, "in_flight": 64, **options}
     pair = RocketpyServer(tmp_path / "pair", mode, "JSON")
-    with pair.running(TOPIC, QUEUES) as server, Link(int(server.address.rpartition(":")[2]) + 1) as link:
+    with pair.running_once(TOPIC, QUEUES) as server, Link(int(server.address.rpartition(":")[2]) + 1) as link:
         server.move_slave_behind(f"127.0.0.1:{link.port}")
         asyncio.run(follow(server))
         near = run_load(address=server.address, **load)

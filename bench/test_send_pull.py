@@ -17,13 +17,13 @@ from .servers import Durability, FloorServer, RocketpyServer, Server
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with RocketpyServer(tmp_path_factory.mktemp("rocketpy"), Durability(), "JSON").running(TOPIC, QUEUES) as server:
+    with RocketpyServer(tmp_path_factory.mktemp("rocketpy"), Durability(), "JSON").running_once(TOPIC, QUEUES) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def floor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with FloorServer(tmp_path_factory.mktemp("floor"), "reused").running(TOPIC, QUEUES) as server:
+    with FloorServer(tmp_path_factory.mktemp("floor"), "reused").running_once(TOPIC, QUEUES) as server:
         yield server
 
 

@@ -26,10 +26,8 @@ def floor(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketpyServer]:
-    server = RocketpyServer(tmp_path_factory.mktemp("broker"), Durability(), "JSON")
-    server.start(TOPIC, QUEUES)
-    yield server
-    server.stop()
+    with RocketpyServer(tmp_path_factory.mktemp("broker"), Durability(), "JSON").running_once(TOPIC, QUEUES) as server:
+        yield server
 
 
 def run(*arguments: str) -> tuple[int, str]:
