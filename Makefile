@@ -40,6 +40,7 @@ debug: $(VENV)/.built ## rocketpy on a library with ASan + UBSan; ARGS="up --che
 build: $(VENV)/.built ## .venv with the rocketpy command in it
 
 test: $(VENV)/.built ## all tests but the slow ones, or T=pattern: a path under tests/ or an expression for pytest -k
+	@$(if $(T),,.ci/room)
 	@$(PY) -m pytest -q $(if $(T),$(if $(wildcard $(TEST_FILE)),$(T),$(if $(wildcard tests/$(TEST_FILE)),tests/$(T),-k "$(T)")),$(THREE_FILES)) || \
 	    { code=$$?; test $$code != 5 || echo 'nothing in the tests matches T="$(T)": a path under tests/, or an expression for pytest -k' >&2; exit $$code; }
 
