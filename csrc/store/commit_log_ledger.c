@@ -250,18 +250,22 @@ void rp_commit_log_commit_entries(rp_commit_log *log, int64_t offset) {
     }
 }
 
-int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint32_t timeout_ms) {
+/* The cuts are looked at behind what is dispatched: that was never cut. */
+int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint64_t cuts, uint32_t timeout_ms) {
     struct timespec deadline = rp_deadline_after(CLOCK_MONOTONIC, timeout_ms);
-    uint64_t cuts = rp_commit_log_cuts(log);
     int rc = offset <= rp_commit_log_max_offset(log) ? RP_OK : RP_E_RANGE;
     if (log->head_size == 0) {
         return rc;
     }
     atomic_fetch_add(&log->commit_waiters, 1);
     pthread_mutex_lock(&log->committed_lock);
-    while (rc == RP_OK && rp_commit_log_dispatched_offset(log) < offset) {
+    while (rc == RP_OK) {
+        bool is_there = rp_commit_log_dispatched_offset(log) >= offset;
+        rc = rp_commit_log_cuts(log) != cuts ? RP_E_RANGE : RP_OK;
+        if (rc != RP_OK || is_there) {
+            break;
+        }
         rc = pthread_cond_timedwait(&log->committed, &log->committed_lock, &deadline) == ETIMEDOUT ? RP_E_TIMEOUT : RP_OK;
-        rc = rp_commit_log_cuts(log) != cuts ? RP_E_RANGE : rc;
     }
     pthread_mutex_unlock(&log->committed_lock);
     atomic_fetch_sub(&log->commit_waiters, 1);

@@ -55,8 +55,8 @@ int rp_commit_log_append_entry(rp_commit_log *log, const uint8_t *bytes, uint32_
 int rp_commit_log_cut_entries(rp_commit_log *log, int64_t last_index, rp_error *error);
 /* Everything below offset, an entry's end, is committed: into the queues with it. Never goes back. */
 void rp_commit_log_commit_entries(rp_commit_log *log, int64_t offset);
-/* Waits until everything below offset is committed, and in its queues. RP_OK, also of a log without entries; RP_E_TIMEOUT; RP_E_RANGE: it
- * is past the log's end, or the log was cut meanwhile. Any thread. */
-int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint32_t timeout_ms);
+/* Waits until everything below offset is committed, and in its queues. cuts: rp_commit_log_cuts, read before offset was taken. RP_OK, also
+ * of a log without entries; RP_E_TIMEOUT; RP_E_RANGE: it is past the log's end, or the log was cut since. Any thread. */
+int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint64_t cuts, uint32_t timeout_ms);
 
 #endif
