@@ -137,7 +137,7 @@ class GroupRoles:
         """All that the log held is committed and in the queues. Raises RocketpyError where somebody else leads by now."""
         await self.node.lead_is_whole(role.epoch)
         self.check_leads(role)
-        self._ha.leads = True
+        self._ha.lead()
 
     def check_leads(self, role: Role) -> None:
         """Raises RocketpyError where somebody else leads by now."""
@@ -146,7 +146,7 @@ class GroupRoles:
 
     async def step_down(self) -> None:
         """The log has been given up before, with the lead of the group."""
-        self._ha.leads = False
+        self._ha.step_down()
 
     # ---- for operators ----
 

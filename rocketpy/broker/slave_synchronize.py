@@ -169,8 +169,12 @@ class SlaveSynchronize:
         try:
             if state.asked is not None:
                 state.asked(address)
+            connection = self._own_log.connection()
             answer = await self._caller.call(address, state.code, timeout_s=TIMEOUT_S)
             if self.master_address != address:
+                return False
+            if self._own_log.connection() != connection:  # what it says of the log may be of another one
+                self.is_due.set()
                 return False
             is_changed = bool(state.take(state.read(answer)))
             if is_changed and state.save is not None:
