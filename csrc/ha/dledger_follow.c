@@ -236,7 +236,7 @@ static void handle(rp_dledger_log *dledger, const rp_push_request *request, rp_p
                                    .end_index = ends.end_index};
     /* What was there before a comparison may not be on disk either, and the leader counts it from now on. */
     *end_offset = dledger->options.sync && code == RP_DLEDGER_SUCCESS && request->type != RP_PUSH_COMMIT ? ends.end_offset : 0;
-    pthread_mutex_unlock(&dledger->lock);
+    rp_dledger_leave(dledger);
 }
 
 int rp_dledger_on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {

@@ -362,15 +362,6 @@ static void wake_readers(rp_commit_log *log, rp_append_item *items, uint32_t ite
     }
 }
 
-#if defined(__SANITIZE_THREAD__)
-/* ThreadSanitizer does not know pthread_mutex_clocklock and would miss that the lock is held. */
-#define LOCK_CLOCK CLOCK_REALTIME
-#define LOCK_UNTIL(mutex, deadline) pthread_mutex_timedlock(mutex, deadline)
-#else
-#define LOCK_CLOCK CLOCK_MONOTONIC
-#define LOCK_UNTIL(mutex, deadline) pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, deadline)
-#endif
-
 /* Spins a little first, as the lock is mostly held for microseconds; then sleeps, but not for ever: another append may be stuck in the
  * page cache or on the disk, and waiting would only hide it from the clients. */
 static bool lock_in_time(rp_commit_log *log) {
@@ -381,8 +372,7 @@ static bool lock_in_time(rp_commit_log *log) {
         for (volatile int rest = 0; rest < 16; rest++) {
         }
     }
-    struct timespec deadline = rp_deadline_after(LOCK_CLOCK, atomic_load_explicit(&log->wait_timeout_ms, memory_order_relaxed));
-    return LOCK_UNTIL(&log->append_lock, &deadline) == 0;
+    return rp_lock_within(&log->append_lock, atomic_load_explicit(&log->wait_timeout_ms, memory_order_relaxed));
 }
 
 static int64_t refuse_all(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {

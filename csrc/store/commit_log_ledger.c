@@ -13,6 +13,7 @@
 
 #define FIRST_ENTRY_TOPIC "SELF_TEST_TOPIC" /* a system topic of RocketMQ, to which nobody can send */
 #define FIRST_ENTRY_BYTES_MAX 256
+#define PEEKS_MAX 16
 
 static int unsupported(const rp_commit_log *log, rp_error *error) {
     return rp_error_set(error, RP_E_UNSUPPORTED, 0, log->setup.directory, -1, "the commit log is not DLedger's: it has no entries");
@@ -42,6 +43,18 @@ void rp_commit_log_read_ends(rp_commit_log *log, rp_ledger_ends *ends) {
                              .end_term = atomic_load_explicit(&log->end_term, memory_order_relaxed),
                              .end_offset = log->position};
     pthread_mutex_unlock(&log->append_lock);
+}
+
+void rp_commit_log_peek_ends(const rp_commit_log *log, rp_ledger_ends *ends) {
+    for (int i = 0; i < PEEKS_MAX; i++) { /* index and term of one entry, unless appends are faster than reads for ever */
+        *ends = (rp_ledger_ends){.end_index = rp_commit_log_end_index(log),
+                                 .end_term = atomic_load_explicit(&log->end_term, memory_order_acquire),
+                                 .begin_index = rp_commit_log_begin_index(log),
+                                 .end_offset = rp_commit_log_max_offset(log)};
+        if (rp_commit_log_end_index(log) == ends->end_index) {
+            break;
+        }
+    }
 }
 
 int rp_commit_log_read_entry(rp_commit_log *log, int64_t index, rp_log_range *range, rp_ledger_entry *entry) {
@@ -272,10 +285,16 @@ int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint64_t cu
     return rc;
 }
 
-void rp_commit_log_follow_entries(rp_commit_log *log) {
-    if (log->head_size != 0) {
-        rp_commit_log_set_following(log, 1);
+int rp_commit_log_follow_entries(rp_commit_log *log, uint32_t wait_ms) {
+    if (log->head_size == 0) {
+        return RP_OK;
     }
+    if (!rp_lock_within(&log->append_lock, wait_ms)) {
+        return RP_E_BUSY;
+    }
+    log->is_following = true;
+    pthread_mutex_unlock(&log->append_lock);
+    return RP_OK;
 }
 
 /* ---- leading ---- */

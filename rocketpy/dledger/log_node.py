@@ -7,10 +7,12 @@ RocketMQ: DLedgerServer, DLedgerLeaderElector (DLedger 0.3.2), as DLedgerCommitL
                                                               │ └─ enter_term, follow, lead ─► native log
                                                               └─ on_role_change ─► the broker
 
-A term file or a native log that fails takes this member out: it leads no more, follows nobody, answers the others DISK_ERROR, and begins
-anew every HEAL_MS.
+A term file or a native log that fails, or whose disk stands still while a term begins, takes this member out: it leads no more, follows
+nobody, answers the others DISK_ERROR, and begins anew every HEAL_MS. A leader whose log is held up for longer than it may be silent gives
+up; others' heartbeats are answered meanwhile.
 
-Threads  one event loop, which waits for the disk where a term or a vote is written. Bounds: a vote and a heartbeat to each other member.
+Threads  one event loop, which waits for the disk where a term or a vote is written, and half a second for an append that is under way when
+         a term begins. Bounds: a vote and a heartbeat to each other member.
 """
 
 from __future__ import annotations
@@ -45,10 +47,12 @@ CHECKPOINT_MS: Final = 3000
 
 
 class _NativeLog:
-    """The native log as LogMember asks for it."""
+    """The native log as LogMember asks for it. One that an append has held for as long as a leader may be silent takes none: another
+    member's disk may be faster."""
 
-    def __init__(self, native: DLedgerLog) -> None:
+    def __init__(self, native: DLedgerLog, held_max_ms: int) -> None:
         self._native = native
+        self._held_max_ms = held_max_ms
 
     @property
     def end_index(self) -> int:
@@ -64,7 +68,8 @@ class _NativeLog:
 
     @property
     def is_writable(self) -> bool:
-        return bool(self._native.state()["is_writable"])
+        state = self._native.state()
+        return bool(state["is_writable"]) and int(state["held_ms"]) < self._held_max_ms
 
     def enter_term(self, term: int) -> None:
         self._native.follow(term, None)
@@ -96,6 +101,7 @@ class LogNode:
         self._clock = clock
         self._chance = chance or random.Random()
         self._member: LogMember | None = None
+        self._told_role = Role.CANDIDATE
         self._fault: RocketpyError | None = None
         self._heal_at = 0
         self._checkpoint_at = 0
@@ -257,19 +263,18 @@ class LogNode:
                 lost,
                 self.settings.self_id,
             )
-        member = LogMember(self.settings, _NativeLog(self.native), promises, self._chance, self._clock())
+        member = LogMember(self.settings, _NativeLog(self.native, self.settings.silence_max_ms), promises, self._chance, self._clock())
         member.member.on_role_change.append(self._role_changed)
         self._member = member
 
     def _fail(self, error: Exception) -> None:
         """Out of the group until it can begin anew."""
-        was = self.role
         self._fault = error if isinstance(error, RocketpyError) else StoreCorrupt(f"the term file of the group failed: {error}")
         log.error("%s of group %s takes no part: %s", self.settings.self_id, self.settings.group, error)
         term = self.term
         self._leave()
         self._heal_at = self._clock() + HEAL_MS
-        if was is not Role.CANDIDATE:
+        if self._told_role is not Role.CANDIDATE:  # the member's own role is another one already where the log did not take it
             self._tell(Role.CANDIDATE, term)
 
     def _leave(self) -> None:
@@ -316,6 +321,7 @@ class LogNode:
         self._tell(role, term)
 
     def _tell(self, role: Role, term: int) -> None:
+        self._told_role = role
         for callback in self.on_role_change:
             try:
                 callback(role, term)

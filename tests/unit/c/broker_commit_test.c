@@ -83,7 +83,7 @@ static void who_leads_no_more_says_so_at_once(void) {
         send_one(&c, NULL);
     wait_until(are_parked, &(parked_claim){&fx, 20});
     rp_commit_log *log = rp_message_store_commit_log(fx.store);
-    rp_commit_log_follow_entries(log);
+    CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
     CHECK(rp_commit_log_lead_entries(log, 2, &error) == RP_OK); /* and again: what is committed now says nothing of those */
     commit_all(&fx);
@@ -97,7 +97,7 @@ static void who_leads_no_more_says_so_at_once(void) {
     commit_all(&fx);
     rp_command response;
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
-    rp_commit_log_follow_entries(log);
+    CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
     send_one(&c, NULL); /* the log takes nothing */
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SERVICE_NOT_AVAILABLE);
@@ -166,7 +166,7 @@ static void what_is_sent_back_waits_too(void) {
     back.status = first_end;
     CHECK(pthread_create(&thread, NULL, send_back, &back) == 0);
     wait_until(has_grown, &(parked_claim){&fx, 3});
-    rp_commit_log_follow_entries(log);
+    CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
     CHECK(rp_commit_log_lead_entries(log, 2, &error) == RP_OK);
     commit_all(&fx); /* by another leadership: who asked hears that it may be lost */
@@ -193,7 +193,7 @@ static void lose_and_win(void *context) {
     losing *self = context;
     rp_error error;
     if (self->appends++ == 0) {
-        rp_commit_log_follow_entries(self->log);
+        CHECK(rp_commit_log_follow_entries(self->log, 60000) == RP_OK);
         CHECK(rp_commit_log_cut_entries(self->log, self->kept, &error) == RP_OK);
         CHECK(rp_commit_log_lead_entries(self->log, 2, &error) == RP_OK);
     }

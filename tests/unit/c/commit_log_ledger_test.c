@@ -57,7 +57,7 @@ static void leads_and_commits(int flush_mode) {
     ledger_commit_all(&one);
     ledger_check_queues(&one, MANY);
     CHECK(key_hits(&one) == MANY);
-    rp_commit_log_follow_entries(ledger_log(&one));
+    CHECK(rp_commit_log_follow_entries(ledger_log(&one), 60000) == RP_OK);
     CHECK(ledger_try_append(&one) == RP_E_READ_ONLY);
     fixture_close(one.store);
     ledger_reopen(&one);
@@ -189,7 +189,7 @@ static void a_tail_is_cut(int flush_mode) {
     CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 2, &error) == RP_OK);
     ledger_append(&leader, 200);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), 40, &error) == RP_E_INVALID); /* it leads */
-    rp_commit_log_follow_entries(ledger_log(&old));
+    CHECK(rp_commit_log_follow_entries(ledger_log(&old), 60000) == RP_OK);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), 500, &error) == RP_E_RANGE);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), 39, &error) == RP_E_RANGE);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), 40, &error) == RP_OK);
@@ -221,7 +221,7 @@ static void all_is_cut(void) {
     ledger_append(&old, 300);
     CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 2, &error) == RP_OK);
     ledger_append(&leader, 250);
-    rp_commit_log_follow_entries(ledger_log(&old));
+    CHECK(rp_commit_log_follow_entries(ledger_log(&old), 60000) == RP_OK);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), -1, &error) == RP_OK);
     CHECK(ledger_ends(&old).end_index == -1 && ledger_ends(&old).end_term == -1 && ledger_ends(&old).begin_index == -1);
     ledger_copy(&leader, &old, 0, 250);
@@ -428,7 +428,7 @@ static void commits_are_waited_for(void) {
     ledger_append(&one, 5);
     waiter cut = {&one, ledger_ends(&one).end_offset, 1};
     CHECK(pthread_create(&thread, NULL, wait_for_commit, &cut) == 0);
-    rp_commit_log_follow_entries(ledger_log(&one));
+    CHECK(rp_commit_log_follow_entries(ledger_log(&one), 60000) == RP_OK);
     CHECK(rp_commit_log_cut_entries(ledger_log(&one), 5, &error) == RP_OK);
     pthread_join(thread, NULL);
     CHECK(cut.rc == RP_E_RANGE);
@@ -445,7 +445,7 @@ static void what_has_grown_again_is_not_what_was_there(void) {
     ledger_append(&one, 5);
     rp_message_store_read_stats(one.store, &before);
     CHECK(rp_message_store_wait_flushed(one.store, before.commit_log_end_offset, 60000) == RP_OK);
-    rp_commit_log_follow_entries(ledger_log(&one));
+    CHECK(rp_commit_log_follow_entries(ledger_log(&one), 60000) == RP_OK);
     CHECK(rp_commit_log_cut_entries(ledger_log(&one), 2, &error) == RP_OK);
     int64_t cut_end = ledger_ends(&one).end_offset;
     CHECK(rp_commit_log_lead_entries(ledger_log(&one), 2, &error) == RP_OK);
@@ -534,7 +534,7 @@ static void a_log_without_entries_has_none(void) {
     CHECK(rp_commit_log_append_entry(log, (const uint8_t *)"", 0, &error) == RP_E_UNSUPPORTED);
     CHECK(rp_commit_log_cut_entries(log, -1, &error) == RP_E_UNSUPPORTED);
     CHECK(rp_commit_log_read_entry(log, 0, &range, &entry) == RP_E_UNSUPPORTED);
-    rp_commit_log_follow_entries(log);
+    CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     CHECK(fixture_append(store, fixture_queue(store, "T", 0), 0) == RP_OK);
     fixture_close(store);
     fixture_remove(path);

@@ -59,7 +59,7 @@ static void what_was_taken_back_is_delivered_again(void) {
     atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
     wait_index(&fx, 2); /* it was delivered, here only */
     rp_commit_log *log = rp_message_store_commit_log(fx.store);
-    rp_commit_log_follow_entries(log);
+    CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
     CHECK(rp_commit_log_cut_entries(log, 1, &error) == RP_OK);
     timers_stop(&fx);
