@@ -151,8 +151,8 @@ class Embedded:
         """Stops all of them, whatever fails. Raises StoreIOError with each broker that did not stop cleanly."""
         faults: list[str] = []
         self._native_log.expect(SLAVE_LEAVES)
-        masters = self.masters()  # they end last, as do those whose files call them so
-        for broker in sorted(reversed(self.brokers), key=lambda broker: broker in masters):
+        masters = self.masters()  # they end last
+        for broker in sorted(self.brokers, key=lambda broker: broker in masters):
             try:
                 await broker.stop()
             except (RocketpyError, OSError) as error:
