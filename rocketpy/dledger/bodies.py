@@ -97,7 +97,10 @@ class PushResponse(Message):
 
 @dataclass(slots=True, kw_only=True)
 class MetadataResponse(Message):
+    """instance: which process answers; of rocketpy only."""
+
     peers: dict[str, str] | None = None
+    instance: str | None = None
 
 
 Request = VoteRequest | HeartBeatRequest | PushRequest

@@ -18,21 +18,24 @@ Threads  one event loop, which waits for the disk where a term or a vote is writ
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
+import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from .._core.dledger_log import DLedgerLog
-from .._core.errors import RocketpyError, StoreCorrupt
+from .._core.errors import InvalidArgument, ProtocolError, RocketpyError, StoreCorrupt
 from .._core.remoting import Request as Command
 from .._core.remoting import Server
 from ..remoting.command import Response
 from ..remoting.service import Handler, RemotingService
-from .bodies import Answer, MetadataResponse, Request
+from .bodies import Answer, Message, MetadataResponse, Request
 from .entry_files import read_properties, write_file
 from .exchange import Exchange, member_handlers, response_of
+from .identity import Identity, Question
 from .log_member import LogMember
 from .member import Role
 from .replica import Sent
@@ -44,6 +47,8 @@ log = logging.getLogger(__name__)
 TICK_S: Final = 0.02
 HEAL_MS: Final = 10_000
 CHECKPOINT_MS: Final = 3000
+UNREACHED_MS: Final = 30_000
+"""Between two lines that nobody reaches this member."""
 
 
 class _NativeLog:
@@ -108,6 +113,8 @@ class LogNode:
         self._checkpoint = ""
         self._lead_index = -1
         self._committed_lead = asyncio.Event()
+        self._identity = Identity(settings, secrets.token_hex(8))
+        self._unreached_due = 0
         self._exchange: Exchange | None = None
         self._service: RemotingService | None = None
         self._ticker: asyncio.Task[None] | None = None
@@ -136,13 +143,18 @@ class LogNode:
         return member_handlers(self.settings.group, self._decide, self._metadata)
 
     async def start(self) -> None:
-        """Listens and takes part. Raises StoreCorrupt: the term file does not go with the log; StoreIOError."""
+        """Listens and takes part. Raises StoreCorrupt: the term file does not go with the log; InvalidArgument: another process is this
+        member; StoreIOError."""
         self._begin()
         try:
             self._exchange = Exchange(self.settings)
             self._service = RemotingService(self._server, self.handlers)
             self._service.start()
             self._server.start()
+            self._unreached_due = self._clock() + UNREACHED_MS
+            await self._exchange.ask_one(Question(self.settings.self_id, self.settings.peers[self.settings.self_id]), self._identity.answered)
+            if self._identity.fault:
+                raise InvalidArgument(self._identity.fault)
             asyncio.get_running_loop().add_reader(self.native.claim_fd, self._claimed)
         except BaseException:
             await self.stop()
@@ -198,16 +210,28 @@ class LogNode:
 
     def _turn(self) -> None:
         now = self._clock()
+        self._prove_identity(now)
         if self._member is None:
             if self._fault is not None and now >= self._heal_at:
                 self._heal(now)
             return
-        self._with_member(lambda member: member.tick(now))
+        self._with_member(lambda member: member.tick(now, may_lead=self._identity.is_reached))
         if self._is_whole():
             self._committed_lead.set()
         if now >= self._checkpoint_at and (self._checkpointing is None or self._checkpointing.done()):
             self._checkpoint_at = now + CHECKPOINT_MS
             self._checkpointing = asyncio.get_running_loop().create_task(self._write_checkpoint(), name="dledger checkpoint")
+
+    def _prove_identity(self, now: int) -> None:
+        identity = self._identity
+        if self._exchange is not None:
+            self._exchange.ask_who(identity.due(now), identity.answered)
+        if identity.fault and self._member is not None:
+            self._fail(InvalidArgument(identity.fault))
+        if not identity.is_reached and now >= self._unreached_due:
+            self._unreached_due = now + UNREACHED_MS
+            member, address = self.settings.self_id, self.settings.peers[self.settings.self_id]
+            log.warning("%s stands for no election: nobody has reached it at %s, which dLegerPeers says is its address", member, address)
 
     def _with_member(self, work: Callable[[LogMember], Any]) -> Any:
         """What it decides, and sends what comes of it. None where it takes no part, or fails now."""
@@ -228,8 +252,13 @@ class LogNode:
             self._with_member(lambda member: member.answered(sent, answer, self._clock()))
 
     def _decide(self, request: Request) -> Answer | None:
+        self._addressed(request)
         decided: Answer | None = self._with_member(lambda member: member.handle(request, self._clock()))
         return decided
+
+    def _addressed(self, request: Message) -> None:
+        if (request.group, request.remote_id) == (self.settings.group, self.settings.self_id):
+            self._identity.addressed(request.local_id)
 
     def _claimed(self) -> None:
         claim = self.native.take_claim()
@@ -242,12 +271,18 @@ class LogNode:
             self._with_member(lambda member: member.pushed(leader_id, term, self._clock()))
 
     def _metadata(self, command: Command) -> Response:
-        peers: Mapping[str, str] = self.settings.peers
-        return response_of(MetadataResponse(group=self.settings.group, leader_id=self.leader_id, term=self.term, peers=dict(peers)))
+        with contextlib.suppress(ProtocolError):  # anybody may ask, with any body
+            self._addressed(Message.decode(command.body))
+        peers, token = dict(self.settings.peers), self._identity.token
+        return response_of(
+            MetadataResponse(group=self.settings.group, leader_id=self.leader_id, term=self.term, peers=peers, instance=token)
+        )
 
     # ---- the disk ----
 
     def _begin(self) -> None:
+        if self._identity.fault:
+            raise InvalidArgument(self._identity.fault)
         state = self.native.state()
         promises = TermFile(self.settings.term_path)
         known = promises.read()

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from rocketpy._core.errors import StoreIOError
+from rocketpy._core.errors import InvalidArgument, StoreIOError
 from rocketpy.broker import grouped, ledger_options
 from rocketpy.broker.ledger_options import member_settings
 from rocketpy.broker.service import BrokerService
-from rocketpy.config import load_config
+from rocketpy.config import Config, load_config
 from rocketpy.dledger.log_node import committed_index
 from rocketpy.dledger.settings import GroupSettings
 from rocketpy.dledger.term_file import TermFile
@@ -36,10 +36,10 @@ class Members:
 
     def __init__(self, home: Path, namesrv: NameServer, count: int, settings: dict[str, str]) -> None:
         self.namesrv = namesrv
-        peers = ";".join(f"n{number}-127.0.0.1:{free_port()}" for number in range(count))
+        self.peers = ";".join(f"n{number}-127.0.0.1:{free_port()}" for number in range(count))
         self._homes = [home / f"n{number}" for number in range(count)]
         self._settings = {
-            "enableDLegerCommitLog": "true", "dLegerGroup": "group", "dLegerPeers": peers, "slaveReadEnable": "true",
+            "enableDLegerCommitLog": "true", "dLegerGroup": "group", "dLegerPeers": self.peers, "slaveReadEnable": "true",
             "namesrvAddr": f"127.0.0.1:{namesrv.port}", **settings,
         }  # fmt: skip
         self.services: dict[int, BrokerService] = {}
@@ -49,10 +49,13 @@ class Members:
         return range(len(self._homes))
 
     async def start(self, number: int) -> BrokerService:
-        service = BrokerService(broker_config(self._homes[number], dLegerSelfId=f"n{number}", **self._settings))
+        service = BrokerService(self.config(number, self._homes[number]))
         self.services[number] = service
         await service.start()
         return service
+
+    def config(self, number: int, home: Path, **settings: str) -> Config:
+        return broker_config(home, **{**self._settings, "dLegerSelfId": f"n{number}", **settings})
 
     async def stop(self, number: int) -> None:
         await self.services.pop(number).stop()
@@ -234,5 +237,29 @@ def test_delayed_messages_go_on_at_the_next_leader(tmp_path: Path, monkeypatch: 
             await group.follow(2)
             answer = await group.peer(second).pull(GROUP, TOPIC)
             assert answer.body.count(b"delivered here") == answer.body.count(b"delivered there") == 1
+
+    run(test)
+
+
+def test_two_processes_of_one_id_do_not_vote_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a configuration makes them that was copied to another machine, here to another address of this one."""
+
+    async def test() -> None:
+        async with members(tmp_path, monkeypatch, 3) as group:
+            for number in group.start_order():
+                await group.start(number)
+            await group.master()
+            copied = BrokerService(group.config(0, tmp_path / "copied", bindAddress="127.0.0.2", brokerIP1="127.0.0.2"))
+            with pytest.raises(InvalidArgument, match="two of one dLegerSelfId would vote twice"):
+                await copied.start()
+            peers = group.peers.replace(group.peers.partition(";")[0], f"n0-127.0.0.1:{free_port()}")
+            moved = BrokerService(group.config(0, tmp_path / "moved", dLegerPeers=peers))
+            await moved.start()
+            try:
+                await eventually(lambda: "vote twice" in moved.runtime_table()["dLedgerFault"], "the other n0, of which n1 and n2 tell")
+                assert moved.runtime_table()["brokerRole"] == "SLAVE"
+            finally:
+                await moved.stop()
+            await group.master()
 
     run(test)
