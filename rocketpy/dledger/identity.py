@@ -49,8 +49,8 @@ class Identity:
             return ""
         member, group = self._settings.self_id, self._settings.group
         return (
-            f"another process than this one answers at {', '.join(sorted(self._taken))}, where group {group} has its member {member}: two of "
-            "one dLegerSelfId would vote twice. Each member needs an id of its own, and the same dLegerPeers"
+            f"another process than this one answers at {', '.join(sorted(self._taken))}, where group {group} has its member {member}: two "
+            "of one dLegerSelfId would vote twice. Each member needs an id of its own, and the same dLegerPeers"
         )
 
     def due(self, now: int) -> list[Question]:
@@ -77,7 +77,7 @@ class Identity:
     def _hear_of_address(self, address: str | None) -> None:
         """By which another member knows us: it may be ours under another name, or somebody else's."""
         question = Question(self._settings.self_id, address or "")
-        if not address or question in self._unanswered or address == self._settings.peers[self._settings.self_id]:
+        if not address or question in self._unanswered or address == self._settings.address:
             return
         try:
             split_address(address)

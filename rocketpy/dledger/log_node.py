@@ -152,7 +152,8 @@ class LogNode:
             self._service.start()
             self._server.start()
             self._unreached_due = self._clock() + UNREACHED_MS
-            await self._exchange.ask_one(Question(self.settings.self_id, self.settings.peers[self.settings.self_id]), self._identity.answered)
+            own = Question(self.settings.self_id, self.settings.address)
+            await self._exchange.ask_one(own, self._identity.answered)
             if self._identity.fault:
                 raise InvalidArgument(self._identity.fault)
             asyncio.get_running_loop().add_reader(self.native.claim_fd, self._claimed)
@@ -230,8 +231,8 @@ class LogNode:
             self._fail(InvalidArgument(identity.fault))
         if not identity.is_reached and now >= self._unreached_due:
             self._unreached_due = now + UNREACHED_MS
-            member, address = self.settings.self_id, self.settings.peers[self.settings.self_id]
-            log.warning("%s stands for no election: nobody has reached it at %s, which dLegerPeers says is its address", member, address)
+            text = "%s stands for no election: nobody has reached it at %s, which dLegerPeers says is its address"
+            log.warning(text, self.settings.self_id, self.settings.address)
 
     def _with_member(self, work: Callable[[LogMember], Any]) -> Any:
         """What it decides, and sends what comes of it. None where it takes no part, or fails now."""

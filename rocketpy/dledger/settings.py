@@ -52,6 +52,11 @@ class GroupSettings:
         return self.directory / "checkpoint"
 
     @property
+    def address(self) -> str:
+        """Of this member, for the others."""
+        return self.peers[self.self_id]
+
+    @property
     def others(self) -> list[str]:
         return [member for member in self.peers if member != self.self_id]
 
