@@ -113,7 +113,8 @@ static int32_t compare(rp_dledger_log *dledger, const rp_push_entry *entry) {
 
 /* The leader's log begins behind the end of this one: what lies between is nowhere. */
 static void tell_gap(rp_dledger_log *dledger, int64_t begin_index, int64_t end_index) {
-    if (begin_index > end_index + 1 && rp_log_is_due(&dledger->refused_due_ns)) {
+    dledger->gap_index = begin_index > end_index + 1 ? begin_index : -1;
+    if (dledger->gap_index >= 0 && rp_log_is_due(&dledger->refused_due_ns)) {
         rp_log_write(
             dledger->options.log, RP_LOG_ERROR,
             "dledger: the log of %s, which leads, begins at entry %lld, this one ends at %lld: stop this broker, move its store away "

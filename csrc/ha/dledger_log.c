@@ -145,6 +145,7 @@ static void enter(rp_dledger_log *dledger, int64_t term, const char *leader_id) 
         memset(dledger->leader_id, 0, sizeof dledger->leader_id);
         memcpy(dledger->leader_id, leader_id, strlen(leader_id));
         dledger->matched_index = known_to_match(dledger, term);
+        dledger->gap_index = -1;
         dledger->heard_ms = 0;
     }
 }
@@ -225,6 +226,7 @@ void rp_dledger_leave(rp_dledger_log *dledger) {
                                        .committed_index = atomic_load_explicit(&dledger->committed_index, memory_order_relaxed),
                                        .committed_offset = dledger->committed_offset,
                                        .heard_ms = dledger->heard_ms,
+                                       .gap_index = dledger->gap_index,
                                        .pushes_taken = dledger->pushes_taken,
                                        .pushes_refused = dledger->pushes_refused,
                                        .entries_appended = dledger->entries_appended,

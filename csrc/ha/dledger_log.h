@@ -91,6 +91,7 @@ typedef struct rp_dledger_state {
     int64_t begin_index, end_index, end_term, end_offset; /* of the log: what a vote is asked with */
     int64_t committed_index, committed_offset;
     int64_t heard_ms; /* monotonic: when a push of the leader came last; 0: never in this term */
+    int64_t gap_index; /* the leader's first entry, where this log ends before it and has to begin anew; -1: it does not */
     uint64_t pushes_taken, pushes_refused, entries_appended, cuts;
 } rp_dledger_state;
 /* Waits for nobody who waits for the disk: as of the last push, term or commit that is over. */

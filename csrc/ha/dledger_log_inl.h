@@ -77,6 +77,7 @@ struct rp_dledger_log {
     char leader_id[RP_DLEDGER_ID_MAX];
     int64_t first_end;      /* behind the first entry of the term that is led */
     int64_t matched_index;  /* of a follower: how far its log is its leader's */
+    int64_t gap_index;      /* of one whose log ends before its leader's begins: where that begins; -1 */
     int64_t committed_offset;
     int64_t heard_ms;
     uint64_t pushes_taken, pushes_refused, entries_appended, cuts;

@@ -111,7 +111,7 @@ int rp_dledger_open(const rp_dledger_options *options, rp_dledger_log **opened, 
     dledger->options = *options;
     dledger->log = rp_message_store_commit_log(options->store);
     dledger->handler = (rp_handler){.context = dledger, .on_request = rp_dledger_on_request, .on_turn_end = rp_dledger_on_turn_end};
-    dledger->matched_index = -1;
+    dledger->matched_index = dledger->gap_index = -1;
     atomic_init(&dledger->leads_term, -1);
     pthread_mutex_init(&dledger->lock, NULL);
     pthread_mutex_init(&dledger->seen_lock, NULL);

@@ -163,7 +163,7 @@ class GroupRoles:
             "dLedgerSelfId": node.settings.self_id,
             "dLedgerRole": str(node.role),
             "dLedgerLeaseLeftMillis": "-1" if left_ms is None else str(left_ms),
-            "dLedgerFault": str(node.fault or ""),
+            "dLedgerFault": str(node.fault or self._ha.gap()),
             "roleSwitches": str(switch.switches if switch is not None else 0),
             "roleFailure": switch.failure if switch is not None else "",
         }

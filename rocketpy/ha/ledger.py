@@ -155,6 +155,17 @@ class LedgerHa(HaService):
         """Where that ends which is committed: what lies behind is in no queue, and may go."""
         return int(self.ledger.state()["committed_offset"])
 
+    def gap(self) -> str:
+        """Why this member's log cannot follow its leader's: the files between the two are nowhere any more. Empty where it can. It does not
+        begin anew by itself: what it holds of before may be the last that there is of it, and consumers may have to read it."""
+        state = self.ledger.state()
+        if state["gap_index"] < 0:
+            return ""
+        return (
+            f"the log of {state['leader_id']} begins at entry {state['gap_index']}, this one ends at {state['end_index']}: stop this broker, "
+            "move its storePathRootDir away and start it anew"
+        )
+
     def slave_lag_bytes(self) -> int | None:
         if not self.leads:
             return None
