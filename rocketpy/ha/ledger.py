@@ -162,8 +162,8 @@ class LedgerHa(HaService):
         if state["gap_index"] < 0:
             return ""
         return (
-            f"the log of {state['leader_id']} begins at entry {state['gap_index']}, this one ends at {state['end_index']}: stop this broker, "
-            "move its storePathRootDir away and start it anew"
+            f"the log of {state['leader_id']} begins at entry {state['gap_index']}, this one ends at {state['end_index']}: "
+            "stop this broker, move its storePathRootDir away and start it anew"
         )
 
     def slave_lag_bytes(self) -> int | None:
