@@ -51,7 +51,8 @@ cdef extern from *:
     static const rp_field_row dledger_state_rows[] = {
         ROW(term), ROW(is_leader), ROW(is_writable), ROW(held_ms), ROW(leader_id), ROW(begin_index), ROW(end_index), ROW(end_term),
         ROW(end_offset),
-        ROW(committed_index), ROW(committed_offset), ROW(heard_ms), ROW(gap_index), ROW(pushes_taken), ROW(pushes_refused), ROW(entries_appended),
+        ROW(committed_index), ROW(committed_offset), ROW(heard_ms),
+        ROW(gap_index), ROW(pushes_taken), ROW(pushes_refused), ROW(entries_appended),
         ROW(cuts), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_dledger_follower_row, member)
