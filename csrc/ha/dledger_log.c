@@ -204,6 +204,18 @@ int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_
     return rc;
 }
 
+int rp_dledger_pause(rp_dledger_log *dledger, int is_paused, rp_error *error) {
+    if (!rp_lock_within(&dledger->lock, LOCK_WAIT_MS)) {
+        return stuck(error);
+    }
+    int rc = dledger->is_leader ? rp_commit_log_pause_entries(dledger->log, is_paused, LOCK_WAIT_MS) : RP_E_READ_ONLY;
+    rp_dledger_leave(dledger);
+    if (rc == RP_E_READ_ONLY) {
+        return rp_error_set(error, rc, 0, NULL, -1, "%s does not lead group %s", dledger->self_id, dledger->group);
+    }
+    return rc == RP_OK ? rc : stuck(error);
+}
+
 int rp_dledger_fd(const rp_dledger_log *dledger) { return dledger->claim_fd; }
 
 void rp_dledger_take_claim(rp_dledger_log *dledger, rp_dledger_claim *claim) {

@@ -71,6 +71,10 @@ int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error);
  * behind the same of lead, all is as it was, and nothing may be said of that term. */
 int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_id, rp_error *error);
 
+/* Of who leads, and hands its lead over: no append is taken when this returns RP_OK, until it is called with 0 or another term begins; what
+ * the log has is pushed on. RP_E_READ_ONLY: this member does not lead; RP_E_BUSY: as of follow. */
+int rp_dledger_pause(rp_dledger_log *dledger, int is_paused, rp_error *error);
+
 /* What Python has to hear: a push named a leader of this or a later term whom this member does not follow; or a follower knows a later
  * term (leader_id empty). */
 typedef struct rp_dledger_claim {

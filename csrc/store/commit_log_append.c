@@ -407,7 +407,7 @@ int64_t rp_commit_log_held_ms(const rp_commit_log *log) {
 
 /* Under the lock. cuts NULL: whatever lies before. */
 static bool may_append(const rp_commit_log *log, int64_t now_ns, const uint64_t *cuts) {
-    return !log->is_following && now_ns < atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed) &&
+    return !log->is_following && !log->is_paused && now_ns < atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed) &&
            (cuts == NULL || *cuts == rp_commit_log_cuts(log));
 }
 

@@ -44,6 +44,7 @@ struct rp_commit_log {
     int64_t uncleared_end; /* guarded by append_lock: up to here a cut that failed has left old bytes; 0: nowhere */
     _Atomic int64_t lease_until_ns; /* relaxed: the clock passes it by itself */
     bool is_following; /* guarded by append_lock: appends are refused */
+    bool is_paused; /* guarded by append_lock: the same for a while, of a log that leads */
     int64_t dispatch_limit; /* guarded by append_lock */
     bool holds_back; /* guarded by append_lock, for one append: what it brings gets its entries later (commit_log_held.c) */
     int64_t appended_end; /* guarded by append_lock: own records below it were counted when they were appended */

@@ -293,6 +293,16 @@ int rp_commit_log_follow_entries(rp_commit_log *log, uint32_t wait_ms) {
         return RP_E_BUSY;
     }
     log->is_following = true;
+    log->is_paused = false;
+    pthread_mutex_unlock(&log->append_lock);
+    return RP_OK;
+}
+
+int rp_commit_log_pause_entries(rp_commit_log *log, int is_paused, uint32_t wait_ms) {
+    if (!rp_lock_within(&log->append_lock, wait_ms)) {
+        return RP_E_BUSY;
+    }
+    log->is_paused = is_paused != 0;
     pthread_mutex_unlock(&log->append_lock);
     return RP_OK;
 }
@@ -347,6 +357,7 @@ int rp_commit_log_lead_entries(rp_commit_log *log, int64_t term, rp_error *error
         rc = put_entry(log, &entry, record, error);
     }
     log->is_following = rc != RP_OK;
+    log->is_paused = false;
     int64_t position = log->position;
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {

@@ -24,6 +24,7 @@ from .bodies import (
     Answer,
     HeartBeatRequest,
     HeartBeatResponse,
+    LeadershipTransferRequest,
     Message,
     MetadataResponse,
     PushRequest,
@@ -84,6 +85,15 @@ class Exchange:
             return
         told(question, answer)
 
+    async def ask_to_lead(self, member: str, request: LeadershipTransferRequest, timeout_s: float) -> Message | None:
+        """What it answers; None when nothing in time."""
+        code, address = DLedgerRequestCode.LEADERSHIP_TRANSFER, self._settings.peers[member]
+        try:
+            return Message.decode((await self._client.invoke(address, code, None, request.encode(), timeout_s=timeout_s)).body)
+        except (RocketpyError, OSError) as error:
+            log.debug("%s to %s: %s", code.name, member, error)
+            return None
+
     async def stop(self) -> None:
         """What is under way is told to nobody."""
         tasks = list(self._asking)
@@ -133,5 +143,5 @@ def response_of(message: Message) -> Response:
 
 
 def unsupported(command: Command) -> Response:
-    """To clients, who neither append nor read here, and to a leader that would hand its lead over."""
+    """To clients, who neither append nor read here, and of members without entries in native hands to who would hand a lead over."""
     return response_of(Message(code=DLedgerResponseCode.UNSUPPORTED))

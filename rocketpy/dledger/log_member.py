@@ -123,6 +123,10 @@ class LogMember:
         elif isinstance(request, HeartBeatRequest):
             self._elector.heart_beat_answered(sent.peer, request, answer_of(HeartBeatResponse, answer), sent.at, now)
 
+    def stand_at_once(self, now: int) -> None:
+        """As Elector's."""
+        self._elector.stand_at_once(now)
+
     def led_at(self) -> int | None:
         """As Elector's."""
         return self._elector.led_at()

@@ -33,9 +33,11 @@ from .._core.remoting import Server
 from ..remoting.command import Response
 from ..remoting.service import Handler, RemotingService
 from .bodies import Answer, Message, MetadataResponse, Request
+from .codes import DLedgerRequestCode
 from .entry_files import read_properties, write_file
 from .exchange import Exchange, member_handlers, response_of
 from .identity import Identity, Question
+from .lead_transfer import LeadTransfer
 from .log_member import LogMember
 from .member import Role
 from .replica import Sent
@@ -115,6 +117,7 @@ class LogNode:
         self._committed_lead = asyncio.Event()
         self._identity = Identity(settings, secrets.token_hex(8))
         self._unreached_due = 0
+        self._transfer = LeadTransfer(self)
         self._exchange: Exchange | None = None
         self._service: RemotingService | None = None
         self._ticker: asyncio.Task[None] | None = None
@@ -140,7 +143,13 @@ class LogNode:
     @property
     def handlers(self) -> dict[int, Handler]:
         """What the port answers beside the pushes that the native log takes."""
-        return member_handlers(self.settings.group, self._decide, self._metadata)
+        handlers = member_handlers(self.settings.group, self._decide, self._metadata)
+        return {**handlers, int(DLedgerRequestCode.LEADERSHIP_TRANSFER): self._transfer.handle}
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """None before the start and after the stop."""
+        return self._exchange
 
     async def start(self) -> None:
         """Listens and takes part. Raises StoreCorrupt: the term file does not go with the log; InvalidArgument: another process is this
@@ -172,6 +181,7 @@ class LogNode:
             self._ticker = None
         if self._checkpointing is not None:
             await asyncio.wait([self._checkpointing])
+        await self._transfer.stop()
         if self._service is not None:
             await self._service.stop()
             self._service = None
@@ -188,7 +198,7 @@ class LogNode:
         """Once all that the log held when this member began to lead in that term is committed, and in the queues; False when it does not
         lead in it any more."""
         while self.role is Role.LEADER and self.term == term:
-            if self._is_whole():
+            if self.is_whole():
                 return True
             self._committed_lead.clear()
             await self._committed_lead.wait()
@@ -197,6 +207,11 @@ class LogNode:
     def lease_left_ms(self) -> int | None:
         """As LogMember's."""
         return self._member.lease_left_ms(self._clock()) if self._member is not None else 0
+
+    def stand_at_once(self) -> None:
+        """In the next term, because the leader of this one hands its lead over; not where nobody reaches this member."""
+        if self._identity.is_reached:
+            self._with_member(lambda member: member.stand_at_once(self._clock()))
 
     # ---- turns ----
 
@@ -217,7 +232,8 @@ class LogNode:
                 self._heal(now)
             return
         self._with_member(lambda member: member.tick(now, may_lead=self._identity.is_reached))
-        if self._is_whole():
+        self._transfer.tick(now)
+        if self.is_whole():
             self._committed_lead.set()
         if now >= self._checkpoint_at and (self._checkpointing is None or self._checkpointing.done()):
             self._checkpoint_at = now + CHECKPOINT_MS
@@ -346,7 +362,8 @@ class LogNode:
 
     # ---- roles ----
 
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
+        """It leads, and all that its log held when it began to is committed."""
         return self.role is Role.LEADER and int(self.native.state()["committed_index"]) >= self._lead_index
 
     def _role_changed(self, role: Role, term: int) -> None:

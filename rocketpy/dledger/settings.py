@@ -28,6 +28,8 @@ class GroupSettings:
     data_file_size: int = 1 << 30
     index_file_size: int = 32 * 5 * 1024 * 1024
     entry_size_max: int = 4 * 1024 * 1024
+    preferred_leaders: frozenset[str] = frozenset()
+    """Who shall lead where they can; of a log in native hands."""
 
     def __post_init__(self) -> None:
         if not self.group:

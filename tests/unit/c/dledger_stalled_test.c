@@ -4,14 +4,13 @@
 #include "../../../csrc/ha/dledger_log_inl.h"
 #include "dledger_group.h"
 
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* of writes to the log's files */
+static atomic_int gate_is_closed; /* of writes to the log's files */
 static atomic_int waiting_at_gate;
 
 static int64_t write_behind_gate(void *context, int fd, const void *source, size_t size, int64_t offset) {
     if (size > RP_LEDGER_HEAD_SIZE && ((const uint8_t *)source)[3] == RP_LEDGER_MAGIC) {
         atomic_fetch_add(&waiting_at_gate, 1);
-        pthread_mutex_lock(&gate);
-        pthread_mutex_unlock(&gate);
+        WAIT_FOR(!atomic_load(&gate_is_closed));
         atomic_fetch_sub(&waiting_at_gate, 1);
     }
     return rp_file_ops_system()->write_at(context, fd, source, size, offset);
@@ -50,7 +49,7 @@ static void a_member_tells_its_state_while_its_disk_stands_still(void) {
     member *one = &all.members[0];
     CHECK(rp_dledger_lead(one->dledger, 1, &error) == RP_OK);
     CHECK(state_of(one).end_index == 0 && state_of(one).held_ms == 0);
-    pthread_mutex_lock(&gate);
+    atomic_store(&gate_is_closed, 1);
     CHECK(pthread_create(&appender, NULL, append_one, &one->ledger) == 0);
     WAIT_FOR(atomic_load(&waiting_at_gate) == 1);
     WAIT_FOR(state_of(one).held_ms > 0);
@@ -65,7 +64,7 @@ static void a_member_tells_its_state_while_its_disk_stands_still(void) {
     CHECK(claim.term == 3 && strcmp(claim.leader_id, "n2") == 0);
     CHECK(rp_dledger_read_followers(one->dledger, rows, MEMBERS) == 2 && rows[0].matched_index == -1);
     rp_dledger_leave(one->dledger);
-    pthread_mutex_unlock(&gate);
+    atomic_store(&gate_is_closed, 0);
     pthread_join(appender, NULL);
     CHECK(state_of(one).end_index == 1);
     CHECK(rp_dledger_follow(one->dledger, 2, "n1", &error) == RP_OK);
