@@ -1,5 +1,6 @@
 """The lead of a group goes from one member to another on purpose: an operator asks the leader for it, or a member that shall lead is
-there (preferredLeaderId). DLedger: DLedgerServer.handleLeadershipTransfer, checkPreferredLeader, DLedgerLeaderElector.handleTakeLeadership (0.3.2).
+there (preferredLeaderId). DLedger: DLedgerServer.handleLeadershipTransfer, checkPreferredLeader, DLedgerLeaderElector.handleTakeLeadership
+(0.3.2).
 
     leader   asked ─ nearly all at the other? ─ appends pause ─ LEADERSHIP_TRANSFER ─► an answer, or none ─ leads still? appends go on
     other    asked by its leader ─ has all up to the index that is named? ─ stands in the next term at once ─► elected, or not
