@@ -157,7 +157,7 @@ class LeadTransfer:
         if self._paused_term is None:
             return
         try:
-            if node.role is Role.LEADER and node.term == self._paused_term:
+            if self._is(Role.LEADER, self._paused_term):
                 node.native.pause(False)
             self._paused_term = None
         except RocketpyError as error:
@@ -201,14 +201,16 @@ class LeadTransfer:
 
     async def _stand(self, request: LeadershipTransferRequest) -> int:
         node, end = self._node, request.take_leadership_ledger_index
-        await _until(lambda: int(node.native.state()["end_index"]) >= end or node.term != request.term, CATCH_UP_S)
-        if node.term != request.term or node.role is not Role.FOLLOWER or int(node.native.state()["end_index"]) < end:
+        await _until(lambda: int(node.native.state()["end_index"]) >= end or not self._is(Role.FOLLOWER, request.term), CATCH_UP_S)
+        if not self._is(Role.FOLLOWER, request.term) or int(node.native.state()["end_index"]) < end:
             return Code.TAKE_LEADERSHIP_FAILED
         log.info("group %s: %s hands its lead over to %s", node.settings.group, request.transfer_id, node.settings.self_id)
         node.stand_at_once()
-        await _until(lambda: node.role is not Role.CANDIDATE or node.term != request.term + 1, ELECTION_S)
-        is_elected = node.role is Role.LEADER and node.term == request.term + 1
-        return Code.SUCCESS if is_elected else Code.TAKE_LEADERSHIP_FAILED
+        await _until(lambda: not self._is(Role.CANDIDATE, request.term + 1), ELECTION_S)
+        return Code.SUCCESS if self._is(Role.LEADER, request.term + 1) else Code.TAKE_LEADERSHIP_FAILED
+
+    def _is(self, role: Role, term: int) -> bool:
+        return self._node.role is role and self._node.term == term
 
 
 def _lacks(row: dict[str, Any], end: int) -> int:
