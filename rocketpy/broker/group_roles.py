@@ -89,6 +89,7 @@ class GroupRoles:
         """Raises as LogNode.start."""
         self.switch = RoleSwitch(steps)
         self.node.on_role_change.append(self._role_changed)
+        self.node.may_take_over = lambda: self._synchronize.has_copied
         tasks = {"role": self.switch.run(), "queues of new topics": self._look_for_queues()}
         self._tasks = [asyncio.create_task(task, name=name) for name, task in tasks.items()]
         await self.node.start()

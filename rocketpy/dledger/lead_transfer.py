@@ -3,7 +3,7 @@ there (preferredLeaderId). DLedger: DLedgerServer.handleLeadershipTransfer, chec
 (0.3.2).
 
     leader   asked ─ nearly all at the other? ─ appends pause ─ LEADERSHIP_TRANSFER ─► an answer, or none ─ leads still? appends go on
-    other    asked by its leader ─ has all up to the index that is named? ─ stands in the next term at once ─► elected, or not
+    other    asked by its leader ─ has all up to the index that is named, and its topics? ─ stands in the next term at once ─► elected, or not
 
 Appends pause for PAUSE_S at most. What is handed over of itself and was not taken is offered again after RETRY_MS, then twice as long each
 time, up to RETRY_MAX_MS (DLedger: every second, with a pause each).
@@ -55,6 +55,9 @@ class Standing(Protocol):
     def leader_id(self) -> str | None: ...
     @property
     def exchange(self) -> Exchange | None: ...
+
+    @property
+    def may_take_over(self) -> Callable[[], bool]: ...
 
     def is_whole(self) -> bool:
         """It leads, and all that its log held when it began to is committed."""
@@ -201,8 +204,12 @@ class LeadTransfer:
 
     async def _stand(self, request: LeadershipTransferRequest) -> int:
         node, end = self._node, request.take_leadership_ledger_index
-        await _until(lambda: int(node.native.state()["end_index"]) >= end or not self._is(Role.FOLLOWER, request.term), CATCH_UP_S)
-        if not self._is(Role.FOLLOWER, request.term) or int(node.native.state()["end_index"]) < end:
+
+        def has_all() -> bool:
+            return int(node.native.state()["end_index"]) >= end and node.may_take_over()
+
+        await _until(lambda: has_all() or not self._is(Role.FOLLOWER, request.term), CATCH_UP_S)
+        if not self._is(Role.FOLLOWER, request.term) or not has_all():
             return Code.TAKE_LEADERSHIP_FAILED
         log.info("group %s: %s hands its lead over to %s", node.settings.group, request.transfer_id, node.settings.self_id)
         node.stand_at_once()

@@ -104,6 +104,8 @@ class LogNode:
         self.native = native
         self.on_role_change: list[Callable[[Role, int], None]] = []
         """Called on the event loop with the role and its term; a leader's log takes appends by then."""
+        self.may_take_over: Callable[[], bool] = lambda: True
+        """Whether this member would be a leader like the one that hands its lead over, as far as the log does not say it."""
         self._server = server
         self._clock = clock
         self._chance = chance or random.Random()

@@ -328,6 +328,7 @@ def test_a_leader_hands_its_lead_over_and_loses_nothing(tmp_path: Path, monkeypa
 def test_the_lead_goes_to_a_member_that_shall_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         monkeypatch.setattr("rocketpy.dledger.lead_transfer.OFFER_MS", 20)
+        monkeypatch.setattr("rocketpy.dledger.lead_transfer.RETRY_MS", 20)
         async with members(tmp_path, monkeypatch, 3, preferredLeaderId="n7;n2") as group:
             await group.start(0)
             await group.start(1)

@@ -43,6 +43,8 @@ class Node:
         self.settings = GroupSettings("g", "n0", PEERS, Path("/nowhere"), preferred_leaders=preferred)
         self.native: Any = Native()
         self.role, self.term, self.leader_id = Role.LEADER, 3, "n0"
+        self.has_topics = True
+        self.may_take_over = lambda: self.has_topics
         self.exchange: Any = self
         self.answer = answer
         self.asked: list[str] = []
@@ -141,6 +143,9 @@ def test_who_takes_the_lead_over_has_all_of_it_first(monkeypatch: Any) -> None:
         request.transfer_id = "n2"
         assert await node.transfer._take_over(request) == Code.INCONSISTENT_LEADER
         request.transfer_id, request.take_leadership_ledger_index = "n1", 5000
+        node.has_topics = False
+        assert await node.transfer._take_over(request) == Code.TAKE_LEADERSHIP_FAILED and node.term == 3, "topics would be lost with the lead"
+        node.has_topics = True
         assert await node.transfer._take_over(request) == Code.TAKE_LEADERSHIP_FAILED and node.term == 4, "nobody voted"
         assert await node.transfer._take_over(request) == Code.INCONSISTENT_TERM
 
