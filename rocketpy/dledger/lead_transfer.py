@@ -3,7 +3,7 @@ there (preferredLeaderId). DLedger: DLedgerServer.handleLeadershipTransfer, chec
 (0.3.2).
 
     leader   asked ─ nearly all at the other? ─ appends pause ─ LEADERSHIP_TRANSFER ─► an answer, or none ─ leads still? appends go on
-    other    asked by its leader ─ has all up to the index that is named, and its topics? ─ stands in the next term at once ─► elected, or not
+    other    asked by its leader ─ has all up to the index named, and the topics? ─ stands in the next term at once ─► elected, or not
 
 Appends pause for PAUSE_S at most. What is handed over of itself and was not taken is offered again after RETRY_MS, then twice as long each
 time, up to RETRY_MAX_MS (DLedger: every second, with a pause each).

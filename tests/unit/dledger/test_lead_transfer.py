@@ -144,7 +144,7 @@ def test_who_takes_the_lead_over_has_all_of_it_first(monkeypatch: Any) -> None:
         assert await node.transfer._take_over(request) == Code.INCONSISTENT_LEADER
         request.transfer_id, request.take_leadership_ledger_index = "n1", 5000
         node.has_topics = False
-        assert await node.transfer._take_over(request) == Code.TAKE_LEADERSHIP_FAILED and node.term == 3, "topics would be lost with the lead"
+        assert await node.transfer._take_over(request) == Code.TAKE_LEADERSHIP_FAILED and node.term == 3, "topics would be lost"
         node.has_topics = True
         assert await node.transfer._take_over(request) == Code.TAKE_LEADERSHIP_FAILED and node.term == 4, "nobody voted"
         assert await node.transfer._take_over(request) == Code.INCONSISTENT_TERM
