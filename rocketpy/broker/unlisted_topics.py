@@ -33,8 +33,8 @@ def unlisted_topics(
     """How many queues each such topic has, as far as its messages tell.
 
     `offsets` gives the first one of a queue and its end, `first_ms` when its first message was stored (-1: it cannot be read); `listed_ms`
-    is when the table changed last, 0: never. A topic with a queue that does not begin with its first message is older than that: nothing expires, and
-    nothing is deleted, within seconds of its making."""
+    is when the table changed last, 0: never. A topic with a queue that does not begin with its first message is older than that: nothing
+    expires, and nothing is deleted, within seconds of its making."""
     found: dict[str, int] = {}
     old: set[str] = set()
     for topic, queue_id in queues:
