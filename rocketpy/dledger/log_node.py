@@ -8,8 +8,8 @@ RocketMQ: DLedgerServer, DLedgerLeaderElector (DLedger 0.3.2), as DLedgerCommitL
                                                               └─ on_role_change ─► the broker
 
 A term file or a native log that fails, or whose disk stands still while a term begins, takes this member out: it leads no more, follows
-nobody, answers the others DISK_ERROR, and begins anew every HEAL_MS. A leader whose log is held up for longer than it may be silent gives
-up; others' heartbeats are answered meanwhile.
+nobody, answers the others DISK_ERROR, and begins anew every HEAL_MS, or STUCK_MS. A leader whose log is held up for longer than it may be
+silent gives up; others' heartbeats are answered meanwhile.
 
 Threads  one event loop, which waits for the disk where a term or a vote is written, and half a second for an append that is under way when
          a term begins. Bounds: a vote and a heartbeat to each other member.
@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .._core.dledger_log import DLedgerLog
-from .._core.errors import InvalidArgument, ProtocolError, RocketpyError, StoreCorrupt
+from .._core.errors import Busy, InvalidArgument, ProtocolError, RocketpyError, StoreCorrupt
 from .._core.remoting import Request as Command
 from .._core.remoting import Server
 from ..remoting.command import Response
@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.02
 HEAL_MS: Final = 10_000
+STUCK_MS: Final = 1000
+"""The same of a log that an append holds: it may be over at once."""
 CHECKPOINT_MS: Final = 3000
 UNREACHED_MS: Final = 30_000
 """Between two lines that nobody reaches this member."""
@@ -327,7 +329,7 @@ class LogNode:
         log.error("%s of group %s takes no part: %s", self.settings.self_id, self.settings.group, error)
         term = self.term
         self._leave()
-        self._heal_at = self._clock() + HEAL_MS
+        self._heal_at = self._clock() + _pause_ms(error)
         if self._told_role is not Role.CANDIDATE:  # the member's own role is another one already where the log did not take it
             self._tell(Role.CANDIDATE, term)
 
@@ -344,7 +346,7 @@ class LogNode:
         try:
             self._begin()
         except (RocketpyError, OSError) as error:
-            self._heal_at = now + HEAL_MS
+            self._heal_at = now + _pause_ms(error)
             log.error("%s cannot take part in group %s yet: %s", self.settings.self_id, self.settings.group, error)
             return
         log.warning("%s takes part in group %s again", self.settings.self_id, self.settings.group)
@@ -382,6 +384,10 @@ class LogNode:
                 callback(role, term)
             except Exception:  # outer edge: the others have to hear of it too
                 log.exception("a listener for roles failed")
+
+
+def _pause_ms(error: Exception) -> int:
+    return STUCK_MS if isinstance(error, Busy) else HEAL_MS
 
 
 def committed_index(settings: GroupSettings) -> int:

@@ -11,7 +11,7 @@ import pytest
 from rocketpy._core.errors import Busy
 from rocketpy.dledger.bodies import HeartBeatRequest, HeartBeatResponse, VoteRequest, VoteResponse
 from rocketpy.dledger.codes import DLedgerResponseCode, VoteResult
-from rocketpy.dledger.log_node import HEAL_MS, LogNode
+from rocketpy.dledger.log_node import STUCK_MS, LogNode
 from rocketpy.dledger.member import Role
 from rocketpy.dledger.settings import GroupSettings
 
@@ -80,11 +80,11 @@ def test_a_term_that_the_log_cannot_fence_off_is_not_voted_in(tmp_path: Path) ->
     member.native.held_ms = 1
     assert member.vote_asked(member.node.term + 1) is None, "the others are told DISK_ERROR"
     assert member.node.role is Role.CANDIDATE and isinstance(member.node.fault, Busy)
-    member.now += HEAL_MS
+    member.now += STUCK_MS
     member.turn()
     assert member.node.fault is not None, "the disk still stands still"
     member.native.held_ms = 0
-    member.now += HEAL_MS
+    member.now += STUCK_MS
     member.turn()
     assert member.node.fault is None and not member.native.leads
     assert member.vote_asked(member.node.term + 1) is VoteResult.ACCEPT
