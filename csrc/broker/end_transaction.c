@@ -30,6 +30,7 @@ typedef struct ending {
     rp_topic *topic; /* where a commit is counted */
     int64_t delay_ms; /* below 0: it is not delayed */
     int64_t out_ms;   /* below 0: it has no timer */
+    uint64_t cuts;    /* of the log, before anything was appended */
     rp_append_item item;
     uint8_t *text; /* owned: its properties */
 } ending;
@@ -92,8 +93,9 @@ static int32_t code_of(int status, const char **remark) {
     }
 }
 
+/* Nothing behind a cut of the log that came since this decision was begun: the committed message may be what was cut. */
 static int append(ending *end, rp_append_item *item) {
-    rp_commit_log_append(end->broker->commit_log, item, 1);
+    rp_commit_log_append_behind(end->broker->commit_log, item, 1, end->cuts);
     if (item->status == RP_OK && atomic_load_explicit(&end->broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
         rp_message_store_request_flush(end->broker->store, item->commit_log_offset + item->size);
     return item->status;
@@ -234,7 +236,7 @@ static void count_end(const ending *end) {
 }
 
 int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *request, const char **remark) {
-    ending end = {.broker = broker, .request = request};
+    ending end = {.broker = broker, .request = request, .cuts = rp_commit_log_cuts(broker->commit_log)};
     *remark = NULL;
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return code_of(RP_E_CLOSED, remark);

@@ -48,6 +48,10 @@ typedef struct rp_append_item {
  * On return the messages are readable and in their queues, or held back from them until they are confirmed (rp_commit_log_confirm);
  * durable when rp_commit_log_flushed_offset passes their end. */
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count);
+/* The same for what rests on earlier appends: RP_E_READ_ONLY where the log was cut since `cuts` was read, and they may be gone. */
+int64_t rp_commit_log_append_behind(rp_commit_log *log, rp_append_item *items, uint32_t item_count, uint64_t cuts);
+/* How often the log's end went back. While it is what it was when an offset was taken, the bytes below that are the same; read it first. */
+uint64_t rp_commit_log_cuts(const rp_commit_log *log);
 /* For who was refused: whether it was the queue. RP_OK: there is room for its next entry; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY,
  * RP_E_BUSY as of an append. */
 int rp_commit_log_try_queue(rp_commit_log *log, rp_consume_queue *queue);

@@ -362,15 +362,6 @@ static void wake_readers(rp_commit_log *log, rp_append_item *items, uint32_t ite
     }
 }
 
-#if defined(__SANITIZE_THREAD__)
-/* ThreadSanitizer does not know pthread_mutex_clocklock and would miss that the lock is held. */
-#define LOCK_CLOCK CLOCK_REALTIME
-#define LOCK_UNTIL(mutex, deadline) pthread_mutex_timedlock(mutex, deadline)
-#else
-#define LOCK_CLOCK CLOCK_MONOTONIC
-#define LOCK_UNTIL(mutex, deadline) pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, deadline)
-#endif
-
 /* Spins a little first, as the lock is mostly held for microseconds; then sleeps, but not for ever: another append may be stuck in the
  * page cache or on the disk, and waiting would only hide it from the clients. */
 static bool lock_in_time(rp_commit_log *log) {
@@ -381,8 +372,7 @@ static bool lock_in_time(rp_commit_log *log) {
         for (volatile int rest = 0; rest < 16; rest++) {
         }
     }
-    struct timespec deadline = rp_deadline_after(LOCK_CLOCK, atomic_load_explicit(&log->wait_timeout_ms, memory_order_relaxed));
-    return LOCK_UNTIL(&log->append_lock, &deadline) == 0;
+    return rp_lock_within(&log->append_lock, atomic_load_explicit(&log->wait_timeout_ms, memory_order_relaxed));
 }
 
 static int64_t refuse_all(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
@@ -415,7 +405,13 @@ int64_t rp_commit_log_held_ms(const rp_commit_log *log) {
     return locked_ns != 0 ? (rp_clock_monotonic_ns(log->setup.clock) - locked_ns) / RP_NS_PER_MS : 0;
 }
 
-int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
+/* Under the lock. cuts NULL: whatever lies before. */
+static bool may_append(const rp_commit_log *log, int64_t now_ns, const uint64_t *cuts) {
+    return !log->is_following && !log->is_paused && now_ns < atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed) &&
+           (cuts == NULL || *cuts == rp_commit_log_cuts(log));
+}
+
+static int64_t append(rp_commit_log *log, rp_append_item *items, uint32_t item_count, const uint64_t *cuts) {
     int64_t appended = 0;
     uint64_t bytes = 0;
     int32_t failure = atomic_load_explicit(&log->failure, memory_order_acquire);
@@ -429,8 +425,7 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     int64_t locked_ns = rp_clock_monotonic_ns(log->setup.clock);
     atomic_store_explicit(&log->locked_ns, locked_ns, memory_order_relaxed);
     failure = atomic_load_explicit(&log->failure, memory_order_acquire);
-    bool may_append = !log->is_following && locked_ns < atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed);
-    failure = failure == 0 && !may_append ? RP_E_READ_ONLY : failure;
+    failure = failure == 0 && !may_append(log, locked_ns, cuts) ? RP_E_READ_ONLY : failure;
     int64_t last_ms = atomic_load_explicit(&log->store_timestamp_ms, memory_order_relaxed);
     now_ms = last_ms > now_ms && last_ms - now_ms < 1000
                  ? last_ms
@@ -471,4 +466,12 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
         rp_commit_log_tell_followers(log);
     }
     return appended;
+}
+
+int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
+    return append(log, items, item_count, NULL);
+}
+
+int64_t rp_commit_log_append_behind(rp_commit_log *log, rp_append_item *items, uint32_t item_count, uint64_t cuts) {
+    return append(log, items, item_count, &cuts);
 }

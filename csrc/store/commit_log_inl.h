@@ -19,8 +19,9 @@ struct rp_commit_log {
     rp_preallocation *preallocation;     /* fixed after recovery; NULL in a read-only store */
 
     _Atomic int64_t max_offset;          /* released after the record's bytes, so who sees it sees them */
-    /* Stored after the sync by whoever holds the flusher's sync lock. Sequentially consistent, as what was asked of the flusher is: who
-     * asks looks at this afterwards, the flusher stores it and then looks at what was asked, and one of the two sees the other. */
+    /* Stored under flushed_lock, after the sync by who leads it, and by who cuts the log. Sequentially consistent, as what was asked of the
+     * flusher is: who asks looks at this afterwards, the flusher stores it and then looks at what was asked, and one of the two sees the
+     * other. */
     _Atomic int64_t flushed_offset;
     _Atomic int64_t store_timestamp_ms; /* of the last published record; released after max_offset */
     _Atomic uint32_t message_size_max; /* of a body; relaxed: a setting that may change */
@@ -43,11 +44,13 @@ struct rp_commit_log {
     int64_t uncleared_end; /* guarded by append_lock: up to here a cut that failed has left old bytes; 0: nowhere */
     _Atomic int64_t lease_until_ns; /* relaxed: the clock passes it by itself */
     bool is_following; /* guarded by append_lock: appends are refused */
+    bool is_paused; /* guarded by append_lock: the same for a while, of a log that leads */
     int64_t dispatch_limit; /* guarded by append_lock */
     bool holds_back; /* guarded by append_lock, for one append: what it brings gets its entries later (commit_log_held.c) */
     int64_t appended_end; /* guarded by append_lock: own records below it were counted when they were appended */
     _Atomic uint64_t places; /* grows when queues' placed_end are counted anew: older ones say nothing. Written under append_lock */
-    _Atomic uint64_t cuts; /* how often the end went back: a sync that was under way meanwhile says nothing of the new end */
+    _Atomic uint64_t cuts; /* how often the end went back. Written under append_lock and flushed_lock, behind max_offset */
+    pthread_mutex_t flushed_lock; /* leaf */
 
     pthread_mutex_t failure_lock; /* leaf */
     rp_error failure_error; /* guarded by failure_lock until failure is set */

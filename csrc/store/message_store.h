@@ -126,8 +126,9 @@ rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_
  * one sync, a lone one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed: for good),
  * RP_E_BUSY (descriptors are out: the flusher tries again). */
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
-/* The same, and of a log with entries (commit_log_ledger.h) until they are committed, too. Also RP_E_RANGE: some were taken back. */
-int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
+/* The same, and of a log with entries (commit_log_ledger.h) until they are committed, too. cuts: commit_log_cuts of the stats, read before
+ * offset was taken. Also RP_E_RANGE: some were taken back since. */
+int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint64_t cuts, uint32_t timeout_ms);
 /* Wants every byte below offset on disk soon, without waiting: the flusher syncs at once, on_flushed tells. Any thread. */
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset);
 /* No sync is under way or asked for just now: who needs one may lead it by rp_message_store_wait_flushed. A hint. Any thread. */
@@ -141,6 +142,7 @@ typedef struct rp_message_store_stats {
     uint64_t append_lock_ns_max;
     int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset, dispatched_offset;
     int64_t commit_log_end_offset; /* commit_log_max_offset, and of a log with entries what is not committed yet, too */
+    uint64_t commit_log_cuts; /* how often its end went back, as of before that end */
     int64_t appended_not_synced_bytes;
     int64_t queue_count;
     int64_t indexed_offset;                    /* messages below it can be found by key */

@@ -116,12 +116,12 @@ class OffsetAdmin:
         """With the log's end behind them: what a transaction check's position says was copied lies below it, and checkpoints of what was
         popped."""
         snapshot = self._parts.offsets.snapshot()
-        return Response(body=snapshot.text(log_end=self._parts.store.stats()["commit_log_end_offset"]).encode())
+        return Response(body=snapshot.text(log_end=self._parts.ha.durable_log.mark().end).encode())
 
     def _all_delay_offsets(self, request: Request) -> Response:
         """For slaves, which ours take over once their own logs go as far."""
         snapshot = self._parts.delay_offsets.snapshot()
-        return json_response({**snapshot.to_json(), LOG_END: snapshot.log_end})
+        return json_response({**snapshot.to_json(), LOG_END: snapshot.mark.end})
 
     # ---- lag ----
 

@@ -99,6 +99,7 @@ class SlaveSynchronize:
         self._is_for_topics = False  # is_due, for new topics only
         self._whole_connection: int | None = None  # the log's, in the last round that copied everything
         self._whole_s = 0.0
+        self._copied_connection: int | None = None  # the log's, when all of a round had been copied last
         self._has_complained = False
         self._is_waiting = False
         self._rounds = asyncio.Lock()  # one at a time: an older answer behind a newer one looks like offsets that were set back
@@ -122,6 +123,11 @@ class SlaveSynchronize:
         is_known = self._own_log.connection() == self._whole_connection is not None
         self._is_for_topics = is_known and (self._is_for_topics or not self.is_due.is_set())
         self.is_due.set()
+
+    @property
+    def has_copied(self) -> bool:
+        """All that this slave knows besides its log is of the master whose log it has, since it is connected to it."""
+        return self._own_log.connection() == self._copied_connection is not None
 
     async def run_due(self) -> int:
         """As run_once, but of topics only where a new one is all that there may be and the rest was copied a moment ago."""
@@ -151,6 +157,8 @@ class SlaveSynchronize:
                 if self.master_address != address or self._own_log.is_stranger:  # another one came meanwhile, and waits its turn
                     break
                 changed += await self._copy(state, address)
+            if is_whole and self.master_address == address and not self._failing and self._own_log.connection() == connection:
+                self._copied_connection = connection
         return changed
 
     async def catch_up(self, *, with_users: bool = False) -> None:
@@ -169,8 +177,12 @@ class SlaveSynchronize:
         try:
             if state.asked is not None:
                 state.asked(address)
+            connection = self._own_log.connection()
             answer = await self._caller.call(address, state.code, timeout_s=TIMEOUT_S)
             if self.master_address != address:
+                return False
+            if self._own_log.connection() != connection:  # what it says of the log may be of another one
+                self.is_due.set()
                 return False
             is_changed = bool(state.take(state.read(answer)))
             if is_changed and state.save is not None:

@@ -49,7 +49,7 @@ class TimerAdmin:
         checkpoint = self._parts.native.timer_checkpoint()
         if checkpoint is None:
             raise CommandError(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
-        log_end = self._parts.store.stats()["commit_log_end_offset"]  # behind all that the checkpoint calls delivered
+        log_end = self._parts.ha.durable_log.mark().end  # behind all that the checkpoint calls delivered
         return Response(fields={LOG_END: str(log_end)}, body=checkpoint)
 
     def _metrics(self, request: Request) -> Response:

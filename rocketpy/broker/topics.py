@@ -85,7 +85,7 @@ class TopicTable:
         self._configs: dict[str, TopicConfig] = {}
         self._withheld: set[str] = set()
         self.texts = TopicTexts()
-        self.version = DataVersion(now_ms())
+        self.version = DataVersion(0 if is_copy else now_ms())  # of no master yet
         self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
         for config in predefined_topics(settings):
             self.system_topics.add(config.topic_name)
