@@ -25,6 +25,15 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, i
     return status;
 }
 
+int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice name, int32_t global_id, int32_t queue_id, int64_t logic_offset,
+                                int64_t start_offset, int32_t is_earliest) {
+    rp_topic *topic = rp_topic_table_entry(broker->topics, name);
+    rp_mapped_queue queue = {logic_offset, start_offset, queue_id, is_earliest != 0};
+    if (topic == NULL)
+        return is_name(name) ? RP_E_NO_MEMORY : RP_E_INVALID;
+    return rp_topic_map_queue(topic, global_id, queue_id != -1 ? &queue : NULL);
+}
+
 int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id) {
     uint64_t reactor = connection_id >> RP_CONNECTION_REACTOR_SHIFT;
     if (client_id.data == NULL || client_id.size == 0 || client_id.size > RP_CLIENT_ID_MAX || server >= broker->server_count ||

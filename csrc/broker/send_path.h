@@ -6,7 +6,7 @@
  *   request ─ checks ─ items of this turn ─┘                       └─ parked until on disk and on slaves
  *
  * Punts    topics that are unknown or without RP_TOPIC_NATIVE_SEND (retry topics), sys flags other than compression and multi tags,
- *          inner batches, prepared messages while they are refused.
+ *          inner batches, prepared messages while they are refused, global queues of static topics that are led elsewhere.
  * Threads  the reactor's.
  * Bounds   RP_SEND_ITEMS messages wait for the turn's end, then they are appended at once; a batch may hold more.
  */
@@ -41,6 +41,8 @@ typedef struct rp_pending_send {
     rp_slice recall_handle; /* of a message with a timer; data NULL: none */
     uint32_t item_first, item_count;
     int32_t queue_id;
+    uint8_t is_mapped; /* queue_id is a global one: */
+    rp_mapped_queue at;
     struct rp_reply *reply; /* NULL, or what is told of the append in place of a response (pending_replies.h) */
     uint8_t wait; /* WAIT: 0 is answered without disk and slaves */
     uint8_t batch;
@@ -68,6 +70,8 @@ typedef struct rp_send_request {
     rp_topic *topic;
     rp_consume_queue *queue;
     int32_t queue_id;
+    int32_t global_id;   /* of a static topic, and queue_id is the one that it is here; -1: the topic is none */
+    rp_mapped_queue at;  /* of global_id */
     enum rp_send_found found;
     int64_t delay_ms; /* -1: it is not delayed */
     int64_t out_ms;   /* of a message with a timer: its slot; -1: it has none */

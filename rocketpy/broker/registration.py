@@ -83,6 +83,13 @@ class TopicsSnapshot:
     configs: tuple[TopicConfig, ...]
     version: DataVersion
     broker_permission: int
+    queue_mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of the static ones among them."""
+
+    def part(self, begin: int, end: int) -> TopicsSnapshot:
+        configs = self.configs[begin:end]
+        mappings = {each.topic_name: mapping for each in configs if (mapping := self.queue_mappings.get(each.topic_name)) is not None}
+        return replace(self, configs=configs, queue_mappings=mappings)
 
 
 def registered_topic(config: TopicConfig, broker_permission: int) -> TopicConfig:
@@ -95,7 +102,7 @@ def registered_topic(config: TopicConfig, broker_permission: int) -> TopicConfig
 def register_body(snapshot: TopicsSnapshot, *, compressed: bool = False) -> bytes:
     """The body of REGISTER_BROKER."""
     topics = {config.topic_name: registered_topic(config, snapshot.broker_permission) for config in snapshot.configs}
-    return RegisterBrokerBody(topics, snapshot.version).encode(compressed=compressed)
+    return RegisterBrokerBody(topics, snapshot.version, queue_mappings=snapshot.queue_mappings).encode(compressed=compressed)
 
 
 def topic_body(config: TopicConfig, broker_name: str, broker_permission: int) -> bytes:
@@ -243,7 +250,7 @@ class Registration:
     def _parts(self, snapshot: TopicsSnapshot) -> Iterable[TopicsSnapshot]:
         size = self._settings.split_size or max(1, len(snapshot.configs))
         for begin in range(0, max(1, len(snapshot.configs)), size):
-            yield TopicsSnapshot(snapshot.configs[begin : begin + size], snapshot.version, snapshot.broker_permission)
+            yield snapshot.part(begin, begin + size)
 
     async def _register_changed(self) -> None:
         """In rounds: what changes during one travels in the next, and nobody waits for a later round than that of his change."""
