@@ -115,7 +115,8 @@ async def first_route(session: Session, topics: list[str]) -> TopicRoute:
 async def consume_stats(
     session: Session, group: str, topic: str | None = None, cluster: str | None = None, *, as_stored: bool = False
 ) -> ConsumeStats:
-    """A group's offsets at all brokers; as_stored: those of static topics by the brokers' own queues, too. Raises AdminError, also where there are none."""
+    """A group's offsets at all brokers; as_stored: those of static topics by the brokers' own queues, too. Raises AdminError, also where
+    there are none."""
     route = await first_route(session, route_topics(group, topic, cluster))
     stats = ConsumeStats()
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 QUEUE_MAPPINGS_FILE = "topicQueueMapping.json"
 NO_QUEUE = -1
+QUEUES_TOLD = 16
 
 
 class QueueMappings:
@@ -70,7 +71,7 @@ class QueueMappings:
         old = self._mappings.get(mapping.topic)
         if mapping == old:
             return False
-        log.info("Update topic queue mapping from [%s] to [%s]", old, mapping)
+        log.info("Update topic queue mapping of %s", change_text(old, mapping))
         self._put(mapping)
         self.next_version()
         return True
@@ -96,7 +97,7 @@ class QueueMappings:
         mapping = self._mappings.pop(topic, None)
         if mapping is None:
             return False
-        log.info("delete topic queue mapping OK, static topic queue mapping: %s", mapping)
+        log.info("delete topic queue mapping OK, static topic: %s, queues led: %d", topic, len(mapping.led()))
         self._topics.set_static(topic, is_static=False)
         for global_id in mapping.led():
             self._unmap(topic, global_id)
@@ -147,6 +148,19 @@ class QueueMappings:
 
     def _unmap(self, topic: str, global_id: int) -> None:
         self._sink.put_queue_mapping(topic, global_id, NO_QUEUE, 0, 0, False)
+
+
+def change_text(old: QueueMapping | None, new: QueueMapping) -> str:
+    """For the log: the queues that differ, each with its pieces, up to QUEUES_TOLD of them."""
+    before = {} if old is None else old.hosted
+    changed = [global_id for global_id in sorted({**before, **new.hosted}) if before.get(global_id) != new.hosted.get(global_id)]
+    pieces = [
+        f"{global_id}: "
+        + " ".join(f"{each.broker_name}-{each.queue_id}@{each.logic_offset}" for each in new.hosted.get(global_id, ())[-3:])
+        for global_id in changed[:QUEUES_TOLD]
+    ]
+    more = f", {len(changed) - QUEUES_TOLD} more" if len(changed) > QUEUES_TOLD else ""
+    return f"{new.topic}, epoch {new.epoch}, of {new.total_queues} queues, changed [{', '.join(pieces)}{more}]"
 
 
 def check_queues_here(config: TopicConfig, mapping: QueueMapping) -> None:
