@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from rocketpy._core.remoting import Command
+from rocketpy.broker.mapping_cleaner import MappingCleaner, leaders_of, rows_left
 from rocketpy.remoting.codes import RequestCode, ResponseCode
-from rocketpy.remoting.json_codec import read_json
+from rocketpy.remoting.json_codec import read_json, write_json
 from rocketpy.remoting.queue_mapping import MappingItem, QueueMapping
-from tests.unit.broker.running import Peer, Running, run, running, started
+from tests.unit.broker.pair import pair
+from tests.unit.broker.running import Peer, Running, eventually, run, running, started
 
 TOPIC = "orders"
 GROUP = "readers"
@@ -40,6 +42,7 @@ async def put(peer: Peer, mapped: QueueMapping, queues: int = 4, **fields: Any) 
 FIRST = (item(0, "broker-a", 2, 0),)
 UNDECIDED = (*FIRST, item(1, "broker-b", 1, -1))
 MOVED = (*FIRST, item(1, "broker-b", 1, 10_000))
+OVERFLOW = "The physical queue id is overflow the write queues: 4 of global queue 0, of 4"
 BACK = (*MOVED, item(2, "broker-a", 3, 20_000))
 
 
@@ -131,5 +134,202 @@ def test_offsets_are_kept_where_their_messages_are(tmp_path: Path) -> None:
             assert (await b.pull(GROUP, TOPIC, offset=10_000, **pull)).code == ResponseCode.PULL_NOT_FOUND
             assert await offset(b, RequestCode.QUERY_CONSUMER_OFFSET) == 10_005, "a pull commits in the same offsets"
             assert (await both.a.ask(RequestCode.QUERY_CONSUMER_OFFSET, asked)).code == ResponseCode.NOT_LEADER_FOR_QUEUE
+
+    run(check)
+
+
+def test_a_queue_that_came_back_is_read_through_all_its_pieces(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with both_brokers(tmp_path) as both:
+            a, b = both.a, both.b
+            await both.put(mapping("broker-a", 1, {0: FIRST}), mapping("broker-b", 1, {}))
+            assert (await a.send(TOPIC, b"first")).code == 0
+            await both.move()
+            assert (await b.send(TOPIC, b"second")).code == 0
+            await both.put(mapping("broker-a", 3, {0: BACK}), mapping("broker-b", 3, {0: BACK}))
+            assert numbers(await a.send(TOPIC, b"third"), "queueId", "queueOffset") == (0, 20_000)
+            bodies, offset_asked, steps = [], -5, 0
+            while offset_asked < 20_001:
+                steps += 1
+                assert steps < 10
+                answer = await a.pull(GROUP, TOPIC, offset=offset_asked)
+                bodies.append(answer.body[-200:].split(b"UNIQ_KEY")[0] if answer.body else b"")
+                assert answer.code in (0, ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED)
+                (offset_asked,) = numbers(answer, "nextBeginOffset")
+            assert [word for body in bodies for word in (b"first", b"second", b"third") if word in body] == [b"first", b"second", b"third"]
+            earliest = {"topic": TOPIC, "queueId": 0}
+            there = int((await a.ask(RequestCode.GET_EARLIEST_MSG_STORETIME, earliest)).fields["timestamp"])
+            assert there > 0
+            assert await offset(a, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=there) == 0
+            assert await offset(a, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=there + (1 << 40)) == 20_001
+            assert await offset(a, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=0, boundaryType="upper") == 0
+
+    run(check)
+
+
+def test_a_pull_waits_in_global_offsets_and_is_sent_away_when_the_queue_moves(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with both_brokers(tmp_path) as both:
+            a, b = both.a, both.b
+            await both.move()
+            waits = {"sysFlag": 4 | 2, "suspendTimeoutMillis": 60_000}
+            waiting = asyncio.ensure_future(b.pull(GROUP, TOPIC, offset=10_000, **waits))
+            assert numbers(await b.send(TOPIC, b"woken"), "queueOffset") == (10_000,)
+            assert pulled(await waiting) == (0, 10_001, 10_000, 10_001, 10_000)
+            assert pulled(await b.pull(GROUP, TOPIC, offset=10_007, **waits))[:2] == (ResponseCode.PULL_OFFSET_MOVED, 10_001)
+            waiting = asyncio.ensure_future(b.pull(GROUP, TOPIC, offset=10_001, **waits))
+            await asyncio.sleep(0)
+            await both.put(mapping("broker-a", 3, {0: BACK}), mapping("broker-b", 3, {0: BACK}))
+            assert (await waiting).code == ResponseCode.PULL_RETRY_IMMEDIATELY
+            assert (await b.pull(GROUP, TOPIC, offset=10_001, **waits)).code == ResponseCode.NOT_LEADER_FOR_QUEUE
+            assert pulled(await a.pull(GROUP, TOPIC, offset=10_001))[:2] == (ResponseCode.PULL_RETRY_IMMEDIATELY, 20_000)
+
+    run(check)
+
+
+@pytest.mark.parametrize(
+    ("broker", "epoch", "items", "fault"),
+    [
+        ("broker-a", 1, MOVED, "Can't accept data with small epoch 1 < 2"),
+        ("broker-a", 2, BACK, "The new leader is different but epoch equal"),
+        ("broker-a", 2, (), "Cannot accept equal epoch with null data"),
+        ("broker-a", 3, (*FIRST, item(1, "broker-b", 2, 10_000)), "The item of gen 1 is not the queue that it was"),
+        ("broker-a", 3, (*FIRST, item(1, "broker-b", 1, 20_000)), "The logic offset of gen 1 was decided: 10000 != 20000"),
+        (
+            "broker-a",
+            3,
+            (*MOVED, item(2, "broker-a", 4, 20_000)),
+            "The physical queue id is overflow the write queues: 4 of global queue 0, of 4",
+        ),
+        ("broker-a", 3, (*MOVED, item(1, "broker-a", 3, 20_000)), "The gen does not increase monotonically"),
+        ("broker-a", 3, (*MOVED, item(2, "broker-a", -1, 20_000)), "The field is illegal, should not be negative"),
+        ("broker-b", 3, BACK, "The mapping is of broker broker-b, this is broker-a"),
+    ],
+)
+def test_a_mapping_that_cannot_follow_is_refused_and_changes_nothing(
+    tmp_path: Path, broker: str, epoch: int, items: tuple[MappingItem, ...], fault: str
+) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            assert (await put(peer, mapping("broker-a", 2, {0: MOVED}))).code == 0
+            before = await peer.value(RequestCode.GET_TOPIC_CONFIG, {"topic": TOPIC, "lo": True})
+            answer = await put(peer, mapping(broker, epoch, {0: items} if items else {}))
+            assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, fault)
+            assert await peer.value(RequestCode.GET_TOPIC_CONFIG, {"topic": TOPIC, "lo": True}) == before
+
+    run(check)
+
+
+def test_strange_mappings_are_refused_in_words(tmp_path: Path) -> None:
+    good = mapping("broker-a", 1, {0: FIRST}).to_json()
+    strange: list[Any] = [
+        [], {}, {**good, "hostedQueues": {"x": []}}, {**good, "hostedQueues": {"70000": []}}, {**good, "totalQueues": -1},
+        {**good, "hostedQueues": {"0": [{**FIRST[0].to_json(), "logicOffset": 1 << 62}]}},
+        {**good, "hostedQueues": {"0": [{**FIRST[0].to_json(), "gen": "many"}]}},
+        {**good, "hostedQueues": {"0": [7]}}, {**good, "topic": "other"}, {**good, "scope": 7},
+    ]  # fmt: skip
+
+    async def check() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            header = {"topic": TOPIC, "readQueueNums": 4, "writeQueueNums": 4, "perm": 6, "topicFilterType": "SINGLE_TAG"}
+            for body in (b"", b"{", *(write_json(each) for each in strange)):
+                answer = await peer.ask(RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, header, body)
+                assert answer.code in (ResponseCode.INVALID_PARAMETER, ResponseCode.SYSTEM_ERROR) and answer.remark, body
+            assert (await peer.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": TOPIC})).code == ResponseCode.TOPIC_NOT_EXIST
+            assert (await put(peer, mapping("broker-a", 1, {0: FIRST}))).code == 0
+            for fields in ({"offset": -(1 << 63)}, {"offset": (1 << 63) - 1}, {"queue_id": -1}, {"queue_id": 1 << 20}):
+                assert (await peer.pull("g", TOPIC, **fields)).code in (ResponseCode.PULL_OFFSET_MOVED, 19, 501), fields
+            assert numbers(await peer.send(TOPIC, queue_id=-1), "queueId", "queueOffset") == (0, 0), "any that is led here"
+
+    run(check)
+
+
+def test_mappings_are_kept_over_a_restart_and_go_with_their_topic(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            assert (await put(peer, mapping("broker-a", 2, {0: BACK, 1: (item(0, "broker-a", 0, 0),)}, total=2))).code == 0
+            route = await at.namesrv_route(TOPIC)
+            assert route["topicQueueMappingByBroker"]["broker-a"]["currIdMap"] == {"0": 3, "1": 0}
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            saved = read_json((tmp_path / "store/config/topicQueueMapping.json").read_bytes())
+            assert QueueMapping.from_json(saved["topicQueueMappingInfoMap"][TOPIC]).hosted[0] == BACK
+            assert numbers(await peer.send(TOPIC), "queueId", "queueOffset") == (0, 20_000)
+            assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": TOPIC})).code == 0
+            assert read_json((tmp_path / "store/config/topicQueueMapping.json").read_bytes())["topicQueueMappingInfoMap"] == {}
+            assert numbers(await peer.send(TOPIC, queue_id=3), "queueId", "queueOffset") == (3, 0), "a plain topic of that name"
+
+    run(check)
+
+
+def test_a_broker_that_is_gone_is_named(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            elsewhere = (item(0, "broker-x", 0, 0), item(1, "broker-a", 0, 10_000))
+            assert (await put(peer, mapping("broker-a", 1, {0: elsewhere}))).code == 0
+            for answer in (
+                await peer.pull(GROUP, TOPIC, offset=5),
+                await peer.ask(RequestCode.GET_MIN_OFFSET, {"topic": TOPIC, "queueId": 0}),
+            ):
+                assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "cannot find addr for broker broker-x")
+            assert pulled(await peer.pull(GROUP, TOPIC, offset=10_000)) == (ResponseCode.PULL_NOT_FOUND, *3 * (10_000,), 10_000)
+
+    run(check)
+
+
+def test_pieces_without_messages_are_cleaned(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with both_brokers(tmp_path) as both:
+            parts = both.at.broker.parts
+            assert parts is not None
+            cleaner = MappingCleaner(parts)
+            await both.put(mapping("broker-a", 3, {0: BACK}), mapping("broker-b", 3, {0: BACK}))
+            await cleaner.run()
+            assert parts.queue_mappings.get(TOPIC) == mapping("broker-a", 3, {0: BACK[1:]}), "one a round"
+            assert (await both.b.send(TOPIC, queue_id=1, lo=False)).code == 0
+            await cleaner.run()
+            assert parts.queue_mappings.get(TOPIC) == mapping("broker-a", 3, {0: BACK[1:]}), "it has a message"
+            await both.b.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": TOPIC})
+            await cleaner.run()
+            assert parts.queue_mappings.get(TOPIC) == mapping("broker-a", 3, {0: BACK[1:]}), "nobody says that it is empty"
+            await both.put(mapping("broker-b", 3, {0: BACK}))
+            for _ in range(2):
+                await cleaner.run()
+            assert parts.queue_mappings.get(TOPIC) == mapping("broker-a", 3, {0: BACK[2:]}), "the last stays"
+
+    run(check)
+
+
+def test_a_row_of_a_queue_that_has_moved_on_is_cleaned() -> None:
+    here = mapping("broker-a", 3, {0: MOVED, 1: FIRST})
+    on = (*MOVED, item(2, "broker-c", 0, 20_000))
+    leader = QueueMapping(TOPIC, 1, "broker-c", 3, {0: on})
+    assert rows_left(here, {0: "broker-c"}, {"broker-c": leader}) == {0: (MOVED, ())}
+    for leaders, remote in (
+        ({0: "broker-b"}, {"broker-b": leader}),
+        ({}, {"broker-c": leader}),
+        ({0: "broker-c"}, {}),
+        ({0: "broker-c"}, {"broker-c": replace(leader, epoch=4)}),
+        ({0: "broker-c"}, {"broker-c": replace(leader, hosted={0: MOVED})}),
+    ):
+        assert rows_left(here, leaders, remote) == {}
+    infos = {each.broker_name: each.info_json() for each in (here, leader, replace(leader, broker_name="broker-d", epoch=2))}
+    assert leaders_of(infos, "__global__") == {0: "broker-c", 1: "broker-a"}
+    assert leaders_of(infos, "other") == {}
+
+
+def test_a_slave_has_its_masters_mappings(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with pair(tmp_path) as both:
+            assert (await put(both.master, mapping("broker-a", 2, {0: BACK}))).code == 0
+            parts, master = both.slave_service.parts, both.at.broker.parts
+            assert parts is not None and master is not None
+            await eventually(lambda: TOPIC in parts.queue_mappings, "the copy")
+            assert parts.queue_mappings.get(TOPIC) == mapping("broker-a", 2, {0: BACK})
+            assert parts.queue_mappings.version == master.queue_mappings.version
 
     run(check)
