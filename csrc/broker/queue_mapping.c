@@ -5,6 +5,8 @@
 
 #include "broker.h"
 
+#define LOOKS_MAX 64 /* at a cell that is being written: a few stores; its writer may have been sent to sleep between them */
+
 void rp_queue_mapping_free(rp_queue_mapping *mapping) {
     for (uint32_t chunk = 0; mapping != NULL && chunk < RP_GROWING_CHUNKS; chunk++)
         free(atomic_load_explicit(&mapping->chunks[chunk], memory_order_relaxed));
@@ -59,19 +61,25 @@ int rp_queue_mapping_put(rp_queue_mapping *mapping, int32_t global_id, const rp_
     return cell != NULL || queue == NULL ? RP_OK : RP_E_NO_MEMORY;
 }
 
-static int read_cell(const rp_mapping_cell *cell, rp_mapped_queue *queue) {
+/* 1: *queue is of one moment; *is_led says whether it counts. */
+static int read_cell(const rp_mapping_cell *cell, rp_mapped_queue *queue, int *is_led) {
     uint32_t sequence = atomic_load_explicit(&cell->sequence, memory_order_acquire);
-    int is_led = atomic_load_explicit(&cell->is_led, memory_order_acquire);
+    *is_led = atomic_load_explicit(&cell->is_led, memory_order_acquire);
     queue->queue_id = atomic_load_explicit(&cell->queue_id, memory_order_acquire);
     queue->is_earliest = atomic_load_explicit(&cell->is_earliest, memory_order_acquire);
     queue->logic_offset = atomic_load_explicit(&cell->logic_offset, memory_order_acquire);
     queue->start_offset = atomic_load_explicit(&cell->start_offset, memory_order_acquire);
-    return is_led && (sequence & 1) == 0 && atomic_load_explicit(&cell->sequence, memory_order_relaxed) == sequence;
+    return (sequence & 1) == 0 && atomic_load_explicit(&cell->sequence, memory_order_relaxed) == sequence;
 }
 
 int rp_queue_mapping_find(const rp_queue_mapping *mapping, int32_t global_id, rp_mapped_queue *queue) {
     const rp_mapping_cell *cell = find_cell(mapping, global_id);
-    return cell != NULL && read_cell(cell, queue);
+    int is_led;
+    for (int look = 0; cell != NULL && look < LOOKS_MAX; look++) {
+        if (read_cell(cell, queue, &is_led))
+            return is_led;
+    }
+    return 0;
 }
 
 /* The first from the random-th on, around the end of what was ever put. */

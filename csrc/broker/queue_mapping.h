@@ -7,7 +7,7 @@
  * What was written to a global queue before it came here lies in other queues, most of them on other brokers: Python knows them, and what
  * is asked of them is its to answer.
  *
- * Threads  put: one (Python's). The rest: any, without locks: a cell that is being written counts as one that is not led here.
+ * Threads  put: one (Python's). The rest: any, without locks: a cell that stays half written for long counts as one that is not led here.
  * Bounds   cells up to the largest global queue that was ever led here, below RP_TOPIC_QUEUES_MAX.
  */
 #ifndef RP_BROKER_QUEUE_MAPPING_H
