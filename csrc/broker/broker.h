@@ -130,9 +130,9 @@ void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);
-/* Of a static topic: the queue that a global one is on this broker, whose first message has logic_offset there (-1: not decided yet), the one
- * at start_offset here; is_earliest: nothing before it can be read elsewhere. queue_id -1: the global queue is not led here. Who waits for
- * messages hears of it with the next rp_broker_put_topic. RP_OK; RP_E_INVALID: a name, queue or offset that cannot be; RP_E_NO_MEMORY. */
+/* Of a static topic: the queue that a global one is on this broker, whose message at start_offset has logic_offset there (-1: not decided
+ * yet); is_earliest: nothing before it can be read elsewhere. queue_id -1: the global queue is not led here. Who waits for messages hears
+ * of it with the next rp_broker_put_topic. RP_OK; RP_E_INVALID: a name, queue or offset that cannot be; RP_E_NO_MEMORY. */
 int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice topic, int32_t global_id, int32_t queue_id, int64_t logic_offset,
                                 int64_t start_offset, int32_t is_earliest);
 /* Before rp_message_store_delete_topic. Its offsets stay until rp_broker_delete_offsets. */

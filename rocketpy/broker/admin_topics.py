@@ -182,7 +182,7 @@ class TopicAdmin:
             asked = replace(asked, configs=tuple(listed[begin : begin + max(0, count)]))
         fields = GetAllTopicConfigResponseHeader(total_topic_num=len(topics))
         mappings = self._parts.queue_mappings
-        body = topics.texts.compact(asked, write_fastjson(mappings.details()).decode(), write_fastjson(mappings.version.to_json()).decode())
+        body = topics.texts.compact(asked, mappings.details_text(), write_fastjson(mappings.version.to_json()).decode())
         return Response(fields=fields, body=body)
 
     def _one(self, request: Request) -> Response:

@@ -4,14 +4,15 @@ RocketMQ: ClientMetadata, RpcClientImpl, BrokerOuterAPI.refreshMetadata (5.3.3 r
 Addresses are asked from the name servers when somebody needs one, and kept for REFRESH_MS; while no name server answers the old ones serve
 on. Who is not known is asked for every FIND_MS at most.
 
-Threads  one event loop. Bounds: one question to the name servers at a time; a request as long as forwardTimeout.
+Threads  one event loop. Bounds: one question to the name servers at a time; a request as long as forwardTimeout; ASKS_MAX of them at once,
+for a broker that does not answer must not keep clients' other requests waiting.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from .._core.errors import RocketpyError
@@ -19,12 +20,14 @@ from .._core.remoting import Command
 from ..remoting.codes import RequestCode, ResponseCode, request_name
 from ..remoting.command import CommandError, Fields
 from ..remoting.json_codec import read_json
+from .addresses import Identity
 
 log = logging.getLogger(__name__)
 
 REFRESH_MS: Final = 5_000
 FIND_MS: Final = 1_000
 CLUSTER_TIMEOUT_S: Final = 3.0
+ASKS_MAX: Final = 256
 
 
 class Caller(Protocol):
@@ -33,28 +36,39 @@ class Caller(Protocol):
     async def invoke(self, address: str, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
 
 
-class OtherBrokers:
-    """Asks masters by their names. own: this broker's name and address, for pieces that lie here."""
+class Place(Protocol):
+    """The part of Registration that is needed here."""
 
-    def __init__(
-        self,
-        client: Caller,
-        name_servers: Callable[[], Iterable[str]],
-        own: Callable[[], tuple[str, str]],
-        now_ms: Callable[[], int],
-        timeout_s: float,
-    ) -> None:
+    identity: Identity
+    name_servers: list[str]
+
+
+class OtherBrokers:
+    """Asks masters by their names; this broker, too, by its own."""
+
+    def __init__(self, client: Caller, place: Place, now_ms: Callable[[], int], timeout_s: float) -> None:
         self._client = client
-        self._name_servers = name_servers
-        self._own = own
+        self._place = place
         self._now_ms = now_ms
         self._timeout_s = timeout_s
         self._addresses: Mapping[str, str] = {}
         self._asked_ms: int | None = None
         self._asking = asyncio.Lock()
+        self._asks = 0
 
     async def ask(self, broker_name: str, code: RequestCode, fields: Fields) -> Command:
-        """The answer, whatever its code. Raises CommandError: nobody by that name is known, or it does not answer."""
+        """The answer, whatever its code. Raises CommandError: nobody by that name is known, it does not answer, too many wait already."""
+        if self._asks >= ASKS_MAX:
+            raise CommandError(
+                ResponseCode.SYSTEM_BUSY, f"{self._asks} requests wait for other brokers: {request_name(code)} is not passed on"
+            )
+        self._asks += 1
+        try:
+            return await self._ask(broker_name, code, fields)
+        finally:
+            self._asks -= 1
+
+    async def _ask(self, broker_name: str, code: RequestCode, fields: Fields) -> Command:
         address = await self.address_of(broker_name)
         if address is None:
             raise CommandError(ResponseCode.SYSTEM_ERROR, f"cannot find addr for broker {broker_name}")
@@ -67,9 +81,9 @@ class OtherBrokers:
 
     async def address_of(self, broker_name: str) -> str | None:
         """Of a master; None: no name server knows one by that name."""
-        own_name, own_address = self._own()
-        if broker_name == own_name:
-            return own_address
+        own = self._place.identity
+        if broker_name == own.broker_name:
+            return own.address
         if self._is_old(REFRESH_MS if broker_name in self._addresses else FIND_MS):
             async with self._asking:
                 if self._is_old(REFRESH_MS if broker_name in self._addresses else FIND_MS):
@@ -80,7 +94,7 @@ class OtherBrokers:
         return self._asked_ms is None or self._now_ms() - self._asked_ms >= age_ms
 
     async def _refresh(self) -> None:
-        for name_server in list(self._name_servers()):
+        for name_server in list(self._place.name_servers):
             try:
                 answer = await self._client.invoke(name_server, RequestCode.GET_BROKER_CLUSTER_INFO, timeout_s=CLUSTER_TIMEOUT_S)
                 if answer.code == ResponseCode.SUCCESS:

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._core.errors import Unsupported
 from ..remoting.bodies import DataVersion, TopicConfig
+from ..remoting.json_codec import write_fastjson
 from ..remoting.queue_mapping import Items, MappingFault, QueueMapping, check_items, check_successor, find_item
 from . import names
 from .json_members import object_member
@@ -38,6 +40,7 @@ class QueueMappings:
         self._sink = sink
         self._now_ms = now_ms
         self._mappings: dict[str, QueueMapping] = {}
+        self._text: tuple[DataVersion, str] | None = None
         self.version = DataVersion(now_ms())
 
     def __contains__(self, topic: str) -> bool:
@@ -133,6 +136,12 @@ class QueueMappings:
     def details(self) -> dict[str, Any]:
         return {topic: self._mappings[topic].to_json() for topic in sorted(self._mappings)}
 
+    def details_text(self) -> str:
+        """For slaves, which ask every few seconds: made when something has changed."""
+        if self._text is None or self._text[0] != self.version:
+            self._text = self.version, write_fastjson(self.details()).decode()
+        return self._text[1]
+
     def _put(self, mapping: QueueMapping) -> None:
         old = self._mappings.get(mapping.topic)
         led = mapping.led()
@@ -192,7 +201,7 @@ class SavedMappings:
 
     @staticmethod
     def from_json(value: Any) -> SavedMappings:
-        """Of the file. Raises ValueError for what is no such table."""
+        """Of the file. Raises ValueError for what is no such table, Unsupported for a row of pieces that cannot stand."""
         if not isinstance(value, Mapping):
             raise ValueError(f"queue mappings are {type(value).__name__}, expected an object")
         return _saved(object_member(value, "topicQueueMappingInfoMap", "queue mappings"), value, "dataVersion")
@@ -212,7 +221,10 @@ def _saved(table: Mapping[Any, Any], value: Mapping[Any, Any], version: str) -> 
         if not names.is_possible(mapping.topic):
             log.warning("the queue mapping of topic %r is skipped: no topic has that name", topic)
             continue
-        for items in mapping.hosted.values():
-            check_items(items)
+        try:
+            for items in mapping.hosted.values():
+                check_items(items)
+        except MappingFault as error:
+            raise Unsupported(f"queue mapping of topic {topic}: {error}; correct it") from error
         mappings[mapping.topic] = mapping
     return SavedMappings(mappings, DataVersion.from_json(object_member(value, version, "queue mappings")))

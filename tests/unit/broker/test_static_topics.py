@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rocketpy._core.errors import Unsupported
 from rocketpy._core.remoting import Command
 from rocketpy.broker.mapping_cleaner import MappingCleaner, leaders_of, rows_left
 from rocketpy.remoting.codes import RequestCode, ResponseCode
@@ -331,5 +332,22 @@ def test_a_slave_has_its_masters_mappings(tmp_path: Path) -> None:
             await eventually(lambda: TOPIC in parts.queue_mappings, "the copy")
             assert parts.queue_mappings.get(TOPIC) == mapping("broker-a", 2, {0: BACK})
             assert parts.queue_mappings.version == master.queue_mappings.version
+
+    run(check)
+
+
+def test_a_file_with_a_row_that_cannot_stand_is_not_served(tmp_path: Path) -> None:
+    file = tmp_path / "store/config/topicQueueMapping.json"
+    file.parent.mkdir(parents=True)
+    wrong = mapping("broker-a", 1, {0: (item(1, "broker-a", 0, 0), item(0, "broker-a", 1, 5))})
+    file.write_bytes(write_json({"topicQueueMappingInfoMap": {TOPIC: wrong.to_json()}}))
+
+    async def check() -> None:
+        with pytest.raises(Unsupported, match="queue mapping of topic orders: The gen does not increase monotonically; correct it"):
+            async with started(tmp_path):
+                pass
+        file.write_bytes(b'{"topicQueueMappingInfoMap":')
+        async with started(tmp_path) as peer:
+            assert (await peer.send("plain")).code == 0
 
     run(check)
