@@ -260,13 +260,21 @@ class Registration:
                 topics, self._changed = self._changed, set()
                 told, self._told = self._told, None
                 try:
-                    if topics and self._settings.single_topics:
-                        await self._register_topics(self._snapshot(topics))
-                    elif topics:
-                        await self._register(self.name_servers, self._snapshot(topics))
+                    if topics:
+                        await self._register_some(self._snapshot(topics))
                 finally:
                     if not told.done():
                         told.set_result(None)
+
+    async def _register_some(self, snapshot: TopicsSnapshot) -> None:
+        """Static topics by a registration in any case: it alone tells their queue mappings, and for it no name server forgets others."""
+        if not self._settings.single_topics:
+            await self._register(self.name_servers, snapshot)
+            return
+        static = tuple(config for config in snapshot.configs if config.topic_name in snapshot.queue_mappings)
+        if static:
+            await self._register(self.name_servers, replace(snapshot, configs=static))
+        await self._register_topics(replace(snapshot, configs=tuple(config for config in snapshot.configs if config not in static)))
 
     async def _register_topics(self, snapshot: TopicsSnapshot) -> None:
         """Each topic by itself. A name server that misses one learns it with the next registration of all."""
