@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._core.errors import Unsupported
+from .._core.errors import RocketpyError, Unsupported
 from ..remoting.bodies import DataVersion, TopicConfig
 from ..remoting.json_codec import write_fastjson
 from ..remoting.queue_mapping import Items, MappingFault, QueueMapping, check_items, check_successor, find_item
@@ -143,17 +143,28 @@ class QueueMappings:
         return self._text[1]
 
     def _put(self, mapping: QueueMapping) -> None:
+        """All of it or, without memory, nothing."""
         old = self._mappings.get(mapping.topic)
-        led = mapping.led()
-        for global_id in led:
+        before, led = {} if old is None else old.led(), mapping.led()
+        try:
+            self._map(mapping)
+        except RocketpyError:
+            if old is not None:
+                self._map(old)  # its cells are there
+            for global_id in led.keys() - before.keys():
+                self._unmap(mapping.topic, global_id)
+            raise
+        for global_id in before.keys() - led.keys():
+            self._unmap(mapping.topic, global_id)
+        self._mappings[mapping.topic] = mapping
+        self._topics.set_static(mapping.topic, is_static=True)
+
+    def _map(self, mapping: QueueMapping) -> None:
+        for global_id in mapping.led():
             items = mapping.hosted[global_id]
             last = items[-1]
             is_earliest = find_item(items, 0) is last
             self._sink.put_queue_mapping(mapping.topic, global_id, last.queue_id, last.logic_offset, last.start_offset, is_earliest)
-        for global_id in (old.led() if old is not None else {}).keys() - led.keys():
-            self._unmap(mapping.topic, global_id)
-        self._mappings[mapping.topic] = mapping
-        self._topics.set_static(mapping.topic, is_static=True)
 
     def _unmap(self, topic: str, global_id: int) -> None:
         self._sink.put_queue_mapping(topic, global_id, NO_QUEUE, 0, 0, False)

@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
-from rocketpy._core.errors import Unsupported
+from rocketpy._core.errors import NoMemory, Unsupported
 from rocketpy._core.remoting import Command
 from rocketpy.broker.mapping_cleaner import MappingCleaner, leaders_of, rows_left
+from rocketpy.broker.queue_mappings import QueueMappings
+from rocketpy.broker.topics import TopicSettings, TopicTable
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json, write_json
 from rocketpy.remoting.queue_mapping import MappingItem, QueueMapping
 from tests.unit.broker.pair import pair
+from tests.unit.broker.recorder import Clock, Recorder
 from tests.unit.broker.running import Peer, Running, eventually, run, running, started
 
 TOPIC = "orders"
@@ -351,3 +354,44 @@ def test_a_file_with_a_row_that_cannot_stand_is_not_served(tmp_path: Path) -> No
             assert (await peer.send("plain")).code == 0
 
     run(check)
+
+
+def test_by_force_a_mapping_is_taken_whatever_is_there(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as at:
+            peer, parts = at.peer(), at.broker.parts
+            assert parts is not None
+            assert (await put(peer, mapping("broker-a", 2, {0: BACK, 1: (item(0, "broker-a", 0, 0),)}))).code == 0
+            assert (await put(peer, mapping("broker-a", 1, {0: FIRST}), force=True)).code == 0
+            assert parts.queue_mappings.get(TOPIC) == mapping("broker-a", 1, {0: FIRST, 1: (item(0, "broker-a", 0, 0),)})
+            assert (
+                await put(peer, mapping("broker-a", 3, {0: (item(0, "broker-a", 9, 0),)}), force=True)
+            ).code == ResponseCode.SYSTEM_ERROR
+
+    run(check)
+
+
+def test_a_mapping_there_is_no_memory_for_changes_nothing() -> None:
+    cells: dict[int, tuple[int, int]] = {}
+
+    class Sink(Recorder):
+        room = 2
+
+        def put_queue_mapping(
+            self, topic: str, global_id: int, queue_id: int, logic_offset: int, start_offset: int, earliest: bool
+        ) -> None:
+            if queue_id < 0:
+                cells.pop(global_id, None)
+            elif global_id in cells or len(cells) < self.room:
+                cells[global_id] = (queue_id, logic_offset)
+            else:
+                raise NoMemory("no room for another cell")
+
+    sink = Sink()
+    table = QueueMappings("broker-a", TopicTable(TopicSettings(), sink, Clock()), sink, Clock())
+    first = mapping("broker-a", 1, {0: FIRST, 5: (item(0, "broker-a", 0, 0),)})
+    assert table.update(first) and not table.update(first)
+    before, version = dict(cells), table.version
+    with pytest.raises(NoMemory):
+        table.update(mapping("broker-a", 2, {0: BACK, 5: (item(0, "broker-a", 0, 0),), 7: (item(0, "broker-a", 1, 0),)}))
+    assert (cells, table.get(TOPIC), table.version) == (before, first, version)
