@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,6 +138,39 @@ def test_its_queues_move_from_one_broker_to_the_other_and_back(stage: Stage, cli
     assert sorted(each["body"] for each in everything) == sorted(each["body"] for each in received)
     status = stage.admin("topicStatus", "-t", TOPIC)
     assert MOCK in status and str(20_000 + back.get(1, 0)) in status, status
+
+
+def test_nothing_is_lost_while_its_queues_move_under_load(stage: Stage, clients: Callable[..., JavaClients]) -> None:
+    stage.admin("updateStaticTopic", "-t", TOPIC, "-b", "broker-a", "-qn", str(QUEUES))
+    java = clients(stage.cluster)
+    consumer = java.push(GROUP, TOPIC)
+    producer = java.producer()
+    wait_until(lambda: stage.cluster.route(TOPIC), 30, "the route")
+    placed: list[tuple[str, tuple[int, int]]] = []
+    is_over = threading.Event()
+
+    def load() -> None:
+        while not is_over.is_set():
+            body = f"number {len(placed)}"
+            placed.append((body, send(producer, [body])[0]))
+
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(load)
+        try:
+            for to in ("broker-b", "broker-a", ""):
+                enough = len(placed) + 200
+                wait_until(lambda enough=enough: loading.done() or len(placed) >= enough, 60, "messages before the next move")
+                if to:
+                    stage.move(to)
+        finally:
+            is_over.set()
+        loading.result()
+    bodies = {body.encode() for body, _ in placed}
+    wait_until(lambda: bodies <= {each["body"] for each in consumer.received()}, 90, "all of them are consumed")
+    told = {body.encode(): place for body, place in placed if place[1] >= 0}
+    assert len(set(told.values())) == len(told) > 400
+    received = {(each["body"], (each["queueId"], each["queueOffset"])) for each in consumer.received()}
+    assert set(told.items()) <= received
 
 
 def sending(queue_id: int) -> dict[str, Any]:
