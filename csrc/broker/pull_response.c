@@ -49,9 +49,10 @@ int32_t rp_pull_mapped_code(const rp_pull *pull, int32_t code, rp_get_result *re
         result->next_offset = min;
         return pull->at.is_earliest ? RP_RESPONSE_PULL_OFFSET_MOVED : RP_RESPONSE_PULL_RETRY_IMMEDIATELY;
     }
-    if (asked > max && code == RP_RESPONSE_PULL_OFFSET_MOVED)
-        result->next_offset = max;
-    return pull->at.is_earliest && asked >= max ? RP_RESPONSE_PULL_NOT_FOUND : code;
+    if (asked < max || code != RP_RESPONSE_PULL_OFFSET_MOVED)
+        return code;
+    result->next_offset = max;
+    return pull->at.is_earliest ? RP_RESPONSE_PULL_NOT_FOUND : code;
 }
 
 static int64_t suggested_broker(const rp_broker *broker, const rp_pull *pull, const rp_get_result *result) {
