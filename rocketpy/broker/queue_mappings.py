@@ -40,7 +40,7 @@ class QueueMappings:
         self._sink = sink
         self._now_ms = now_ms
         self._mappings: dict[str, QueueMapping] = {}
-        self._text: tuple[DataVersion, str] | None = None
+        self._text: str | None = None
         self.version = DataVersion(now_ms())
 
     def __contains__(self, topic: str) -> bool:
@@ -101,6 +101,7 @@ class QueueMappings:
         if mapping is None:
             return False
         log.info("delete topic queue mapping OK, static topic: %s, queues led: %d", topic, len(mapping.led()))
+        self._text = None
         self._topics.set_static(topic, is_static=False)
         for global_id in mapping.led():
             self._unmap(topic, global_id)
@@ -115,8 +116,8 @@ class QueueMappings:
         self.version = self.version.next(now_ms=self._now_ms())
 
     def replace_all(self, saved: SavedMappings) -> bool:
-        """Takes over a master's table. False when this version is here already."""
-        if saved.version == self.version:
+        """Takes over a master's table. False when it is here already. RocketMQ's slaves leave its version behind, and no mapping."""
+        if saved.version == self.version and saved.mappings == self._mappings:
             return False
         for topic in [topic for topic in self._mappings if topic not in saved.mappings]:
             self.delete(topic)
@@ -138,9 +139,9 @@ class QueueMappings:
 
     def details_text(self) -> str:
         """For slaves, which ask every few seconds: made when something has changed."""
-        if self._text is None or self._text[0] != self.version:
-            self._text = self.version, write_fastjson(self.details()).decode()
-        return self._text[1]
+        if self._text is None:
+            self._text = write_fastjson(self.details()).decode()
+        return self._text
 
     def _put(self, mapping: QueueMapping) -> None:
         """All of it or, without memory, nothing."""
@@ -157,6 +158,7 @@ class QueueMappings:
         for global_id in before.keys() - led.keys():
             self._unmap(mapping.topic, global_id)
         self._mappings[mapping.topic] = mapping
+        self._text = None
         self._topics.set_static(mapping.topic, is_static=True)
 
     def _map(self, mapping: QueueMapping) -> None:

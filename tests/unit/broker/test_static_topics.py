@@ -14,7 +14,7 @@ import pytest
 from rocketpy._core.errors import NoMemory, Unsupported
 from rocketpy._core.remoting import Command
 from rocketpy.broker.mapping_cleaner import MappingCleaner, leaders_of, rows_left
-from rocketpy.broker.queue_mappings import QueueMappings
+from rocketpy.broker.queue_mappings import QueueMappings, SavedMappings
 from rocketpy.broker.topics import TopicSettings, TopicTable
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json, write_json
@@ -393,3 +393,22 @@ def test_a_mapping_there_is_no_memory_for_changes_nothing() -> None:
     with pytest.raises(NoMemory):
         table.update(mapping("broker-a", 2, {0: BACK, 5: (item(0, "broker-a", 0, 0),), 7: (item(0, "broker-a", 1, 0),)}))
     assert (cells, table.get(TOPIC), table.version) == (before, first, version)
+
+
+def test_a_masters_table_is_taken_by_what_is_in_it() -> None:
+    sink = Recorder()
+    table = QueueMappings("broker-a", TopicTable(TopicSettings(), sink, Clock()), MappedNothing(), Clock())
+    first = {TOPIC: mapping("broker-a", 1, {0: FIRST})}
+    assert table.details_text() == "{}"
+    assert table.replace_all(SavedMappings(first, table.version)), "a RocketMQ slave's empty file has its master's version"
+    assert not table.replace_all(SavedMappings(first, table.version))
+    assert read_json(table.details_text())[TOPIC]["epoch"] == 1
+    assert table.replace_all(SavedMappings({}, table.version.next())) and table.details_text() == "{}" and len(table) == 0
+    assert SavedMappings.of_master({"topicConfigTable": {}}) is None
+
+
+class MappedNothing:
+    """A sink that keeps nothing."""
+
+    def put_queue_mapping(self, topic: str, global_id: int, queue_id: int, logic_offset: int, start_offset: int, earliest: bool) -> None:
+        pass
