@@ -19,6 +19,7 @@ from rocketpy.broker.topics import TopicSettings, TopicTable
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json, write_json
 from rocketpy.remoting.queue_mapping import MappingItem, QueueMapping
+from tests.soak.wire import batch_body
 from tests.unit.broker.pair import pair
 from tests.unit.broker.recorder import Clock, Recorder
 from tests.unit.broker.running import Peer, Running, eventually, run, running, started
@@ -244,6 +245,24 @@ def test_strange_mappings_are_refused_in_words(tmp_path: Path) -> None:
             for fields in ({"offset": -(1 << 63)}, {"offset": (1 << 63) - 1}, {"queue_id": -1}, {"queue_id": 1 << 20}):
                 assert (await peer.pull("g", TOPIC, **fields)).code in (ResponseCode.PULL_OFFSET_MOVED, 19, 501), fields
             assert numbers(await peer.send(TOPIC, queue_id=-1), "queueId", "queueOffset") == (0, 0), "any that is led here"
+
+    run(check)
+
+
+def test_batches_and_messages_that_wait_are_told_of_in_global_queues(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            assert (await put(peer, mapping("broker-a", 1, {0: BACK}))).code == 0
+            header = {"a": "p", "b": TOPIC, "c": "TBW102", "d": 4, "e": 0, "f": 0, "g": 1, "h": 0, "j": 0, "k": False, "m": True}
+            answer = await peer.ask(RequestCode.SEND_BATCH_MESSAGE, header, batch_body([(b"one", "A\1b\2"), (b"two", "A\1b\2")]))
+            assert numbers(answer, "queueId", "queueOffset") == (0, 20_000) and answer.fields["msgId"].count(",") == 1
+            assert numbers(await peer.send(TOPIC, b"three"), "queueOffset") == (20_002,)
+            for properties in ("DELAY\0011\2", "TRAN_MSG\1true\2", "TIMER_DELAY_SEC\0011000\2"):
+                answer = await peer.send(TOPIC, b"later", properties)
+                assert (answer.code, numbers(answer, "queueId")) == (0, (0,)), properties
+            found = await peer.pull(GROUP, TOPIC, offset=20_000)
+            assert pulled(found)[:2] == (0, 20_003) and all(body in found.body for body in (b"one", b"two", b"three"))
 
     run(check)
 
