@@ -34,6 +34,22 @@ int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice name, int32_t global
     return rp_topic_map_queue(topic, global_id, queue_id != -1 ? &queue : NULL);
 }
 
+void rp_broker_mark_mapped_sends(rp_broker *broker) {
+    uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
+    atomic_thread_fence(memory_order_seq_cst); /* the mappings first */
+    for (uint32_t i = 0; i < lanes; i++)
+        broker->lanes[i]->mapped_mark = atomic_load_explicit(&broker->lanes[i]->mapped_begun, memory_order_relaxed);
+}
+
+int rp_broker_mapped_sends_are_over(const rp_broker *broker) {
+    uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
+    for (uint32_t i = 0; i < lanes; i++) {
+        if (atomic_load_explicit(&broker->lanes[i]->mapped_over, memory_order_acquire) < broker->lanes[i]->mapped_mark)
+            return 0;
+    }
+    return 1;
+}
+
 int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id) {
     uint64_t reactor = connection_id >> RP_CONNECTION_REACTOR_SHIFT;
     if (client_id.data == NULL || client_id.size == 0 || client_id.size > RP_CLIENT_ID_MAX || server >= broker->server_count ||

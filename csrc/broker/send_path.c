@@ -144,6 +144,9 @@ static int map_queue(send_request *request) {
     int32_t code = request->command->code, global_id = request->header.queue_id;
     if (code == RP_CODE_SEND_REPLY_MESSAGE || code == RP_CODE_SEND_REPLY_MESSAGE_V2 || rp_names_queue_here(request->command))
         return RP_OK;
+    uint64_t begun = atomic_load_explicit(&request->lane->mapped_begun, memory_order_relaxed);
+    atomic_store_explicit(&request->lane->mapped_begun, begun + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst); /* first: who changes the mapping sees that this one may have met it as it was */
     const rp_queue_mapping *mapping = atomic_load_explicit(&request->topic->mapping, memory_order_acquire);
     if (global_id < 0)
         global_id = rp_queue_mapping_any(mapping, next_random(&request->lane->random), &request->at);
@@ -533,6 +536,12 @@ int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
         outcome = rp_answer(request.to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     rp_count(outcome == RP_PUNT ? &lane->counters.sends_punted : &lane->counters.sends_failed, 1);
     return outcome;
+}
+
+void rp_send_path_settle(rp_lane *lane) {
+    uint64_t begun = atomic_load_explicit(&lane->mapped_begun, memory_order_relaxed);
+    if (__builtin_expect(begun != atomic_load_explicit(&lane->mapped_over, memory_order_relaxed), 0))
+        atomic_store_explicit(&lane->mapped_over, begun, memory_order_release);
 }
 
 void rp_send_path_connection_closed(rp_lane *lane, const rp_connection *connection) {

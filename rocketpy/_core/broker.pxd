@@ -51,6 +51,8 @@ cdef extern from "broker/broker.h" nogil:
                             int32_t sys_flag, uint32_t flags)
     int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice topic, int32_t global_id, int32_t queue_id, int64_t logic_offset,
                                     int64_t start_offset, int32_t is_earliest)
+    void rp_broker_mark_mapped_sends(rp_broker *broker)
+    int rp_broker_mapped_sends_are_over(const rp_broker *broker)
     void rp_broker_delete_topic(rp_broker *broker, rp_slice topic)
     int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id)
     void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id)

@@ -204,6 +204,18 @@ cdef class Broker(BrokerCounters):
         self.leave()
         check(status, NULL)
 
+    def mark_mapped_sends(self):
+        self.enter()
+        rp_broker_mark_mapped_sends(self.native)
+        self.leave()
+
+    def mapped_sends_are_over(self):
+        cdef int are_over
+        self.enter()
+        are_over = rp_broker_mapped_sends_are_over(self.native)
+        self.leave()
+        return are_over != 0
+
     def delete_topic(self, str topic not None):
         cdef rp_slice name = slice_of_text(topic)
         self.enter()

@@ -30,7 +30,7 @@ from . import names
 from .attributes import MESSAGE_TYPE, AttributeFault, parse_attributes
 from .json_members import list_member
 from .parts import HandlerTable, Parts, is_version, json_response, queue_key, read_body, read_object
-from .queue_mappings import check_queues_here
+from .queue_mappings import check_queues_here, sends_settled
 from .topics import topic_config_fault
 
 log = logging.getLogger(__name__)
@@ -88,6 +88,7 @@ class TopicAdmin:
             parts.topics.next_version()  # name servers and slaves look at it alone
         await parts.saved.queue_mappings.save()
         await parts.topics_changed([config.topic_name])
+        await sends_settled(parts.native)
         return Response()
 
     async def _update_list(self, request: Request) -> Response:

@@ -10,6 +10,7 @@ Decisions only, as in topics.py. The sink has the last piece of every queue that
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,11 +18,13 @@ from typing import Any
 
 from .._core.errors import RocketpyError, Unsupported
 from ..remoting.bodies import DataVersion, TopicConfig
+from ..remoting.codes import ResponseCode
+from ..remoting.command import CommandError
 from ..remoting.json_codec import write_fastjson
 from ..remoting.queue_mapping import Items, MappingFault, QueueMapping, check_items, check_successor, find_item
 from . import names
 from .json_members import object_member
-from .tables import MappingSink
+from .tables import MappingSink, SettlingSink
 from .topics import TopicTable
 
 log = logging.getLogger(__name__)
@@ -29,6 +32,8 @@ log = logging.getLogger(__name__)
 QUEUE_MAPPINGS_FILE = "topicQueueMapping.json"
 NO_QUEUE = -1
 QUEUES_TOLD = 16
+SETTLE_LOOK_S = 0.001
+SETTLE_LOOKS = 4000
 
 
 class QueueMappings:
@@ -170,6 +175,17 @@ class QueueMappings:
 
     def _unmap(self, topic: str, global_id: int) -> None:
         self._sink.put_queue_mapping(topic, global_id, NO_QUEUE, 0, 0, False)
+
+
+async def sends_settled(sink: SettlingSink) -> None:
+    """Behind a change: returns when no send is under way that met the mapping as it was, so that the end of a queue that was given up is
+    its end. Raises CommandError when the store takes too long for that."""
+    sink.mark_mapped_sends()
+    for _ in range(SETTLE_LOOKS):
+        if sink.mapped_sends_are_over():
+            return
+        await asyncio.sleep(SETTLE_LOOK_S)
+    raise CommandError(ResponseCode.SYSTEM_BUSY, "the mapping is changed, but messages that were sent before it are not stored yet")
 
 
 def change_text(old: QueueMapping | None, new: QueueMapping) -> str:

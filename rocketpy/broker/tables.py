@@ -38,6 +38,13 @@ class MappingSink(Protocol):
     ) -> None: ...
 
 
+class SettlingSink(Protocol):
+    """Sends that are under way while a mapping changes."""
+
+    def mark_mapped_sends(self) -> None: ...
+    def mapped_sends_are_over(self) -> bool: ...
+
+
 class GroupSink(Protocol):
     """The native table of consumer groups."""
 

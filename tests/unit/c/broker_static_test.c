@@ -236,11 +236,45 @@ static void a_queue_may_move_under_its_traffic(void) {
     fixture_close(&fx);
 }
 
+static int64_t end_of(const fixture *fx, int32_t queue_id) {
+    rp_consume_queue *queue = rp_message_store_queue(fx->store, text("S"), queue_id, 1, NULL);
+    CHECK(queue != NULL);
+    return rp_consume_queue_max_offset(queue);
+}
+
+/* Behind them a queue that was given up has its end. */
+static void sends_are_over_when_they_are_stored(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    map(&fx, 0, 1, 0, 1);
+    put_static(&fx);
+    rp_broker_mark_mapped_sends(fx.broker);
+    CHECK(rp_broker_mapped_sends_are_over(fx.broker));
+    for (int i = 0; i < 200; i++) {
+        number_text queue;
+        rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "S", 0, "UNIQ_KEY\1K\2", text("x"), &queue), response;
+        client_send(&c, &request);
+        map(&fx, 0, i % 2, 0, 1);
+        rp_broker_mark_mapped_sends(fx.broker);
+        int64_t until = now_ms() + WAIT_MS;
+        while (!rp_broker_mapped_sends_are_over(fx.broker))
+            CHECK(now_ms() < until && sched_yield() == 0);
+        int64_t before = end_of(&fx, 1 - i % 2);
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == 0);
+        CHECK(end_of(&fx, 1 - i % 2) == before);
+    }
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 int main(void) {
     RUN(a_mapping_takes_what_can_be);
     RUN(queues_are_global_on_the_wire);
     RUN(what_is_not_here_is_pythons);
     RUN(a_waiting_pull_goes_when_its_queue_does);
     RUN(a_queue_may_move_under_its_traffic);
+    RUN(sends_are_over_when_they_are_stored);
     return 0;
 }
