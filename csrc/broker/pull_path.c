@@ -256,14 +256,18 @@ int rp_pull_read_filter(rp_lane *lane, rp_slice expression, rp_slice type, rp_an
 
 static int is_static(const rp_topic *topic) { return (atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_STATIC) != 0; }
 
-/* A global queue of a static topic becomes the one that it is here, with its offsets. RP_OK, PUNTED. What is committed lies before it while
- * the consumer reads its first messages: the consumer says so to Python, too. */
-static int map_queue(rp_pull *pull) {
+/* A global queue of a static topic becomes the one that it is here, with its offsets. RP_OK; PUNTED: an earlier queue is meant; or as the
+ * answer that it is led elsewhere returned. What is committed lies before it while the consumer reads its first messages: the consumer says
+ * so to Python, too. */
+static int map_queue(const rp_lane *lane, rp_pull *pull, rp_answer_to to) {
     rp_mapped_queue *at = &pull->at;
     int64_t begin = 0;
-    if (!rp_topic_mapped_queue(pull->topic, pull->queue_id, at) || at->logic_offset < 0)
+    int is_led = rp_topic_mapped_queue(pull->topic, pull->queue_id, at);
+    if (is_led == RP_E_BUSY)
         return PUNTED;
-    if (!at->is_earliest && pull->offset < at->logic_offset)
+    if (!is_led)
+        return rp_answer_not_led(lane, to, "cannot find mapping item", pull->topic->head.name, pull->queue_id);
+    if (at->logic_offset < 0 || (!at->is_earliest && pull->offset < at->logic_offset))
         return PUNTED;
     if (__builtin_sub_overflow(pull->offset, at->logic_offset - at->start_offset, &begin))
         return PUNTED;
@@ -277,8 +281,8 @@ static int map_queue(rp_pull *pull) {
 /* Of a pull that waited: whether its queue is still the one that it was. */
 static int is_mapped_as_before(const rp_pull *pull) {
     rp_mapped_queue now;
-    return pull->global_id < 0 ||
-           (is_static(pull->topic) && rp_topic_mapped_queue(pull->topic, pull->global_id, &now) && rp_mapped_queue_is(&now, &pull->at));
+    return pull->global_id < 0 || (is_static(pull->topic) && rp_topic_mapped_queue(pull->topic, pull->global_id, &now) == 1 &&
+                                   rp_mapped_queue_is(&now, &pull->at));
 }
 
 /* Fills what the request says. RP_OK, RP_HANDLED (answered), RP_PUNT as PUNTED. */
@@ -319,8 +323,9 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
     };
     if (pull->consumption == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
-    if (__builtin_expect(is_static(topic), 0) && !rp_names_queue_here(command) && map_queue(pull) != RP_OK)
-        return PUNTED;
+    int outcome = __builtin_expect(is_static(topic), 0) && !rp_names_queue_here(command) ? map_queue(lane, pull, to) : RP_OK;
+    if (outcome != RP_OK)
+        return outcome;
     if (!(header.sys_flag & RP_PULL_SUBSCRIPTION))
         return RP_OK;
     return rp_pull_read_filter(lane, header.subscription, header.expression_type, to, &pull->filter);

@@ -8,8 +8,7 @@
  *                          └──────────── woken or out of time (then it does not wait again) ◄─────────────────────────┘
  *
  * Punts    unknown topic or group, topics without RP_TOPIC_NATIVE_PULL, class filters, expressions that are neither tags nor SQL92,
- *          SQL92 while it is not enabled, subscriptions Python keeps to itself; of static topics what is not led here or lies in an
- *          earlier queue.
+ *          SQL92 while it is not enabled, subscriptions Python keeps to itself; of static topics what lies in an earlier queue.
  * Threads  the reactor's.
  */
 #ifndef RP_BROKER_PULL_PATH_H

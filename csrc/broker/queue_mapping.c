@@ -79,7 +79,7 @@ int rp_queue_mapping_find(const rp_queue_mapping *mapping, int32_t global_id, rp
         if (read_cell(cell, queue, &is_led))
             return is_led;
     }
-    return 0;
+    return cell != NULL ? RP_E_BUSY : 0;
 }
 
 /* The first from the random-th on, around the end of what was ever put. */
@@ -91,7 +91,7 @@ int32_t rp_queue_mapping_any(const rp_queue_mapping *mapping, uint64_t random, r
     }
     for (uint32_t i = 0; i < count; i++) {
         int32_t global_id = (int32_t)((random + i) % count);
-        if (rp_queue_mapping_find(mapping, global_id, queue))
+        if (rp_queue_mapping_find(mapping, global_id, queue) == 1)
             return global_id;
     }
     return -1;

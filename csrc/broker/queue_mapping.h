@@ -7,7 +7,7 @@
  * What was written to a global queue before it came here lies in other queues, most of them on other brokers: Python knows them, and what
  * is asked of them is its to answer.
  *
- * Threads  put: one (Python's). The rest: any, without locks: a cell that stays half written for long counts as one that is not led here.
+ * Threads  put: one (Python's). The rest: any, without locks.
  * Bounds   cells up to the largest global queue that was ever led here, below RP_TOPIC_QUEUES_MAX.
  */
 #ifndef RP_BROKER_QUEUE_MAPPING_H
@@ -39,7 +39,7 @@ typedef struct rp_queue_mapping {
 void rp_queue_mapping_free(rp_queue_mapping *mapping);
 /* queue NULL: it is not led here any more. RP_OK; RP_E_INVALID: a queue no topic can have, or an offset that cannot be; RP_E_NO_MEMORY. */
 int rp_queue_mapping_put(rp_queue_mapping *mapping, int32_t global_id, const rp_mapped_queue *queue);
-/* 1: it is led here. mapping may be NULL. */
+/* 1: it is led here; 0: it is not; RP_E_BUSY: it is being written. mapping may be NULL. */
 int rp_queue_mapping_find(const rp_queue_mapping *mapping, int32_t global_id, rp_mapped_queue *queue);
 /* Any that is led here, by a random number; its global id, or -1. */
 int32_t rp_queue_mapping_any(const rp_queue_mapping *mapping, uint64_t random, rp_mapped_queue *queue);

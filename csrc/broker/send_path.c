@@ -139,21 +139,29 @@ static rp_topic *find_topic(rp_lane *lane, rp_slice name) {
     return lane->last_topic = rp_topic_table_find(lane->broker->topics, name);
 }
 
-/* A global queue of a static topic becomes the one that it is here. RP_OK, RP_PUNT. Replies go to the queue that they name. */
+/* The global queue that is meant, or below 0 any that is led here. As rp_queue_mapping_find. */
+static int find_global_queue(send_request *request, int32_t *global_id) {
+    _Atomic uint64_t *begun = &request->lane->mapped_begun;
+    atomic_store_explicit(begun, atomic_load_explicit(begun, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst); /* first: who changes the mapping sees that this one may have met it as it was */
+    const rp_queue_mapping *mapping = atomic_load_explicit(&request->topic->mapping, memory_order_acquire);
+    if (*global_id >= 0)
+        return rp_queue_mapping_find(mapping, *global_id, &request->at);
+    *global_id = rp_queue_mapping_any(mapping, next_random(&request->lane->random), &request->at);
+    return *global_id >= 0;
+}
+
+/* A global queue of a static topic becomes the one that it is here. RP_OK, RP_PUNT, or as the answer that it is led elsewhere returned: its
+ * senders may be many, until they have heard of the move. Replies go to the queue that they name. */
 static int map_queue(send_request *request) {
     int32_t code = request->command->code, global_id = request->header.queue_id;
     if (code == RP_CODE_SEND_REPLY_MESSAGE || code == RP_CODE_SEND_REPLY_MESSAGE_V2 || rp_names_queue_here(request->command))
         return RP_OK;
-    uint64_t begun = atomic_load_explicit(&request->lane->mapped_begun, memory_order_relaxed);
-    atomic_store_explicit(&request->lane->mapped_begun, begun + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst); /* first: who changes the mapping sees that this one may have met it as it was */
-    const rp_queue_mapping *mapping = atomic_load_explicit(&request->topic->mapping, memory_order_acquire);
-    if (global_id < 0)
-        global_id = rp_queue_mapping_any(mapping, next_random(&request->lane->random), &request->at);
-    else if (!rp_queue_mapping_find(mapping, global_id, &request->at))
-        global_id = -1;
-    if (global_id < 0)
-        return RP_PUNT;
+    int is_led = find_global_queue(request, &global_id);
+    if (is_led == RP_E_BUSY)
+        return RP_PUNT; /* and Python gives it back */
+    if (!is_led)
+        return rp_answer_not_led(request->lane, request->to, "does not exit", request->topic->head.name, request->header.queue_id);
     request->global_id = global_id;
     request->header.queue_id = request->at.queue_id;
     return RP_OK;
@@ -168,8 +176,9 @@ int rp_send_check_topic(send_request *request) {
     uint32_t flags = atomic_load_explicit(&topic->flags, memory_order_relaxed);
     if (!(flags & RP_TOPIC_NATIVE_SEND) && !(request->found != RP_SEND_IS_NEW && (flags & RP_TOPIC_CHECKED_SEND)))
         return RP_PUNT;
-    if (__builtin_expect(flags & RP_TOPIC_STATIC, 0) && map_queue(request) != RP_OK)
-        return RP_PUNT;
+    int outcome = __builtin_expect(flags & RP_TOPIC_STATIC, 0) ? map_queue(request) : RP_OK;
+    if (outcome != RP_OK)
+        return outcome;
     int writable = atomic_load_explicit(&broker->settings.permission, memory_order_relaxed) & RP_PERMISSION_WRITE;
     if (!writable && (flags & RP_TOPIC_ORDER))
         return rp_answer(request->to, RP_RESPONSE_NO_PERMISSION, FIELDS_OF(request), RP_SEND_FIELD_COUNT,

@@ -6,7 +6,7 @@
  *   request ─ checks ─ items of this turn ─┘                       └─ parked until on disk and on slaves
  *
  * Punts    topics that are unknown or without RP_TOPIC_NATIVE_SEND (retry topics), sys flags other than compression and multi tags,
- *          inner batches, prepared messages while they are refused, global queues of static topics that are led elsewhere.
+ *          inner batches, prepared messages while they are refused.
  * Threads  the reactor's.
  * Bounds   RP_SEND_ITEMS messages wait for the turn's end, then they are appended at once; a batch may hold more.
  */

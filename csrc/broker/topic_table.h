@@ -67,7 +67,7 @@ void rp_topic_delete(rp_topic *topic);
 int rp_topic_is_live(const rp_topic *topic);
 /* Which of its queues a global queue of a static topic is, as rp_queue_mapping_put. RP_OK, RP_E_INVALID, RP_E_NO_MEMORY. */
 int rp_topic_map_queue(rp_topic *topic, int32_t global_id, const rp_mapped_queue *queue);
-/* 1: this broker leads the global queue. */
+/* As rp_queue_mapping_find. */
 int rp_topic_mapped_queue(const rp_topic *topic, int32_t global_id, rp_mapped_queue *queue);
 /* Calls visit for every slot that was ever used. */
 void rp_topic_each_slot(rp_topic *topic, void (*visit)(void *context, rp_queue_slot *slot), void *context);

@@ -22,7 +22,6 @@ from ..remoting.headers import SendMessageRequestHeader, SendMessageRequestHeade
 from . import names
 from .parts import HandlerTable, Parts
 from .retries import ConsumerRetries
-from .static_topics import StaticTopics
 from .topics import is_checked_send, is_native_send, topic_config_text
 
 log = logging.getLogger(__name__)
@@ -94,7 +93,6 @@ class SendRequests:
     def __init__(self, parts: Parts, retries: ConsumerRetries) -> None:
         self._parts = parts
         self._retries = retries
-        self._static = StaticTopics(parts)
 
     def handlers(self, listener: int) -> HandlerTable:
         v1 = functools.partial(self._send, listener, SendMessageRequestHeader.decode)
@@ -113,8 +111,6 @@ class SendRequests:
         if settings.is_slave:
             return Response(ResponseCode.SYSTEM_BUSY, REJECTED)
         refusal, found = await self._refusal(header, request), CAN_BE_STORED
-        if refusal is None and request.code not in _REPLIES:
-            self._static.check_sends(request, header.topic, header.queue_id)
         if refusal is None and header.topic.startswith(names.RETRY_PREFIX):
             try:
                 found = await self._retry(header, request)

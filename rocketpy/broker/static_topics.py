@@ -3,7 +3,7 @@ RocketMQ: rewriteRequestForStaticTopic of PullMessageProcessor, ConsumerManagePr
 
     pull from 2,100 ─ of a piece before the last ─► the broker that has it, lo=false ─ its answer in global offsets ─► consumer
     commit, query, max, min, time ─ the piece it is about ─► here, or that broker ─ global offset ─► client
-    send, pull of the last piece ─ native (csrc/broker/queue_mapping.h)
+    send, pull of the last piece, and that it is led elsewhere ─ native (csrc/broker/queue_mapping.h)
 
 A broker that does not lead a queue says so (NOT_LEADER_FOR_QUEUE), and clients look for the new leader. A request that says lo=false is
 about a queue of this broker by its own number.
@@ -89,13 +89,6 @@ class StaticTopics:
         if not mapping.leads(items):
             raise CommandError(ResponseCode.NOT_LEADER_FOR_QUEUE, not_led.format(topic, queue_id, mapping.broker_name))
         return GlobalQueue(mapping, queue_id, items)
-
-    def check_sends(self, request: Request, topic: str, queue_id: int) -> None:
-        """Raises CommandError: it goes to a queue that is led elsewhere, or to any and none is led here."""
-        mapping = self._parts.queue_mappings.get(topic)
-        if mapping is None or is_about_queue_here(request) or (queue_id < 0 and mapping.led()):
-            return
-        self.queue(request, topic, queue_id)
 
     async def pull(self, request: Request, header: PullMessageRequestHeader) -> Response | None:
         """None: the fast path has it."""

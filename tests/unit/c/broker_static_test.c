@@ -101,16 +101,16 @@ static void what_is_not_here_is_pythons(void) {
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     map(&fx, 5, 2, 10000, 0);
     put_static(&fx);
-    for (int32_t i = 0; i < 2; i++) { /* one that is led elsewhere; one whose earlier messages are asked for */
-        pull_request pull = pull_of(i == 0 ? 2 : 5, i == 0 ? 10000 : 9999);
-        pull.topic = "S";
-        client_send_pull(&c, &pull);
-        CHECK(was_punted(&fx, RP_CODE_PULL_MESSAGE));
-    }
+    rp_command response = pull_static(&c, 2, 10000, 0);
+    CHECK(response.code == 501 && slice_is(response.remark, "S-2 cannot find mapping item in request process of current broker broker"));
     number_text queue;
     rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "S", 2, "", text("x"), &queue);
-    client_send(&c, &request);
-    CHECK(was_punted(&fx, RP_CODE_SEND_MESSAGE_V2));
+    response = client_call(&c, &request);
+    CHECK(response.code == 501 && slice_is(response.remark, "S-2 does not exit in request process of current broker broker"));
+    pull_request earlier = pull_of(5, 9999);
+    earlier.topic = "S";
+    client_send_pull(&c, &earlier);
+    CHECK(was_punted(&fx, RP_CODE_PULL_MESSAGE));
     request = request_of(&c, RP_CODE_GET_MAX_OFFSET);
     with_text(&request, "topic", "S");
     with_text(&request, "queueId", "5");
@@ -123,7 +123,7 @@ static void what_is_not_here_is_pythons(void) {
         with_text(&request, "topic", "S");
         with_text(&request, "queueId", "2");
         with_text(&request, "lo", physical[i]);
-        rp_command response = client_call(&c, &request);
+        response = client_call(&c, &request);
         CHECK(response.code == 0 && field_number(&response, "offset") == 1);
     }
     for (size_t i = 0; i < 2; i++) {
