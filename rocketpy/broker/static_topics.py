@@ -20,6 +20,7 @@ from typing import Any, Final
 from .._core.remoting import Command, Request
 from ..remoting.codes import RequestCode, ResponseCode, request_name
 from ..remoting.command import CommandError, Response
+from ..remoting.credentials import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
 from ..remoting.headers import (
     GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetResponseHeader,
@@ -36,6 +37,8 @@ from ..remoting.queue_mapping import Items, MappingItem, QueueMapping, find_item
 from .parts import Parts
 from .static_pulls import PULL_CODES, pull_response, remote_pull
 
+SIGNING_FIELDS: Final = (ACCESS_KEY, SIGNATURE, SECURITY_TOKEN)
+"""The client's; this broker signs what it asks by itself."""
 LONG_MAX: Final = (1 << 63) - 1
 NOT_LED: Final = "{}-{} does not exit in request process of current broker {}"
 NOT_LED_TO_BEGIN: Final = "{}-{} is not leader in broker {}, request code 31"
@@ -190,7 +193,7 @@ class StaticTopics:
     ) -> Command:
         """The request, about the queue that the piece is, of the broker that has it. Raises CommandError."""
         fields: Mapping[str, str] = {
-            **request.fields,
+            **{name: text for name, text in request.fields.items() if name not in SIGNING_FIELDS},
             "queueId": str(item.queue_id),
             "lo": "false",
             "bname": item.broker_name,

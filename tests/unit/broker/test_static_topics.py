@@ -23,6 +23,7 @@ from tests.soak.wire import batch_body
 from tests.unit.broker.pair import pair
 from tests.unit.broker.recorder import Clock, Recorder
 from tests.unit.broker.running import Peer, Running, eventually, run, running, started
+from tests.unit.broker.test_auth import ALICE, ASKING, ROOT, make_alice
 
 TOPIC = "orders"
 GROUP = "readers"
@@ -431,3 +432,19 @@ class MappedNothing:
 
     def put_queue_mapping(self, topic: str, global_id: int, queue_id: int, logic_offset: int, start_offset: int, earliest: bool) -> None:
         pass
+
+
+def test_what_is_passed_on_is_signed_by_the_broker(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            root = at.peer(ROOT)
+            await make_alice(root, f"Topic:{TOPIC}", f"Group:{GROUP}")
+            alice = at.peer(ALICE)
+            assert (await put(alice, mapping("broker-a", 1, {0: FIRST}))).code == ResponseCode.NO_PERMISSION
+            assert (await put(root, mapping("broker-a", 1, {0: FIRST}))).code == 0
+            assert (await alice.send(TOPIC, b"old")).code == 0
+            assert (await put(root, mapping("broker-a", 2, {0: (*FIRST, item(1, "broker-a", 3, 10_000))}))).code == 0
+            found = await alice.pull(GROUP, TOPIC, offset=0)
+            assert pulled(found) == (0, 1, 0, 10_000, 0) and b"old" in found.body
+
+    run(check)
