@@ -74,6 +74,9 @@ typedef struct rp_lane {
     int64_t filter_turn_ns;   /* the turn, by its time, in which */
     int64_t filter_ns;        /* filters have looked into records for so long */
     uint32_t filters_waiting; /* suspended pulls that wait for a turn with time for them */
+    _Atomic uint64_t mapped_begun; /* sends that have looked up a global queue; the lane's to write */
+    _Atomic uint64_t mapped_over;  /* of them those whose turn has ended: stored, or refused; the lane's to write */
+    uint64_t mapped_mark;          /* mapped_begun of a moment; of the thread that puts mappings */
     rp_lane_counters counters;
     rp_answer_times answer_times;
 } rp_lane;

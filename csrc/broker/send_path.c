@@ -139,6 +139,34 @@ static rp_topic *find_topic(rp_lane *lane, rp_slice name) {
     return lane->last_topic = rp_topic_table_find(lane->broker->topics, name);
 }
 
+/* The global queue that is meant, or below 0 any that is led here. As rp_queue_mapping_find. */
+static int find_global_queue(send_request *request, int32_t *global_id) {
+    _Atomic uint64_t *begun = &request->lane->mapped_begun;
+    atomic_store_explicit(begun, atomic_load_explicit(begun, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst); /* first: who changes the mapping sees that this one may have met it as it was */
+    const rp_queue_mapping *mapping = atomic_load_explicit(&request->topic->mapping, memory_order_acquire);
+    if (*global_id >= 0)
+        return rp_queue_mapping_find(mapping, *global_id, &request->at);
+    *global_id = rp_queue_mapping_any(mapping, next_random(&request->lane->random), &request->at);
+    return *global_id >= 0;
+}
+
+/* A global queue of a static topic becomes the one that it is here. RP_OK, RP_PUNT, or as the answer that it is led elsewhere returned: its
+ * senders may be many, until they have heard of the move. Replies go to the queue that they name. */
+static int map_queue(send_request *request) {
+    int32_t code = request->command->code, global_id = request->header.queue_id;
+    if (code == RP_CODE_SEND_REPLY_MESSAGE || code == RP_CODE_SEND_REPLY_MESSAGE_V2 || rp_names_queue_here(request->command))
+        return RP_OK;
+    int is_led = find_global_queue(request, &global_id);
+    if (is_led == RP_E_BUSY)
+        return RP_PUNT; /* and Python gives it back */
+    if (!is_led)
+        return rp_answer_not_led(request->lane, request->to, "does not exit", request->topic->head.name, request->header.queue_id);
+    request->global_id = global_id;
+    request->header.queue_id = request->at.queue_id;
+    return RP_OK;
+}
+
 int rp_send_check_topic(send_request *request) {
     rp_broker *broker = request->lane->broker;
     rp_slice name = request->header.topic;
@@ -148,6 +176,9 @@ int rp_send_check_topic(send_request *request) {
     uint32_t flags = atomic_load_explicit(&topic->flags, memory_order_relaxed);
     if (!(flags & RP_TOPIC_NATIVE_SEND) && !(request->found != RP_SEND_IS_NEW && (flags & RP_TOPIC_CHECKED_SEND)))
         return RP_PUNT;
+    int outcome = __builtin_expect(flags & RP_TOPIC_STATIC, 0) ? map_queue(request) : RP_OK;
+    if (outcome != RP_OK)
+        return outcome;
     int writable = atomic_load_explicit(&broker->settings.permission, memory_order_relaxed) & RP_PERMISSION_WRITE;
     if (!writable && (flags & RP_TOPIC_ORDER))
         return rp_answer(request->to, RP_RESPONSE_NO_PERMISSION, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
@@ -352,6 +383,7 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
         .item_first = batch->item_count - item_count,
         .item_count = item_count,
         .queue_id = request->queue_id,
+        .is_mapped = 0,
         .reply = NULL,
         .wait = request->properties.wait != 0,
         .batch = batch_request != 0,
@@ -359,6 +391,12 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
     };
     if (__builtin_expect(request->delay_ms >= 0, 0) && request->delay_ms < batch->delay_ms_min)
         batch->delay_ms_min = request->delay_ms;
+    if (__builtin_expect(request->global_id >= 0, 0)) {
+        rp_pending_send *send = &batch->sends[batch->send_count - 1];
+        send->is_mapped = 1;
+        send->queue_id = request->global_id;
+        send->at = request->at;
+    }
 }
 
 static int ends_with_separator(rp_slice properties) {
@@ -497,6 +535,7 @@ int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     request.found = found;
     request.delay_ms = -1;
     request.out_ms = -1;
+    request.global_id = -1;
     int outcome = check_all(&request);
     if (outcome == RP_OK)
         outcome = request.header.batch ? add_batch(&request) : add_single(&request);
@@ -506,6 +545,12 @@ int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
         outcome = rp_answer(request.to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     rp_count(outcome == RP_PUNT ? &lane->counters.sends_punted : &lane->counters.sends_failed, 1);
     return outcome;
+}
+
+void rp_send_path_settle(rp_lane *lane) {
+    uint64_t begun = atomic_load_explicit(&lane->mapped_begun, memory_order_relaxed);
+    if (__builtin_expect(begun != atomic_load_explicit(&lane->mapped_over, memory_order_relaxed), 0))
+        atomic_store_explicit(&lane->mapped_over, begun, memory_order_release);
 }
 
 void rp_send_path_connection_closed(rp_lane *lane, const rp_connection *connection) {

@@ -30,7 +30,9 @@ from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
 from .consumer_orders import ConsumerOrders
 from .delay_offsets import DelayOffsets
+from .other_brokers import OtherBrokers
 from .persistence import SavedState
+from .queue_mappings import QueueMappings
 from .rebalance_locks import MessageQueue, RebalanceLocks
 from .registration import Registration
 from .request_modes import RequestModes
@@ -77,6 +79,7 @@ class SavedStates:
     timer_metrics: SavedState
     consumer_orders: SavedState
     auth: SavedState
+    queue_mappings: SavedState
 
     def __iter__(self) -> Any:
         return iter(
@@ -89,6 +92,7 @@ class SavedStates:
                 self.timer_metrics,
                 self.consumer_orders,
                 self.auth,
+                self.queue_mappings,
             )
         )
 
@@ -112,6 +116,7 @@ class Parts:
     """Of clients who wait for a stored message to be stored again: operators' reads do not hold them up."""
     native: Broker
     topics: TopicTable
+    queue_mappings: QueueMappings
     groups: GroupTable
     offsets: ConsumerOffsets
     consumers: ConsumerTable
@@ -126,6 +131,7 @@ class Parts:
     timer_metrics: TimerMetrics
     registration: Registration
     routes: TopicRoutes
+    other_brokers: OtherBrokers
     client: RemotingClient
     link: ClientLink
     ha: HaService

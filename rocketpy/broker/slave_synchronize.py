@@ -31,6 +31,7 @@ from .delay_offsets import CopiedDelayOffsets, DelayOffsets, SavedDelayOffsets
 from .deleted_topics import DeletedTopics
 from .masters_answers import LoggedAnswers, MastersAnswers
 from .parts import SavedStates
+from .queue_mappings import QueueMappings, SavedMappings
 from .request_modes import RequestModes
 from .subscriptions import GroupTable, SavedGroups
 from .timers import CopiedCheckpoint, FollowedTimers
@@ -250,6 +251,7 @@ def is_logged(topics: TopicTable, topic: str, group: str) -> bool:
 
 def copied_states(
     topics: TopicTable,
+    queue_mappings: QueueMappings,
     offsets: ConsumerOffsets,
     groups: GroupTable,
     modes: RequestModes,
@@ -274,7 +276,13 @@ def copied_states(
     def take_topics(value: Any) -> bool:
         copied = SavedTopics.from_json(value)
         deleted.take(copied, own_log.connection(), lambda: SavedTopics({config.topic_name: config for config in topics}, topics.version))
-        return topics.replace_all(copied.configs, copied.version)
+        mappings = SavedMappings.of_master(value)
+        is_changed = mappings is not None and queue_mappings.replace_all(mappings)
+        return topics.replace_all(copied.configs, copied.version) or is_changed
+
+    async def save_topics() -> None:
+        await saved.queue_mappings.save()
+        await saved.topics.save()
 
     async def delete_queues() -> None:
         for topic in sorted(deleted.topics):
@@ -303,7 +311,7 @@ def copied_states(
         return masters_delay_offsets.take(SavedDelayOffsets.from_json(value), own_log.log_end(), own_log.connection())
 
     states = (
-        CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save, topics_asked, delete_queues),
+        CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, save_topics, topics_asked, delete_queues),
         CopiedState("consumer offsets", RequestCode.GET_ALL_CONSUMER_OFFSET, take_offsets, saved.offsets.save, offsets_asked),
         CopiedState("subscription groups", RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, take_groups, saved.groups.save),
         CopiedState("delay offsets", RequestCode.GET_ALL_DELAY_OFFSET, take_delay_offsets, saved.delay_offsets.save),

@@ -84,6 +84,7 @@ class TopicTable:
         self._now_ms = now_ms
         self._configs: dict[str, TopicConfig] = {}
         self._withheld: set[str] = set()
+        self._static: set[str] = set()
         self.texts = TopicTexts()
         self.version = DataVersion(0 if is_copy else now_ms())  # of no master yet
         self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
@@ -204,6 +205,12 @@ class TopicTable:
         self.next_version()
         return True
 
+    def set_static(self, topic: str, *, is_static: bool) -> None:
+        """Whether the topic's queues are named by the numbers that its queue mapping has; it may be one that is yet to come."""
+        (self._static.add if is_static else self._static.discard)(topic)
+        if (config := self._configs.get(topic)) is not None:
+            self._put(config)
+
     def next_version(self) -> None:
         self.version = self.version.next(self._epoch, now_ms=self.version.timestamp if self._is_copy else self._now_ms())
 
@@ -266,6 +273,7 @@ class TopicTable:
             native_send=is_native_send(config) and not is_new and config.topic_name not in self._withheld,
             native_pull=True,
             checked_send=is_checked_send(config),
+            static=config.topic_name in self._static,
         )
         self._configs[config.topic_name] = config
 
