@@ -11,6 +11,7 @@
 
 #include "../base/hash.h"
 #include "consume_queue_inl.h"
+#include "light_queue.h"
 #include "store_path.h"
 
 #define BLOCK_QUEUES 256
@@ -30,6 +31,7 @@ struct rp_queue_table {
     uint32_t slot_count;      /* guarded by lock: a power of two */
     uint32_t count;           /* guarded by lock */
     uint32_t deleted;         /* guarded by lock: of topics that were deleted, as of the last deletion */
+    uint32_t light, light_deleted; /* guarded by lock: of the former two those that are light queues */
     bool is_loading;          /* owner, while opening: what is on disk is taken, however many there are */
     block *first, *last;      /* guarded by lock; a queue in a block is fixed once counted */
 };
@@ -141,10 +143,11 @@ static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queu
         return NULL;
     }
     table->slots[slot_of(table, topic, queue_id, hash)] = queue;
+    table->light += (uint32_t)rp_is_light_queue(topic);
     return queue;
 }
 
-rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
+static rp_consume_queue *find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, uint32_t light_max, rp_error *error) {
     if (!topic_is_a_name(topic) || queue_id < 0) {
         rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
                      "\"%.*s\" queue %d is no queue: the name must do as a directory's, the id be 0 or more",
@@ -154,11 +157,21 @@ rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int
     uint64_t hash = rp_hash_bytes(topic.data, topic.size, (uint64_t)(uint32_t)queue_id);
     pthread_mutex_lock(&table->lock);
     rp_consume_queue *queue = table->slots[slot_of(table, topic, queue_id, hash)];
-    if (queue == NULL && create) {
+    if (queue == NULL && create && table->light - table->light_deleted >= light_max && rp_is_light_queue(topic)) {
+        rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the store has %u light queues, its limit", light_max);
+    } else if (queue == NULL && create) {
         queue = add(table, topic, queue_id, hash, error);
     }
     pthread_mutex_unlock(&table->lock);
     return queue;
+}
+
+rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
+    return find(table, topic, queue_id, create, UINT32_MAX, error);
+}
+
+rp_consume_queue *rp_queue_table_find_light(rp_queue_table *table, rp_slice topic, uint32_t queues_max, rp_error *error) {
+    return find(table, topic, RP_LIGHT_QUEUE_ID, 1, queues_max, error);
 }
 
 void rp_queue_table_each(rp_queue_table *table, int (*visit)(void *context, rp_consume_queue *queue), void *context) {
@@ -186,15 +199,18 @@ uint32_t rp_queue_table_count(rp_queue_table *table) {
 }
 
 static int count_deleted(void *context, rp_consume_queue *queue) {
-    *(uint32_t *)context += atomic_load(&queue->deleted);
+    uint32_t *deleted = context, is_deleted = atomic_load(&queue->deleted);
+    deleted[0] += is_deleted;
+    deleted[1] += is_deleted && rp_is_light_queue(queue->topic);
     return 0;
 }
 
 void rp_queue_table_make_room(rp_queue_table *table) {
-    uint32_t deleted = 0;
-    rp_queue_table_each(table, count_deleted, &deleted);
+    uint32_t deleted[2] = {0, 0};
+    rp_queue_table_each(table, count_deleted, deleted);
     pthread_mutex_lock(&table->lock);
-    table->deleted = deleted;
+    table->deleted = deleted[0];
+    table->light_deleted = deleted[1];
     pthread_mutex_unlock(&table->lock);
 }
 

@@ -33,6 +33,9 @@ int rp_queue_table_load(rp_queue_table *table, rp_error *error);
  * RP_E_BUSY (queues_max), RP_E_NO_MEMORY. */
 rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error);
 
+/* The light queue of that name; made when it is absent and there are fewer than queues_max of them. NULL as of rp_queue_table_find. */
+rp_consume_queue *rp_queue_table_find_light(rp_queue_table *table, rp_slice topic, uint32_t queues_max, rp_error *error);
+
 /* Calls visit for each queue; stops when it returns non-zero. */
 void rp_queue_table_each(rp_queue_table *table, int (*visit)(void *context, rp_consume_queue *queue), void *context);
 uint32_t rp_queue_table_count(rp_queue_table *table);
