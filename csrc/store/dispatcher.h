@@ -24,7 +24,8 @@ typedef struct rp_dispatcher {
     rp_log *log;
     int64_t delay_level_ms[RP_DELAY_LEVELS_MAX + 1]; /* by level, 1-based; of messageDelayLevel */
     int32_t delay_level_max;
-    rp_consume_queue *touched[1 + RP_LIGHT_TARGETS_MAX]; /* queues that the record before has given an entry, as many as there is room for */
+    rp_consume_queue
+        *touched[1 + RP_LIGHT_TARGETS_MAX]; /* queues that the record before has given an entry, as many as there is room for */
     uint32_t touched_count;
     rp_consume_queue *recent_queues[RP_RECENT_QUEUES]; /* by queue id: producers take a topic's queues in turn */
     uint64_t entries_added, entries_replaced, gaps_filled;

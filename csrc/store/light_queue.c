@@ -34,11 +34,12 @@ uint32_t rp_light_names_count(rp_slice names) {
     while (names.size > 0 && names.data[names.size - 1] == SEPARATOR) {
         names.size--;
     }
-    uint32_t count = names.size > 0;
+    uint32_t count = names.size > 0, blanks = 0;
     for (uint32_t i = 0; i < names.size; i++) {
         count += names.data[i] == SEPARATOR;
+        blanks += names.data[i] <= ' ';
     }
-    return count;
+    return blanks < names.size ? count : 0;
 }
 
 rp_slice rp_light_list_take(rp_slice *list) {

@@ -1,7 +1,7 @@
 /* light_queue.h: RocketMQ's light message queues (enableLmq, enableMultiDispatch): queues `%LMQ%name` whose entries point at messages of
  * other topics. A message says in two properties which of them it is in, and at which offsets: the first is its producer's, the second
  * is written by the append (light_targets.h).
- * RocketMQ: LmqDispatch, ConsumeQueue.multiDispatchLmqQueue, MixAll.topicAllowsLMQ (5.5.0 store/, common/). Private to csrc/store.
+ * RocketMQ: LmqDispatch, ConsumeQueue.multiDispatchLmqQueue, MixAll.topicAllowsLMQ (5.5.0 store/, common/).
  *
  * Threads  any; pure.
  */
@@ -32,7 +32,7 @@ int rp_light_queues_next(rp_light_queues *queues, rp_slice *name, int64_t *offse
 /* Does a message with these properties have that offset in the light queue? */
 int rp_light_queue_holds(rp_slice topic, rp_slice properties, int64_t offset);
 
-/* How many names a producer's list has, as Java's split counts them: empty ones at its end are none. */
+/* How many names a producer's list has, as Java's split counts them: empty ones at its end are none, and a blank list has none. */
 uint32_t rp_light_names_count(rp_slice names);
 /* Cuts the first name, or offset, off a list; of an empty list an empty one. */
 rp_slice rp_light_list_take(rp_slice *list);

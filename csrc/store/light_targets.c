@@ -11,15 +11,31 @@
 #define PAIR_HEAD RP_LIGHT_OFFSETS "\x01"
 #define PAIR_END 2
 #define OFFSET_DIGITS_MAX 19
+#define TRANSACTIONS "RMQ_SYS_TRANS_"
 #define LAST_PART (RP_APPEND_PROPERTY_PARTS - 1)
+
+int rp_light_queues_are_on(const rp_message_store *store, rp_slice topic) {
+    bool is_of_transactions = topic.size >= sizeof TRANSACTIONS - 1 && memcmp(topic.data, TRANSACTIONS, sizeof TRANSACTIONS - 1) == 0;
+    return store->options.light_queues_max > 0 && rp_topic_has_light_queues(topic) && !is_of_transactions;
+}
 
 rp_slice rp_light_names_of(const rp_message_store *store, rp_slice topic, rp_slice properties) {
     rp_slice none = {NULL, 0};
-    if (store->options.light_queues_max == 0 || !rp_topic_has_light_queues(topic)) {
+    if (!rp_light_queues_are_on(store, topic)) {
         return none;
     }
     rp_slice names = rp_message_property(properties, RP_LIGHT_NAMES);
     return rp_light_names_count(names) > 0 ? names : none;
+}
+
+int rp_light_names_are_valid(rp_slice names) {
+    uint32_t count = rp_light_names_count(names);
+    bool are_valid = count <= RP_LIGHT_TARGETS_MAX;
+    for (uint32_t i = 0; i < count && are_valid; i++) {
+        rp_slice name = rp_light_list_take(&names);
+        are_valid = rp_is_light_queue(name) && rp_queue_table_takes(name);
+    }
+    return are_valid;
 }
 
 size_t rp_light_targets_size(rp_slice names, rp_slice last_part) {

@@ -3,7 +3,7 @@
  *
  *   INNER_MULTI_DISPATCH=%LMQ%a,%LMQ%b ─ queues found or made ─► under the append lock: INNER_MULTI_QUEUE_OFFSET=17,4 ─ record ─ entries
  *
- * Threads  count, size and open: any. The rest: the commit log's, under the append lock.
+ * Threads  up to open: any. The rest: the commit log's, under the append lock.
  * Owns     nothing. Lies in its caller's memory until the append is over, for one item of it.
  * Bounds   RP_LIGHT_TARGETS_MAX names a message; light_queues_max light queues a store.
  */
@@ -33,8 +33,13 @@ struct rp_light_targets {
     rp_light_target targets[];
 };
 
-/* What a message to that topic says by its properties: its list of light queues; size 0: it goes to none, or the store has none. */
+/* Whether messages to that topic go to light queues, if they name some. Those of transactions that are not over do not: they would be read
+ * there, as they are in RocketMQ. */
+int rp_light_queues_are_on(const rp_message_store *store, rp_slice topic);
+/* What a message to that topic says by its properties: its list of light queues; size 0: it goes to none. */
 rp_slice rp_light_names_of(const rp_message_store *store, rp_slice topic, rp_slice properties);
+/* 1: they may be opened. Each is a light queue's, and there are no more than RP_LIGHT_TARGETS_MAX. */
+int rp_light_names_are_valid(rp_slice names);
 /* Bytes that the targets of such a list take, aligned as of malloc, for an item of that last part. 0: it has too many names. */
 size_t rp_light_targets_size(rp_slice names, rp_slice last_part);
 /* Opens the queues and has the item go there. Its queue and its properties are set by then; the last part is copied. RP_OK; RP_E_INVALID:

@@ -115,10 +115,10 @@ static bool append_to_blocks(rp_queue_table *table, rp_consume_queue *queue) {
 }
 
 /* A topic becomes a directory name, and it came from the wire. */
-static bool topic_is_a_name(rp_slice topic) {
+int rp_queue_table_takes(rp_slice topic) {
     if (topic.size == 0 || topic.size > RP_TOPIC_SIZE_MAX || memchr(topic.data, '/', topic.size) != NULL ||
         memchr(topic.data, 0, topic.size) != NULL) {
-        return false;
+        return 0;
     }
     return !(topic.data[0] == '.' && (topic.size == 1 || (topic.size == 2 && topic.data[1] == '.')));
 }
@@ -148,7 +148,7 @@ static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queu
 }
 
 static rp_consume_queue *find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, uint32_t light_max, rp_error *error) {
-    if (!topic_is_a_name(topic) || queue_id < 0) {
+    if (!rp_queue_table_takes(topic) || queue_id < 0) {
         rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
                      "\"%.*s\" queue %d is no queue: the name must do as a directory's, the id be 0 or more",
                      (int)(topic.size > 64 ? 64 : topic.size), (const char *)topic.data, queue_id);
