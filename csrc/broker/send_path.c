@@ -8,8 +8,6 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/clock.h"
-#include "../store/light_queue.h"
-#include "../store/light_targets.h"
 #include "../store/message.h"
 #include "half_messages.h"
 #include "lane.h"
@@ -17,6 +15,7 @@
 #include "property_text.h"
 #include "request_header.h"
 #include "send_batch.h"
+#include "send_light.h"
 #include "send_response.h"
 #include "send_timed.h"
 
@@ -24,11 +23,6 @@
 #define ILLEGAL_MESSAGE                                                                                                                    \
     "the message is illegal, maybe msg body or properties length not matched. msg body length limit %" PRIu32                              \
     "B, msg properties length limit 32KB."
-
-#define BAD_LIGHT_QUEUES                                                                                                                   \
-    "the message is illegal: INNER_MULTI_DISPATCH comes twice, or names more than %d queues, or one that is no light queue: %%LMQ%%NAME, " \
-    "where NAME does for a directory, and not the queue it is sent to"
-#define LIGHT_QUEUES_EXCEEDED "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]lmq consume queue num exceeded."
 
 #define FIELDS_OF(request) (request)->lane->broker->send_fields
 
@@ -192,20 +186,6 @@ int rp_send_check_properties(send_request *request) {
     return RP_OK;
 }
 
-static int answer_bad_light_queues(const send_request *request) {
-    return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, FIELDS_OF(request), RP_SEND_FIELD_COUNT, BAD_LIGHT_QUEUES,
-                     RP_LIGHT_TARGETS_MAX);
-}
-
-/* RocketMQ gives some names no offset, and dispatches nothing any more behind a list that begins with such a one. */
-static int check_light_queues(const send_request *request) {
-    const rp_sent_properties *properties = &request->properties;
-    if (!rp_light_queues_are_on(request->lane->broker->store, request->topic->head.name))
-        return RP_OK;
-    int is_valid = properties->light_lists == 1 && rp_light_names_are_valid(properties->light_names);
-    return is_valid ? RP_OK : answer_bad_light_queues(request);
-}
-
 int rp_send_check_body(const send_request *request) {
     uint32_t size = request->command->body.size;
     return size == 0 || size > size_max(request->lane->broker) ? answer_illegal(request) : RP_OK;
@@ -228,7 +208,7 @@ static int check_message(send_request *request) {
         return RP_PUNT;
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return rp_send_answer_not_writable(request->lane, request->to);
-    if (__builtin_expect(request->properties.light_lists > 0, 0) && (outcome = check_light_queues(request)) != RP_OK)
+    if (__builtin_expect(request->properties.light_lists > 0, 0) && (outcome = rp_send_check_light_queues(request)) != RP_OK)
         return outcome;
     if (request->header.batch && (request->properties.delay_level > 0 || request->properties.timed))
         return answer_illegal(request);
@@ -415,23 +395,6 @@ static void set_index_key(rp_append_item *item, const rp_sent_properties *proper
     item->index_tags = properties->tags;
 }
 
-/* It goes to the light queues that it names, where it is now in its topic. RP_OK, RP_E_NO_MEMORY, or what the answer to a refusal
- * returned. */
-static int add_light_queues(send_request *request, rp_append_item *item) {
-    rp_message_store *store = request->lane->broker->store;
-    rp_slice names = request->properties.light_names;
-    if (!rp_light_queues_are_on(store, rp_consume_queue_topic(item->queue)) || rp_light_names_count(names) == 0)
-        return RP_OK;
-    size_t size = rp_light_targets_size(names, item->properties[RP_APPEND_PROPERTY_PARTS - 1]);
-    void *room = size > 0 ? rp_arena_take(rp_reactor_arena(request->lane->reactor), size) : NULL;
-    int status = room != NULL ? rp_light_targets_open(store, names, room, item) : RP_E_NO_MEMORY;
-    if (status == RP_E_INVALID)
-        return answer_bad_light_queues(request);
-    if (status == RP_E_BUSY)
-        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT, LIGHT_QUEUES_EXCEEDED);
-    return status == RP_OK || status == RP_E_NO_MEMORY ? status : answer_no_queue(request);
-}
-
 /* RP_OK; RP_E_NO_MEMORY, or what the answer to a refusal returned. */
 static int add_single(send_request *request) {
     rp_send_batch *batch = &request->lane->sends;
@@ -450,26 +413,14 @@ static int add_single(send_request *request) {
         batch->item_count--;
         return RP_E_NO_MEMORY;
     }
-    int outcome = __builtin_expect(request->properties.light_lists > 0, 0) ? add_light_queues(request, item) : RP_OK;
+    int outcome = __builtin_expect(request->properties.light_lists > 0, 0) ? rp_send_add_light_queues(request, item) : RP_OK;
     if (outcome != RP_OK) {
         batch->item_count--;
-        return outcome;
+        return outcome == RP_E_IO || outcome == RP_E_DISK_FULL ? answer_no_queue(request) : outcome;
     }
     set_index_key(item, &request->properties);
     add_send(request, 1, 0);
     batch->sends[batch->send_count - 1].recall_handle = handle;
-    return RP_OK;
-}
-
-/* Only the broker says where a message is in light queues, and one of a batch is in none. RP_OK, RP_E_NO_MEMORY. */
-static int drop_light_offsets(const send_request *request, rp_slice *properties) {
-    static const char *const dropped[] = {RP_LIGHT_OFFSETS, NULL};
-    if (rp_message_property(*properties, dropped[0]).data == NULL)
-        return RP_OK;
-    uint8_t *start = rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)properties->size + 1);
-    if (start == NULL)
-        return RP_E_NO_MEMORY;
-    *properties = (rp_slice){start, (uint32_t)(rp_copy_pairs_without(start, *properties, dropped) - start)};
     return RP_OK;
 }
 
@@ -491,7 +442,7 @@ static int add_batch(send_request *request) {
         rp_append_item *item = add_item(request, message.flag, message.body);
         rp_sent_properties properties;
         int is_whole = rp_batch_properties_scan(message.properties, &properties);
-        if (!is_whole && drop_light_offsets(request, &message.properties) != RP_OK) {
+        if (!is_whole && rp_send_drop_light_offsets(request, &message.properties) != RP_OK) {
             request->lane->sends.item_count -= added + 1;
             return RP_E_NO_MEMORY;
         }

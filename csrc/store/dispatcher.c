@@ -172,7 +172,8 @@ static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t off
 
 /* A light queue of the message; NULL: there is none, or it was deleted since. */
 static rp_consume_queue *light_queue_of(const rp_dispatcher *dispatcher, const rp_message *message, rp_slice name) {
-    rp_consume_queue *queue = rp_queue_table_find(dispatcher->queues, name, RP_LIGHT_QUEUE_ID, dispatcher->makes_light_queues, NULL);
+    rp_consume_queue *queue = dispatcher->makes_light_queues ? rp_queue_table_find_light(dispatcher->queues, name, UINT32_MAX, NULL)
+                                                             : rp_queue_table_find(dispatcher->queues, name, RP_LIGHT_QUEUE_ID, 0, NULL);
     return queue != NULL && message->physical_offset >= queue->deleted_at ? queue : NULL;
 }
 

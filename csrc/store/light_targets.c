@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../base/utf8_inl.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "light_queue.h"
@@ -28,12 +29,23 @@ rp_slice rp_light_names_of(const rp_message_store *store, rp_slice topic, rp_sli
     return rp_light_names_count(names) > 0 ? names : none;
 }
 
+/* A light queue's, that can be a directory's and is text: nobody looks at it again before it is shown. */
+static bool is_light_name(rp_slice name) {
+    bool is_valid = rp_is_light_queue(name) && rp_queue_table_takes(name);
+    for (uint32_t at = 0; at < name.size && is_valid;) {
+        int is_whole;
+        is_valid = name.data[at] >= ' ' && name.data[at] != 0x7F;
+        at += rp_utf8_next(name.data + at, name.size - at, &is_whole);
+        is_valid = is_valid && is_whole;
+    }
+    return is_valid;
+}
+
 int rp_light_names_are_valid(rp_slice names) {
     uint32_t count = rp_light_names_count(names);
     bool are_valid = count <= RP_LIGHT_TARGETS_MAX;
     for (uint32_t i = 0; i < count && are_valid; i++) {
-        rp_slice name = rp_light_list_take(&names);
-        are_valid = rp_is_light_queue(name) && rp_queue_table_takes(name);
+        are_valid = is_light_name(rp_light_list_take(&names));
     }
     return are_valid;
 }
@@ -63,7 +75,7 @@ static void begin_text(rp_light_targets *targets, const rp_append_item *item) {
 
 static int open_target(rp_message_store *store, rp_slice name, const rp_append_item *item, rp_consume_queue **queue) {
     rp_error error = {0};
-    if (!rp_is_light_queue(name)) {
+    if (!is_light_name(name)) {
         return RP_E_INVALID;
     }
     *queue = rp_queue_table_find_light(store->queues, name, store->options.light_queues_max, &error);

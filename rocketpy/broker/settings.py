@@ -121,6 +121,12 @@ def broker_settings(config: Config) -> BrokerSettings:
     )
 
 
+def light_queues_max(config: Config) -> int:
+    """How many light queues may have messages; 0: none is made. RocketMQ with one of the two keys counts offsets that are in no queue."""
+    is_on = config.boolean("enableLmq") and config.boolean("enableMultiDispatch")
+    return config.integer("maxLmqConsumeQueueNum") if is_on else 0
+
+
 def topic_settings(config: Config) -> TopicSettings:
     return TopicSettings(
         cluster_name=config.text("brokerClusterName"),
@@ -133,6 +139,7 @@ def topic_settings(config: Config) -> TopicSettings:
         trace_topic_name=config.text("msgTraceTopicName"),
         revive_queues=config.integer("reviveQueueNum"),
         timer_wheel=config.boolean("timerWheelEnable"),
+        light_queues_max=light_queues_max(config),
     )
 
 
@@ -140,6 +147,7 @@ def group_settings(config: Config) -> GroupSettings:
     return GroupSettings(
         auto_create=config.boolean("autoCreateSubscriptionGroup"),
         create_system_groups=config.boolean("enableCreateSysGroup"),
+        light_groups_max=light_queues_max(config),
     )
 
 

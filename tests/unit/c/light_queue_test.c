@@ -123,7 +123,8 @@ static void names_and_counts_are_bounded(void) {
     fixture_directory(path, sizeof path);
     light_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
-    const char *const bad[] = {"x", "%LMQ%a,x", "%LMQ%a,,%LMQ%b", ",%LMQ%a", "%LMQ%", "%LMQ%a/b", "%LMQ%own", "%LMQ%ok,%lmq%a"};
+    const char *const bad[] = {"x",        "%LMQ%a,x", "%LMQ%a,,%LMQ%b", ",%LMQ%a",   "%LMQ%",
+                               "%LMQ%a/b", "%LMQ%own", "%LMQ%ok,%lmq%a", "%LMQ%\xff", "%LMQ%\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         rp_append_item item = fixture_item(fixture_queue(store, "%LMQ%own", 0), "b", 1);
         CHECK(open_light(store, bad[i], room, &item) == RP_E_INVALID && item.light == NULL);
