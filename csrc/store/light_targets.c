@@ -73,27 +73,35 @@ static void begin_text(rp_light_targets *targets, const rp_append_item *item) {
     targets->head_size = (uint32_t)(at - targets->text) + sizeof PAIR_HEAD - 1;
 }
 
-static int open_target(rp_message_store *store, rp_slice name, const rp_append_item *item, rp_consume_queue **queue) {
-    rp_error error = {0};
-    if (!is_light_name(name)) {
-        return RP_E_INVALID;
+/* Before a queue is made: the names can be opened, and none is the item's own. */
+static bool can_go_there(rp_slice names, const rp_append_item *item) {
+    rp_slice own = rp_consume_queue_topic(item->queue);
+    bool can = rp_light_names_are_valid(names);
+    while (can && names.size > 0) {
+        rp_slice name = rp_light_list_take(&names);
+        can = name.size != own.size || memcmp(name.data, own.data, own.size) != 0;
     }
+    return can;
+}
+
+static int open_target(rp_message_store *store, rp_slice name, rp_consume_queue **queue) {
+    rp_error error = {0};
     *queue = rp_queue_table_find_light(store->queues, name, store->options.light_queues_max, &error);
     if (*queue == NULL) {
         return error.status;
-    }
-    if (*queue == item->queue) {
-        return RP_E_INVALID;
     }
     return rp_consume_queue_max_offset(*queue) == 0 ? rp_message_store_prepare_queue(store, *queue, NULL) : RP_OK;
 }
 
 int rp_light_targets_open(rp_message_store *store, rp_slice names, void *room, rp_append_item *item) {
     rp_light_targets *targets = room;
+    if (!can_go_there(names, item)) {
+        return RP_E_INVALID;
+    }
     targets->count = rp_light_names_count(names);
     for (uint32_t i = 0; i < targets->count; i++) {
         rp_light_target *target = &targets->targets[i];
-        int rc = open_target(store, rp_light_list_take(&names), item, &target->queue);
+        int rc = open_target(store, rp_light_list_take(&names), &target->queue);
         if (rc != RP_OK) {
             return rc;
         }

@@ -123,8 +123,9 @@ def broker_settings(config: Config) -> BrokerSettings:
 
 def light_queues_max(config: Config) -> int:
     """How many light queues may have messages; 0: none is made. RocketMQ with one of the two keys counts offsets that are in no queue."""
-    is_on = config.boolean("enableLmq") and config.boolean("enableMultiDispatch")
-    return config.integer("maxLmqConsumeQueueNum") if is_on else 0
+    switches = config.boolean("enableLmq"), config.boolean("enableMultiDispatch")
+    most = config.integer("maxLmqConsumeQueueNum")
+    return most if all(switches) else 0
 
 
 def topic_settings(config: Config) -> TopicSettings:

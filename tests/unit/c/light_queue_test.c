@@ -10,6 +10,7 @@
 
 #include "../../../csrc/store/commit_log.h"
 #include "../../../csrc/store/light_targets.h"
+#include "../../../csrc/store/store_verify.h"
 #include "check.h"
 #include "store_fixture.h"
 
@@ -41,6 +42,7 @@ static void append_batch(rp_message_store *store, int64_t first) {
         items[i] = fixture_item(fixture_queue(store, "Parent", (int32_t)((first + i) % 2)), "light body", 10);
         snprintf(texts[i], sizeof texts[i], "TAGS\1TagA\2INNER_MULTI_DISPATCH\1%s%s", names, i == 0 ? "\2" : "");
         items[i].properties[0] = fixture_slice(texts[i]);
+        items[i].tags_code = rp_message_tags_code(items[i].properties[0]);
         items[i].properties[1] = (rp_slice){NULL, 0};
         items[i].properties[2] = i == 2 ? fixture_slice("UNIQ_KEY\1ABC\2") : (rp_slice){NULL, 0};
         CHECK(open_light(store, names, rooms[i], &items[i]) == RP_OK);
@@ -62,7 +64,7 @@ static int64_t check_queue(rp_message_store *store, const char *name, int64_t wa
         CHECK(rp_commit_log_read(rp_message_store_commit_log(store), entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK);
         CHECK(rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, &message, NULL) == RP_RECORD_MESSAGE);
         CHECK(rp_light_queue_holds(fixture_slice(name), message.properties, at));
-        CHECK(entry.tags_code == 99 || entry.tags_code == rp_message_tags_code(message.properties));
+        CHECK(entry.tags_code == rp_message_tags_code(message.properties));
         CHECK(rp_message_property(message.properties, "TAGS").size == 4);
         rp_log_range_release(range.pin);
     }
@@ -90,6 +92,29 @@ static void remove_queues(const char *path) {
     fixture_remove(directory);
 }
 
+/* How many damages there are. */
+static uint64_t verify(const char *path) {
+    rp_message_store_options options;
+    rp_verify_options verify;
+    rp_verify_counts counts;
+    fixture_options(&options, path);
+    rp_verify_options_default(&verify);
+    verify.root_path = path;
+    verify.index_shape = (rp_index_shape){options.index_slot_count, options.index_entry_count_max};
+    CHECK(rp_store_verify(&verify, &counts, NULL) == RP_OK);
+    return counts.damages;
+}
+
+/* The last entry of a queue's last file is lost. */
+static void lose_an_entry(const char *path, const char *name, int64_t entry) {
+    static const uint8_t nothing[RP_CONSUME_QUEUE_ENTRY_SIZE];
+    char file[600];
+    int64_t base = entry - entry % FIXTURE_QUEUE_FILE_ENTRIES, size = RP_CONSUME_QUEUE_ENTRY_SIZE;
+    snprintf(file, sizeof file, "%s/consumequeue/%s/0/%020lld", path, name, (long long)(base * size));
+    int fd = open(file, O_RDWR);
+    CHECK(fd >= 0 && pwrite(fd, nothing, sizeof nothing, (entry - base) * size) == size && close(fd) == 0);
+}
+
 static void messages_are_in_their_light_queues(int flush_mode) {
     char path[512];
     rp_message_store_options options;
@@ -102,7 +127,11 @@ static void messages_are_in_their_light_queues(int flush_mode) {
     for (int round = 0; round < 4; round++) {
         check_queues(store);
         fixture_close(store);
-        if (round == 1) {
+        CHECK(verify(path) == 0);
+        if (round == 0) {
+            lose_an_entry(path, "%LMQ%b", MESSAGES / LIST_COUNT - 1);
+            CHECK(verify(path) == 1);
+        } else if (round == 1) {
             forget_what_was_synced(path);
         } else if (round == 2) {
             remove_queues(path);
@@ -142,7 +171,7 @@ static void names_and_counts_are_bounded(void) {
         item = fixture_item(fixture_queue(store, "Parent", 0), "b", 1);
         status = open_light(store, name, room, &item);
     }
-    CHECK(status == RP_E_BUSY && made <= 10);
+    CHECK(status == RP_E_BUSY && made == 11);
     CHECK(rp_message_store_delete_topic(store, fixture_slice("%LMQ%n0"), NULL) >= 0);
     item = fixture_item(fixture_queue(store, "Parent", 0), "b", 1);
     CHECK(open_light(store, "%LMQ%another", room, &item) == RP_OK);
@@ -155,7 +184,7 @@ static void names_and_counts_are_bounded(void) {
     fixture_remove(path);
 }
 
-/* What a record says of its offsets may grow while it waits for the lock: past the format's limit it is refused, and nothing is in a queue. */
+/* What a record says of its offsets may grow while it waits for the lock: past the format's limit it is refused. */
 static void properties_have_room_for_the_offsets(void) {
     char path[512];
     static char properties[RP_PROPERTIES_SIZE_MAX + 1];
