@@ -16,7 +16,8 @@ from .._core.store import MessageStoreOptions
 from ..config import Config
 from ..ha.service import HaSettings
 from .ledger_options import with_ledger
-from .settings import ROLES, light_queues_max
+from .light_queues import light_queues_max
+from .settings import ROLES
 
 FLUSH_MODES = ("ASYNC_FLUSH", "SYNC_FLUSH")
 FLUSH_BACKENDS = ("AUTO", "SYSCALL", "IO_URING")

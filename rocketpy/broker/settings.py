@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..config import Config
+from .light_queues import light_queues_max
 from .registration import RegistrationSettings
 from .replica_state import ReplicaPeriods
 from .replicas_manager import ReplicaSettings
@@ -119,13 +120,6 @@ def broker_settings(config: Config) -> BrokerSettings:
         metadata_ack_ms=config.integer("metadataAckMillis"),
         config_black_list=frozenset(black_list | {"brokerConfigPath", "rocketmqHome", "configBlackList"}),
     )
-
-
-def light_queues_max(config: Config) -> int:
-    """How many light queues may have messages; 0: none is made. RocketMQ with one of the two keys counts offsets that are in no queue."""
-    switches = config.boolean("enableLmq"), config.boolean("enableMultiDispatch")
-    most = config.integer("maxLmqConsumeQueueNum")
-    return most if all(switches) else 0
 
 
 def topic_settings(config: Config) -> TopicSettings:
