@@ -1,5 +1,5 @@
 """How many light queues a broker may have (names.is_light): as many as is configured, and as the kernel lets it map files.
-RocketMQ: HookUtils.handleLmqQuota (5.5.0 broker/util/), with enableLmqQuota; without, a broker that maps no more file stops taking messages.
+RocketMQ: HookUtils.handleLmqQuota (5.5.0 broker/util/), with enableLmqQuota; a broker without that maps files until it takes no messages.
 """
 
 from __future__ import annotations
