@@ -3,8 +3,11 @@ answers, the records in each queue, the positions. Stores that change hands go o
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +15,14 @@ import pytest
 from tests.processes import wait_until
 
 from . import stored, wire
-from .products import Cluster, Product
+from .javaenv import UTF_8, java, library
+from .products import Broker, Cluster, Product
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 TOPIC, ALPHA, BETA, WIDE = "parent", "%LMQ%alpha", "%LMQ%beta", "%LMQ%größe|+#"
 PULL, SEND_V2, SEARCH, MAX_OFFSET, MIN_OFFSET, QUERY_OFFSET, UPDATE_OFFSET = 11, 310, 29, 30, 31, 14, 15
 GET_TOPIC_CONFIG, TOPIC_STATS, DELETE_TOPIC, END_TRANSACTION = 351, 202, 215, 37
+JAVA = Path(__file__).parent / "java"
 SETTINGS = {"enableLmq": True, "enableMultiDispatch": True}
 
 
@@ -134,3 +139,47 @@ def test_who_waits_is_woken(new_cluster: Callable[..., Cluster], product: Produc
         waiting.join(30)
         assert [each.code for each in answers] == [0] * (offset + 1)
         assert [each.body for each in stored.parse(answers[-1].body)] == [f"late{offset}".encode()]
+
+
+def test_a_push_consumer_of_java_reads_one(new_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    cluster = new_cluster(**SETTINGS)
+    cluster.create_topic(TOPIC, queues=1)
+    command = [java(), f"-Duser.home={tmp_path}", "-cp", f"{library()}/*", str(JAVA / "LightQueues.java"), TOPIC, ALPHA, "5"]
+    environment = {**os.environ, **UTF_8, "NAMESRV_ADDR": cluster.address}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    received = [line.split(" ") for line in done.stdout.splitlines() if line.startswith(TOPIC)]
+    assert sorted(body for _, _, body in received) == [f"body{number}" for number in range(5)], done.stdout + done.stderr
+    wait_until(lambda: cluster.committed("GID-light", ALPHA, 0) == 5, 20, "the consumer's offset")
+
+
+def test_a_delayed_message_comes_when_it_is_due_and_a_retry_is_in_none(new_cluster: Callable[..., Cluster], product: Product) -> None:
+    cluster = new_cluster(timerWheelEnable=True, **SETTINGS)
+    cluster.create_topic(TOPIC, queues=1)
+    assert send(cluster, ALPHA, "level", "DELAY\x011\x02").code == 0
+    assert send(cluster, BETA, "timer", "TIMER_DELAY_SEC\x012\x02").code == 0
+    assert (end_of(cluster, ALPHA), end_of(cluster, BETA)) == (0, 0)
+    wait_until(lambda: (end_of(cluster, ALPHA), end_of(cluster, BETA)) == (1, 1), 30, "both are due")
+    for queue, body in ((ALPHA, b"level"), (BETA, b"timer")):
+        (record,) = records(cluster, queue)
+        assert (record.body, record.topic, _offset_in(record, queue)) == (body, TOPIC, 0)
+
+
+@pytest.mark.parametrize("which", ["ours behind RocketMQ", "RocketMQ behind ours"])
+def test_a_slave_has_the_same_queues(
+    new_cluster: Callable[..., Cluster], product: Product, peer: Product, tmp_path: Path, which: str
+) -> None:
+    first, second = (peer, product) if which.startswith("ours") else (product, peer)
+    cluster = new_cluster(namesrv=product, brokers=[first], **SETTINGS)
+    broker = Broker(second, tmp_path / "slave", cluster.address, {"slaveReadEnable": True, **SETTINGS}, "broker-a", 1)
+    cluster.brokers.append(broker)
+    broker.start(cluster.namesrv)
+    cluster.create_topic(TOPIC, queues=1)
+    fill(cluster, "m")
+    assert ask(cluster, UPDATE_OFFSET, consumerGroup="%LMQ%reader", topic=ALPHA, queueId=0, commitOffset=2).code == 0
+    slave = Cluster(cluster.namesrv, [broker])
+    wait_until(lambda: (end_of(slave, ALPHA), end_of(slave, BETA)) == (3, 2), 60, "the slave's queues")
+    for queue in (ALPHA, BETA, WIDE):
+        assert records(slave, queue) == records(cluster, queue)
+    if second.name == "rocketpy":  # RocketMQ's slaves copy the offsets of other groups only
+        wait_until(lambda: slave.committed("%LMQ%reader", ALPHA, 0) == 2, 60, "the slave's offsets")
