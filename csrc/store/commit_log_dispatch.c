@@ -129,17 +129,17 @@ static int enter_record(rp_commit_log *log, const rp_message *message, rp_dispat
     rp_consume_queue *const *queues;
     uint32_t count;
     int rc = log->dispatch(log->dispatch_context, message, &queues, &count, error);
+    for (uint32_t i = 0; i < count; i++) { /* also when there was no room in others: those are tried again, and these have it then */
+        if (!queues[i]->is_in_round) {
+            queues[i]->is_in_round = true;
+            round->queues[round->count++] = queues[i];
+        }
+    }
     if (rc == RP_E_CORRUPT) {
         rp_log_write(log->setup.log, RP_LOG_WARNING, "record at %lld is in no queue: %s", (long long)message->physical_offset,
                      error->message);
     } else if (rc != RP_OK) {
         return rc;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (!queues[i]->is_in_round) {
-            queues[i]->is_in_round = true;
-            round->queues[round->count++] = queues[i];
-        }
     }
     if (log->index_feed != NULL) {
         feed_index(log->index_feed, message);

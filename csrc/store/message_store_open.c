@@ -252,7 +252,7 @@ static int dispatch_record(void *context, const rp_message *message, rp_consume_
     rp_dispatcher *dispatcher = context;
     int rc = rp_dispatcher_apply(dispatcher, message, error);
     *queues = dispatcher->touched;
-    *count = rc == RP_OK ? dispatcher->touched_count : 0;
+    *count = dispatcher->touched_count;
     return rc;
 }
 
