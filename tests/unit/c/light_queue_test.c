@@ -2,7 +2,9 @@
  * held back and confirmed, replicated, or found by a recovery. */
 #include "../../../csrc/store/light_queue.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -268,11 +270,11 @@ static void lead(rp_commit_log *log) {
     rp_commit_log_set_following(log, 0);
 }
 
-static void held_ones_have_their_offsets_and_come_later(void) {
+static void held_ones_have_their_offsets_and_come_later(int flush_mode) {
     char path[512];
     rp_message_store_options options;
     fixture_directory(path, sizeof path);
-    light_options(&options, path, RP_FLUSH_ASYNC);
+    light_options(&options, path, flush_mode);
     options.holds_back = 1;
     rp_message_store *store = fixture_open(&options);
     rp_commit_log *log = rp_message_store_commit_log(store);
@@ -317,6 +319,58 @@ static void copies_of_rocketmq_cut_nothing(void) {
     fixture_remove(path);
 }
 
+static _Atomic int allocations_left;
+
+static int allocate_or_full(void *context, int fd, int64_t offset, int64_t size) {
+    if (atomic_fetch_sub(&allocations_left, 1) <= 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return rp_file_ops_system()->allocate(context, fd, offset, size);
+}
+
+/* At the n-th allocation: nothing of the message is there, or all of it. */
+static void a_full_disk_refuses_the_message_and_its_entries(int flush_mode) {
+    char path[512];
+    static _Alignas(16) uint8_t room[ROOM];
+    rp_file_ops ops = *rp_file_ops_system();
+    rp_message_store_options options;
+    ops.allocate = allocate_or_full;
+    fixture_directory(path, sizeof path);
+    light_options(&options, path, flush_mode);
+    options.file_ops = &ops;
+    options.light_queues_max = 1000;
+    atomic_store(&allocations_left, INT_MAX);
+    rp_message_store *store = fixture_open(&options);
+    int64_t ends[3] = {0}, refused = 0;
+    for (int number = 0; number < 400; number++) {
+        char own[20], names[60], text[120];
+        snprintf(own, sizeof own, "%%LMQ%%n%d", number / 100);
+        snprintf(names, sizeof names, "%%LMQ%%all,%s", own);
+        atomic_store(&allocations_left, number % 7 == 0 ? number / 7 % 4 : INT_MAX);
+        rp_append_item item = fixture_item(fixture_queue(store, "Parent", 0), "body", 4);
+        snprintf(text, sizeof text, "TAGS\1TagA\2INNER_MULTI_DISPATCH\1%s\2", names);
+        item.properties[0] = fixture_slice(text);
+        item.tags_code = rp_message_tags_code(item.properties[0]);
+        int status = open_light(store, names, room, &item);
+        if (status == RP_OK) {
+            rp_commit_log_append(rp_message_store_commit_log(store), &item, 1);
+            status = item.status;
+        }
+        CHECK(status == RP_OK || status == RP_E_DISK_FULL);
+        refused += status != RP_OK;
+        ends[0] += status == RP_OK;
+        ends[1] = rp_consume_queue_max_offset(fixture_queue(store, "%LMQ%all", 0));
+        ends[2] = rp_consume_queue_max_offset(fixture_queue(store, "Parent", 0));
+        CHECK(ends[1] == ends[0] && ends[2] == ends[0]);
+    }
+    CHECK(refused > 0 && ends[0] > 300);
+    atomic_store(&allocations_left, INT_MAX);
+    check_queue(store, "%LMQ%all", ends[0]);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 static void a_deleted_one_begins_anew(void) {
     char path[512];
     rp_message_store_options options;
@@ -348,7 +402,10 @@ int main(void) {
     names_and_counts_are_bounded();
     properties_have_room_for_the_offsets();
     a_slave_has_them_and_wakes_who_waits();
-    held_ones_have_their_offsets_and_come_later();
+    held_ones_have_their_offsets_and_come_later(RP_FLUSH_ASYNC);
+    held_ones_have_their_offsets_and_come_later(RP_FLUSH_SYNC);
+    a_full_disk_refuses_the_message_and_its_entries(RP_FLUSH_ASYNC);
+    a_full_disk_refuses_the_message_and_its_entries(RP_FLUSH_SYNC);
     copies_of_rocketmq_cut_nothing();
     a_deleted_one_begins_anew();
     return 0;
