@@ -9,8 +9,10 @@
 
 #include "../base/clock.h"
 #include "../base/slice_inl.h"
+#include "../store/light_queue.h"
 #include "half_messages.h"
 #include "lane.h"
+#include "light_copies.h"
 #include "property_text.h"
 #include "response_writer_inl.h"
 #include "stored_message.h"
@@ -33,6 +35,7 @@ typedef struct ending {
     uint64_t cuts;    /* of the log, before anything was appended */
     rp_append_item item;
     uint8_t *text; /* owned: its properties */
+    void *light;   /* owned: light queues it goes to */
 } ending;
 
 static int32_t refuse(const char **remark, int32_t code, const char *why) {
@@ -103,9 +106,9 @@ static int append(ending *end, rp_append_item *item) {
 
 /* The properties without its way to here; a delayed one gets its level's. RP_OK, RP_E_NO_MEMORY. */
 static int write_properties(ending *end, int32_t level, rp_slice topic, int32_t queue_id) {
-    static const char *const way[] = {"REAL_TOPIC", "REAL_QID", "__CRC32#", NULL};
-    static const char *const delayed[] = {"DELAY",           "REAL_TOPIC",     "REAL_QID", "TIMER_DELIVER_MS",
-                                          "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "__CRC32#", NULL};
+    static const char *const way[] = {"REAL_TOPIC", "REAL_QID", RP_LIGHT_OFFSETS, "__CRC32#", NULL};
+    static const char *const delayed[] = {
+        "DELAY", "REAL_TOPIC", "REAL_QID", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", RP_LIGHT_OFFSETS, "__CRC32#", NULL};
     rp_slice sent = end->stored.message.properties;
     end->text = malloc((size_t)sent.size + topic.size + RP_TIMER_TEXT_ROOM);
     if (end->text == NULL)
@@ -172,6 +175,8 @@ static int32_t commit(ending *end, const char **remark) {
     int status = choose_queue(end);
     if (status == RP_E_NOT_FOUND)
         return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "the topic that the prepared message was sent to does not exist");
+    if (status == RP_OK)
+        status = rp_copy_to_light_queues(end->broker, &end->item, &end->light);
     if (status == RP_OK)
         status = append(end, &end->item);
     if (status != RP_OK)
@@ -248,6 +253,7 @@ int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *r
         count_end(&end);
     rp_stored_message_close(&end.stored);
     free(end.text);
+    free(end.light);
     return code;
 }
 

@@ -129,7 +129,7 @@ struct rp_broker {
     _Atomic uint32_t pops_waiting;     /* relaxed; all lanes together, for the bound */
     _Atomic uint32_t pop_serial;       /* relaxed; spreads checkpoints over the revive queues */
     _Atomic uint64_t pop_order_version; /* relaxed */
-    _Atomic int64_t pop_log_due_ns;    /* of a line that may come often */
+    _Atomic int64_t pop_log_due_ns, light_due_ns; /* of lines that may come often */
     _Atomic uint32_t push_serial;      /* relaxed; makes opaques differ */
     _Atomic uint64_t push_bytes;       /* relaxed; a bound: of frames that no requester's socket has taken */
     _Atomic uint32_t lane_count; /* release after lanes[count - 1] is whole */

@@ -15,6 +15,7 @@
 #include "property_text.h"
 #include "request_header.h"
 #include "send_batch.h"
+#include "send_light.h"
 #include "send_response.h"
 #include "send_timed.h"
 
@@ -238,6 +239,8 @@ static int check_message(send_request *request) {
         return RP_PUNT;
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return rp_send_answer_not_writable(request->lane, request->to);
+    if (__builtin_expect(request->properties.light_lists > 0, 0) && (outcome = rp_send_check_light_queues(request)) != RP_OK)
+        return outcome;
     if (request->header.batch && (request->properties.delay_level > 0 || request->properties.timed))
         return answer_illegal(request);
     return rp_send_check_body(request);
@@ -369,6 +372,7 @@ static rp_append_item *add_item(send_request *request, int32_t flag, rp_slice bo
     item->body = body;
     item->properties[2] = (rp_slice){NULL, 0};
     item->index_key = item->index_tags = (rp_slice){NULL, 0};
+    item->light = NULL;
     set_born_host(item, request->to.connection);
     return item;
 }
@@ -429,6 +433,7 @@ static void set_index_key(rp_append_item *item, const rp_sent_properties *proper
     item->index_tags = properties->tags;
 }
 
+/* RP_OK; RP_E_NO_MEMORY, or what the answer to a refusal returned. */
 static int add_single(send_request *request) {
     rp_send_batch *batch = &request->lane->sends;
     if (make_room(request->lane, 1) != RP_OK)
@@ -445,6 +450,11 @@ static int add_single(send_request *request) {
     if (__builtin_expect(request->out_ms >= 0, 0) && rp_send_make_recall_handle(request, &handle) != RP_OK) {
         batch->item_count--;
         return RP_E_NO_MEMORY;
+    }
+    int outcome = __builtin_expect(request->properties.light_lists > 0, 0) ? rp_send_add_light_queues(request, item) : RP_OK;
+    if (outcome != RP_OK) {
+        batch->item_count--;
+        return outcome == RP_E_IO || outcome == RP_E_DISK_FULL ? answer_no_queue(request) : outcome;
     }
     set_index_key(item, &request->properties);
     add_send(request, 1, 0);
@@ -464,11 +474,17 @@ static int add_batch(send_request *request) {
     if (make_room(request->lane, (uint32_t)count) != RP_OK)
         return RP_E_NO_MEMORY;
     rp_batch_message message;
+    uint32_t added = 0;
     position = 0;
     while (rp_batch_next(body, &position, &message) == 1) {
         rp_append_item *item = add_item(request, message.flag, message.body);
         rp_sent_properties properties;
         int is_whole = rp_batch_properties_scan(message.properties, &properties);
+        if (!is_whole && rp_send_drop_light_offsets(request, &message.properties) != RP_OK) {
+            request->lane->sends.item_count -= added + 1;
+            return RP_E_NO_MEMORY;
+        }
+        added++;
         item->tags_code = is_whole ? properties.tags_code : rp_message_tags_code(message.properties);
         item->properties[0] = message.properties;
         item->properties[1] = tail_behind(message.properties, request->lane->broker->property_tail);

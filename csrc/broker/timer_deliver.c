@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/slice_inl.h"
+#include "light_copies.h"
 #include "parked_responses.h"
 #include "stored_message.h"
 #include "target_queue.h"
@@ -83,6 +84,11 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
                    : is_rolled  ? rp_timer_put_rolled(out->text, waited, enqueue_ms, now_ms)
                                 : rp_timer_put_delivered(out->text, waited, enqueue_ms, now_ms);
     item->properties[0] = (rp_slice){out->text, (uint32_t)(end - out->text)};
+    status = rp_copy_to_light_queues(service->broker, item, &out->light);
+    if (status != RP_OK) {
+        free(out->text);
+        return status;
+    }
     out->pin = pin;
     service->outgoing_count++;
     return RP_OK;
@@ -113,6 +119,7 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over) {
             *over |= UINT32_C(1) << out->index;
         rp_log_range_release(out->pin);
         free(out->text);
+        free(out->light);
     }
     service->outgoing_count = 0;
     return refused;

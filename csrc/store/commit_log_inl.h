@@ -8,6 +8,7 @@
 
 #include "commit_log_writer.h"
 #include "index_feed.h"
+#include "light_targets.h"
 #include "log_staging.h"
 #include "mapped_file_inl.h"
 
@@ -112,12 +113,12 @@ int rp_commit_log_clear_behind(rp_commit_log *log, rp_error *error);
 int rp_commit_log_place_held(rp_commit_log *log, int64_t *end, rp_error *error);
 
 /* commit_log_dispatch.c */
-#define RP_WOKEN_QUEUES_MAX 64
+#define RP_WOKEN_QUEUES_MAX 64 /* when a record is visited; it may bring its own and all its light ones */
 #define RP_ROUND_RECORDS_MAX 1024 /* while appends wait for the lock */
 
 /* One hold of the lock: queues that got entries, to wake their readers outside of it. */
 typedef struct rp_dispatch_round {
-    rp_consume_queue *queues[RP_WOKEN_QUEUES_MAX];
+    rp_consume_queue *queues[RP_WOKEN_QUEUES_MAX + 1 + RP_LIGHT_TARGETS_MAX];
     uint32_t count, records;
 } rp_dispatch_round;
 

@@ -18,8 +18,9 @@
 #include "message.h"
 #include "preallocation.h"
 
-/* Enters a record that is in the log; *queue gets the queue that has a new entry, or stays NULL. Under the append lock. */
-typedef int rp_dispatch_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error);
+/* Enters a record that is in the log; *queues are those, *count of them, that have a new entry, until the next. Under the append lock. */
+typedef int rp_dispatch_record(void *context, const rp_message *message, rp_consume_queue *const **queues, uint32_t *count,
+                               rp_error *error);
 
 #define RP_LOG_FOLLOWERS_MAX 4
 

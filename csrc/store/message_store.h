@@ -46,6 +46,7 @@ typedef struct rp_message_store_options {
     int32_t rebuild_queues;             /* tools: consume queues are dropped and made again from the whole commit log */
     int32_t holds_back;                 /* behind a controller: what may not be confirmed gets no queue entry at open (recovery.h) */
     uint32_t queues_max;                /* bound of topic queues, default 1,000,000 */
+    uint32_t light_queues_max;          /* of them light queues (light_queue.h); default 0: none is made, those that are there go on */
     const char *delay_levels;           /* messageDelayLevel; NULL: RocketMQ's 18 levels */
     int32_t index_enable;               /* messageIndexEnable, default 1 */
     uint32_t index_slot_count;          /* maxHashSlotNum, default 5,000,000 */

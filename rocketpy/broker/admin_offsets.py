@@ -125,7 +125,8 @@ class OffsetAdmin:
         """With the log's end behind them: what a transaction check's position says was copied lies below it, and checkpoints of what was
         popped."""
         snapshot = self._parts.offsets.snapshot()
-        return Response(body=snapshot.text(log_end=self._parts.ha.durable_log.mark().end).encode())
+        log_end, is_light = self._parts.ha.durable_log.mark().end, self._parts.config.boolean("enableLmq")
+        return Response(body=snapshot.text(light=is_light, log_end=log_end).encode())
 
     def _all_delay_offsets(self, request: Request) -> Response:
         """For slaves, which ours take over once their own logs go as far."""

@@ -137,5 +137,6 @@ class Housekeeping:
         parts = self._parts
         if parts.settings.clean_offsets:
             parts.offsets.clean_unsubscribed(
-                lambda group, topic: parts.consumers.subscription(group, topic) is not None, parts.store.min_offset
+                lambda group, topic: parts.groups.is_light(group) or parts.consumers.subscription(group, topic) is not None,
+                parts.store.min_offset,
             )

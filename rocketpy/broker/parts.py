@@ -168,6 +168,12 @@ class Parts:
         has_plain_queues = config is not None and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
         return self.store.next_offset(topic, queue_id) if has_plain_queues else None
 
+    def serves(self, topic: str) -> bool:
+        """Whether the topic is here, and the fast path has it from now on: a light queue gets there when it is used first."""
+        if not self.topics.is_light(topic):
+            return topic in self.topics
+        return self.topics.serve_light(topic, has_messages=self.store.max_offset(topic, 0) > 0)
+
     async def release_new(self, topic: str) -> None:
         """Returns when a topic that was made by being used is in its file: what is acknowledged can be read after a crash. One write for
         all that wait."""

@@ -50,7 +50,7 @@ class PullRequests:
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
                 see_faq(f"subscription group [{header.consumer_group}] does not exist, "),
             )
-        if header.topic not in parts.topics:
+        if not parts.serves(header.topic):
             log.error("the topic %s not exist, consumer: %s", header.topic, request.remote_address)
             return Response(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please! "))
         fault = self._filter_fault(header) or self._permission_fault(header)

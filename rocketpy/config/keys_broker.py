@@ -14,7 +14,7 @@ from .keys import (
     CONTAINER,
     FILTER_BITS,
     LITE,
-    LMQ,
+    LMQ_STATS,
     METRICS,
     QUEUES,
     ROCKSDB,
@@ -388,7 +388,7 @@ _METRIC_KEYS: tuple[Key, ...] = (
 )
 
 _LITE_KEYS: tuple[Key, ...] = (
-    switch("enableLmqStats", False, "Statistics of light message queues.", idle=LMQ),
+    switch("enableLmqStats", False, "Statistics of light message queues.", idle=LMQ_STATS),
     switch("enableLiteEventMode", True, "Wake consumers of lite topics by events.", idle=LITE),
     long("liteEventCheckInterval", 10000, "Lite topics.", "ms", idle=LITE),
     long("liteTtlCheckInterval", 120000, "Lite topics.", "ms", idle=LITE),

@@ -9,7 +9,7 @@ from .keys import (
     COMPACTION,
     FILTER_BITS,
     JAVA_IO,
-    LMQ,
+    LMQ_QUOTA,
     ROCKSDB,
     THREADS,
     Key,
@@ -352,10 +352,10 @@ _DELAY_KEYS: tuple[Key, ...] = (
 )
 
 _OTHER_KEYS: tuple[Key, ...] = (
-    switch("enableLmq", False, "Consumer offsets are in config/lmqConsumerOffset.json, as in RocketMQ; light queues are not supported."),
-    switch("enableMultiDispatch", False, "Put a message into several queues.", idle=LMQ),
-    number("maxLmqConsumeQueueNum", 20000, "Light message queues.", idle=LMQ),
-    switch("enableLmqQuota", False, "Limit light message queues.", idle=LMQ),
+    switch("enableLmq", False, "Consumer offsets are in config/lmqConsumerOffset.json; with enableMultiDispatch light queues are served."),
+    switch("enableMultiDispatch", False, "With enableLmq: messages go to the light queues that INNER_MULTI_DISPATCH names, too."),
+    number("maxLmqConsumeQueueNum", 20000, "Light queues with messages; each takes a map of the process (vm.max_map_count).", least=1),
+    switch("enableLmqQuota", False, "Limit light queues.", idle=LMQ_QUOTA),
     switch("enableCompaction", True, "Compacted topics.", idle=COMPACTION),
     number("compactionMappedFileSize", 100 * 1024**2, "Compacted topics.", "bytes", idle=COMPACTION),
     number("compactionCqMappedFileSize", 10 * 1024**2, "Compacted topics.", "bytes", idle=COMPACTION),
