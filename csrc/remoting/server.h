@@ -134,12 +134,19 @@ enum rp_request_kind {
     RP_REQUEST_COMMAND = 0,  /* a request from a client */
     RP_REQUEST_RESPONSE = 1, /* a response to something we sent by rp_server_send */
     RP_REQUEST_OPENED = 2,   /* a connection was accepted */
-    RP_REQUEST_CLOSED = 3    /* a connection ended; reason in command.remark */
+    RP_REQUEST_CLOSED = 3,   /* a connection ended; reason in command.remark */
+    /* Of gRPC's calls (../grpc/grpc.h): */
+    RP_REQUEST_CALL = 4,        /* one begins */
+    RP_REQUEST_MESSAGE = 5,     /* a message of a client's stream */
+    RP_REQUEST_HALF_CLOSED = 6, /* a client's stream has ended */
+    RP_REQUEST_CANCELLED = 7,   /* the client does not wait any more */
+    RP_REQUEST_ROOM = 8         /* the connection takes messages again */
 };
 
 typedef struct rp_request {
     int32_t kind;
     uint64_t connection_id;
+    int64_t deadline_ns; /* of RP_REQUEST_CALL: monotonic, INT64_MAX: none */
     char remote_address[RP_ADDRESS_TEXT_MAX];
     /* Last, and cut short: only field_count of its fields are allocated. Use it by pointer, never copy the struct. Slices point into the
      * request's own memory. */
