@@ -17,21 +17,20 @@ import logging
 import resource
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from .._core.errors import NetworkError, RocketpyError
+from .._core.errors import NetworkError
 from .._core.grpc import EVENT_COMPRESSED, EVENT_STREAM, Grpc
 from .._core.remoting import (
     KIND_CALL,
     KIND_CANCELLED,
     KIND_CLOSED,
     KIND_HALF_CLOSED,
-    KIND_MESSAGE,
     KIND_ROOM,
     NO_DEADLINE,
     Handler,
@@ -201,8 +200,8 @@ class GrpcPort:
             return
         if request.kind == KIND_CLOSED:
             del self._connections[request.connection_id]
-            for call in connection.calls.values():
-                self._cancel(call)
+            for each in connection.calls.values():
+                self._cancel(each)
         elif request.kind == KIND_ROOM:
             if connection.room is not None:
                 connection.room.set()

@@ -18,8 +18,8 @@
 
 enum { METHOD_ECHO = 0, METHOD_KEEP, METHOD_PYTHON, METHOD_STREAM };
 
-static const rp_grpc_method METHODS[] = {{"/test.Service/Echo", 0}, {"/test.Service/Keep", 0}, {"/test.Service/Python", 0},
-                                         {"/test.Service/Stream", 1}};
+static const rp_grpc_method METHODS[] = {
+    {"/test.Service/Echo", 0}, {"/test.Service/Keep", 0}, {"/test.Service/Python", 0}, {"/test.Service/Stream", 1}};
 
 struct grpc_server {
     rp_server *server;
@@ -194,8 +194,8 @@ static inline struct answer *answer_of(struct client *client, int32_t stream) {
     return &client->answers[stream / 2];
 }
 
-static inline int client_on_header(struct nghttp2_session *session, const rp_http2_frame_head *frame, const uint8_t *name,
-                                   size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags, void *context) {
+static inline int client_on_header(struct nghttp2_session *session, const rp_http2_frame_head *frame, const uint8_t *name, size_t name_size,
+                                   const uint8_t *value, size_t value_size, uint8_t flags, void *context) {
     struct answer *answer = answer_of(context, frame->stream);
     (void)session, (void)flags;
     char number[16] = "";
@@ -338,8 +338,11 @@ static inline rp_http2_header header_of(const char *name, const char *value) {
 /* further: name, value, …, NULL; those of a name that is there replace it. Returns the stream. */
 static inline int32_t client_call_with(struct client *client, const char *path, const uint8_t *body, uint32_t size, int stays_open,
                                        const char *const *further) {
-    rp_http2_header headers[HEADERS_OF_A_CALL] = {header_of(":method", "POST"), header_of(":scheme", "http"), header_of(":path", path),
-                                                  header_of(":authority", "x"), header_of("content-type", "application/grpc"),
+    rp_http2_header headers[HEADERS_OF_A_CALL] = {header_of(":method", "POST"),
+                                                  header_of(":scheme", "http"),
+                                                  header_of(":path", path),
+                                                  header_of(":authority", "x"),
+                                                  header_of("content-type", "application/grpc"),
                                                   header_of("te", "trailers")};
     size_t count = 6;
     for (; further != NULL && *further != NULL; further += 2) {
