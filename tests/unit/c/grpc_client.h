@@ -251,7 +251,9 @@ static inline ssize_t client_read(struct nghttp2_session *session, int32_t strea
     if (size == 0 && answer->stays_open) {
         return RP_HTTP2_E_DEFERRED;
     }
-    memcpy(target, answer->sent + answer->sent_at, size);
+    if (size > 0) {
+        memcpy(target, answer->sent + answer->sent_at, size);
+    }
     answer->sent_at += size;
     if (answer->sent_at == answer->sent_size && !answer->stays_open) {
         *flags |= RP_HTTP2_SOURCE_END;
