@@ -1,8 +1,9 @@
-/* session_fuzz.c: libFuzzer target for the bytes of a gRPC connection. Built by clang -fsanitize=fuzzer,address,undefined; not in the library.
+/* session_fuzz.c: libFuzzer target for the bytes of a gRPC connection. Built by clang -fsanitize=fuzzer,address,undefined; not in the
+ * library.
  *
- * Input   after one byte that chooses: what a client's socket says, as it is; behind HTTP/2's opening; behind that and the head of a call of
- *         a method with one message, or with a stream; or the payload of that call's DATA frames. It comes in pieces, whose sizes the first
- *         byte chooses too.
+ * Input   after one byte that chooses: what a client's socket says, as it is; behind HTTP/2's opening; behind that and the head of a
+ *         call of a method with one message, or with a stream; or the payload of that call's DATA frames. It comes in pieces, whose sizes
+ *         the first byte chooses too.
  * Claims  nothing is read or written past its bytes; every event that comes up is a known one; when the connection has ended, nothing is
  *         held any more. Events are answered as Python would: messages taken, calls answered, ended, or left alone.
  */

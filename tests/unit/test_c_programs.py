@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.nghttp2 import is_promised
 from tests.native_build import build_library, build_program, c_test_environment, c_test_programs
+from tests.nghttp2 import is_promised
 
 Run = subprocess.CompletedProcess[str]
 NOT_HERE = 77

@@ -75,7 +75,8 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, capsys:
 def test_without_nghttp2_it_does_not_start_and_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conf = tmp_path / "rmq-proxy.json"
     conf.write_text(json.dumps(ANY_PORT))
-    (tmp_path / "libnghttp2.so.14").symlink_to(Path(_core.__file__).parent / "librocketpy.so")  # found before the real one, and has none of its calls
+    # Found before the real one, and has none of its calls.
+    (tmp_path / "libnghttp2.so.14").symlink_to(Path(_core.__file__).parent / "librocketpy.so")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     done = run("proxy", "-pc", str(conf), "-n", "127.0.0.1:1")
     assert done.returncode == 1 and "libnghttp2.so.14 is too old" in done.stderr
