@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
+from typing_extensions import disjoint_base
+
 from .remoting import Handler, Protocol, Request
 
 EVENT_COMPRESSED: Final = 1
 EVENT_STREAM: Final = 2
 
+@disjoint_base
 class Grpc(Protocol):
     """Owner of one rp_grpc, for Server.set_protocol. Calls come up as that server's Requests: kind KIND_CALL, KIND_MESSAGE,
     KIND_HALF_CLOSED, KIND_CANCELLED, KIND_ROOM; code: the method's place in `methods`; opaque: the call, of its connection; flag: EVENT_
