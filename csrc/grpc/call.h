@@ -63,6 +63,7 @@ struct rp_grpc_call {
     bool is_deferred;              /* nghttp2 waits for more of the answer */
     bool is_ended;                 /* the answer's end is known: nothing may be added */
     bool is_reset;                 /* or there is none, and the stream is reset */
+    bool wants_room;               /* Python waits until nothing is queued */
     uint16_t untaken;              /* messages that Python has not dealt with */
     uint16_t entry_count;
     uint32_t header_bytes;         /* all of them, as HTTP/2 counts */
@@ -94,6 +95,8 @@ void rp_grpc_call_take(rp_grpc_call *call, const uint8_t *data, uint32_t size);
 void rp_grpc_call_half_close(rp_grpc_call *call);
 void rp_grpc_call_taken(rp_grpc_call *call); /* Python has dealt with a message */
 void rp_grpc_call_tell_cancelled(rp_grpc_call *call);
+void rp_grpc_call_ask_room(rp_grpc_call *call);
+void rp_grpc_call_tell_room(rp_grpc_call *call); /* if somebody waits for it, and there is */
 
 /* call_output.c */
 void rp_grpc_call_append(rp_grpc_call *call, rp_grpc_piece *piece); /* takes it over */

@@ -209,6 +209,18 @@ void rp_grpc_call_tell_cancelled(rp_grpc_call *call) {
     }
 }
 
+void rp_grpc_call_tell_room(rp_grpc_call *call) {
+    if (call->wants_room && call->first == NULL) {
+        call->wants_room = false;
+        tell(call, RP_REQUEST_ROOM, 0, (rp_slice){NULL, 0});
+    }
+}
+
+void rp_grpc_call_ask_room(rp_grpc_call *call) {
+    call->wants_room = true;
+    rp_grpc_call_tell_room(call);
+}
+
 /* ---- its messages ---- */
 
 static bool has_stream(const rp_grpc_call *call) { return call->session->grpc->methods[call->method].has_stream != 0; }

@@ -13,6 +13,7 @@ Threads  REACTORS of the server's beside the event loop. Bounds: CONNECTIONS_MAX
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import resource
 import time
@@ -57,6 +58,8 @@ RING_MAX: Final = 20_000
 TAKE_MAX: Final = 256
 TURN_MAX: Final = 1024
 """Events handled before the event loop gets its turn."""
+AHEAD_BYTES: Final = 64 * 1024
+"""Of a stream of answers: no more is said before the client has let this go, so that a method knows what was not taken."""
 AGAIN_S: Final = 0.02
 """A reactor that is behind is told again after this."""
 LATE_S: Final = 5.0
@@ -86,6 +89,9 @@ class Call:
         self.messages: asyncio.Queue[Any] | None = asyncio.Queue() if request.flag & EVENT_STREAM else None
         """Of the client's stream, as KIND_MESSAGE; _ENDS behind the last. The native side has a bound for them."""
         self.task: asyncio.Task[None] | None = None
+        self.room = asyncio.Event()
+        self.ahead = 0
+        """Bytes of the answer since `room` was waited for."""
 
     @property
     def client(self) -> tuple[str, int]:
@@ -206,12 +212,14 @@ class GrpcPort:
             del self._connections[request.connection_id]
             for each in connection.calls.values():
                 self._cancel(each)
-        elif request.kind == KIND_ROOM:
+        elif request.opaque == 0:  # KIND_ROOM of the connection
             if connection.room is not None:
                 connection.room.set()
         elif (call := connection.calls.get(request.opaque)) is not None:
             if request.kind == KIND_CANCELLED:
                 self._cancel(call)
+            elif request.kind == KIND_ROOM:
+                call.room.set()
             elif call.messages is not None:
                 call.messages.put_nowait(_ENDS if request.kind == KIND_HALF_CLOSED else request)
 
@@ -275,8 +283,14 @@ class GrpcPort:
             connection = self._connections[call.request.connection_id]
             if connection.room is None or connection.room.is_set():
                 connection.room = asyncio.Event()
-                self._insist(self._grpc.ask_room, call.request)
+                self._insist(functools.partial(self._grpc.ask_room, of_connection=True), call.request)
             await connection.room.wait()
+        call.ahead += len(message)
+        if call.ahead >= AHEAD_BYTES and not is_last:
+            call.ahead = 0
+            call.room.clear()
+            self._insist(self._grpc.ask_room, call.request)
+            await call.room.wait()
 
     def _insist(self, say: Callable[..., bool], *arguments: Any) -> None:
         """Until the reactor, which is behind, takes it; or the connection has ended."""

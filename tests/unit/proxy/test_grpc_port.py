@@ -162,10 +162,8 @@ def test_an_answer_that_its_client_does_not_read_waits() -> None:
     async def test(channel: Any, methods: Methods, port: GrpcPort) -> None:
         stream = method(channel, "ReceiveMessage", "unary_stream")(schema.request_of("ReceiveMessage")(batch_size=400))
         seen = 0
-        await until(lambda: methods.sent > 100)  # of 25 MB what a connection may hold
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert methods.sent < 300
+        await asyncio.sleep(0.1)
+        assert methods.sent < 200  # of 400: what the client's library takes by itself, and a little
         async for each in stream:
             seen += len(each.message.body)
         assert seen == 400 * 64 * KB and methods.ended == ["receive"]
