@@ -68,6 +68,7 @@ OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, INTERNAL = 0, 3, 8, 13
 """gRPC's status codes."""
 GZIP: Final = 31
 """zlib's number for it."""
+INT_MAX: Final = 2**31 - 1
 _ENDS: Final = object()
 
 
@@ -130,7 +131,7 @@ class GrpcPort:
         """handler: asked before the methods, for calls that it answers natively; a call has its method's place in the sequence."""
         self._settings = settings
         self._methods = [(method, schema.request_of(method.name)) for method in methods]
-        self._bytes_max = settings.grpc_max_inbound_message_size
+        self._bytes_max = min(max(0, settings.grpc_max_inbound_message_size), INT_MAX)
         self._connections: dict[int, _Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -156,7 +157,7 @@ class GrpcPort:
                     port=settings.grpc_server_port,
                     reactors=REACTORS,
                     connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
-                    idle_timeout_ms=max(0, settings.grpc_client_idle_time_mills),
+                    idle_timeout_ms=min(max(0, settings.grpc_client_idle_time_mills), INT_MAX),
                     ring_capacity=RING_MAX,
                     tls_mode=PERMISSIVE,
                     thread_name="grpc",
@@ -169,6 +170,10 @@ class GrpcPort:
     @property
     def port(self) -> int:
         return self._server.port
+
+    def __len__(self) -> int:
+        """Calls under way."""
+        return sum(len(connection.calls) for connection in self._connections.values())
 
     async def start(self) -> None:
         """Raises ConfigError for a certificate that cannot be used."""
@@ -230,7 +235,16 @@ class GrpcPort:
         connection.calls[request.opaque] = call
         call.task = asyncio.ensure_future(self._serve(call, method, kind))
         self._tasks.add(call.task)
-        call.task.add_done_callback(self._tasks.discard)
+        call.task.add_done_callback(functools.partial(self._ended, request))
+
+    def _ended(self, request: Request, task: asyncio.Task[None]) -> None:
+        """Not in the task itself, which may be cancelled before it has begun."""
+        self._tasks.discard(task)
+        connection = self._connections.get(request.connection_id)
+        if connection is not None:
+            del connection.calls[request.opaque]
+            if not connection.calls:
+                del self._connections[request.connection_id]
 
     def _cancel(self, call: Call) -> None:
         if call.task is not None:
@@ -254,12 +268,6 @@ class GrpcPort:
         except Exception as error:  # outer edge of a task
             log.exception("%s from %s failed", method.name, request.remote_address)
             self._insist(self._grpc.end, request, INTERNAL, f"{type(error).__name__}: {error}")
-        finally:
-            connection = self._connections.get(request.connection_id)
-            if connection is not None:
-                del connection.calls[request.opaque]
-                if not connection.calls:
-                    del self._connections[request.connection_id]
 
     def _read(self, request: Request, kind: Any) -> Any:
         """The message of a request or an event. Raises CallError."""
