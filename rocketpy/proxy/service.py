@@ -196,7 +196,7 @@ class ProxyService:
             client.tell(ENDS)
         port, self._grpc = self._grpc, None
         if port is not None:
-            await port.stop(min(self.settings.grpc_shutdown_time_seconds, GRACE_S))
+            await port.stop(max(0, min(self.settings.grpc_shutdown_time_seconds, GRACE_S)))
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
             if self._receiving is not None:
