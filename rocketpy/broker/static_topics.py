@@ -65,7 +65,7 @@ class GlobalQueue:
     @property
     def is_plain(self) -> bool:
         """It was never moved: its offsets are those of its queue here."""
-        return len(self.items) == 1 and self.items[0].logic_offset == 0
+        return len(self.items) == 1 and self.items[0].logic_offset == self.items[0].start_offset == 0
 
     def is_here(self, item: MappingItem) -> bool:
         return item.broker_name == self.mapping.broker_name
