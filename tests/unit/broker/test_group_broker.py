@@ -264,7 +264,7 @@ def test_two_processes_of_one_id_do_not_vote_twice(tmp_path: Path, monkeypatch: 
                 assert moved.runtime_table()["brokerRole"] == "SLAVE"
             finally:
                 await moved.stop()
-            await group.master()
+            await eventually(lambda: [group.facts(number)["dLedgerRole"] for number in range(3)].count("LEADER") == 1, "one that leads")
 
     run(test)
 
