@@ -1,4 +1,4 @@
-"""What a broker tells Prometheus: its tables and native counters as they are at the moment of a scrape, under RocketMQ's names.
+"""What a broker tells of itself: its tables and native counters as they are at the moment of a scrape, under RocketMQ's names.
 RocketMQ: BrokerMetricsManager, DefaultStoreMetricsManager (5.3.3 broker/metrics/, store/metrics/); units stand in names as its exporter
 writes them. RocketMQ has none for replication and refusals: those begin with rocketmq_ha_ and rocketmq_auth_.
 
@@ -19,12 +19,12 @@ from prometheus_client.core import Metric
 from .._core.broker_counters import END_SECONDS, INTAKE_SIZES
 from .._core.errors import RocketpyError
 from .._core.store import decode_message
+from ..metrics.exporters import Exporter, make_exporter
+from ..metrics.families import MetricFamilies, Scrape
 from ..remoting.codes import Language
 from . import names
 from .call_metrics import CallMetrics
 from .lag_metrics import LagMetrics, QueueBehind
-from .metric_families import MetricFamilies, Scrape
-from .metrics_service import MetricsService
 from .metrics_settings import MetricsSettings
 from .parts import Parts, now_ms
 
@@ -270,9 +270,9 @@ class BrokerMetrics:
         return {"topic": topic, "consumer_group": group, "is_system": _bool(is_system)}
 
 
-def exporter_of(parts: Parts, settings: MetricsSettings) -> MetricsService:
-    """Not started yet. A broker is ready when a name server has it."""
-    return MetricsService(BrokerMetrics(parts, settings).read, settings.host, settings.port, parts.registration.why_nowhere)
+def exporter_of(parts: Parts, settings: MetricsSettings) -> Exporter:
+    """Not started yet. A broker is ready when a name server has it. Raises as make_exporter."""
+    return make_exporter(settings.exporter, BrokerMetrics(parts, settings).read, parts.registration.why_nowhere)
 
 
 def _client_labels(language: int, version: int) -> dict[str, str]:

@@ -15,7 +15,6 @@ from .keys import (
     FILTER_BITS,
     LITE,
     LMQ,
-    METRICS,
     QUEUES,
     ROCKSDB,
     THREADS,
@@ -26,6 +25,7 @@ from .keys import (
     switch,
     text,
 )
+from .keys_metrics import EXPORTER_KEYS
 from .keys_namesrv import rocketmq_home
 
 OPERATIONS = "what ends a transaction is written at once"
@@ -365,18 +365,9 @@ _GROUP_KEYS: tuple[Key, ...] = (
 )
 
 _METRIC_KEYS: tuple[Key, ...] = (
-    choice("metricsExporterType", "DISABLE", "DISABLE OTLP_GRPC PROM LOG 0 1 2 3", "Exporter of metrics; PROM is the one there is."),
+    *EXPORTER_KEYS,
     number("metricsOtelCardinalityLimit", 50000, "Series of one metric.", least=1),
-    text("metricsGrpcExporterTarget", "", "OTLP target.", idle=METRICS),
-    text("metricsGrpcExporterHeader", "", "OTLP headers.", idle=METRICS),
-    long("metricGrpcExporterTimeOutInMills", 3000, "OTLP time-out.", "ms", idle=METRICS),
-    long("metricGrpcExporterIntervalInMills", 60000, "OTLP interval.", "ms", idle=METRICS),
-    long("metricLoggingExporterIntervalInMills", 10000, "Interval of logged metrics.", "ms", idle=METRICS),
-    number("metricsPromExporterPort", 5557, "Port of Prometheus metrics; 0: any free one.", most=65535),
-    text("metricsPromExporterHost", "", "Address of Prometheus metrics; empty: bindAddress.", pattern="host"),
-    text("metricsLabel", "", "Labels added to every metric: key:value,key:value."),
-    number("metricsExportBatchMaxDataPoints", 1000, "OTLP batch.", idle=METRICS),
-    switch("metricsInDelta", False, "Deltas instead of totals.", idle=METRICS),
+    number("metricsExportBatchMaxDataPoints", 1000, "Series of one push of OTLP, or of one line of the log.", least=1),
     switch("enableRemotingMetrics", True, "Metrics of requests."),
     switch("enableMessageStoreMetrics", True, "Metrics of the store."),
     switch("enablePopMetrics", True, "Metrics of POP."),

@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rocketpy._core.broker_counters import ANSWER_CLASSES_MS
 from rocketpy._core.errors import NetworkError
-from rocketpy.broker.metrics_settings import parse_labels
 from rocketpy.broker.service import BrokerService
+from rocketpy.metrics.settings import parse_labels
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.latencies import BOUNDS_MS, REMOTING, Kind, Latencies
 from tests.processes import PATIENCE_S, wait_until
@@ -267,13 +267,13 @@ def test_without_the_exporter_nothing_is_served(tmp_path: Path) -> None:
     run(test)
 
 
-def test_an_exporter_that_is_not_there_is_told_and_the_broker_starts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exporter_without_a_target_is_told_and_the_broker_starts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with running(tmp_path, metricsExporterType="OTLP_GRPC") as at:
             assert at.broker.metrics_port == 0
 
     run(test)
-    assert any("metricsExporterType=OTLP_GRPC is not supported" in message for message in caplog.messages)
+    assert any("metricsExporterType=OTLP_GRPC without metricsGrpcExporterTarget" in message for message in caplog.messages)
 
 
 def test_a_taken_port_refuses_the_start_with_the_remedy(tmp_path: Path) -> None:
