@@ -15,6 +15,8 @@ SECTIONS: Final = (
     "enableStatsMetrics",
     "enableConnectionMetrics",
     "enableRequestMetrics",
+    "enableRemotingMetrics",
+    "enableTransactionMetrics",
     "enableLagAndDlqMetrics",
     "enableMessageStoreMetrics",
     "enablePopMetrics",
