@@ -20,6 +20,7 @@ static int visit_topic(void *context, rp_name_entry *entry) {
         .topic = topic->head.name,
         .messages_out = read_counter(&topic->messages_out),
         .bytes_out = read_counter(&topic->bytes_out),
+        .timers_out = read_counter(&topic->timers_out),
         .ends = {.commits = read_counter(&topic->commits), .rollbacks = read_counter(&topic->rollbacks)},
     };
     rp_durations_read(&topic->commit_times, &stats.ends.took);

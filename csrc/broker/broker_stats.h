@@ -43,7 +43,8 @@ typedef struct rp_topic_stats {
     uint64_t messages_in, bytes_in, messages_out, bytes_out; /* in: of all types */
     rp_intake_counts in[RP_MESSAGE_TYPES];
     rp_transaction_ends ends;
-    rp_duration_counts delays; /* of messages with a time of their own, from birth to that */
+    rp_duration_counts delays; /* of messages with a time of their own, from birth to that; as many as were entered or came at once */
+    uint64_t timers_out;       /* of those, and of those from before the start: delivered */
 } rp_topic_stats;
 void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats), void *context);
 /* Answers of one kind by the time since their requests' arrival. has_waited: they were written in a later turn of their reactor than the

@@ -103,6 +103,8 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over) {
         if (item->status == RP_OK) {
             count_stored(out->topic, item);
             rp_count(out->topic == service->topic ? &service->rolled : &service->delivered, 1);
+            if (out->topic != service->topic)
+                rp_count(&out->topic->timers_out, 1);
         } else if (item->status == RP_E_TOO_LARGE) {
             rp_timer_pass_over(service, out->log_offset, "its record does not fit into the log any more; it was sent to topic ", out->name);
         } else {

@@ -45,6 +45,7 @@ struct rp_topic {
     _Atomic uint64_t messages_out, bytes_out;
     _Atomic uint64_t commits, rollbacks; /* of transactions: rp_transaction_ends */
     rp_durations commit_times, delays;
+    _Atomic uint64_t timers_out; /* such messages that came */
     _Atomic int64_t timers, timers_changed_ms; /* messages with a time that wait for it; 0: none ever did (timer_metrics.h) */
     _Atomic(rp_queue_slot *) chunks[RP_GROWING_CHUNKS];
 };

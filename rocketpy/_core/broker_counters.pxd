@@ -22,6 +22,7 @@ cdef extern from "broker/broker_stats.h" nogil:
         rp_intake_counts *intake "in"
         rp_transaction_ends ends
         rp_duration_counts delays
+        uint64_t timers_out
     ctypedef struct rp_answer_stats:
         int32_t request_code, response_code, has_waited
         uint64_t total_ns

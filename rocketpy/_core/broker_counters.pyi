@@ -24,7 +24,8 @@ class BrokerCounters(TimedMessages):
     def transaction_ends(self) -> list[tuple[Any, ...]]:
         """(topic, commits, rollbacks, seconds from birth to commit of all, commits of each class: END_SECONDS and above…)."""
     def timer_delays(self) -> list[tuple[Any, ...]]:
-        """(topic, seconds from birth to time of all, timed messages of each class: DELAY_SECONDS and above…); those that any came for."""
+        """(topic, timed messages delivered, seconds from birth to time of those that came to wait, how many of them are in each class:
+        DELAY_SECONDS and above…); those that there were any for."""
     def answer_stats(self) -> list[tuple[int, ...]]:
         """(request code, response code, 1 when it waited for something, ns of all, answers of each class: ANSWER_CLASSES_MS and above…) of
         what was answered natively; a row a reactor."""

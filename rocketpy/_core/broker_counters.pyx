@@ -77,13 +77,14 @@ cdef int export_ends(void *context, const rp_topic_stats *stats) noexcept nogil:
 cdef int export_delays(void *context, const rp_topic_stats *stats) noexcept nogil:
     cdef exported_row row
     cdef rp_slice nothing
-    cdef uint64_t count = 0
+    cdef uint64_t count = stats.timers_out
     cdef int i
     nothing.data = NULL
     nothing.size = 0
-    row.numbers[0] = stats.delays.seconds
+    row.numbers[0] = stats.timers_out
+    row.numbers[1] = stats.delays.seconds
     for i in range(RP_DURATION_CLASSES):
-        row.numbers[1 + i] = stats.delays.classes[i]
+        row.numbers[2 + i] = stats.delays.classes[i]
         count += stats.delays.classes[i]
     return export_row(<export_buffer *>context, stats.topic, nothing, &row) if count > 0 else 0
 
@@ -145,7 +146,7 @@ cdef class BrokerCounters(TimedMessages):
         with nogil:
             rp_broker_each_topic_stats(self.native, export_delays, &buffer)
         self.leave()
-        return imported_rows(&buffer, 1, 1 + RP_DURATION_CLASSES)
+        return imported_rows(&buffer, 1, 2 + RP_DURATION_CLASSES)
 
     def answer_stats(self):
         cdef export_buffer buffer

@@ -195,13 +195,14 @@ class BrokerMetrics:
             ("rocketmq_timer_dequeue_latency_milliseconds", "How long the next slot has been due", stats["dequeue_behind_ms"]),
         ):
             yield self._gauge(name, help_text, [(_LOCAL_DISK, max(0, value))])
-        yield self._counter("rocketmq_timer_enqueue", "Timed messages entered", [(_LOCAL_DISK, stats["entered"])])
-        yield self._counter("rocketmq_timer_dequeue", "Timed messages delivered", [(_LOCAL_DISK, stats["delivered"])])
+        rows = [({**_LOCAL_DISK, "topic": topic}, *numbers) for topic, *numbers in native.timer_delays()]
+        yield self._counter("rocketmq_timer_enqueue", "Timed messages taken", [(labels, sum(counts)) for labels, _, _, *counts in rows])
+        yield self._counter("rocketmq_timer_dequeue", "Timed messages delivered", [(labels, delivered) for labels, delivered, *_ in rows])
         yield self._families.histogram(
             "rocketmq_delay_message_latency_seconds",
             "From a timed message's birth to its time",
             DELAY_SECONDS,
-            [({**_LOCAL_DISK, "topic": topic}, counts, seconds) for topic, seconds, *counts in native.timer_delays()],
+            [(labels, counts, seconds) for labels, _, seconds, *counts in rows],
         )
         yield self._gauge(
             "rocketmq_timing_messages",
