@@ -6,7 +6,7 @@
  * A copy that was made while the message was immune is over, too, when the message it is a copy of is: that operation is needed until the
  * copy has been passed. RocketMQ's position moves past it, and its producers are asked about such copies.
  *
- * Bounds   HALVES_MAX prepared messages are looked at in one scan, OLDER_MAX operations about older ones are remembered; counts: a row a topic.
+ * Bounds   HALVES_MAX prepared messages are looked at in one scan, OLDER_MAX operations about older ones are remembered; a count a topic.
  */
 #include <stdlib.h>
 #include <string.h>
