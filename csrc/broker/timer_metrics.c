@@ -30,12 +30,6 @@ void rp_timer_metrics_remove(rp_broker *broker, rp_slice name, int64_t now_ms) {
         note_change(broker, topic, now_ms);
 }
 
-void rp_timer_metrics_delay(rp_broker *broker, rp_slice name, int64_t born_ms, int64_t out_ms) {
-    rp_topic *topic = rp_topic_table_find(broker->topics, name);
-    if (topic != NULL)
-        rp_durations_add(&topic->delays, rp_delay_seconds_max, born_ms, out_ms);
-}
-
 /* ---- counting anew ---- */
 
 typedef struct hashed_topic {
