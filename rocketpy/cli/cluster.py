@@ -16,7 +16,15 @@ from ..config import Config, load_config, registered_host
 PACKAGE = Path(__file__).resolve().parents[1]
 SAMPLES = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
 """In the package where it is installed, beside it in a source tree."""
-DEPLOYED_ELSEWHERE = ("storePathCommitLog", "namesrvAddr", "advertise", "advertiseHa", "haMasterAddress", "metricsPromExporterHost")
+DEPLOYED_ELSEWHERE = (
+    "storePathCommitLog",
+    "namesrvAddr",
+    "advertise",
+    "advertiseHa",
+    "haMasterAddress",
+    "metricsPromExporterHost",
+    "metricsGrpcExporterTarget",
+)
 """Directories and addresses of the deployment that a broker does without: a trial keeps its hands off them."""
 
 
