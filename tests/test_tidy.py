@@ -38,6 +38,7 @@ PYTHON_LEVELS = (
     {"_core"},
     {"config", "error_lines", "state_file"},
     {"remoting", "logs"},
+    {"metrics"},
     {"auth", "namesrv", "broker", "ha", "store", "dledger", "controller", "proxy", "admin"},
     {"cli", "spark", "__main__"},
     {"testing"},

@@ -217,10 +217,6 @@ static int32_t decide(ending *end, const char **remark) {
     return is_commit ? RP_RESPONSE_SUCCESS : code_of(status, remark);
 }
 
-static const int32_t seconds_max[RP_END_CLASSES - 1] = {5, 60, 600, 3600, 43200, 86400};
-
-int32_t rp_end_seconds_max(uint32_t class) { return class < RP_END_CLASSES - 1 ? seconds_max[class] : INT32_MAX; }
-
 /* A decision that is made, with the topic it was about. */
 static void count_end(const ending *end) {
     rp_topic *topic = rp_topic_table_find(end->broker->topics, rp_message_property(end->stored.message.properties, "REAL_TOPIC"));
@@ -230,14 +226,8 @@ static void count_end(const ending *end) {
         atomic_fetch_add_explicit(&topic->rollbacks, 1, memory_order_relaxed);
         return;
     }
-    int64_t seconds = (rp_clock_wall_ms(rp_clock_system()) - end->stored.message.born_timestamp_ms) / 1000;
-    uint32_t class = 0;
-    seconds = seconds > 0 ? seconds : 0;
-    while (class < RP_END_CLASSES - 1 && seconds > seconds_max[class])
-        class++;
     atomic_fetch_add_explicit(&topic->commits, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&topic->commit_seconds, (uint64_t)seconds, memory_order_relaxed);
-    atomic_fetch_add_explicit(&topic->commit_classes[class], 1, memory_order_relaxed);
+    rp_durations_add(&topic->commit_times, rp_end_seconds_max, end->stored.message.born_timestamp_ms, rp_clock_wall_ms(rp_clock_system()));
 }
 
 int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *request, const char **remark) {

@@ -94,10 +94,14 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
     return RP_OK;
 }
 
-static void count_stored(rp_topic *topic, const rp_append_item *item) {
+/* Topics that are not there have no counts. */
+static void count_stored(rp_timer_service *service, rp_topic *topic, const rp_append_item *item) {
+    rp_count(topic == service->topic ? &service->rolled : &service->delivered, 1);
     if (topic == NULL)
         return;
     rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
+    if (topic != service->topic)
+        rp_count(&topic->timers_out, 1);
 }
 
 int rp_timer_append(rp_timer_service *service, uint32_t *over) {
@@ -107,8 +111,7 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over) {
         const rp_append_item *item = &service->items[i];
         rp_timer_outgoing *out = &service->outgoing[i];
         if (item->status == RP_OK) {
-            count_stored(out->topic, item);
-            rp_count(out->topic == service->topic ? &service->rolled : &service->delivered, 1);
+            count_stored(service, out->topic, item);
         } else if (item->status == RP_E_TOO_LARGE) {
             rp_timer_pass_over(service, out->log_offset, "its record does not fit into the log any more; it was sent to topic ", out->name);
         } else {

@@ -111,11 +111,11 @@ void rp_topic_delete(rp_topic *topic) {
     atomic_store_explicit(&topic->live, 0, memory_order_seq_cst);
     atomic_fetch_add_explicit(&topic->generation, 1, memory_order_seq_cst);
     rp_topic_each_slot(topic, empty_slot, NULL);
-    _Atomic uint64_t *counts[] = {&topic->messages_out, &topic->bytes_out, &topic->commits, &topic->rollbacks, &topic->commit_seconds};
+    _Atomic uint64_t *counts[] = {&topic->messages_out, &topic->bytes_out, &topic->commits, &topic->rollbacks, &topic->timers_out};
     for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         atomic_store_explicit(counts[i], 0, memory_order_relaxed);
-    for (uint32_t i = 0; i < RP_END_CLASSES; i++)
-        atomic_store_explicit(&topic->commit_classes[i], 0, memory_order_relaxed);
+    rp_durations_reset(&topic->commit_times);
+    rp_durations_reset(&topic->delays);
     for (uint32_t type = 0; type < RP_MESSAGE_TYPES; type++)
         rp_intake_reset(&topic->in[type]);
     atomic_store_explicit(&topic->timers, 0, memory_order_relaxed);

@@ -14,6 +14,7 @@
 
 #include "../store/message_store.h"
 #include "growing_inl.h"
+#include "durations.h"
 #include "intake.h"
 #include "name_table.h"
 #include "queue_mapping.h"
@@ -43,7 +44,9 @@ struct rp_topic {
     _Atomic uint32_t flags; /* RP_TOPIC_ */
     rp_intake in[RP_MESSAGE_TYPES];
     _Atomic uint64_t messages_out, bytes_out;
-    _Atomic uint64_t commits, rollbacks, commit_seconds, commit_classes[RP_END_CLASSES]; /* of transactions: rp_transaction_ends */
+    _Atomic uint64_t commits, rollbacks; /* of transactions: rp_transaction_ends */
+    rp_durations commit_times, delays;
+    _Atomic uint64_t timers_out; /* such messages that came */
     _Atomic int64_t timers, timers_changed_ms; /* messages with a time that wait for it; 0: none ever did (timer_metrics.h) */
     _Atomic(rp_queue_slot *) chunks[RP_GROWING_CHUNKS];
     _Atomic(rp_queue_mapping *) mapping; /* of RP_TOPIC_STATIC; made once, kept when it is static no more */

@@ -95,6 +95,11 @@ cdef extern from "broker/transactions.h" nogil:
         int32_t check_times
     int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
                                        uint32_t rows_max, int64_t *scanned_to)
+    ctypedef struct rp_half_count:
+        rp_slice topic
+        uint64_t count
+    int rp_broker_each_half_count(rp_broker *broker, int64_t half_position, int64_t op_position,
+                                  int (*visit)(void *context, const rp_half_count *count) noexcept nogil, void *context)
     int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position, const int64_t *copied,
                                        size_t copied_count)
     ctypedef struct rp_half_copy:

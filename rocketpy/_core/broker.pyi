@@ -88,6 +88,8 @@ class Broker(BrokerCounters):
     def undecided_halves(self, half_position: int, op_position: int, count_max: int) -> tuple[list[UndecidedHalf], int]:
         """Prepared messages from half_position on that no operation from op_position on has ended, count_max at most, and the offset below
         which there are no others. Blocks on the disk. Raises StoreIOError, NoMemory."""
+    def half_counts(self, half_position: int, op_position: int) -> list[tuple[str, int]]:
+        """(topic, how many of those were sent to it), of topics that are there. Blocks on the disk. Raises as undecided_halves."""
     def needed_operation(self, op_position: int, half_position: int, copied: array[int]) -> int:
         """The first operation from op_position on that is about a prepared message not below half_position, or about one of `copied` ("q"):
         those whose immune copies are not below it. Raises as undecided_halves."""

@@ -57,6 +57,15 @@ cdef int export_stalled(void *context, const rp_stalled_row *stalled) noexcept n
     return export_row(<export_buffer *>context, stalled.group, stalled.topic, &row)
 
 
+cdef int export_half_count(void *context, const rp_half_count *count) noexcept nogil:
+    cdef exported_row row
+    cdef rp_slice nothing
+    nothing.data = NULL
+    nothing.size = 0
+    row.numbers[0] = count.count
+    return export_row(<export_buffer *>context, count.topic, nothing, &row)
+
+
 def check_sql(str expression not None):
     cdef rp_slice text = slice_of_text(expression)
     cdef uint32_t end = 0
@@ -338,6 +347,18 @@ cdef class Broker(BrokerCounters):
         finally:
             free(rows)
         return halves, scanned_to
+
+    def half_counts(self, int64_t half_position, int64_t op_position):
+        cdef export_buffer buffer
+        cdef int status
+        memset(&buffer, 0, sizeof(buffer))
+        self.enter()
+        with nogil:
+            status = rp_broker_each_half_count(self.native, half_position, op_position, export_half_count, &buffer)
+        self.leave()
+        rows = imported_rows(&buffer, 1, 1)
+        check(status, NULL)
+        return rows
 
     def needed_operation(self, int64_t op_position, int64_t half_position, const int64_t[::1] copied not None):
         cdef int64_t position

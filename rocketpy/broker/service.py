@@ -103,7 +103,7 @@ from .topics import TopicTable
 from .transactions import TransactionRequests
 
 if TYPE_CHECKING:
-    from .metrics_service import MetricsService
+    from ..metrics.exporters import Exporter
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class BrokerService:
         self._housekeeping: Housekeeping | None = None
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
-        self._metrics: MetricsService | None = None
+        self._metrics: Exporter | None = None
         self._elected: Elected | None = None
         self._is_closing = False
 
@@ -328,7 +328,7 @@ class BrokerService:
 
     def _open_metrics(self, parts: Parts) -> None:
         settings = metrics_settings(self.config)
-        if settings.is_served:
+        if settings.exporter.is_wanted:
             from .metrics import exporter_of  # here: a tenth of a second that others need not wait for
 
             self._metrics = exporter_of(parts, settings)

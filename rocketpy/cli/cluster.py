@@ -22,7 +22,15 @@ SAMPLES = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / 
 """In the package where it is installed, beside it in a source tree."""
 FILES = ("*.properties", "*.conf")
 """Of brokers; the second where there are none of the first."""
-DEPLOYED_ELSEWHERE = ("storePathCommitLog", "namesrvAddr", "advertise", "advertiseHa", "haMasterAddress", "metricsPromExporterHost")
+DEPLOYED_ELSEWHERE = (
+    "storePathCommitLog",
+    "namesrvAddr",
+    "advertise",
+    "advertiseHa",
+    "haMasterAddress",
+    "metricsPromExporterHost",
+    "metricsGrpcExporterTarget",
+)
 """Directories and addresses of the deployment that a broker does without: a trial keeps its hands off them."""
 
 

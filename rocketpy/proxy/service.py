@@ -28,6 +28,7 @@ from .clients import Clients
 from .context import Context, now_ms
 from .copied_users import LOOK_S, CopiedUsers
 from .grpc_port import INTERNAL, INVALID_ARGUMENT, Call, CallError, GrpcPort, Method
+from .metrics_settings import exporter_of
 from .receiving import Receiving
 from .remoting_port import RemotingPort
 from .routing import Routing
@@ -38,8 +39,8 @@ from .telemetry import ENDS, Telemetry
 from .transactions import Transactions
 
 if TYPE_CHECKING:
-    from ..broker.metric_families import Scrape
-    from ..broker.metrics_service import MetricsService
+    from ..metrics.exporters import Exporter
+    from ..metrics.families import Scrape
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +64,9 @@ class ProxyService:
         self._users: CopiedUsers | None = None
         self._authority: Authority | None = None
         self._remoting: RemotingPort | None = None
-        self._metrics: MetricsService | None = None
-        self._latencies = Latencies() if settings.serves_metrics else None
+        self._metrics: Exporter | None = None
+        self._exporter = exporter_of(settings)
+        self._latencies = Latencies() if self._exporter.is_wanted else None
         self._tasks: list[asyncio.Task[None]] = []
         self._under_way = self._streams = 0
 
@@ -151,26 +153,21 @@ class ProxyService:
         ]
 
     def _open_metrics(self) -> None:
-        """Raises NetworkError when the port cannot be had."""
+        """Raises as make_exporter and Exporter.start."""
         settings, latencies = self.settings, self._latencies
         if latencies is None:
-            if settings.metrics_exporter_type not in ("DISABLE", "0"):
-                log.warning(
-                    "metricsExporterType=%s is not supported, no metrics are exported: set it to PROM", settings.metrics_exporter_type
-                )
             return
-        from ..broker.metrics_service import MetricsService  # here: a tenth of a second that others need not wait for
+        from ..metrics.exporters import make_exporter  # here: a tenth of a second that others need not wait for
         from .metrics import ProxyMetrics
 
-        metrics = ProxyMetrics(settings, self._clients, latencies)
+        metrics = ProxyMetrics(settings, self._exporter, self._clients, latencies)
 
         def read() -> Scrape:
             metrics.refusals = self._refusals()
             metrics.guests = len(self._remoting) if self._remoting is not None else 0
             return metrics.read()
 
-        host = settings.metrics_prom_exporter_host or settings.local_serve_addr or "0.0.0.0"
-        self._metrics = MetricsService(read, host, settings.metrics_prom_exporter_port)
+        self._metrics = make_exporter(self._exporter, read)
         self._metrics.start()
 
     def _refusals(self) -> dict[str, int]:
