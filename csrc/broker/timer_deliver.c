@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/slice_inl.h"
+#include "escape_bridge.h"
 #include "parked_responses.h"
 #include "stored_message.h"
 #include "target_queue.h"
@@ -89,14 +90,14 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
 }
 
 static void count_stored(rp_topic *topic, const rp_append_item *item) {
-    if (topic == NULL)
+    if (topic == NULL || item->size == 0) /* another broker stored it */
         return;
     rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
 }
 
 int rp_timer_append(rp_timer_service *service, uint32_t *over) {
     int refused = RP_OK;
-    rp_commit_log_append(service->broker->commit_log, service->items, service->outgoing_count);
+    rp_escape_append(service->broker, service->items, service->outgoing_count);
     for (uint32_t i = 0; i < service->outgoing_count; i++) {
         const rp_append_item *item = &service->items[i];
         rp_timer_outgoing *out = &service->outgoing[i];

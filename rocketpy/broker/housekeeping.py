@@ -11,6 +11,8 @@ import logging
 
 from .._core.errors import NetworkError
 from ..remoting.look_up import LookUps
+from .acting_master import LOOK_S, ActingMaster
+from .acting_state import may_act
 from .addresses import looked_up
 from .parts import Parts
 from .periodic import at_midnight, every, plain
@@ -44,6 +46,7 @@ class Housekeeping:
         self._look_ups = LookUps()
         self._tasks: list[asyncio.Task[None]] = []
         self.checks = TransactionChecks(parts)
+        self._acting = ActingMaster(parts, synchronize) if synchronize is not None and may_act(parts.config) else None
 
     def start(self) -> None:
         parts, config = self._parts, self._parts.config
@@ -74,6 +77,8 @@ class Housekeeping:
             copy = self.synchronize_with_master
             tasks.append(every("copying from the master", SLAVE_SYNCHRONIZE_S, copy, at_once=is_due, rest_s=SLAVE_SYNCHRONIZE_REST_S))
             parts.ha.watch(self._synchronize.is_to_copy)
+        if self._acting is not None:
+            tasks.append(every("standing in for the master", LOOK_S, self._acting.look))
         self._tasks = [asyncio.create_task(task) for task in tasks]
 
     async def stop(self) -> None:
@@ -81,6 +86,8 @@ class Housekeeping:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._acting is not None:
+            await self._acting.stop()
 
     async def looked_up_name_servers(self, otherwise: list[str]) -> list[str]:
         """The addresses behind namesrvAddr; when they cannot be looked up, `otherwise`."""

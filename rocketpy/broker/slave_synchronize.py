@@ -99,6 +99,8 @@ class SlaveSynchronize:
         self._is_for_topics = False  # is_due, for new topics only
         self._whole_connection: int | None = None  # the log's, in the last round that copied everything
         self._whole_s = 0.0
+        self.is_standing_in = False
+        """Nothing is copied from a master that this broker stands in for, nor is an answer taken that is under way."""
         self._has_complained = False
         self._is_waiting = False
         self._rounds = asyncio.Lock()  # one at a time: an older answer behind a newer one looks like offsets that were set back
@@ -130,6 +132,8 @@ class SlaveSynchronize:
 
     async def run_once(self, *, is_for_topics: bool = False) -> int:
         """Copies everything from the master; how many states changed. Nothing without a master."""
+        if self.is_standing_in:
+            return 0
         if self.master_address is None:
             if not self._has_complained:
                 log.warning("no name server knows a master with this brokerName and brokerClusterName: there is nobody to follow yet")
@@ -153,6 +157,11 @@ class SlaveSynchronize:
                 changed += await self._copy(state, address)
         return changed
 
+    async def settled(self) -> None:
+        """Returns when no round is under way."""
+        async with self._rounds:
+            pass
+
     async def catch_up(self, *, with_users: bool = False) -> None:
         """Copies now: our log may hold messages of topics that were made since the last round. Raises CommandError when the master's
         topics cannot be had; with_users: or its users."""
@@ -170,7 +179,7 @@ class SlaveSynchronize:
             if state.asked is not None:
                 state.asked(address)
             answer = await self._caller.call(address, state.code, timeout_s=TIMEOUT_S)
-            if self.master_address != address:
+            if self.master_address != address or self.is_standing_in:
                 return False
             is_changed = bool(state.take(state.read(answer)))
             if is_changed and state.save is not None:
