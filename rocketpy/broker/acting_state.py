@@ -26,7 +26,8 @@ ROUNDS: Final = 2
 def may_act(config: Config) -> bool:
     """Whether slaves of this broker's name pass on what a master that is down has to deliver. Behind a controller, and in a DLedger group,
     another master is elected instead."""
-    return config.boolean("enableSlaveActingMaster") and config.boolean("enableRemoteEscape") and not is_elected(config)
+    stands_in, passes_on = config.boolean("enableSlaveActingMaster"), config.boolean("enableRemoteEscape")
+    return stands_in and passes_on and not is_elected(config)
 
 
 @dataclass(slots=True)

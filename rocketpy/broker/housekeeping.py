@@ -46,7 +46,8 @@ class Housekeeping:
         self._look_ups = LookUps()
         self._tasks: list[asyncio.Task[None]] = []
         self.checks = TransactionChecks(parts)
-        self._acting = ActingMaster(parts, synchronize) if synchronize is not None and may_act(parts.config) else None
+        acts = may_act(parts.config)  # read in any case: a key that nobody reads is reported
+        self._acting = ActingMaster(parts, synchronize) if synchronize is not None and acts else None
 
     def start(self) -> None:
         parts, config = self._parts, self._parts.config

@@ -1,0 +1,135 @@
+"""A master is killed: the slave that stands in for it passes on what is due to the other master of the cluster (enableRemoteEscape). The
+master that returns delivers the rest, and nothing anew."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rocketpy.broker.timers import CHECKPOINT
+from tests.processes import wait_until
+
+from . import wire
+from .javaenv import JavaClients
+from .popping import Popper
+from .products import Broker, Cluster, NameServer, Product
+from .test_acting_master import create_group
+from .test_pairs import log_end, slave_knows
+
+TOPIC, GROUP, POP_GROUP, PRODUCERS, QUEUES = "escapes", "GID-escape", "GID-escape-pop", "PID-escape", 4
+SETTINGS: dict[str, object] = {
+    "enableSlaveActingMaster": True,
+    "enableRemoteEscape": True,
+    "slaveReadEnable": True,
+    "brokerHeartbeatInterval": 500,
+    "brokerNotActiveTimeoutMillis": 4000,
+    "syncBrokerMemberGroupPeriod": 1000,
+    "transactionCheckInterval": 2000,
+    "transactionTimeOut": 3000,
+    "timerWheelEnable": True,
+    "flushDelayOffsetInterval": 1000,
+}
+COUNT = 8
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+
+@contextmanager
+def two_masters(names: Product, masters: Product, slaves: Product, others: Product, home: Path) -> Iterator[tuple[NameServer, Cluster]]:
+    """broker-a with its slave, and broker-b: brokers[0], [2] and [1] of the cluster."""
+    namesrv = NameServer(names, home / "namesrv", {"supportActingMaster": True}).start()
+    cluster = Cluster(namesrv)
+    try:
+        cluster.add_brokers(home, [masters, others], SETTINGS)
+        cluster.brokers.append(Broker(slaves, home / "slave", cluster.address, SETTINGS, "broker-a", 1).start(namesrv))
+        cluster.create_topic(TOPIC, QUEUES)
+        for broker in cluster.brokers[:2]:
+            create_group(broker, GROUP)
+            create_group(broker, POP_GROUP)
+        yield namesrv, cluster
+    finally:
+        cluster.stop()
+
+
+def send(broker: Broker, body: str, properties: str = "", queue: int = 0) -> None:
+    send_v2 = 310
+    sys_flag = "4" if "TRAN_MSG" in properties else "0"
+    fields = {
+        "a": PRODUCERS, "b": TOPIC, "c": "TBW102", "d": "4", "e": str(queue), "f": sys_flag, "g": str(int(time.time() * 1000)), "h": "0",
+        "i": f"KEYS\x01{body}\x02UNIQ_KEY\x01{body.replace(' ', '')}\x02PGROUP\x01{PRODUCERS}\x02{properties}", "j": "0", "k": "false",
+    }  # fmt: skip
+    reply = wire.call(broker.address, send_v2, fields, body.encode())
+    assert reply.code == 0, reply
+
+
+def entered(broker: Broker) -> int:
+    """How many timed messages the broker's checkpoint says are in its wheel, or were."""
+    get_timer_check_point = 60
+    reply = wire.call(broker.address, get_timer_check_point)
+    return int(CHECKPOINT.unpack_from(reply.body)[2]) if reply.code == 0 else -1
+
+
+@pytest.mark.parametrize("who", ["one", "our-slave", "our-master", "other-ours"])
+def test_what_is_due_comes_by_the_other_master_and_once(
+    product: Product, peer: Product, clients: Callable[..., JavaClients], tmp_path: Path, who: str
+) -> None:
+    """who: all of the product, or ours among the peer's."""
+    masters = product if who in ("one", "our-master") else peer
+    slaves = product if who in ("one", "our-slave") else peer
+    others = product if who in ("one", "other-ours") else peer
+    with two_masters(product, masters, slaves, others, tmp_path) as (namesrv, cluster):
+        master, other, slave = cluster.brokers
+        java = clients(cluster)
+        consumer = java.push(GROUP, TOPIC)
+        producer = java.transaction(PRODUCERS)
+        producer.send(TOPIC, "COMMIT 1", "COMMIT 2", "COMMIT 3", "COMMIT 4")  # it is connected with both masters
+        popper = Popper(master.address, POP_GROUP, TOPIC)
+        popper.pop()
+        popped = {f"popped {number}" for number in range(COUNT)}
+        for body in sorted(popped):
+            send(master, body)
+        popper.pop_until(COUNT, invisibleTime=15_000)
+        wait_until(lambda: slave_knows(slave, TOPIC, GROUP), 90, "the slave copied topics and groups")
+        soon = {f"delayed {number}" for number in range(COUNT)} | {f"timed {number}" for number in range(COUNT)}
+        later = {f"late {number}" for number in range(COUNT)}
+        prepared = {f"UNKNOW COMMIT {number}" for number in range(COUNT)}
+        begin = time.monotonic()
+        for number in range(COUNT):
+            send(master, f"delayed {number}", "DELAY\x013\x02", number % QUEUES)
+            send(master, f"timed {number}", "TIMER_DELAY_SEC\x0112\x02", number % QUEUES)
+            send(master, f"late {number}", "DELAY\x015\x02", number % QUEUES)
+            send(master, f"UNKNOW COMMIT {number}", "TRAN_MSG\x01true\x02", number % QUEUES)
+        wait_until(lambda: entered(master) >= COUNT, 40, "timed messages are on the wheel's disk")
+        wait_until(lambda: log_end(slave) == log_end(master), 40, "the slave follows")
+        master.kill()
+        wait_until(lambda: namesrv.broker_addresses()["broker-a"] == {"1": slave.address}, 30, "only the slave is left")
+        wanted = soon | prepared
+
+        def received() -> Counter[str]:
+            return Counter(each["body"].decode() for each in consumer.received())
+
+        wait_until(lambda: wanted <= received().keys(), 60, lambda: f"missing: {sorted(wanted - received().keys())}")
+        passed_s = time.monotonic() - begin
+        print(f"{who}: all that was due came after {passed_s:.1f} s; {Counter(received().values())}")
+        again = Popper(other.address, POP_GROUP, TOPIC, "broker-b")
+        revived: set[str] = set()
+
+        def all_revived() -> bool:
+            revived.update(each.body for each in again.pop(pollTime=1000))
+            return popped <= revived
+
+        wait_until(all_revived, 60, lambda: f"not revived: {sorted(popped - revived)}")
+        master.start(namesrv)
+        wait_until(lambda: later <= received().keys(), 120, lambda: f"missing: {sorted(later - received().keys())}")
+        time.sleep(8)  # what comes anew would come now
+        counts = {body: count for body, count in received().items() if body in wanted | later}
+        twice = {body for body, count in counts.items() if count > 1}
+        print(f"{who}: {len(twice)} of {len(counts)} came more than once: {sorted(twice)}")
+        assert all(count <= 2 for count in counts.values())
+        if who == "one" and product.name == "rocketpy":
+            assert not twice
