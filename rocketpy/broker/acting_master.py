@@ -31,13 +31,11 @@ from .slave_synchronize import SlaveSynchronize
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 1.0
-"""How often the name servers are asked who is there."""
 HALVES_S: Final = 2.0
 
 
 class ActingMaster:
-    """Of one slave. `look` every LOOK_S; `stop` ends what runs."""
+    """Of one slave. `look` again and again; `stop` ends what runs."""
 
     def __init__(self, parts: Parts, synchronize: SlaveSynchronize) -> None:
         self._parts = parts

@@ -11,7 +11,7 @@ import logging
 
 from .._core.errors import NetworkError
 from ..remoting.look_up import LookUps
-from .acting_master import LOOK_S, ActingMaster
+from .acting_master import ActingMaster
 from .acting_state import may_act
 from .addresses import looked_up
 from .parts import Parts
@@ -54,6 +54,7 @@ class Housekeeping:
         offsets_s = config.integer("flushConsumerOffsetInterval") / 1000
         delay_offsets_s = config.integer("flushDelayOffsetInterval") / 1000
         retention_s = config.integer("cleanResourceInterval") / 1000
+        members_s = config.integer("syncBrokerMemberGroupPeriod") / 1000
         look_up_s = config.integer("updateNameServerAddrPeriod") / 1000  # read in any case: a key that nobody reads is reported
         tasks = [
             every("client housekeeping", SCAN_CLIENTS_S, plain(self._scan_clients)),
@@ -79,7 +80,7 @@ class Housekeeping:
             tasks.append(every("copying from the master", SLAVE_SYNCHRONIZE_S, copy, at_once=is_due, rest_s=SLAVE_SYNCHRONIZE_REST_S))
             parts.ha.watch(self._synchronize.is_to_copy)
         if self._acting is not None:
-            tasks.append(every("standing in for the master", LOOK_S, self._acting.look))
+            tasks.append(every("standing in for the master", members_s, self._acting.look))
         self._tasks = [asyncio.create_task(task) for task in tasks]
 
     async def stop(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketpy.broker import acting_master, escape_bridge, housekeeping
+from rocketpy.broker import acting_master, escape_bridge
 from rocketpy.broker.names import TRANS_HALF_TOPIC
 from rocketpy.broker.parts import Parts
 from rocketpy.broker.service import BrokerService
@@ -24,13 +24,13 @@ SETTINGS = {
     "messageDelayLevel": "0s 1h",
     "haListenPort": "0",
     "brokerHeartbeatInterval": "100",
+    "syncBrokerMemberGroupPeriod": "20",
     "timerWheelEnable": "true",
 }
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "LOOK_S", 0.02)
     monkeypatch.setattr(acting_master, "HALVES_S", 0.02)
     for name in ("REFUSED_S", "ROUTE_MS", "NO_ROUTE_MS", "FAILING_MS"):
         monkeypatch.setattr(escape_bridge, name, 0)
