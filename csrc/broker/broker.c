@@ -387,8 +387,8 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
-        broker->schedule == NULL || broker->timers == NULL || broker->revive == NULL || broker->escape == NULL ||
-        broker->put_ns == NULL || broker->cold_reads == NULL) {
+        broker->schedule == NULL || broker->timers == NULL || broker->revive == NULL || broker->escape == NULL || broker->put_ns == NULL ||
+        broker->cold_reads == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -75,6 +75,19 @@ def followed(slave: Broker) -> int:
     return masters if read_ms > 0 else 0
 
 
+def await_all(what: str, wanted: Collection[str], come: Callable[[], Collection[str]], timeout: float) -> None:
+    missing: set[str] = set(wanted)
+
+    def all_came() -> bool:
+        missing.difference_update(come())
+        return not missing
+
+    try:
+        wait_until(all_came, timeout, what, every=0.2)
+    except AssertionError:
+        raise AssertionError(f"not {what}: {sorted(missing)}") from None
+
+
 @pytest.mark.parametrize("who", ["one", "our-slave", "our-master", "other-ours"])
 def test_what_is_due_comes_by_the_other_master_and_once(
     product: Product, peer: Product, clients: Callable[..., JavaClients], tmp_path: Path, who: str
@@ -114,19 +127,19 @@ def test_what_is_due_comes_by_the_other_master_and_once(
         def received() -> Counter[str]:
             return Counter(each["body"].decode() for each in consumer.received())
 
-        wait_until(lambda: wanted <= received().keys(), 60, lambda: f"missing: {sorted(wanted - received().keys())}")
+        await_all("passed on", wanted, received, 60)
         passed_s = time.monotonic() - begin
         print(f"{who}: all that was due came after {passed_s:.1f} s; {Counter(received().values())}")
         again = Popper(other.address, POP_GROUP, TOPIC, "broker-b")
         revived: set[str] = set()
 
-        def all_revived() -> bool:
+        def all_revived() -> set[str]:
             revived.update(each.body for each in again.pop(pollTime=1000))
-            return popped <= revived
+            return revived
 
-        wait_until(all_revived, 60, lambda: f"not revived: {sorted(popped - revived)}")
+        await_all("revived", popped, all_revived, 60)
         master.start(namesrv)
-        wait_until(lambda: later <= received().keys(), 120, lambda: f"missing: {sorted(later - received().keys())}")
+        await_all("delivered by the master", later, received, 120)
         time.sleep(8)  # what comes anew would come now
         counts = {body: count for body, count in received().items() if body in wanted | later}
         twice = {body for body, count in counts.items() if count > 1}
