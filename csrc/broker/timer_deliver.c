@@ -200,8 +200,9 @@ static int take_due(rp_timer_service *service, uint32_t index, int64_t now_ms) {
     int status = rp_timer_read_message(service, record->commit_log_offset, record->size, &message, &pin);
     if (status != RP_OK)
         return status;
-    bool is_rolled = (record->magic & RP_TIMER_ROLL) != 0, is_gone = !is_rolled && is_recalled(service, message.properties);
-    if (is_gone)
+    bool is_rolled = (record->magic & RP_TIMER_ROLL) != 0, is_recall = !is_rolled && is_recalled(service, message.properties);
+    bool is_gone = is_recall || (!is_rolled && rp_timer_was_passed_on(service, message.queue_offset, rp_timer_get(&service->read_ms)));
+    if (is_recall)
         rp_count(&service->recalled, 1);
     int comes_second = is_gone || is_rolled ? 0 : rp_timer_comes_second(service, &message);
     status = is_gone || comes_second > 0 ? RP_E_NOT_FOUND

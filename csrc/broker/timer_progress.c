@@ -87,7 +87,7 @@ void rp_timer_follow(rp_timer_service *service) {
     rp_timer_checkpoint master = service->followed;
     service->has_followed = false;
     pthread_mutex_unlock(&service->lock);
-    if (!has_followed || service->delivery.chain != NULL)
+    if (!has_followed || rp_timer_is_on(&service->delivers))
         return;
     rp_timing_wheel *wheel = rp_timer_files_wheel(rp_timer_files_of(service));
     int64_t read_ms = rp_timer_get(&service->read_ms), master_ms = rp_timer_floor(service, master.read_time_ms);

@@ -4,18 +4,16 @@ RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), which goes
     GET_BROKER_RUNTIME_INFO    where the slave's log ends: past ours, its positions speak of what we have lost, and none is taken
     GET_ALL_DELAY_OFFSET       delayed messages below were delivered
     GET_ALL_CONSUMER_OFFSET    prepared messages below were ended or passed on; popped ones below are over
-    GET_TIMER_CHECK_POINT      slots before were delivered: only where the slave had all of our log when it stood in, for a slot is a time,
-                               and what it did not have is of that time, too
+    GET_TIMER_CHECK_POINT      slots before were delivered, where they are not to be rolled: a slave rolls later than a master. Only where the
+                               slave had all of our log when it stood in: what it did not have may be due in the same slots
 
 Positions move forward only. A slave that does not answer, or is behind: what it passed on comes once more.
 
-Threads  one event loop; what blocks, in its executor.
+Threads  one event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import logging
 from collections.abc import Iterable
 from typing import Final
@@ -27,7 +25,6 @@ from ..remoting.json_codec import read_json
 from . import names
 from .consumer_offsets import SavedOffsets
 from .delay_offsets import SavedDelayOffsets
-from .native_options import timer_options
 from .parts import Parts
 from .timers import ACTING_LOG_END, CHECKPOINT
 from .transaction_checks import GROUP
@@ -68,17 +65,12 @@ def _is_other(topic: str, group: str) -> bool:
 
 
 async def _take_timers(parts: Parts, address: str, own_end: int) -> int:
-    """1: they go on where the slave's are."""
-    config, native = parts.config, parts.native
-    if not config.boolean("timerWheelEnable"):
+    """1: what its slots held is not delivered here."""
+    if not parts.config.boolean("timerWheelEnable"):
         return 0
     answer = await parts.client.call(address, RequestCode.GET_TIMER_CHECK_POINT, timeout_s=TIMEOUT_S)
     if int(answer.fields.get(ACTING_LOG_END, "-1")) != own_end or len(answer.body) < CHECKPOINT.size:
         return 0
-    loop, options = asyncio.get_running_loop(), timer_options(config, delivers=False)
-    await loop.run_in_executor(None, functools.partial(native.start_timers, config.text("storePathRootDir"), **options))
-    is_ahead = CHECKPOINT.unpack_from(answer.body)[0] > native.timer_stats()["read_time_ms"]
-    if is_ahead:
-        native.follow_timer_checkpoint(answer.body[: CHECKPOINT.size])
-    await loop.run_in_executor(None, native.stop_timers)
-    return int(is_ahead)
+    until_ms, _, queue_offset, *_ = CHECKPOINT.unpack_from(answer.body)
+    parts.native.set_timers_passed_on(until_ms, queue_offset)
+    return 1
