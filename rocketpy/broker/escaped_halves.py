@@ -16,7 +16,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from .._core.errors import NotFound, StoreCorrupt
+from .._core.errors import OffsetOutOfRange, StoreCorrupt
 from .._core.results import Message, UndecidedHalf
 from .._core.store import MessageStore, decode_message
 from . import names
@@ -77,7 +77,7 @@ def _read(store: MessageStore, half: UndecidedHalf) -> Message | None:
     """In a thread."""
     try:
         message = decode_message(store.read(half.log_offset))
-    except (NotFound, StoreCorrupt) as error:
+    except (OffsetOutOfRange, StoreCorrupt) as error:
         log.error("the prepared message at log offset %d is not passed on: %s", half.log_offset, error)
         return GONE
     if place_of(message) is None:

@@ -35,6 +35,8 @@ SETTINGS: dict[str, object] = {
     "messageDelayLevel": "1s 5s 20s 75s",
     "flushDelayOffsetInterval": 1000,
 }
+OF_PAIR = {**SETTINGS, "totalReplicas": 2}
+"""A master of RocketMQ asks its slaves only then how far they got."""
 COUNT = 8
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -46,8 +48,9 @@ def two_masters(names: Product, masters: Product, slaves: Product, others: Produ
     namesrv = NameServer(names, home / "namesrv", {"supportActingMaster": True}).start()
     cluster = Cluster(namesrv)
     try:
-        cluster.add_brokers(home, [masters, others], SETTINGS)
-        cluster.brokers.append(Broker(slaves, home / "slave", cluster.address, SETTINGS, "broker-a", 1).start(namesrv))
+        cluster.brokers.append(Broker(masters, home / "broker-a", cluster.address, OF_PAIR).start(namesrv))
+        cluster.brokers.append(Broker(others, home / "broker-b", cluster.address, SETTINGS, "broker-b").start(namesrv))
+        cluster.brokers.append(Broker(slaves, home / "slave", cluster.address, OF_PAIR, "broker-a", 1).start(namesrv))
         cluster.create_topic(TOPIC, QUEUES)
         for broker in cluster.brokers[:2]:
             create_group(broker, GROUP)
