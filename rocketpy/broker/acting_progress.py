@@ -4,8 +4,8 @@ RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), which goes
     GET_BROKER_RUNTIME_INFO    where the slave's log ends: past ours, its positions speak of what we have lost, and none is taken
     GET_ALL_DELAY_OFFSET       delayed messages below were delivered
     GET_ALL_CONSUMER_OFFSET    prepared messages below were ended or passed on; popped ones below are over
-    GET_TIMER_CHECK_POINT      slots before were delivered, where they are not to be rolled: a slave rolls later than a master; only where the
-                               slave had all of our log when it stood in: what it did not have may be due in the same slots
+    GET_TIMER_CHECK_POINT      slots before were delivered, where they are not to be rolled: a slave rolls later than a master; only where
+                               the slave had all of our log when it stood in: what it did not have may be due in the same slots
 
 Positions move forward only. A slave that does not answer, or is behind: what it passed on comes once more.
 
