@@ -108,7 +108,7 @@ def test_what_is_due_comes_by_the_other_master_and_once(
         popper = Popper(master.address, POP_GROUP, TOPIC)
         again = Popper(other.address, POP_GROUP, TOPIC, "broker-b")
         for each in (popper, again):
-            each.pop()  # both have the retry topic: RocketMQ's passes on nothing for which the other does not
+            each.pop()  # both have the retry topic
         popped = {f"popped {number}" for number in range(COUNT)}
         for body in sorted(popped):
             send(master, body)
@@ -141,7 +141,8 @@ def test_what_is_due_comes_by_the_other_master_and_once(
             revived.update(each.body for each in again.pop(pollTime=1000))
             return revived
 
-        await_all("revived", popped, all_revived, 60)
+        if slaves.name == "rocketpy":  # 5.5.0 passes on none of them: they come when the master is back
+            await_all("revived", popped, all_revived, 60)
         master.start(namesrv)
         await_all("delivered by the master", later, received, 120)
         time.sleep(8)  # what comes anew would come now
@@ -151,3 +152,4 @@ def test_what_is_due_comes_by_the_other_master_and_once(
         assert all(count <= 2 for count in counts.values())
         if who == "one" and product.name == "rocketpy":
             assert not twice
+            assert not popped & {each.body for _ in range(20) for each in popper.pop()}, "revived once"
