@@ -35,6 +35,7 @@
 #include "store/store_verify.h"
 
 #include "broker/broker.h"
+#include "broker/escaping_messages.h"
 #include "broker/broker_stats.h"
 #include "broker/pop.h"
 #include "broker/timed_messages.h"

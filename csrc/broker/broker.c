@@ -7,6 +7,8 @@
 #include "../base/clock_inl.h"
 #include "../store/commit_log_ledger.h"
 #include "../base/clock.h"
+#include "escape_bridge.h"
+#include "escaping_messages.h"
 #include "half_messages.h"
 #include "lane.h"
 #include "offset_requests.h"
@@ -382,10 +384,11 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->schedule = broker->topics != NULL ? rp_schedule_service_create(broker) : NULL;
     broker->timers = broker->topics != NULL ? rp_timer_service_create(broker) : NULL;
     broker->revive = broker->topics != NULL ? rp_pop_revive_create(broker) : NULL;
+    broker->escape = rp_escape_bridge_create();
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
-        broker->schedule == NULL || broker->timers == NULL || broker->revive == NULL || broker->put_ns == NULL ||
+        broker->schedule == NULL || broker->timers == NULL || broker->revive == NULL || broker->escape == NULL || broker->put_ns == NULL ||
         broker->cold_reads == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
@@ -426,9 +429,12 @@ int rp_broker_attach(rp_broker *broker, rp_server *server) {
 void rp_broker_close(rp_broker *broker) {
     if (broker == NULL)
         return;
+    if (broker->escape != NULL)
+        rp_broker_refuse_escape(broker); /* threads that wait for it end */
     rp_schedule_service_destroy(broker->schedule); /* before what its thread uses */
     rp_timer_service_destroy(broker->timers);
     rp_pop_revive_destroy(broker->revive);
+    rp_escape_bridge_destroy(broker->escape);
     rp_message_store_on_flushed(broker->store, NULL, NULL);
     rp_message_store_on_arrival(broker->store, NULL, NULL);
     rp_cold_reads_close(broker->cold_reads); /* before the lanes it wakes */

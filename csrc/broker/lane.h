@@ -114,6 +114,7 @@ struct rp_broker {
     rp_cold_reads *cold_reads; /* fixed */
     rp_cold_use cold_use;      /* of all groups */
     struct rp_pop_revive *revive; /* fixed */
+    struct rp_escape_bridge *escape; /* fixed */
     rp_slice revive_topic; /* fixed; behind the options' strings */
     pthread_mutex_t pop_locks[RP_POP_LOCKS]; /* by offset cell: pop_choice.h */
     rp_live_settings settings;

@@ -7,6 +7,7 @@
 #include "../base/clock.h"
 #include "../base/log_inl.h"
 #include "../store/message.h"
+#include "escape_bridge.h"
 #include "lane.h"
 
 #define RETRY_PREFIX "%RETRY%"
@@ -36,6 +37,8 @@ static void fill_item(const rp_broker *broker, rp_consume_queue *queue, const rp
 static int append(rp_broker *broker, int32_t revive_queue_id, uint64_t cuts, const rp_pop_record *record) {
     rp_append_item item;
     rp_consume_queue *queue;
+    if (rp_escape_is_on(broker))
+        return RP_E_READ_ONLY; /* a slave's */
     int status = rp_pop_log_open_queue(broker, revive_queue_id, &queue);
     if (status != RP_OK)
         return status;

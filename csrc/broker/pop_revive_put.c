@@ -5,6 +5,7 @@
 #include "../base/slice_inl.h"
 #include "../store/light_queue.h"
 #include "../store/message.h"
+#include "escape_bridge.h"
 #include "pop_revive_inl.h"
 #include "property_text.h"
 #include "stored_message.h"
@@ -122,12 +123,13 @@ static void release(revived_message *due) {
 void revive_flush(revive_batch *batch) {
     rp_pop_revive *revive = batch->revive;
     if (batch->count > 0)
-        rp_commit_log_append(revive->broker->commit_log, batch->items, batch->count);
+        rp_escape_append(revive->broker, batch->items, batch->count);
     for (uint32_t i = 0; i < batch->count; i++) {
         const rp_append_item *item = &batch->items[i];
         revived_message *due = &batch->messages[i];
         if (item->status == RP_OK) {
-            rp_intake_add_one(&due->topic->in[RP_MESSAGE_NORMAL], item->size);
+            if (item->size > 0) /* it was stored here */
+                rp_intake_add_one(&due->topic->in[RP_MESSAGE_NORMAL], item->size);
             revive_count(&revive->revived);
             revive_is_over(due->kept, due->index);
         } else {

@@ -13,6 +13,7 @@
 #include "../base/thread.h"
 #include "../store/light_queue.h"
 #include "../store/message.h"
+#include "escape_bridge.h"
 #include "lane.h"
 #include "light_copies.h"
 #include "property_text.h"
@@ -176,7 +177,7 @@ static void tell_goes_on(rp_schedule_service *service, delay_level *level) {
 }
 
 static void count_delivered(rp_topic *topic, const rp_append_item *item) {
-    if (topic == NULL)
+    if (topic == NULL || item->size == 0) /* another broker stored it */
         return;
     rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
 }
@@ -184,7 +185,7 @@ static void count_delivered(rp_topic *topic, const rp_append_item *item) {
 /* Appends the batch. The first status that asks for another try, or RP_OK. */
 static int append(rp_schedule_service *service, delay_level *level, const rp_queue_entry *entries) {
     int refused = RP_OK;
-    rp_commit_log_append(service->broker->commit_log, service->items, service->count);
+    rp_escape_append(service->broker, service->items, service->count);
     for (uint32_t i = 0; i < service->count; i++) {
         const rp_append_item *item = &service->items[i];
         due_message *due = &service->due[i];

@@ -2,6 +2,7 @@
 #include "target_queue.h"
 
 #include "../store/message.h"
+#include "escape_bridge.h"
 #include "forbidden_topics.h"
 #include "lane.h"
 
@@ -14,13 +15,16 @@ static int read_place(rp_slice properties, rp_target_queue *target) {
     return RP_OK;
 }
 
-/* Straight from the store. A bound of queues is for good, a bound of descriptors is not. */
-static int open_in_store(rp_message_store *store, rp_target_queue *target) {
+/* Straight from the store. A bound of queues is for good, a bound of descriptors is not. A message that goes to another broker needs only
+ * the queue's name: a slave makes no files of its own. */
+static int open_in_store(const rp_broker *broker, rp_target_queue *target) {
     rp_error error = {.status = RP_E_NO_MEMORY};
-    target->queue = rp_message_store_queue(store, target->name, target->queue_id, 1, &error);
+    target->queue = rp_message_store_queue(broker->store, target->name, target->queue_id, 1, &error);
     if (target->queue == NULL)
         return error.status == RP_E_BUSY ? RP_E_TOO_LARGE : error.status;
-    int status = rp_message_store_prepare_queue(store, target->queue, &error);
+    if (rp_escape_is_on(broker))
+        return RP_OK;
+    int status = rp_message_store_prepare_queue(broker->store, target->queue, &error);
     return status == RP_OK || error.status == RP_OK || rp_target_is_none(error.status) ? status : error.status;
 }
 
@@ -29,11 +33,11 @@ int rp_target_queue_open(rp_broker *broker, rp_slice properties, rp_target_queue
     if (read_place(properties, target) != RP_OK)
         return RP_E_INVALID;
     target->topic = rp_topic_table_find(broker->topics, target->name);
-    if (target->topic == NULL)
-        return open_in_store(broker->store, target);
+    if (target->topic == NULL || rp_escape_is_on(broker))
+        return open_in_store(broker, target);
     if (rp_topic_open_queue_to_send(broker->topics, target->topic, target->queue_id, &target->queue) != NULL)
         return RP_OK;
-    int status = open_in_store(broker->store, target); /* which says why */
+    int status = open_in_store(broker, target); /* which says why */
     return status != RP_OK ? status : RP_E_IO;  /* or it is gone, as the topic is while it is deleted */
 }
 

@@ -37,6 +37,11 @@ int rp_broker_start_timers(rp_broker *broker, const rp_timer_options *options, r
  * the disk: nothing is lost, but something may be delivered twice by the next start. */
 int rp_broker_stop_timers(rp_broker *broker, rp_error *error);
 
+/* Before a start: of what waits here, messages that are due before until_ms and stand below queue_offset of the timer queue were
+ * delivered by a slave that stood in for this master. Those that were only to be rolled there are rolled. Until the broker is closed;
+ * 0, 0: none were. */
+void rp_broker_set_timers_passed_on(rp_broker *broker, int64_t until_ms, int64_t queue_offset);
+
 typedef struct rp_timer_stats {
     int64_t read_time_ms;         /* slots before it have been delivered */
     int64_t queue_offset;         /* messages before it have been entered */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/slice_inl.h"
+#include "escape_bridge.h"
 #include "light_copies.h"
 #include "parked_responses.h"
 #include "stored_message.h"
@@ -97,7 +98,7 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
 /* Topics that are not there have no counts. */
 static void count_stored(rp_timer_service *service, rp_topic *topic, const rp_append_item *item) {
     rp_count(topic == service->topic ? &service->rolled : &service->delivered, 1);
-    if (topic == NULL)
+    if (topic == NULL || item->size == 0) /* another broker stored it */
         return;
     rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
     if (topic != service->topic)
@@ -106,7 +107,7 @@ static void count_stored(rp_timer_service *service, rp_topic *topic, const rp_ap
 
 int rp_timer_append(rp_timer_service *service, uint32_t *over) {
     int refused = RP_OK;
-    rp_commit_log_append(service->broker->commit_log, service->items, service->outgoing_count);
+    rp_escape_append(service->broker, service->items, service->outgoing_count);
     for (uint32_t i = 0; i < service->outgoing_count; i++) {
         const rp_append_item *item = &service->items[i];
         rp_timer_outgoing *out = &service->outgoing[i];
@@ -209,8 +210,9 @@ static int take_due(rp_timer_service *service, uint32_t index, int64_t now_ms) {
     int status = rp_timer_read_message(service, record->commit_log_offset, record->size, &message, &pin);
     if (status != RP_OK)
         return status;
-    bool is_rolled = (record->magic & RP_TIMER_ROLL) != 0, is_gone = !is_rolled && is_recalled(service, message.properties);
-    if (is_gone)
+    bool is_rolled = (record->magic & RP_TIMER_ROLL) != 0, is_recall = !is_rolled && is_recalled(service, message.properties);
+    bool is_gone = is_recall || (!is_rolled && rp_timer_was_passed_on(service, message.queue_offset, rp_timer_get(&service->read_ms)));
+    if (is_recall)
         rp_count(&service->recalled, 1);
     int comes_second = is_gone || is_rolled ? 0 : rp_timer_comes_second(service, &message);
     status = is_gone || comes_second > 0 ? RP_E_NOT_FOUND

@@ -70,7 +70,8 @@ static int place(rp_timer_service *service, int64_t queue_offset, const rp_queue
     }
     int64_t slot_ms = rp_timer_floor(service, out_ms), read_ms = rp_timer_get(&service->read_ms);
     /* not by its slot, which was another one while the files had another precision */
-    if (rp_timer_files_was_delivered(rp_timer_files_of(service), queue_offset, out_ms) || rp_timer_has_copy(service, message))
+    if (rp_timer_files_was_delivered(rp_timer_files_of(service), queue_offset, out_ms) || rp_timer_has_copy(service, message) ||
+        rp_timer_was_passed_on(service, queue_offset, slot_ms))
         return RP_OK;
     bool is_recall = rp_message_property(message->properties, "TIMER_DEL_UNIQKEY").data != NULL;
     bool is_read = service->delivery.chain != NULL && slot_ms == read_ms; /* its chain is fixed by now */

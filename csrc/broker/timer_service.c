@@ -210,6 +210,14 @@ int rp_broker_start_timers(rp_broker *broker, const rp_timer_options *options, r
     return rp_error_set(error, status, 0, NULL, -1, "no thread for timed messages: %s", rp_thread_refusal(status));
 }
 
+void rp_broker_set_timers_passed_on(rp_broker *broker, int64_t until_ms, int64_t queue_offset) {
+    rp_timer_service *service = broker->timers;
+    if (service->thread != NULL)
+        return;
+    service->passed_on_until_ms = until_ms;
+    service->passed_on_below = queue_offset;
+}
+
 int rp_broker_stop_timers(rp_broker *broker, rp_error *error) {
     rp_timer_service *service = broker->timers;
     if (service == NULL || service->thread == NULL)

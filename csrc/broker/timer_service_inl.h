@@ -83,6 +83,7 @@ struct rp_timer_service {
     _Atomic int32_t delivers, is_running;
     _Atomic int64_t read_ms, queue_offset, master_queue_offset; /* written by the thread */
     _Atomic uint64_t entered, delivered, rolled, recalled, passed_over;
+    int64_t passed_on_until_ms, passed_on_below; /* a slave delivered what is due before, below that offset of the queue */
     int64_t write_ms;        /* the slot that runs now; not before the read time */
     int64_t entering_goal;   /* the timer queue's end when it began: what lies below is entered before older slots are delivered */
     int64_t version_counter, version_ms;
@@ -109,6 +110,9 @@ static inline rp_timer_files *rp_timer_files_of(const rp_timer_service *service)
 }
 static inline int64_t rp_timer_floor(const rp_timer_service *service, int64_t time_ms) {
     return time_ms < 0 ? 0 : time_ms / service->precision_ms * service->precision_ms;
+}
+static inline bool rp_timer_was_passed_on(const rp_timer_service *service, int64_t queue_offset, int64_t slot_ms) {
+    return slot_ms < service->passed_on_until_ms && queue_offset < service->passed_on_below;
 }
 static inline bool rp_timer_is_on(const _Atomic int32_t *setting) { return atomic_load_explicit(setting, memory_order_relaxed) != 0; }
 

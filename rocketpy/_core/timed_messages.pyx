@@ -91,6 +91,12 @@ cdef class TimedMessages(PoppedMessages):
         self.leave()
         check(status, NULL)
 
+    def set_timers_passed_on(self, int64_t until_ms, int64_t queue_offset):
+        self.enter()
+        with nogil:
+            rp_broker_set_timers_passed_on(self.native, until_ms, queue_offset)
+        self.leave()
+
     def timer_counts(self):
         cdef export_buffer buffer
         memset(&buffer, 0, sizeof(buffer))

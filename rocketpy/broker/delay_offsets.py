@@ -105,6 +105,15 @@ class DelayOffsets:
         self._delivered = sum(after.values())
         return after != before
 
+    def advance(self, saved: SavedDelayOffsets) -> int:
+        """Moves positions forward to those of a slave that delivered meanwhile, none past its queue's end here; how many moved."""
+        moved = 0
+        for level, (offset, end) in enumerate(self._sink.delay_offsets(), start=1):
+            if (further := min(saved.offsets.get(level, 0), end)) > max(0, offset):
+                self._sink.put_delay_offset(level, further)
+                moved += 1
+        return moved
+
     def take_back(self, saved: SavedDelayOffsets) -> None:
         """The positions that its file holds are those of a broker whose own deliveries since then may have been taken back."""
         for level, (offset, _) in enumerate(self._sink.delay_offsets(), start=1):

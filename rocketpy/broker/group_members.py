@@ -23,18 +23,25 @@ Members = frozenset[tuple[int, str]]
 
 async def group_members(client: GroupCaller, name_servers: Iterable[str], identity: Identity) -> Members:
     """Everybody under our name but ourselves. Name servers that do not answer, or not this question (4.x), know nobody."""
-    header = GetBrokerMemberGroupRequestHeader(cluster_name=identity.cluster_name, broker_name=identity.broker_name)
-    answers = await client.invoke_all(name_servers, RequestCode.GET_BROKER_MEMBER_GROUP, header, timeout_s=TIMEOUT_S)
-    known = (member for answer in answers.values() for member in _members(answer))
+    known = frozenset[tuple[int, str]]().union(*await group_answers(client, name_servers, identity))
     return frozenset((broker_id, address) for broker_id, address in known if address not in ("", identity.address))
 
 
-def _members(answer: Command | RocketpyError) -> list[tuple[int, str]]:
+async def group_answers(client: GroupCaller, name_servers: Iterable[str], identity: Identity) -> list[Members]:
+    """Everybody under our name, as each name server knows them that answers."""
+    header = GetBrokerMemberGroupRequestHeader(cluster_name=identity.cluster_name, broker_name=identity.broker_name)
+    answers = await client.invoke_all(name_servers, RequestCode.GET_BROKER_MEMBER_GROUP, header, timeout_s=TIMEOUT_S)
+    known = [_members(answer) for answer in answers.values()]
+    return [frozenset(members) for members in known if members is not None]
+
+
+def _members(answer: Command | RocketpyError) -> list[tuple[int, str]] | None:
+    """None: it is no answer."""
     if isinstance(answer, RocketpyError) or answer.code != ResponseCode.SUCCESS:
-        return []
+        return None
     try:
         addresses = read_json(answer.body)["brokerMemberGroup"]["brokerAddrs"]
         members = addresses.items() if isinstance(addresses, Mapping) else ()
         return [(int(broker_id), address) for broker_id, address in members if isinstance(address, str)]
     except (ValueError, LookupError, TypeError, RecursionError):
-        return []
+        return None

@@ -11,6 +11,8 @@ import logging
 
 from .._core.errors import NetworkError
 from ..remoting.look_up import LookUps
+from .acting_master import ActingMaster
+from .acting_state import may_act
 from .addresses import looked_up
 from .mapping_cleaner import MappingCleaner
 from .parts import Parts
@@ -46,12 +48,15 @@ class Housekeeping:
         self._look_ups = LookUps()
         self._tasks: list[asyncio.Task[None]] = []
         self.checks = TransactionChecks(parts)
+        acts = may_act(parts.config)  # read in any case: a key that nobody reads is reported
+        self._acting = ActingMaster(parts, synchronize) if synchronize is not None and acts else None
 
     def start(self) -> None:
         parts, config = self._parts, self._parts.config
         offsets_s = config.integer("flushConsumerOffsetInterval") / 1000
         delay_offsets_s = config.integer("flushDelayOffsetInterval") / 1000
         retention_s = config.integer("cleanResourceInterval") / 1000
+        members_s = config.integer("syncBrokerMemberGroupPeriod") / 1000
         look_up_s = config.integer("updateNameServerAddrPeriod") / 1000  # read in any case: a key that nobody reads is reported
         tasks = [
             every("client housekeeping", SCAN_CLIENTS_S, plain(self._scan_clients)),
@@ -77,6 +82,8 @@ class Housekeeping:
             copy = self.synchronize_with_master
             tasks.append(every("copying from the master", SLAVE_SYNCHRONIZE_S, copy, at_once=is_due, rest_s=SLAVE_SYNCHRONIZE_REST_S))
             parts.ha.watch(self._synchronize.is_to_copy)
+        if self._acting is not None:
+            tasks.append(every("standing in for the master", members_s, self._acting.look))
         self._tasks = [asyncio.create_task(task) for task in tasks]
 
     async def stop(self) -> None:
@@ -84,6 +91,8 @@ class Housekeeping:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._acting is not None:
+            await self._acting.stop()
 
     async def looked_up_name_servers(self, otherwise: list[str]) -> list[str]:
         """The addresses behind namesrvAddr; when they cannot be looked up, `otherwise`."""

@@ -25,6 +25,7 @@ from ..remoting.json_codec import ObjectKey, is_deeper, read_json, write_fastjso
 from ..remoting.latencies import Latencies
 from ..remoting.service import Handler
 from . import names
+from .acting_state import ActingState
 from .attributes import QUEUE_TYPE
 from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
@@ -135,6 +136,7 @@ class Parts:
     client: RemotingClient
     link: ClientLink
     ha: HaService
+    acting: ActingState
     retention: RetentionService
     deletion: TopicDeletion
     catch_up: CatchUp

@@ -20,6 +20,8 @@ from .._core.errors import RocketpyError
 from ..remoting.codes import RequestCode
 from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
+from .acting_progress import take_acting_progress
+from .acting_state import may_act
 from .callers import Caller
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
 from .parts import Parts
@@ -50,10 +52,13 @@ async def take_offsets_of_slaves(
 
 
 async def return_as_master(parts: Parts, others: Iterable[str]) -> None:
-    """Before the first client comes: it would be told offsets that are behind."""
+    """Before the first client comes: it would be told offsets that are behind; and before anything is delivered."""
+    addresses = frozenset(others)
     is_about_log = functools.partial(is_logged, parts.topics)
-    if await take_offsets_of_slaves(parts.client, others, parts.offsets, parts.queue_end, is_about_log):
+    if await take_offsets_of_slaves(parts.client, addresses, parts.offsets, parts.queue_end, is_about_log):
         await parts.saved.offsets.save_or_log()
+    if may_act(parts.config):
+        await take_acting_progress(parts, addresses)
 
 
 async def _offsets_of(client: Caller, address: str) -> SavedOffsets | None:

@@ -41,6 +41,7 @@ from ..remoting.listener_options import server_options
 from ..remoting.service import Handler, RemotingService
 from ..remoting.tls import ListenerTls, client_context, tls_settings
 from . import unsupported
+from .acting_state import ActingState
 from .addresses import identity_of, join_address
 from .admin_broker import BrokerAdmin
 from .admin_groups import GroupAdmin
@@ -441,6 +442,7 @@ class BrokerService:
             client=self._client,
             link=ServiceLink(self._servers, self._services),
             ha=self._ha,
+            acting=ActingState(),
             retention=self._make_retention(store, native),
             deletion=deletion,
             catch_up=self._catch_up,

@@ -101,6 +101,8 @@ class SlaveSynchronize:
         self._whole_connection: int | None = None  # the log's, in the last round that copied everything
         self._whole_s = 0.0
         self._copied_connection: int | None = None  # the log's, when all of a round had been copied last
+        self.is_standing_in = False
+        """Nothing is copied from a master that this broker stands in for, nor is an answer taken that is under way."""
         self._has_complained = False
         self._is_waiting = False
         self._rounds = asyncio.Lock()  # one at a time: an older answer behind a newer one looks like offsets that were set back
@@ -137,6 +139,8 @@ class SlaveSynchronize:
 
     async def run_once(self, *, is_for_topics: bool = False) -> int:
         """Copies everything from the master; how many states changed. Nothing without a master."""
+        if self.is_standing_in:
+            return 0
         if self.master_address is None:
             if not self._has_complained:
                 log.warning("no name server knows a master with this brokerName and brokerClusterName: there is nobody to follow yet")
@@ -162,6 +166,11 @@ class SlaveSynchronize:
                 self._copied_connection = connection
         return changed
 
+    async def settled(self) -> None:
+        """Returns when no round is under way."""
+        async with self._rounds:
+            pass
+
     async def catch_up(self, *, with_users: bool = False) -> None:
         """Copies now: our log may hold messages of topics that were made since the last round. Raises CommandError when the master's
         topics cannot be had; with_users: or its users."""
@@ -180,7 +189,7 @@ class SlaveSynchronize:
                 state.asked(address)
             connection = self._own_log.connection()
             answer = await self._caller.call(address, state.code, timeout_s=TIMEOUT_S)
-            if self.master_address != address:
+            if self.master_address != address or self.is_standing_in:
                 return False
             if self._own_log.connection() != connection:  # what it says of the log may be of another one
                 self.is_due.set()

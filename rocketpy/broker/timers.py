@@ -6,8 +6,9 @@ RocketMQ: AdminBrokerProcessor, TimerCheckpoint, SlaveSynchronize (5.3.3 broker/
 What the checkpoint calls delivered a slave never delivers, so its copies have to be in the slave's log before: an answer of ours says where
 the master's log ended, and waits until the slave's goes as far.
 
-A master of RocketMQ that comes back (enableSlaveActingMaster) asks its slaves how far they have got, takes the answer whose version is
-not older than its own, and does not serve before each has answered. A slave of ours has delivered nothing: its version is the oldest.
+A master that comes back (enableSlaveActingMaster) asks its slaves how far they have got; one of RocketMQ takes the answer whose version is
+not older than its own, and does not serve before each has answered. A slave that has not stood in for it (acting_master.py) has delivered
+nothing: its version is the oldest.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from .masters_answers import LOG_END, LoggedAnswers
 from .native_options import timer_options
 from .parts import HandlerTable, Parts, json_response
 
+ACTING_LOG_END: Final = "actingLogEnd"
+"""What a slave adds to its answer that has stood in for its master: where its log ended then."""
 CHECKPOINT: Final = struct.Struct(">7q")
 """Read until (ms), flushed position of the timer log, queue offset, the master's queue offset; state, time and count of the version."""
 
@@ -44,11 +47,14 @@ class TimerAdmin:
         return {RequestCode.GET_TIMER_CHECK_POINT: self._checkpoint, RequestCode.GET_TIMER_METRICS: self._metrics}
 
     def _checkpoint(self, request: Request) -> Response:
-        if self._parts.settings.is_slave:
+        acting_log_end = self._parts.acting.log_end
+        if self._parts.settings.is_slave and acting_log_end is None:
             return Response(body=CHECKPOINT.pack(0, 0, 0, 0, 0, 0, 0))
         checkpoint = self._parts.native.timer_checkpoint()
         if checkpoint is None:
             raise CommandError(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
+        if acting_log_end is not None:
+            return Response(fields={ACTING_LOG_END: str(acting_log_end)}, body=checkpoint)
         log_end = self._parts.ha.durable_log.mark().end  # behind all that the checkpoint calls delivered
         return Response(fields={LOG_END: str(log_end)}, body=checkpoint)
 

@@ -343,9 +343,15 @@ _TRANSACTION_KEYS: tuple[Key, ...] = (
 )
 
 _GROUP_KEYS: tuple[Key, ...] = (
-    number("syncBrokerMemberGroupPeriod", 1000, "Pause between looks at the other members of this broker's name.", "ms", least=1),
+    number(
+        "syncBrokerMemberGroupPeriod",
+        1000,
+        "Pause between looks of a slave whether its master is there (enableRemoteEscape).",
+        "ms",
+        least=1,
+    ),
     switch("enableSlaveActingMaster", False, "Let the least slave stand in for a master that is down."),
-    switch("enableRemoteEscape", False, "Pass its special messages to another master meanwhile."),
+    switch("enableRemoteEscape", False, "Pass what is due meanwhile to other masters of the cluster (enableSlaveActingMaster)."),
     switch("skipPreOnline", False, "Take part at once after a start."),
     switch("enableControllerMode", False, "Let a controller elect the master."),
     text("controllerAddr", "", "Addresses of the controllers.", pattern="addresses"),

@@ -301,6 +301,50 @@ static void a_slave_rolls_nothing(void) {
     ended(&fx, &c);
 }
 
+/* A slave that stood in for this master has read the slots up to a minute from now, but had only two of the messages. */
+static void what_a_slave_has_passed_on_is_passed_over(void) {
+    fixture fx;
+    timer_fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "was entered");
+    rp_timer_options options = timer_options(&fx);
+    timers_start(&fx, &options);
+    wait_entered(&fx);
+    timers_stop(&fx);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "was not");
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "the slave did not have it");
+    rp_broker_set_timers_passed_on(fx.broker, turned_wall_ms(NULL) + MINUTE, 2);
+    timers_start(&fx, &options);
+    rp_broker_set_timers_passed_on(fx.broker, 0, 0); /* too late */
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00190\2", "later");
+    wait_entered(&fx);
+    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
+    wait_end(&fx, "T", 0, 2);
+    timers_stop(&fx);
+    CHECK(end_of(&fx, "T", 0) == 2 && body_is(&fx, "T", 0, 0, "the slave did not have it") && body_is(&fx, "T", 0, 1, "later"));
+    ended(&fx, &c);
+}
+
+/* What is to be rolled in such a slot is not due: no slave has delivered it. */
+static void what_is_to_be_rolled_meanwhile_is_rolled(void) {
+    fixture fx;
+    timer_fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_timer_options options = timer_options(&fx);
+    options.roll_window_slots = 10;
+    timers_start(&fx, &options);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00160\2", "x");
+    wait_entered(&fx);
+    timers_stop(&fx);
+    rp_broker_set_timers_passed_on(fx.broker, turned_wall_ms(NULL) + MINUTE / 2, 1 << 20);
+    timers_start(&fx, &options);
+    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
+    wait_end(&fx, "T", 0, 1);
+    ended(&fx, &c);
+}
+
 static void options_out_of_range_and_unknown_topics(void) {
     fixture fx;
     rp_error error;
@@ -363,6 +407,8 @@ int main(void) {
     RUN(a_clock_that_is_set_back_is_waited_for);
     RUN(a_slave_enters_up_to_its_master_and_delivers_once_it_is_one);
     RUN(a_slave_rolls_nothing);
+    RUN(what_a_slave_has_passed_on_is_passed_over);
+    RUN(what_is_to_be_rolled_meanwhile_is_rolled);
     RUN(options_out_of_range_and_unknown_topics);
     RUN(a_clock_that_is_set_back_by_a_wheel_leaves_no_place_taken);
     return 0;

@@ -1,0 +1,120 @@
+"""A slave that stands in for its master (enableSlaveActingMaster, enableRemoteEscape): what runs meanwhile, and what it may not do.
+RocketMQ: BrokerController.changeSpecialServiceStatus, startServiceWithoutCondition (5.3.3 broker/).
+
+    begins  nothing is copied ─ the bridge is open ─ delivery, timers, revive ─ prepared messages
+    ends    the bridge refuses ─ prepared messages, delivery, timers, revive end ─ the bridge is shut ─ timers follow ─ copying
+
+Its log is not appended to: it goes on where its master's does. What was passed on is remembered by the positions that a master has, too;
+the master asks for them when it returns (returning_master.py). Each step does nothing where all is done already: what failed is done again
+a second later.
+
+Threads  one event loop; what blocks, in its executor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from .._core.errors import RocketpyError
+from .escape_bridge import EscapeBridge
+from .escaped_halves import EscapedHalves
+from .group_members import group_answers
+from .native_options import timer_options
+from .parts import Parts
+from .periodic import every
+from .slave_synchronize import SlaveSynchronize
+
+log = logging.getLogger(__name__)
+
+HALVES_S: Final = 2.0
+
+
+class ActingMaster:
+    """Of one slave. `look` again and again; `stop` ends what runs."""
+
+    def __init__(self, parts: Parts, synchronize: SlaveSynchronize) -> None:
+        self._parts = parts
+        self._synchronize = synchronize
+        self._bridge = EscapeBridge(parts)
+        self._halves = EscapedHalves(parts, self._bridge)
+        self._passing: asyncio.Task[None] | None = None
+
+    async def look(self) -> None:
+        """Begins or ends, by what the name servers say."""
+        parts = self._parts
+        identity = parts.registration.identity
+        answers = await group_answers(parts.client, parts.registration.name_servers, identity)
+        is_connected = parts.ha.connection() is not None
+        is_due = parts.acting.heard(answers, (identity.broker_id, identity.address), is_connected=is_connected)
+        if is_due and not parts.acting.is_acting:
+            await self._begin()
+        elif parts.acting.is_acting and not is_due:
+            await self._end()
+
+    async def stop(self) -> None:
+        """Idempotent."""
+        if self._parts.acting.is_acting:
+            await self._end(follows=False)
+
+    async def _begin(self) -> None:
+        parts, native = self._parts, self._parts.native
+        log.warning("this slave stands in for its master: what is due goes to other masters of the cluster")
+        parts.acting.is_acting = True
+        parts.acting.log_end = parts.store.stats()["commit_log_max_offset"]
+        self._synchronize.is_standing_in = True
+        try:
+            await self._synchronize.settled()
+            native.open_escape()
+            self._bridge.start()
+            native.start_delivery()
+            await self._run_timers(delivers=True)
+            native.start_revive()
+            self._passing = asyncio.create_task(every("prepared messages of the master", HALVES_S, self._halves.run_round))
+        except RocketpyError as error:
+            log.error("the slave cannot stand in for its master: %s; it is tried again", error)
+            await self._end()
+
+    async def _end(self, *, follows: bool = True) -> None:
+        """follows: timers go on as the master's."""
+        parts, native = self._parts, self._parts.native
+        native.refuse_escape()
+        if self._passing is not None:
+            self._passing.cancel()
+            await asyncio.gather(self._passing, return_exceptions=True)
+            self._passing = None
+        await self._blocking(native.stop_delivery)
+        await self._blocking(native.stop_revive)
+        with contextlib.suppress(RocketpyError):  # it has ended; what did not reach the disk is delivered twice at worst
+            await self._blocking(native.stop_timers)
+        await self._bridge.stop()
+        native.shut_escape()
+        await parts.saved.delay_offsets.save_or_log()
+        await parts.saved.offsets.save_or_log()
+        parts.acting.is_acting = False
+        self._synchronize.is_standing_in = False
+        log.warning("this slave does not stand in for its master any more: it has passed on %d messages", self._bridge.passed_on)
+        if follows:
+            await self._run_timers(delivers=False)
+            self._synchronize.is_due.set()
+
+    async def _run_timers(self, *, delivers: bool) -> None:
+        config, native = self._parts.config, self._parts.native
+        if not config.boolean("timerWheelEnable"):
+            return
+        await self._blocking(native.stop_timers)
+        options = timer_options(config, delivers=delivers)
+        await self._blocking(functools.partial(native.start_timers, config.text("storePathRootDir"), **options))
+
+    async def _blocking(self, work: Callable[[], object]) -> None:
+        """To its end also when it is cancelled: another thread would meet it."""
+        running = asyncio.get_running_loop().run_in_executor(None, work)
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait([running])
+            raise

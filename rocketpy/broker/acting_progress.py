@@ -1,0 +1,76 @@
+"""How far a slave got that stood in for this master: asked when the master returns, before anything of its own is due.
+RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), which goes by versions, and asks each slave once it has connected.
+
+    GET_BROKER_RUNTIME_INFO    where the slave's log ends: past ours, its positions speak of what we have lost, and none is taken
+    GET_ALL_DELAY_OFFSET       delayed messages below were delivered
+    GET_ALL_CONSUMER_OFFSET    prepared messages below were ended or passed on; popped ones below are over
+    GET_TIMER_CHECK_POINT      slots before were delivered, where they are not to be rolled: a slave rolls later than a master; only where
+                               the slave had all of our log when it stood in: what it did not have may be due in the same slots
+
+Positions move forward only. A slave that does not answer, or is behind: what it passed on comes once more.
+
+Threads  one event loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from .._core.errors import RocketpyError
+from ..remoting.codes import RequestCode
+from ..remoting.command import CommandError
+from ..remoting.json_codec import read_json
+from . import names
+from .consumer_offsets import SavedOffsets
+from .delay_offsets import SavedDelayOffsets
+from .parts import Parts
+from .timers import ACTING_LOG_END, CHECKPOINT
+from .transaction_checks import GROUP
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S: Final = 2.0
+
+
+async def take_acting_progress(parts: Parts, slaves: Iterable[str]) -> None:
+    """Of each slave in turn; what cannot be had is logged."""
+    for address in sorted(slaves):
+        try:
+            await _take_of(parts, address)
+        except (RocketpyError, CommandError, ValueError, LookupError, RecursionError) as error:
+            log.warning("slave %s did not tell what it has passed on: %s; some of it may come once more", address, error)
+
+
+async def _take_of(parts: Parts, address: str) -> None:
+    client, own_end = parts.client, parts.store.stats()["commit_log_max_offset"]
+    facts = read_json((await client.call(address, RequestCode.GET_BROKER_RUNTIME_INFO, timeout_s=TIMEOUT_S)).body)["table"]
+    if int(facts["commitLogMaxOffset"]) > own_end:
+        log.warning("the log of slave %s is longer than ours: what it has passed on comes once more", address)
+        return
+    delays = await client.call(address, RequestCode.GET_ALL_DELAY_OFFSET, timeout_s=TIMEOUT_S)
+    offsets = await client.call(address, RequestCode.GET_ALL_CONSUMER_OFFSET, timeout_s=TIMEOUT_S)
+    moved = parts.delay_offsets.advance(SavedDelayOffsets.from_json(read_json(delays.body)))
+    moved += parts.offsets.advance(SavedOffsets.from_json(read_json(offsets.body)).without(_is_other), parts.queue_end)
+    moved += await _take_timers(parts, address, own_end)
+    if moved:
+        log.warning("slave %s has stood in for this master: %d positions of what it passed on are ours now", address, moved)
+        await parts.saved.delay_offsets.save_or_log()
+        await parts.saved.offsets.save_or_log()
+
+
+def _is_other(topic: str, group: str) -> bool:
+    return group not in (GROUP, names.REVIVE_GROUP) or topic == names.TRANS_OP_HALF_TOPIC
+
+
+async def _take_timers(parts: Parts, address: str, own_end: int) -> int:
+    """1: what its slots held is not delivered here."""
+    if not parts.config.boolean("timerWheelEnable"):
+        return 0
+    answer = await parts.client.call(address, RequestCode.GET_TIMER_CHECK_POINT, timeout_s=TIMEOUT_S)
+    if int(answer.fields.get(ACTING_LOG_END, "-1")) != own_end or len(answer.body) < CHECKPOINT.size:
+        return 0
+    until_ms, _, queue_offset, *_ = CHECKPOINT.unpack_from(answer.body)
+    parts.native.set_timers_passed_on(until_ms, queue_offset)
+    return 1

@@ -1,0 +1,202 @@
+"""Messages of a slave that stands in for its master go to another master of the cluster (enableRemoteEscape).
+RocketMQ: EscapeBridge, TopicRouteInfoManager (5.3.3 broker/failover/, broker/topic/).
+
+    native delivery, timers, revive ─ event fd ─► records ─┐
+                                                           ├─ put ─ route ─ SEND_MESSAGE ─► another master
+    prepared messages (escaped_halves.py) ─────────────────┘
+
+Each message is answered to who gave it once another master has it, or has refused it: nothing is given up here. A refusal is told a second
+later, so that a cluster without another master is asked that often only.
+
+Threads  one event loop. Bounds: IN_FLIGHT messages, BYTES_IN_FLIGHT of their records and one more; ROUTES_MAX routes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from .._core.errors import NetworkError, NoMemory, RocketpyError, TooLarge
+from .._core.results import Message
+from .._core.store import decode_message
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import CommandError
+from ..remoting.headers import GetRouteInfoRequestHeader
+from ..remoting.route import TopicRoute
+from .escaping_messages import Master, Place, choose, other_masters, place_of, popped_topics, request_of, topics_to_ask
+from .parts import Parts, monotonic_ms
+
+log = logging.getLogger(__name__)
+
+IN_FLIGHT: Final = 64
+BYTES_IN_FLIGHT: Final = 8 << 20
+ROUTES_MAX: Final = 1000
+ROUTE_MS: Final = 5_000
+NO_ROUTE_MS: Final = 1_000
+FAILING_MS: Final = 3_000
+TIMEOUT_S: Final = 3.0
+REFUSED_S: Final = 1.0
+STORED: Final = (
+    ResponseCode.SUCCESS,
+    ResponseCode.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE,
+)
+PASSED_ON: Final = 0
+
+
+class Refused(Exception):
+    """Why a message is not with another master."""
+
+
+class NativeEscape(Protocol):
+    """The part of Broker that is needed here."""
+
+    @property
+    def escape_fd(self) -> int: ...
+    def take_escaping(self) -> tuple[int, bytes] | None: ...
+    def settle_escaping(self, id: int, status: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    masters: tuple[Master, ...]
+    until_ms: int
+
+
+class EscapeBridge:
+    """`start` before what it serves, `stop` behind that; `put` in between."""
+
+    def __init__(self, parts: Parts, *, clock_ms: Callable[[], int] = monotonic_ms) -> None:
+        self._parts = parts
+        self._native: NativeEscape = parts.native
+        self._clock_ms = clock_ms
+        self._routes: dict[str, _Route] = {}
+        self._failing: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._bytes = 0
+        self._is_refused = self._is_started = False
+        identity = parts.registration.identity
+        self._own_group = f"InnerProducerGroup_{identity.broker_name}_{identity.broker_id}"
+        self.passed_on = 0
+
+    def start(self) -> None:
+        self._is_started = True
+        asyncio.get_running_loop().add_reader(self._native.escape_fd, self._read)
+
+    async def stop(self) -> None:
+        """Idempotent. Who waits for what was on its way has to be refused before."""
+        self._is_started = False
+        asyncio.get_running_loop().remove_reader(self._native.escape_fd)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def put(self, message: Message) -> bool:
+        """Whether another master has it now."""
+        try:
+            await self._send(message)
+        except (Refused, RocketpyError, CommandError, ValueError) as error:
+            if not self._is_refused:
+                log.warning("a message of topic %s cannot be passed on: %s; it is tried again, as others are", message.topic, error)
+            self._is_refused = True
+            await asyncio.sleep(REFUSED_S)
+            return False
+        if self._is_refused:
+            log.warning("messages are passed on again")
+        self._is_refused = False
+        self.passed_on += 1
+        return True
+
+    # ---- from the native services ----
+
+    def _read(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._native.escape_fd)
+        self._take()
+
+    def _take(self) -> None:
+        while self._is_started and len(self._tasks) < IN_FLIGHT and self._bytes < BYTES_IN_FLIGHT:
+            try:
+                taken = self._native.take_escaping()
+            except NoMemory:
+                asyncio.get_running_loop().call_later(REFUSED_S, self._take)
+                return
+            if taken is None:
+                return
+            task = asyncio.create_task(self._pass_on(*taken), name="message to another master")
+            self._tasks.add(task)
+            self._bytes += len(taken[1])
+
+    async def _pass_on(self, number: int, record: bytes) -> None:
+        status = NetworkError.status
+        try:
+            message = decode_message(record)
+            if place_of(message) is None:
+                log.error("a message is not passed on: its properties name no queue that it may go to")
+                status = TooLarge.status
+            elif await self.put(message):
+                status = PASSED_ON
+        except RocketpyError as error:
+            log.error("a message cannot be passed on: %s", error)
+        finally:
+            self._native.settle_escaping(number, status)
+            self._bytes -= len(record)
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks.discard(task)
+            self._take()
+
+    # ---- to another master ----
+
+    async def _send(self, message: Message) -> None:
+        place = place_of(message)
+        if place is None:
+            raise Refused("its properties name no queue that it may go to")
+        now_ms = self._clock_ms()
+        self._failing = {address: until_ms for address, until_ms in self._failing.items() if until_ms > now_ms}
+        chosen = choose(await self._masters(place), place, self._failing)
+        if chosen is None:
+            raise Refused(f"no other master takes messages of topic {place.topic}")
+        master, queue_id = chosen
+        header = request_of(message, place, queue_id, master.broker_name, self._own_group)
+        try:
+            answer = await self._parts.client.invoke(master.address, RequestCode.SEND_MESSAGE, header, message.body, timeout_s=TIMEOUT_S)
+        except RocketpyError:
+            self._failing[master.address] = self._clock_ms() + FAILING_MS
+            raise
+        if answer.code not in STORED or "msgId" not in answer.fields:
+            self._routes.pop(place.topic, None)
+            raise Refused(f"master {master.broker_name} at {master.address} answers {answer.code}, {answer.remark}")
+
+    async def _masters(self, place: Place) -> tuple[Master, ...]:
+        known = self._routes.get(place.topic)
+        if known is not None and known.until_ms > self._clock_ms():
+            return known.masters
+        masters: tuple[Master, ...] = ()
+        popped = popped_topics(place.topic, self._parts.groups.__contains__, self._parts.topics.__contains__)
+        for topic in topics_to_ask(place.topic, popped):
+            masters = await self._fetch(topic)
+            if masters:
+                break
+        if len(self._routes) >= ROUTES_MAX:
+            self._routes.clear()
+        self._routes[place.topic] = _Route(masters, self._clock_ms() + (ROUTE_MS if masters else NO_ROUTE_MS))
+        return masters
+
+    async def _fetch(self, topic: str) -> tuple[Master, ...]:
+        parts, header = self._parts, GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
+        for address in list(parts.registration.name_servers):
+            try:
+                answer = await parts.client.invoke(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, header, timeout_s=TIMEOUT_S)
+            except RocketpyError:
+                continue
+            if answer.code == ResponseCode.SUCCESS:
+                return other_masters(TopicRoute.decode(answer.body), parts.registration.identity.broker_name)
+        return ()

@@ -1,0 +1,144 @@
+"""A slave whose master was stopped passes on what is due to another master, and the master that returns knows how far that got."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rocketpy.broker import acting_master, escape_bridge
+from rocketpy.broker.names import TRANS_HALF_TOPIC
+from rocketpy.broker.parts import Parts
+from rocketpy.broker.service import BrokerService
+from rocketpy.broker.transaction_checks import GROUP
+from rocketpy.remoting.codes import RequestCode
+
+from .running import Peer, Running, broker_config, eventually, run, running
+
+SETTINGS = {
+    "enableSlaveActingMaster": "true",
+    "enableRemoteEscape": "true",
+    "messageDelayLevel": "0s 1h",
+    "haListenPort": "0",
+    "brokerHeartbeatInterval": "100",
+    "syncBrokerMemberGroupPeriod": "20",
+    "timerWheelEnable": "true",
+}
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acting_master, "HALVES_S", 0.02)
+    for name in ("REFUSED_S", "ROUTE_MS", "NO_ROUTE_MS", "FAILING_MS"):
+        monkeypatch.setattr(escape_bridge, name, 0)
+
+
+@dataclass
+class Group:
+    """broker-a and its slave, and another master."""
+
+    at: Running
+    other: Peer
+    master: BrokerService
+    slave: BrokerService
+    home: Path
+    settings: dict[str, str]
+
+    def of(self, service: BrokerService) -> Parts:
+        assert service.parts is not None
+        return service.parts
+
+    def end(self, service: BrokerService, topic: str = "t", queue_id: int = 0) -> int:
+        return self.of(service).store.max_offset(topic, queue_id)
+
+    async def send_what_waits(self) -> None:
+        """A delayed message, which the master does not deliver, and a prepared one; the slave has them, and its master is stopped."""
+        self.of(self.master).native.stop_delivery()
+        peer = Peer(self.master.address)
+        assert (await peer.send("t", b"delayed", "DELAY\x011\x02KEYS\x01k\x02")).code == 0
+        assert (await peer.send("t", b"prepared", "TRAN_MSG\x01true\x02PGROUP\x01producers\x02", f=4)).code == 0
+        await peer.client.stop()
+        await eventually(lambda: self.end(self.slave, TRANS_HALF_TOPIC) == 1 and "t" in self.of(self.slave).topics)
+        await self.master.stop()
+
+
+@asynccontextmanager
+async def group(home: Path, **others: str) -> AsyncIterator[Group]:
+    async with running(home / "other", brokerName="another", haListenPort="0", **others) as at:
+        settings = {**SETTINGS, "namesrvAddr": f"127.0.0.1:{at.namesrv.port}"}
+        master = BrokerService(broker_config(home / "master", **settings))
+        await master.start()
+        slave = BrokerService(broker_config(home / "slave", brokerRole="SLAVE", brokerId="1", **settings))
+        await slave.start()
+        try:
+            yield Group(at, at.peer(), master, slave, home, settings)
+        finally:
+            await master.stop()
+            await slave.stop()
+
+
+def test_what_waits_goes_to_another_master_and_does_not_come_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with group(tmp_path) as three:
+            assert (await three.other.send("t", b"there is one")).code == 0
+            await three.send_what_waits()
+            acting = three.of(three.slave).acting
+            end = three.of(three.slave).store.stats()["commit_log_max_offset"]
+            await eventually(lambda: three.end(three.at.broker, TRANS_HALF_TOPIC) == 1 and three.end(three.at.broker) == 2)
+            assert acting.is_acting and acting.log_end == end
+            pulled = await three.other.pull("g", "t", 0, 1)
+            assert b"delayed" in pulled.body and b"KEYS\x01k" in pulled.body and b"DELAY\x01" not in pulled.body
+            assert three.of(three.slave).store.stats()["commit_log_max_offset"] == end, "nothing is appended to a slave's log"
+            await eventually(lambda: three.of(three.slave).offsets.query(GROUP, TRANS_HALF_TOPIC, 0) == 1)
+            again = BrokerService(broker_config(tmp_path / "master", **three.settings))
+            await again.start()
+            try:
+                assert three.of(again).native.delay_offsets()[0] == (1, 1)
+                assert three.of(again).offsets.query(GROUP, TRANS_HALF_TOPIC, 0) == 1
+                assert three.end(again) == 0
+                await eventually(lambda: not acting.is_acting and three.of(three.slave).ha.connection() is not None)
+                assert three.end(three.at.broker) == 2
+            finally:
+                await again.stop()
+
+    run(test)
+
+
+def test_what_no_other_master_takes_waits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with group(tmp_path, autoCreateTopicEnable="false") as three:
+            await three.send_what_waits()
+            await eventually(lambda: "cannot be passed on" in caplog.text)
+            assert three.of(three.slave).native.delay_offsets()[0][0] <= 0
+            topic = {
+                "topic": "t",
+                "defaultTopic": "TBW102",
+                "readQueueNums": 1,
+                "writeQueueNums": 1,
+                "perm": 6,
+                "topicFilterType": "SINGLE_TAG",
+            }
+            assert (await three.other.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {**topic, "topicSysFlag": 0, "order": False})).code == 0
+            await eventually(lambda: three.end(three.at.broker, TRANS_HALF_TOPIC) == 1 and three.end(three.at.broker) == 1)
+            assert "messages are passed on again" in caplog.text
+
+    run(test)
+
+
+def test_without_remote_escape_a_slave_passes_nothing_on(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with group(tmp_path) as three:
+            assert three.slave._housekeeping is not None and three.slave._housekeeping._acting is not None
+            assert three.master._housekeeping is not None and three.master._housekeeping._acting is None
+            config = broker_config(
+                tmp_path / "second", brokerRole="SLAVE", brokerId="2", **{**three.settings, "enableRemoteEscape": "false"}
+            )
+            second = BrokerService(config)
+            await second.start()
+            assert second._housekeeping is not None and second._housekeeping._acting is None
+            await second.stop()
+
+    run(test)
