@@ -16,7 +16,7 @@ typedef struct code_name {
     const char *name;
 } code_name;
 
-static const code_name names[] = {
+static const code_name names[RP_ANSWER_CODES] = {
     {RP_CODE_OK, "OK"},
     {RP_CODE_TOPIC_NOT_FOUND, "TOPIC_NOT_FOUND"},
     {RP_CODE_CONSUMER_GROUP_NOT_FOUND, "CONSUMER_GROUP_NOT_FOUND"},
@@ -42,17 +42,27 @@ static const code_name brokers_names[] = {
     {26, "SUBSCRIPTION_GROUP_NOT_EXIST"},
 };
 
-static const char *find(const code_name *rows, size_t count, int32_t code) {
-    for (size_t i = 0; i < count; i++) {
-        if (rows[i].code == code)
-            return rows[i].name;
-    }
-    return NULL;
+#define INTERNAL_PLACE 4u
+_Static_assert(RP_ANSWER_CODES == 10, "names has a row for each code");
+
+uint32_t rp_answer_code_place(int32_t code) {
+    uint32_t place = 0;
+    while (place < RP_ANSWER_CODES && names[place].code != code)
+        place++;
+    return place < RP_ANSWER_CODES ? place : INTERNAL_PLACE;
 }
 
-const char *rp_answer_code_name(int32_t code) {
-    const char *name = find(names, sizeof names / sizeof *names, code);
-    return name != NULL ? name : "INTERNAL_SERVER_ERROR";
+int32_t rp_answer_code_at(uint32_t place) { return names[place].code; }
+
+const char *rp_answer_code_name(int32_t code) { return names[rp_answer_code_place(code)].name; }
+
+/* The name of what a broker answers; NULL: it has none here. */
+static const char *brokers_name(int32_t code) {
+    for (size_t i = 0; i < sizeof brokers_names / sizeof *brokers_names; i++) {
+        if (brokers_names[i].code == code)
+            return brokers_names[i].name;
+    }
+    return NULL;
 }
 
 /* Puts a question mark in the place of each byte that begins no character; a last one that was cut off goes. */
@@ -97,7 +107,7 @@ static int32_t code_of(int32_t broker_code) {
 }
 
 void rp_answer_status_of(rp_answer_status *status, const rp_command *answer) {
-    const char *name = find(brokers_names, sizeof brokers_names / sizeof *brokers_names, answer->code);
+    const char *name = brokers_name(answer->code);
     char number[16];
     snprintf(number, sizeof number, "%d", answer->code);
     if (answer->remark.size > 0)

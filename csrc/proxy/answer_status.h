@@ -28,6 +28,8 @@ enum rp_answer_code {
     RP_CODE_SLAVE_PERSISTENCE_TIMEOUT = 50402
 };
 
+#define RP_ANSWER_CODES 10
+
 /* A broker's answers to a send that is stored. */
 enum rp_stored_code {
     RP_STORED = 0,
@@ -45,6 +47,9 @@ typedef struct rp_answer_status {
 
 /* The name of a code, its message where nothing else is said. Static storage. */
 const char *rp_answer_code_name(int32_t code);
+/* Codes have places from 0 to RP_ANSWER_CODES - 1, for counters. */
+uint32_t rp_answer_code_place(int32_t code);
+int32_t rp_answer_code_at(uint32_t place);
 /* format is printf's; cut at RP_STATUS_TEXT_MAX between two characters; what is no UTF-8 is replaced. */
 void rp_answer_status_set(rp_answer_status *status, int32_t code, const char *format, ...);
 /* Of a broker's answer that is an error. */

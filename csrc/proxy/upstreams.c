@@ -163,7 +163,8 @@ static void retire(rp_upstreams *upstreams, rp_upstream *upstream) {
 }
 
 static rp_upstream *dial(rp_upstreams *upstreams, rp_reactor *reactor, const rp_address *address, rp_connection **connection) {
-    rp_upstream *upstream = atomic_load_explicit(&upstreams->connected, memory_order_relaxed) < RP_UPSTREAMS_MAX ? calloc(1, sizeof *upstream) : NULL;
+    rp_upstream *upstream =
+        atomic_load_explicit(&upstreams->connected, memory_order_relaxed) < RP_UPSTREAMS_MAX ? calloc(1, sizeof *upstream) : NULL;
     if (upstream == NULL || rp_reactor_dial(reactor, address, connection) != RP_OK) {
         free(upstream);
         return NULL;
@@ -219,7 +220,6 @@ rp_waiting_call *rp_upstreams_ask(rp_upstreams *upstreams, rp_reactor *reactor, 
     if (rp_connection_write(connection, command) != RP_OK)
         return NULL;
     upstreams->free_first = call->next;
-    call->code = command->code;
     enter(upstreams, upstream, call);
     arm(upstreams, reactor, call, rp_reactor_now_ns(reactor), deadline_ns);
     return call;

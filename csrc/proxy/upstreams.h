@@ -23,17 +23,15 @@
 typedef struct rp_upstreams rp_upstreams;
 typedef struct rp_upstream rp_upstream;
 
-/* A call that waits. The first three are the asker's, the others belong to this file. */
+/* A call that waits. The first two are the asker's, the others belong to this file. */
 typedef struct rp_waiting_call {
     void *asker;
     rp_slice noted;
-    int64_t began_ns;
     rp_upstream *upstream;
     struct rp_waiting_call *previous, *next; /* of the upstream; of free ones next alone */
     rp_timer_node timer;
     int64_t deadline_ns;
-    int64_t timeout_ms;
-    int32_t code;
+    int64_t timeout_ms; /* as of when it was asked */
     uint32_t place;      /* fixed */
     uint32_t generation; /* with the place it makes the opaque */
 } rp_waiting_call;

@@ -1,5 +1,5 @@
-/* send_request.c: see send_request.h. */
-#include "send_request.h"
+/* send_command.c: see send_command.h. */
+#include "send_command.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ static void add_number(rp_command *command, const char *name, int64_t value, uin
     add(command, name, (rp_slice){digits, (uint32_t)(rp_decimal(digits, value) - digits)});
 }
 
-void rp_send_request_fill(rp_send_request *request, const rp_sent_message *message, const rp_route_choice *choice, rp_slice properties) {
+void rp_send_command_fill(rp_send_command *request, const rp_sent_message *message, const rp_route_choice *choice, rp_slice properties) {
     rp_command *command = &request->command;
     rp_command_clear(command, RP_REQUEST_SEND_MESSAGE_V2, RP_SERIALIZE_ROCKETMQ);
     command->language = LANGUAGE_PYTHON;
