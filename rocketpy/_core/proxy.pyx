@@ -1,0 +1,189 @@
+# proxy.pyx: gRPC calls that are answered without Python (csrc/proxy).
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from rocketpy._core.base cimport RP_E_BUSY, check, read_fields, rp_error, rp_field_row, rp_slice, set_fields, slice_of_text
+from rocketpy._core.grpc cimport rp_grpc_handler
+from rocketpy._core.remoting cimport Handler, Server, rp_address, rp_handler
+from rocketpy._core.errors import InvalidArgument, NoMemory
+
+cdef extern from "proxy/proxy.h" nogil:
+    enum: RP_PROXY_CODES
+    enum: RP_PROXY_CLASSES
+    ctypedef struct rp_route_broker:
+        rp_slice name
+        rp_address address
+    ctypedef struct rp_route_queue:
+        uint32_t broker
+        int32_t queue_id
+    ctypedef struct rp_route:
+        uint32_t types
+        const rp_route_broker *brokers
+        uint32_t broker_count
+        const rp_route_queue *queues
+        uint32_t queue_count
+        int64_t ask_again_ns, ends_ns
+    ctypedef struct rp_proxy:
+        pass
+    ctypedef struct rp_proxy_options:
+        pass
+    ctypedef struct rp_proxy_stats:
+        pass
+    ctypedef struct rp_proxy_times:
+        int32_t code
+        uint64_t total_ns
+        uint64_t *classes
+    void rp_proxy_options_default(rp_proxy_options *options)
+    int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy, rp_error *error)
+    void rp_proxy_close(rp_proxy *proxy)
+    const rp_handler *rp_proxy_handler(const rp_proxy *proxy)
+    const rp_grpc_handler *rp_proxy_grpc_handler(const rp_proxy *proxy)
+    int rp_proxy_put_route(rp_proxy *proxy, rp_slice topic, const rp_route *route)
+    void rp_proxy_forget_route(rp_proxy *proxy, rp_slice topic)
+    void rp_proxy_read_stats(const rp_proxy *proxy, rp_proxy_stats *stats)
+    void rp_proxy_read_times(const rp_proxy *proxy, uint32_t place, rp_proxy_times *times)
+
+cdef extern from *:
+    """
+    #include "fields_inl.h"
+    #define ROW(member) RP_FIELD_ROW(rp_proxy_options, member)
+    static const rp_field_row proxy_option_rows[] = {
+        ROW(message_size_max), ROW(user_properties_max), ROW(user_property_size_max), ROW(message_group_size_max), ROW(delay_ms_max),
+        ROW(takes_empty_body), ROW(uses_delay_level), ROW(reactors), ROW(topics_max), ROW(calls_max), ROW(send_method), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_proxy_stats, member)
+    static const rp_field_row proxy_stats_rows[] = {
+        ROW(sent), ROW(answered), ROW(punted), ROW(waiting), ROW(upstreams), RP_FIELD_END};
+    #undef ROW
+    """
+    const rp_field_row *proxy_option_rows
+    const rp_field_row *proxy_stats_rows
+
+TYPE_NORMAL = 1
+TYPE_FIFO = 2
+TYPE_DELAY = 4
+
+
+cdef class Proxy(Handler):
+    cdef rp_proxy *native
+
+    def __init__(self, **options):
+        cdef rp_proxy_options native_options
+        cdef rp_error error
+        cdef list keep = []
+        if self.native != NULL:
+            raise InvalidArgument("a Proxy is opened once")
+        rp_proxy_options_default(&native_options)
+        set_fields(proxy_option_rows, &native_options, options, keep)
+        error.status = 0
+        check(rp_proxy_open(&native_options, &self.native, &error), &error)
+        self.servers = []
+        self.handler = rp_proxy_handler(self.native)
+        self.grpc_handler = rp_proxy_grpc_handler(self.native)
+        self.is_closed = False
+
+    cdef int attach_native(self, Server server) except -1:
+        self.enter()
+        try:
+            self.servers.append(server)
+            server.borrowers += 1
+        finally:
+            self.leave()
+        return 0
+
+    def put_route(self, str topic not None, uint32_t types, list brokers not None, list queues not None, *, int64_t ask_again_ns,
+                  int64_t ends_ns):
+        cdef rp_route route
+        cdef rp_route_broker *native_brokers = NULL
+        cdef rp_route_queue *native_queues = NULL
+        cdef int status
+        self.enter()
+        try:
+            native_brokers = <rp_route_broker *>calloc(len(brokers) + 1, sizeof(rp_route_broker))
+            native_queues = <rp_route_queue *>calloc(len(queues) + 1, sizeof(rp_route_queue))
+            if native_brokers == NULL or native_queues == NULL:
+                raise NoMemory("no memory for a route")
+            for place, (name, address, port) in enumerate(brokers):
+                fill_broker(&native_brokers[place], name, address, port)
+            for place, (broker, queue_id) in enumerate(queues):
+                native_queues[place].broker = broker
+                native_queues[place].queue_id = queue_id
+            route.types = types
+            route.brokers = native_brokers
+            route.broker_count = <uint32_t>len(brokers)
+            route.queues = native_queues
+            route.queue_count = <uint32_t>len(queues)
+            route.ask_again_ns = ask_again_ns
+            route.ends_ns = ends_ns
+            status = rp_proxy_put_route(self.native, slice_of_text(topic), &route)
+        finally:
+            free(native_brokers)
+            free(native_queues)
+            self.leave()
+        if status == RP_E_BUSY:
+            return False
+        check(status, NULL)
+        return True
+
+    def forget_route(self, str topic not None):
+        self.enter()
+        try:
+            rp_proxy_forget_route(self.native, slice_of_text(topic))
+        finally:
+            self.leave()
+
+    def stats(self):
+        cdef rp_proxy_stats stats
+        self.enter()
+        try:
+            rp_proxy_read_stats(self.native, &stats)
+            return read_fields(proxy_stats_rows, &stats)
+        finally:
+            self.leave()
+
+    def times(self):
+        cdef rp_proxy_times times
+        cdef uint32_t place
+        found = []
+        self.enter()
+        try:
+            for place in range(RP_PROXY_CODES):
+                rp_proxy_read_times(self.native, place, &times)
+                classes = [times.classes[i] for i in range(RP_PROXY_CLASSES)]
+                if any(classes):
+                    found.append((times.code, times.total_ns, classes))
+            return found
+        finally:
+            self.leave()
+
+    def close(self):
+        """Stops the servers it is attached to first: no reactor may be in the handler."""
+        if self.is_closed:
+            return
+        self.refuse_while_borrowed()
+        for server in list(self.servers):
+            if not (<Server>server).is_stopped:
+                server.stop(0)
+        if not self.begin_close():
+            return
+        with nogil:
+            rp_proxy_close(self.native)
+        self.native = NULL
+        self.handler = NULL
+        self.grpc_handler = NULL
+        for server in self.servers:
+            (<Server>server).borrowers -= 1
+        self.servers = []
+
+
+cdef int fill_broker(rp_route_broker *broker, str name, bytes address, uint16_t port) except -1:
+    """Nothing of the name is copied: it must outlive the struct."""
+    if len(address) not in (4, 16):
+        raise InvalidArgument(f"an address of {len(address)} bytes")
+    broker.name = slice_of_text(name)
+    memcpy(broker.address.bytes, <const uint8_t *>address, len(address))
+    broker.address.size = <uint8_t>len(address)
+    broker.address.port = port
+    return 0

@@ -1,0 +1,90 @@
+"""SendMessage without Python: which messages, and where to. What decides about one stands in csrc/proxy; here it is told the routes.
+
+    sending.py ── a topic was sent to: learn ──► routes by topic ──► csrc/proxy, until they are a refresh old; then one message comes here again
+
+Bounds   topic_route_service_cache_max_num topics.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from .._core.errors import NetworkError, RocketpyError
+from .._core.proxy import TYPE_DELAY, TYPE_FIFO, TYPE_NORMAL, Proxy
+from ..remoting.client import split_address
+from ..remoting.latencies import GRPC, Kind, Latency
+from . import schema
+from .brokers import TIMEOUT_S, Brokers
+from .settings import ProxySettings
+
+_TYPES: Final[Mapping[str, int]] = {
+    "NORMAL": TYPE_NORMAL,
+    "FIFO": TYPE_FIFO,
+    "DELAY": TYPE_DELAY,
+    "MIXED": TYPE_NORMAL | TYPE_FIFO | TYPE_DELAY,
+}
+"""What is sent natively to topics of a type. Transactions are not."""
+NS_PER_S: Final = 1_000_000_000
+
+
+class NativeSends:
+    """Routes for the native side, and what it has counted."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers, native: Proxy) -> None:
+        self._settings = settings
+        self._brokers = brokers
+        self._native = native
+        self._learned: dict[str, float] = {}
+
+    def learn(self, topic: str) -> None:
+        """As Python's way knows the topic, from now on and until it would ask again."""
+        known = self._brokers.known(topic)
+        if known is None or self._learned.get(topic) == known.ask_again_s:
+            return
+        types = _TYPES.get(known.message_type, 0) if self._settings.enable_topic_message_type_check else _TYPES["MIXED"]
+        names = list(known.addresses)
+        brokers = [found for name in names if (found := _numeric(known.addresses[name])) is not None]
+        if not types or not known.queues or len(brokers) < len(names):
+            return
+        places = {name: place for place, name in enumerate(names)}
+        try:
+            is_put = self._native.put_route(
+                topic,
+                types,
+                [(name, *found) for name, found in zip(names, brokers, strict=True)],
+                [(places[queue.broker], queue.queue_id) for queue in known.queues],
+                ask_again_ns=int(known.ask_again_s * NS_PER_S),
+                ends_ns=int((known.ask_again_s + TIMEOUT_S) * NS_PER_S),
+            )
+        except RocketpyError:  # more queues or longer names than the native side takes
+            return
+        if is_put:
+            self._learned.pop(topic, None)
+            while len(self._learned) >= self._settings.topic_route_service_cache_max_num:
+                del self._learned[next(iter(self._learned))]
+            self._learned[topic] = known.ask_again_s
+
+    def forget(self, topic: str) -> None:
+        """Where its messages go is not known any more."""
+        if self._learned.pop(topic, None) is not None:
+            self._native.forget_route(topic)
+
+    def latencies(self) -> Iterator[tuple[Kind, Latency]]:
+        """Of calls that were answered natively."""
+        for code, total_ns, classes in self._native.times():
+            latency = Latency()
+            latency.counts, latency.sum_ms = classes, total_ns / 1e6
+            yield Kind(GRPC, "SendMessage", schema.label("Code", code)), latency
+
+
+def _numeric(address: str) -> tuple[bytes, int] | None:
+    """(bytes, port) of an address in numbers; names are looked up by Python's way alone."""
+    try:
+        host, port = split_address(address)
+        number = ipaddress.ip_address(host)
+    except (NetworkError, ValueError):
+        return None
+    mapped = getattr(number, "ipv4_mapped", None)
+    return (mapped or number).packed, port
