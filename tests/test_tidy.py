@@ -25,6 +25,7 @@ COLUMNS_MAX = 140
 C_ROOMS = {
     "base": set(),
     "remoting": {"base"},
+    "grpc": {"base", "remoting"},
     "store": {"base"},
     "auth": {"base", "remoting"},
     "broker": {"base", "remoting", "store"},

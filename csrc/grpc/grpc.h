@@ -22,11 +22,11 @@
 
 #include "../base/error.h"
 #include "../base/slice.h"
-#include "../remoting/protocol.h"
+#include "../remoting/server.h"
 
 #define RP_GRPC_METHODS_MAX 64
-#define RP_GRPC_METADATA_MAX 32         /* entries kept of a call */
-#define RP_GRPC_METADATA_BYTES 16384u   /* all of a call's headers */
+#define RP_GRPC_METADATA_MAX 32 /* entries kept of a call */
+#define RP_GRPC_METADATA_BYTES 16384u /* all of a call's headers */
 #define RP_GRPC_UNTAKEN 16u
 
 /* gRPC's status codes, as far as they are given here. */
@@ -45,8 +45,8 @@ typedef struct rp_grpc rp_grpc;
 typedef struct rp_grpc_call rp_grpc_call;
 
 typedef struct rp_grpc_method {
-    const char *path;    /* "/package.Service/Method" */
-    int32_t has_stream;  /* its client may send more than one message */
+    const char *path; /* "/package.Service/Method" */
+    int32_t has_stream; /* its client may send more than one message */
 } rp_grpc_method;
 
 /* The native plane; NULL functions are skipped. All run on a reactor's thread. */
@@ -60,11 +60,11 @@ typedef struct rp_grpc_handler {
 } rp_grpc_handler;
 
 typedef struct rp_grpc_options {
-    const rp_grpc_method *methods;   /* copied */
+    const rp_grpc_method *methods; /* copied */
     uint32_t method_count;
-    uint32_t message_bytes_max;      /* default 130 MiB */
-    uint32_t calls_max;              /* of a connection, default 1,024 */
-    const rp_grpc_handler *handler;  /* NULL: none; copied */
+    uint32_t message_bytes_max; /* default 130 MiB */
+    uint32_t calls_max; /* of a connection, default 1,024 */
+    const rp_grpc_handler *handler; /* NULL: none; copied */
 } rp_grpc_options;
 
 void rp_grpc_options_default(rp_grpc_options *options);
@@ -81,7 +81,7 @@ const rp_protocol *rp_grpc_protocol(const rp_grpc *grpc); /* for rp_server_set_p
  * others none there. Behind RP_REQUEST_CANCELLED, and behind an answer's end, nothing of the call follows. */
 enum rp_grpc_event {
     RP_GRPC_EVENT_COMPRESSED = 1, /* the message is gzip's */
-    RP_GRPC_EVENT_STREAM = 2      /* of a call: messages follow, each to be told by rp_grpc_took; then RP_REQUEST_HALF_CLOSED */
+    RP_GRPC_EVENT_STREAM = 2 /* of a call: messages follow, each to be told by rp_grpc_took; then RP_REQUEST_HALF_CLOSED */
 };
 
 /* A message of an answer; is_last: and OK behind it. RP_OK means queued; RP_E_CLOSED: the connection is gone; RP_E_BUSY: it holds as much as
@@ -96,14 +96,14 @@ int rp_grpc_ask_room(rp_server *server, uint64_t connection_id);
 
 /* ---- for the handler, on the reactor's thread ---- */
 
-int32_t rp_grpc_call_method(const rp_grpc_call *call);       /* its place in the table */
-rp_slice rp_grpc_call_message(const rp_grpc_call *call);     /* valid until the call is answered, punted or cancelled */
+int32_t rp_grpc_call_method(const rp_grpc_call *call); /* its place in the table */
+rp_slice rp_grpc_call_message(const rp_grpc_call *call); /* valid until the call is answered, punted or cancelled */
 /* Of names in lower case; data NULL when it is absent; the last of several. Valid as the message. */
 rp_slice rp_grpc_call_metadata(const rp_grpc_call *call, const char *name);
-int64_t rp_grpc_call_deadline_ns(const rp_grpc_call *call);  /* monotonic; INT64_MAX: none */
-int64_t rp_grpc_call_began_ns(const rp_grpc_call *call);     /* monotonic, of the turn that its head came in */
+int64_t rp_grpc_call_deadline_ns(const rp_grpc_call *call); /* monotonic; INT64_MAX: none */
+int64_t rp_grpc_call_began_ns(const rp_grpc_call *call); /* monotonic, of the turn that its head came in */
 rp_connection *rp_grpc_call_connection(const rp_grpc_call *call);
-void rp_grpc_call_keep(rp_grpc_call *call, void *kept);      /* the handler's own */
+void rp_grpc_call_keep(rp_grpc_call *call, void *kept); /* the handler's own */
 void *rp_grpc_call_kept(const rp_grpc_call *call);
 /* Room for a message of the answer, of size bytes at most; NULL when memory is out. Commit is next, with the size it has. */
 uint8_t *rp_grpc_call_reserve(rp_grpc_call *call, uint32_t size);

@@ -8,6 +8,7 @@
  * Owns     what `begin` made belongs to the connection, as rp_connection.spoken, until `end` has let it go.
  * Bounds   a connection has RP_PROTOCOL_AHEAD_BYTES of output ahead of its socket; what else waits is the protocol's, which says so by
  *          rp_connection_set_queued: senders of other threads are refused at the connection's bound (output_bytes_max).
+ * Internal to csrc/, C only.
  */
 #ifndef RP_REMOTING_PROTOCOL_H
 #define RP_REMOTING_PROTOCOL_H
@@ -30,7 +31,7 @@ typedef struct rp_posted {
     uint32_t bytes; /* counted against the connection's output bound while it is under way; 0: it is always admitted */
 } rp_posted;
 
-typedef struct rp_protocol {
+struct rp_protocol {
     void *context;
     const char *alpn; /* what TLS agrees upon, such as "h2"; NULL: nothing */
     /* The first byte of it is there. RP_OK, else the connection is closed. */
@@ -52,10 +53,8 @@ typedef struct rp_protocol {
     bool (*is_busy)(void *context, const rp_connection *connection);
     /* The connection ends, behind on_turn_end; its output has gone as far as it could. */
     void (*end)(void *context, rp_connection *connection);
-} rp_protocol;
+};
 
-/* Before rp_server_start: RP_OK, or RP_E_BUSY afterwards. Borrowed until rp_server_close. */
-int rp_server_set_protocol(rp_server *server, const rp_protocol *protocol);
 /* Any thread: item goes to the connection's protocol. RP_OK; else it stays the caller's: RP_E_CLOSED, or RP_E_BUSY when the connection's
  * bound or the inbox is full. */
 int rp_server_post(rp_server *server, uint64_t connection_id, rp_posted *item);
@@ -64,19 +63,25 @@ int rp_server_post(rp_server *server, uint64_t connection_id, rp_posted *item);
 
 void *rp_connection_spoken(const rp_connection *connection); /* what `begin` has set */
 void rp_connection_set_spoken(rp_connection *connection, void *spoken);
+const rp_server_options *rp_connection_options(const rp_connection *connection);
 rp_reactor *rp_connection_reactor(const rp_connection *connection);
 /* The client's address: of the socket's other end, or what a balancer there has told. */
 const rp_address *rp_connection_address(const rp_connection *connection);
 /* There is something for fill: it is called before the turn ends. */
 void rp_connection_want_fill(rp_connection *connection);
+uint32_t rp_connection_room(const rp_connection *connection); /* how much more output it may have ahead of its socket */
 /* Behind what was put before; in fill only. RP_OK, RP_E_NO_MEMORY. */
 int rp_connection_put(rp_connection *connection, const uint8_t *bytes, uint32_t size);
 /* What the protocol holds for the other side and has not put yet. */
 void rp_connection_set_queued(rp_connection *connection, uint64_t bytes);
 /* look is called at or soon after due_ns, if not before. */
 void rp_connection_look_at(rp_connection *connection, int64_t due_ns);
-/* Memory that the protocol holds for it, counted with the server's buffers (memory_bytes_max). */
+/* Memory that the protocol holds for it, counted with the server's buffers (memory_bytes_max), and whether there may be more. */
 void rp_connection_account(rp_connection *connection, uint64_t taken, uint64_t given_back);
+bool rp_connection_may_hold(const rp_connection *connection, uint64_t more_bytes);
+/* A copy of the command goes up to Python. RP_OK; RP_E_BUSY for a call or a message, when too many wait or memory is short;
+ * RP_E_NO_MEMORY. */
+int rp_connection_tell(rp_connection *connection, enum rp_request_kind kind, const rp_command *command, int64_t deadline_ns);
 /* Closes it when the turn ends; reason is of static storage. */
 void rp_connection_end(rp_connection *connection, const char *reason);
 

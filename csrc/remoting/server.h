@@ -28,6 +28,7 @@
 typedef struct rp_server rp_server;
 typedef struct rp_reactor rp_reactor;
 typedef struct rp_connection rp_connection;
+typedef struct rp_protocol rp_protocol; /* what connections speak instead of frames: protocol.h */
 
 enum rp_handled {
     RP_HANDLED = 1, /* answered, parked by the handler, or oneway */
@@ -99,6 +100,8 @@ void rp_server_options_default(rp_server_options *options);
 int rp_server_open(const rp_server_options *options, const rp_handler *handler, rp_server **server, rp_error *error);
 /* Borrowed until rp_server_stop has returned. Before rp_server_start: RP_OK, or RP_E_BUSY afterwards. NULL: everybody may. */
 int rp_server_set_gate(rp_server *server, const rp_gate *gate);
+/* What connections speak that are accepted. Before rp_server_start: RP_OK, or RP_E_BUSY afterwards. Borrowed until rp_server_close. */
+int rp_server_set_protocol(rp_server *server, const rp_protocol *protocol);
 int rp_server_start(rp_server *server, rp_error *error);
 
 enum rp_tls_client_auth {
