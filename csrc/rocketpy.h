@@ -22,6 +22,8 @@
 
 #include "grpc/grpc.h"
 
+#include "proxy/proxy.h"
+
 #include "auth/auth_table.h"
 
 #include "store/commit_log.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../base/clock_inl.h"
+#include "../remoting/protocol.h"
 #include "answer_status.h"
 #include "call_times.h"
 #include "send_answer.h"
@@ -111,7 +112,7 @@ static rp_slice host_of(const rp_address *address, char text[RP_ADDRESS_TEXT_MAX
 }
 
 /* NULL: it is Python's. */
-static rp_waiting_call *send(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, int64_t deadline_ns) {
+static rp_waiting_call *pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, int64_t deadline_ns) {
     rp_sent_message message;
     rp_route_choice choice;
     rp_send_command request;
@@ -142,7 +143,7 @@ static int on_call(void *context, rp_reactor *reactor, rp_grpc_call *call) {
     int64_t deadline_ns = rp_grpc_call_deadline_ns(call), now_ns = rp_reactor_now_ns(reactor);
     if (deadline_ns == INT64_MAX)
         deadline_ns = now_ns + NO_DEADLINE_NS;
-    rp_waiting_call *waiting = deadline_ns - now_ns >= RP_NS_PER_MS && names_itself(call) ? send(proxy, reactor, call, deadline_ns) : NULL;
+    rp_waiting_call *waiting = deadline_ns - now_ns >= RP_NS_PER_MS && names_itself(call) ? pass_on(proxy, reactor, call, deadline_ns) : NULL;
     count(waiting != NULL ? &own->sent : &own->punted);
     if (waiting == NULL)
         return RP_PUNT;

@@ -226,6 +226,9 @@ static void handle_socket_event(rp_reactor *reactor, const struct epoll_event *e
         return;
     }
     rp_connection *connection = event->data.ptr;
+    if (connection->opening == RP_OPENING_DIALED && (connection->is_closing || !rp_connection_finish_dial(connection))) {
+        return;
+    }
     if ((event->events & EPOLLOUT) != 0) {
         rp_connection_mark_dirty(connection);
     }
@@ -250,7 +253,7 @@ static void begin_drain(rp_reactor *reactor, int64_t stop_at_ns) {
         }
         if (connection->protocol != NULL) {
             rp_connection_drain(connection);
-        } else {
+        } else if (!connection->is_dialed) { /* what is under way may wait for an answer there */
             rp_connection_pause(connection, RP_PAUSE_STOP);
         }
     }
