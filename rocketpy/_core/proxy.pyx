@@ -5,9 +5,12 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from rocketpy._core.base cimport RP_E_BUSY, check, read_fields, rp_error, rp_field_row, rp_slice, set_fields, slice_of_text
-from rocketpy._core.grpc cimport rp_grpc_handler
 from rocketpy._core.remoting cimport Handler, Server, rp_address, rp_handler
 from rocketpy._core.errors import InvalidArgument, NoMemory
+
+cdef extern from "grpc/grpc.h" nogil:
+    ctypedef struct rp_grpc_handler:
+        pass
 
 cdef extern from "proxy/proxy.h" nogil:
     enum: RP_PROXY_CODES
@@ -81,7 +84,7 @@ cdef class Proxy(Handler):
         check(rp_proxy_open(&native_options, &self.native, &error), &error)
         self.servers = []
         self.handler = rp_proxy_handler(self.native)
-        self.grpc_handler = rp_proxy_grpc_handler(self.native)
+        self.call_handler = rp_proxy_grpc_handler(self.native)
         self.is_closed = False
 
     cdef int attach_native(self, Server server) except -1:
@@ -172,7 +175,7 @@ cdef class Proxy(Handler):
             rp_proxy_close(self.native)
         self.native = NULL
         self.handler = NULL
-        self.grpc_handler = NULL
+        self.call_handler = NULL
         for server in self.servers:
             (<Server>server).borrowers -= 1
         self.servers = []

@@ -43,6 +43,7 @@ class NativeSends:
         known = self._brokers.known(topic)
         if known is None or self._learned.get(topic) == known.ask_again_s:
             return
+        self.forget(topic)
         types = _TYPES.get(known.message_type, 0) if self._settings.enable_topic_message_type_check else _TYPES["MIXED"]
         names = list(known.addresses)
         brokers = [found for name in names if (found := _numeric(known.addresses[name])) is not None]
@@ -61,7 +62,6 @@ class NativeSends:
         except RocketpyError:  # more queues or longer names than the native side takes
             return
         if is_put:
-            self._learned.pop(topic, None)
             while len(self._learned) >= self._settings.topic_route_service_cache_max_num:
                 del self._learned[next(iter(self._learned))]
             self._learned[topic] = known.ask_again_s
