@@ -13,13 +13,13 @@ from ..config import ConfigError, Problem
 if TYPE_CHECKING:
     from ..proxy.service import ProxyService
 
-MISSING = "the proxy needs grpcio and protobuf: pip install 'rocketpy-mq[proxy]'"
+MISSING = "the proxy needs protobuf: pip install 'rocketpy-mq[proxy]'"
 
 
 class ProxyBeside:
     """A proxy in the process of its broker, started behind it: only then the name servers are known.
 
-    Raises ConfigError from its start, RocketpyError where grpcio is missing or the port cannot be had."""
+    Raises ConfigError from its start, RocketpyError where protobuf or libnghttp2 is missing or the port cannot be had."""
 
     def __init__(self, name_servers: Callable[[], str], file: Path | None = None, port: int | None = None) -> None:
         self._name_servers = name_servers
@@ -56,7 +56,7 @@ class ProxyBeside:
 def why_missing() -> str | None:
     """What is to be installed first; None: nothing."""
     try:
-        found = [importlib.util.find_spec(name) for name in ("grpc", "google.protobuf")]
+        found = importlib.util.find_spec("google.protobuf")
     except ModuleNotFoundError:  # there is no google at all
         return MISSING
-    return None if all(found) else MISSING
+    return None if found is not None else MISSING
