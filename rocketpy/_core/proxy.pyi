@@ -35,4 +35,4 @@ class Proxy(Handler):
     def times(self) -> list[tuple[int, int, list[int]]]:
         """Of SendMessage: (code of the answer, nanoseconds together, how many by the classes of remoting/latencies.py)."""
     def close(self) -> None:
-        """Stops its Server when that runs still. Idempotent."""
+        """Idempotent. Raises Busy while its Server is not closed."""

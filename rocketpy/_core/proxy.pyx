@@ -82,19 +82,12 @@ cdef class Proxy(Handler):
         set_fields(proxy_option_rows, &native_options, options, keep)
         error.status = 0
         check(rp_proxy_open(&native_options, &self.native, &error), &error)
-        self.servers = []
         self.handler = rp_proxy_handler(self.native)
         self.call_handler = rp_proxy_grpc_handler(self.native)
         self.is_closed = False
 
     cdef int attach_native(self, Server server) except -1:
-        self.enter()
-        try:
-            self.servers.append(server)
-            server.borrowers += 1
-        finally:
-            self.leave()
-        return 0
+        return 0  # what speaks gRPC there borrows this until the server is closed
 
     def put_route(self, str topic not None, uint32_t types, list brokers not None, list queues not None, *, int64_t ask_again_ns,
                   int64_t ends_ns):
@@ -162,13 +155,7 @@ cdef class Proxy(Handler):
             self.leave()
 
     def close(self):
-        """Stops the servers it is attached to first: no reactor may be in the handler."""
-        if self.is_closed:
-            return
         self.refuse_while_borrowed()
-        for server in list(self.servers):
-            if not (<Server>server).is_stopped:
-                server.stop(0)
         if not self.begin_close():
             return
         with nogil:
@@ -176,9 +163,6 @@ cdef class Proxy(Handler):
         self.native = NULL
         self.handler = NULL
         self.call_handler = NULL
-        for server in self.servers:
-            (<Server>server).borrowers -= 1
-        self.servers = []
 
 
 cdef int fill_broker(rp_route_broker *broker, str name, bytes address, uint16_t port) except -1:

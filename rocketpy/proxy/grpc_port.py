@@ -34,6 +34,7 @@ from .._core.remoting import (
     KIND_MESSAGE,
     KIND_ROOM,
     NO_DEADLINE,
+    Handler,
     Request,
     Server,
 )
@@ -117,7 +118,8 @@ class _Connection:
 class GrpcPort:
     """One listener. Raises NetworkError where the port cannot be had, Unsupported without libnghttp2."""
 
-    def __init__(self, settings: ProxySettings, methods: Sequence[Method]) -> None:
+    def __init__(self, settings: ProxySettings, methods: Sequence[Method], handler: Handler | None = None) -> None:
+        """handler: what answers calls natively, by the places of their methods in the sequence; to be closed after this."""
         self._settings = settings
         self._methods = [(method, schema.request_of(method.name)) for method in methods]
         self._bytes_max = settings.grpc_max_inbound_message_size
@@ -125,7 +127,8 @@ class GrpcPort:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         paths = [(f"/{schema.SERVICE}/{method.name}", method.takes_stream) for method in methods]
-        self._grpc = Grpc(paths, message_bytes_max=self._bytes_max, calls_max=STREAMS_MAX)
+        self._handler = handler
+        self._grpc = Grpc(paths, handler=handler, message_bytes_max=self._bytes_max, calls_max=STREAMS_MAX)
         try:
             self._server = self._listen()
         except BaseException:
@@ -140,6 +143,7 @@ class GrpcPort:
         for host in hosts:
             try:
                 return Server(
+                    handler=self._handler,
                     bind_address=host,
                     port=settings.grpc_server_port,
                     reactors=REACTORS,

@@ -26,17 +26,40 @@ _TYPES: Final[Mapping[str, int]] = {
     "MIXED": TYPE_NORMAL | TYPE_FIFO | TYPE_DELAY,
 }
 """What is sent natively to topics of a type. Transactions are not."""
+SEND_MESSAGE, SEND_METHOD = "SendMessage", 0
+"""Its place among the port's methods."""
 NS_PER_S: Final = 1_000_000_000
 
 
-class NativeSends:
-    """Routes for the native side, and what it has counted."""
+def may_send_natively(settings: ProxySettings) -> bool:
+    """Not where somebody is asked who he is, or what goes to brokers is signed: both are done in Python."""
+    return not settings.checks and settings.credentials is None
 
-    def __init__(self, settings: ProxySettings, brokers: Brokers, native: Proxy) -> None:
+
+class NativeSends:
+    """The native side, the routes it is told, and what it has counted."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers, reactors: int) -> None:
         self._settings = settings
         self._brokers = brokers
-        self._native = native
+        self.handler = Proxy(
+            message_size_max=_bound(settings.max_message_size),
+            user_properties_max=_bound(settings.user_property_max_num),
+            user_property_size_max=_bound(settings.max_user_property_size),
+            message_group_size_max=_bound(settings.max_message_group_size),
+            delay_ms_max=max(0, settings.max_delay_time_mills),
+            takes_empty_body=int(not settings.enable_message_body_empty_check),
+            uses_delay_level=int(settings.use_delay_level),
+            topics_max=_bound(settings.topic_route_service_cache_max_num),
+            reactors=reactors,
+            send_method=SEND_METHOD,
+        )
+        """For the port, which numbers its methods; SendMessage has SEND_METHOD there."""
         self._learned: dict[str, float] = {}
+
+    def close(self) -> None:
+        """After the port."""
+        self.handler.close()
 
     def learn(self, topic: str) -> None:
         """As Python's way knows the topic, from now on and until it would ask again."""
@@ -51,7 +74,7 @@ class NativeSends:
             return
         places = {name: place for place, name in enumerate(names)}
         try:
-            is_put = self._native.put_route(
+            is_put = self.handler.put_route(
                 topic,
                 types,
                 [(name, *found) for name, found in zip(names, brokers, strict=True)],
@@ -69,14 +92,19 @@ class NativeSends:
     def forget(self, topic: str) -> None:
         """Where its messages go is not known any more."""
         if self._learned.pop(topic, None) is not None:
-            self._native.forget_route(topic)
+            self.handler.forget_route(topic)
 
     def latencies(self) -> Iterator[tuple[Kind, Latency]]:
         """Of calls that were answered natively."""
-        for code, total_ns, classes in self._native.times():
+        for code, total_ns, classes in self.handler.times():
             latency = Latency()
             latency.counts, latency.sum_ms = classes, total_ns / 1e6
-            yield Kind(GRPC, "SendMessage", schema.label("Code", code)), latency
+            yield Kind(GRPC, SEND_MESSAGE, schema.label("Code", code)), latency
+
+
+def _bound(setting: int) -> int:
+    """As the native side takes it; 0 where there is none."""
+    return min(max(0, setting), (1 << 32) - 1)
 
 
 def _numeric(address: str) -> tuple[bytes, int] | None:

@@ -27,7 +27,8 @@ from .brokers import Brokers
 from .clients import Clients
 from .context import Context, now_ms
 from .copied_users import LOOK_S, CopiedUsers
-from .grpc_port import INTERNAL, INVALID_ARGUMENT, Call, CallError, GrpcPort, Method
+from .grpc_port import INTERNAL, INVALID_ARGUMENT, REACTORS, Call, CallError, GrpcPort, Method
+from .native_sends import SEND_MESSAGE, NativeSends, may_send_natively
 from .receiving import Receiving
 from .remoting_port import RemotingPort
 from .routing import Routing
@@ -65,6 +66,7 @@ class ProxyService:
         self._metrics: MetricsService | None = None
         self._latencies = Latencies() if settings.serves_metrics else None
         self._tasks: list[asyncio.Task[None]] = []
+        self._native: NativeSends | None = None
         self._under_way = self._streams = 0
 
     @property
@@ -94,15 +96,17 @@ class ProxyService:
         await self._begin_checks(brokers)
         self._receiving = Receiving(settings, brokers, self._clients)
         routing = Routing(settings, brokers)
-        sending = Sending(settings, brokers, transactions)
         check = self._authority.check if self._authority is not None else None
         telemetry = Telemetry(settings, brokers, self._clients, transactions, check)
+        native = NativeSends(settings, brokers, REACTORS) if may_send_natively(settings) else None
+        self._native = native
+        sending = Sending(settings, brokers, transactions, native)
         unary: dict[str, Unary] = {
+            SEND_MESSAGE: sending.send_message,  # the first: SEND_METHOD
             "QueryRoute": routing.query_route,
             "QueryAssignment": routing.query_assignment,
             "Heartbeat": telemetry.heartbeat,
             "NotifyClientTermination": telemetry.notify_client_termination,
-            "SendMessage": sending.send_message,
             "EndTransaction": sending.end_transaction,
             "RecallMessage": sending.recall_message,
             "AckMessage": self._receiving.ack_message,
@@ -111,7 +115,7 @@ class ProxyService:
         }
         methods = [self._unary(name, method) for name, method in unary.items()]
         methods += [self._answers(self._receiving.receive_message), self._both(telemetry)]
-        self._grpc = GrpcPort(settings, methods)
+        self._grpc = GrpcPort(settings, methods, native.handler if native is not None else None)
         routing.port = self.port
         await self._grpc.start()
         if settings.remoting_listen_port != NO_PORT:
@@ -162,6 +166,8 @@ class ProxyService:
         from .metrics import ProxyMetrics
 
         metrics = ProxyMetrics(settings, self._clients, latencies)
+        if self._native is not None:
+            metrics.native = self._native.latencies
 
         def read() -> Scrape:
             metrics.refusals = self._refusals()
@@ -196,6 +202,9 @@ class ProxyService:
         port, self._grpc = self._grpc, None
         if port is not None:
             await port.stop(min(self.settings.grpc_shutdown_time_seconds, GRACE_S))
+        native, self._native = self._native, None
+        if native is not None:
+            native.close()
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
             if self._receiving is not None:
