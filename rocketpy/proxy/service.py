@@ -66,7 +66,7 @@ class ProxyService:
         self._metrics: MetricsService | None = None
         self._latencies = Latencies() if settings.serves_metrics else None
         self._tasks: list[asyncio.Task[None]] = []
-        self._native: NativeSends | None = None
+        self.native: NativeSends | None = None
         self._under_way = self._streams = 0
 
     @property
@@ -99,7 +99,7 @@ class ProxyService:
         check = self._authority.check if self._authority is not None else None
         telemetry = Telemetry(settings, brokers, self._clients, transactions, check)
         native = NativeSends(settings, brokers, REACTORS) if may_send_natively(settings) else None
-        self._native = native
+        self.native = native
         sending = Sending(settings, brokers, transactions, native)
         unary: dict[str, Unary] = {
             SEND_MESSAGE: sending.send_message,  # the first: SEND_METHOD
@@ -166,8 +166,8 @@ class ProxyService:
         from .metrics import ProxyMetrics
 
         metrics = ProxyMetrics(settings, self._clients, latencies)
-        if self._native is not None:
-            metrics.native = self._native.latencies
+        if self.native is not None:
+            metrics.native = self.native.latencies
 
         def read() -> Scrape:
             metrics.refusals = self._refusals()
@@ -202,7 +202,7 @@ class ProxyService:
         port, self._grpc = self._grpc, None
         if port is not None:
             await port.stop(min(self.settings.grpc_shutdown_time_seconds, GRACE_S))
-        native, self._native = self._native, None
+        native, self.native = self.native, None
         if native is not None:
             native.close()
         brokers, self._brokers = self._brokers, None

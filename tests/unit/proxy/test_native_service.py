@@ -1,0 +1,285 @@
+"""A whole proxy whose usual messages are sent without Python, before a broker that does what it is told: what it is asked natively is what Python
+asks, and whatever it does, each call is answered once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from rocketpy._core.remoting import Command, decode_command, encode_command, scan_frame
+from rocketpy.proxy import schema
+from rocketpy.proxy.service import ProxyService
+from rocketpy.proxy.settings import NO_PORT, ProxySettings
+from rocketpy.remoting.codes import RequestCode, SerializeType
+from rocketpy.remoting.json_codec import write_json
+from rocketpy.remoting.latencies import Kind
+from tests.processes import PATIENCE_S
+
+HEADERS = (("x-mq-client-id", "c1"), ("x-mq-language", "PYTHON"), ("x-mq-client-version", "5.1.2"))
+TOPIC = "Sent"
+
+
+@dataclass
+class Answer:
+    """What a broker says to a send: a code and fields; silence; or the end of the connection."""
+
+    code: int = 0
+    fields: dict[str, str] | None = None
+    remark: str | None = None
+    is_silent: bool = False
+    hangs_up: bool = False
+
+
+STORED = Answer(fields={"queueOffset": "7", "msgId": "7F00000100002A9F" + "0" * 16})
+
+
+class Broker:
+    """A name server and the only broker that it knows, on one port. `script` says what becomes of each send, then all are stored."""
+
+    def __init__(self) -> None:
+        self.sends: list[Command] = []
+        self.script: list[Answer] = []
+        self.connections = 0
+        self.open: set[asyncio.StreamWriter] = set()
+        self.topic_type = "NORMAL"
+        self.address = ""
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def stop(self) -> None:
+        self._server.close()
+        for each in list(self.open):
+            each.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.open.add(writer)
+        data = b""
+        try:
+            while chunk := await reader.read(65536):
+                data += chunk
+                while (size := scan_frame(data) if data else 0) and size <= len(data):
+                    request, data = decode_command(data[:size]), data[size:]
+                    if not self._answer(request, writer):
+                        return
+        finally:
+            self.open.discard(writer)
+            writer.close()
+
+    def _answer(self, request: Command, writer: asyncio.StreamWriter) -> bool:
+        body, answer = b"", Answer()
+        if request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
+            queues = [{"brokerName": "b", "perm": 6, "readQueueNums": 2, "topicSysFlag": 0, "writeQueueNums": 2}]
+            brokers = [{"brokerAddrs": {"0": self.address}, "brokerName": "b", "cluster": "c"}]
+            body = write_json({"brokerDatas": brokers, "queueDatas": queues, "filterServerTable": {}})
+        elif request.code == RequestCode.GET_TOPIC_CONFIG:
+            body = write_json({"topicName": TOPIC, "attributes": {"message.type": self.topic_type}})
+        else:
+            self.sends.append(request)
+            answer = self.script.pop(0) if self.script else STORED
+        if not answer.is_silent and not answer.hangs_up:
+            kind = request.serialize_type
+            writer.write(
+                encode_command(
+                    answer.code, answer.fields, body, opaque=request.opaque, flag=1, remark=answer.remark, serialize_type=kind
+                )
+            )
+        return not answer.hangs_up
+
+    @property
+    def kinds(self) -> str:
+        """How each send came: P by Python, N natively. The native side writes the other encoding."""
+        return "".join("N" if each.serialize_type == SerializeType.ROCKETMQ else "P" for each in self.sends)
+
+
+class Client:
+    """Sends by grpc's own client."""
+
+    def __init__(self, channel: Any) -> None:
+        path = f"/{schema.SERVICE}/SendMessage"
+        kinds = schema.request_of("SendMessage").SerializeToString, schema.response_of("SendMessage").FromString
+        self._send = channel.unary_unary(path, *kinds)
+        self._ids = itertools.count(1)
+
+    def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, **system: Any) -> Any:
+        message = schema.message("Message")(
+            topic={"name": TOPIC}, body=b"hello", user_properties={"color": "red"},
+            system_properties={"message_id": f"M{next(self._ids)}", "tag": "T", "keys": ["k"], **system},
+        )  # fmt: skip
+        return self._send(schema.message("SendMessageRequest")(messages=[message]), metadata=headers, timeout=timeout)
+
+    async def send(self, **given: Any) -> tuple[str, Any]:
+        answer = await self.begin(**given)
+        return schema.label("Code", answer.status.code), answer
+
+
+def running(test: Callable[[Client, Broker, ProxyService], Awaitable[None]], **settings: Any) -> None:
+    async def run() -> None:
+        broker = Broker()
+        await broker.start()
+        ports = {"grpc_server_port": 0, "remoting_listen_port": NO_PORT, "local_serve_addr": "127.0.0.1"}
+        given = {**ports, "tls_test_mode_enable": False, **settings}
+        proxy = ProxyService(ProxySettings(namesrv_addr=broker.address, **given))
+        await proxy.start()
+        try:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{proxy.port}") as channel:
+                await test(Client(channel), broker, proxy)
+        finally:
+            await proxy.stop()
+            await broker.stop()
+
+    asyncio.run(run())
+
+
+def figures(proxy: ProxyService) -> dict[str, int]:
+    assert proxy.native is not None
+    return proxy.native.handler.stats()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def test_the_first_message_of_a_topic_comes_by_python_and_the_others_say_the_same_without_it() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        for _ in range(5):
+            code, answer = await client.send()
+            assert code == "OK" and (answer.entries[0].offset, answer.entries[0].status.message) == (7, "OK")
+        assert broker.kinds == "PNNNN"
+        first, second = (dict(each.fields) for each in (broker.sends[0], broker.sends[1]))
+        assert first.pop("i").replace("M1", "M2") == second.pop("i") and first == second
+        assert broker.sends[0].body == broker.sends[1].body == b"hello"
+        assert answer.entries[0].message_id == "M5"
+        assert figures(proxy) == {"sent": 4, "answered": 4, "punted": 1, "waiting": 0, "upstreams": 1}
+
+    running(test)
+
+
+def test_what_is_unusual_comes_by_python_still() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        for _ in range(2):
+            await client.send()
+        assert (await client.send(message_group="g"))[0] == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"
+        assert (await client.send(message_id=" "))[0] == "ILLEGAL_MESSAGE_ID"
+        assert (await client.send(headers=()))[0] == "CLIENT_ID_REQUIRED"
+        assert (await client.send(born_host=" h "))[0] == "OK"
+        assert (await client.send())[0] == "OK"
+        assert broker.kinds == "PNPN"
+
+    running(test)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "text"),
+    [
+        (Answer(2, remark="[PCBUSY]"), "TOO_MANY_REQUESTS", "CODE: 2  DESC: [PCBUSY]"),
+        (Answer(10), "MASTER_PERSISTENCE_TIMEOUT", "MASTER_PERSISTENCE_TIMEOUT"),
+        (Answer(hangs_up=True), "INTERNAL_SERVER_ERROR", "was lost before the response"),
+        (Answer(fields={"queueOffset": "seven"}), "INTERNAL_SERVER_ERROR", "queue offset 'seven'"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_what_a_broker_does_is_what_the_client_hears(answer: Answer, code: str, text: str) -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        broker.script = [answer]
+        heard, response = await client.send()
+        assert heard == code and text in response.status.message
+        assert (await client.send())[0] == "OK"
+        assert broker.kinds == "PNN" and figures(proxy)["waiting"] == 0
+
+    running(test)
+
+
+def test_a_broker_that_goes_away_is_asked_again_on_another_connection() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        assert (await client.send())[0] == (await client.send())[0] == "OK"
+        before = broker.connections
+        broker.script = [Answer(1500)]
+        assert (await client.send())[0] == "OK"
+        assert (await client.send())[0] == "OK"
+        assert broker.kinds == "PNNPN" and broker.connections == before + 1
+
+    running(test)
+
+
+def test_who_does_not_wait_leaves_nothing_behind() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        broker.script = [Answer(is_silent=True)] * 3
+        late = client.begin(timeout=0.2)
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await late
+        assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        given_up = [client.begin() for _ in range(2)]
+        await until(lambda: len(broker.sends) == 4)
+        for each in given_up:
+            each.cancel()
+        await until(lambda: figures(proxy)["waiting"] == 0)
+        assert (await client.send())[0] == "OK" and broker.kinds == "PNNNN"
+
+    running(test)
+
+
+def test_many_calls_at_once_have_an_answer_each() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        answers = await asyncio.gather(*(client.begin() for _ in range(500)))
+        assert {answer.entries[0].message_id for answer in answers} == {f"M{number}" for number in range(2, 502)}
+        assert figures(proxy)["answered"] == figures(proxy)["sent"] == 500
+        assert proxy.native is not None
+        ((kind, latency),) = proxy.native.latencies()
+        assert kind == Kind("grpc_v2", "SendMessage", "OK") and sum(latency.counts) == 500 and latency.sum_ms > 0
+
+    running(test)
+
+
+def test_a_topic_that_has_changed_is_heard_of_within_a_refresh() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        await client.send()
+        broker.topic_type = "FIFO"
+        async with asyncio.timeout(PATIENCE_S):
+            while (code := (await client.send())[0]) == "OK":
+                await asyncio.sleep(0.02)
+        assert code == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE" and "N" in broker.kinds
+
+    running(test, topic_route_service_cache_refresh_seconds=1)
+
+
+def test_a_proxy_that_stops_leaves_no_call_without_an_end() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        broker.script = [Answer(is_silent=True)] * 3
+        waiting = [asyncio.ensure_future(client.send()) for _ in range(3)]
+        await until(lambda: len(broker.sends) == 4)
+        await proxy.stop()
+        ends = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(end, grpc.aio.AioRpcError) for end in ends)
+
+    running(test, grpc_shutdown_time_seconds=0)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"enable_acl_rpc_hook_for_cluster_mode": True, "inner_client_authentication_credentials": '{"accessKey":"u","secretKey":"s"}'}],
+)
+def test_a_proxy_that_signs_what_it_passes_on_does_so_in_python(settings: dict[str, Any]) -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        assert proxy.native is None
+        assert (await client.send())[0] == (await client.send())[0] == "OK"
+        assert broker.kinds == "PP" and "Signature" in broker.sends[1].fields
+
+    running(test, **settings)
