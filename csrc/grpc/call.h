@@ -7,8 +7,8 @@
  *   answer: append … end ─ read, by nghttp2 as the other side takes it ─ trailers
  *
  * Threads  its session's.
- * Bounds   HEAD_BYTES of metadata and SPARE_BYTES of input stay with a spare one (call_input.c); what it holds of a message is at most twice
- *          what has come of it.
+ * Bounds   HEAD_BYTES of metadata and SPARE_BYTES of input stay with a spare one (call_input.c); what it holds of a message is at most
+ *          twice what has come of it.
  */
 #ifndef RP_GRPC_CALL_H
 #define RP_GRPC_CALL_H
@@ -68,6 +68,7 @@ struct rp_grpc_call {
     uint32_t header_bytes;         /* all of them, as HTTP/2 counts */
     uint32_t head_size, head_capacity;
     uint32_t input_size, input_capacity, input_at; /* input_at: what is before it has been told */
+    uint32_t expected;             /* of its one message, with the prefix; 0 while that is not known */
     uint32_t unreturned;           /* bytes that the client's window has not got back */
     uint32_t window;               /* of the stream */
     const char *http_status;       /* of an answer that has a status alone; NULL: 200 */

@@ -1,7 +1,7 @@
 /* call_input.c: from a call's head and bytes to messages, and whose they are: the handler's or Python's.
  *
- * A call without a client's stream is handed on when it is whole, in one piece. Of a client's stream each message goes to Python when it has
- * come, until RP_GRPC_UNTAKEN of them are not dealt with; what comes then waits here as bytes, and its stream's window stays closed.
+ * A call without a client's stream is handed on when it is whole, in one piece. Of a client's stream each message goes to Python when it
+ * has come, until RP_GRPC_UNTAKEN of them are not dealt with; what comes then waits here as bytes, and its stream's window stays closed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -261,12 +261,16 @@ static void widen_window(rp_grpc_call *call, uint32_t size) {
     }
 }
 
+/* Twice what has come, and no more than its one message needs. */
 static int reserve_input(rp_grpc_call *call, uint32_t more) {
     uint32_t needed = call->input_size + more;
     if (needed <= call->input_capacity) {
         return RP_OK;
     }
     uint32_t capacity = needed < INPUT_BYTES_MIN ? INPUT_BYTES_MIN : needed > UINT32_MAX / 2 ? needed : needed * 2;
+    if (needed <= call->expected && capacity > call->expected) {
+        capacity = call->expected;
+    }
     if (!rp_connection_may_hold(call->session->connection, capacity - call->input_capacity)) {
         rp_grpc_call_refuse(call, RP_GRPC_RESOURCE_EXHAUSTED, "all connections together hold too much", "200");
         return RP_E_BUSY;
@@ -353,6 +357,7 @@ void rp_grpc_call_take(rp_grpc_call *call, const uint8_t *data, uint32_t size) {
     if (whole > 0 && whole < call->input_size) {
         rp_grpc_call_refuse(call, RP_GRPC_INTERNAL, "more than one message came for a method that takes one", "200");
     } else if (whole > 0) {
+        call->expected = (uint32_t)whole;
         widen_window(call, (uint32_t)whole);
     }
     library_of(call)->consume_stream(call->session->http, call->stream, size);

@@ -1,5 +1,5 @@
-/* grpc.h: the server's side of gRPC, on the connections of a remoting server (HTTP/2 by libnghttp2). RocketMQ: GrpcServer of its proxy, that
- * is grpc-java with netty.
+/* grpc.h: the server's side of gRPC, on the connections of a remoting server (HTTP/2 by libnghttp2).
+ * RocketMQ: GrpcServer (5.3.3 proxy/grpc/), which is grpc-java with netty.
  *
  *   client ── HTTP/2 ── session ── call ─┬─ handler.on_call, on the reactor ─ rp_grpc_call_*
  *                                        └─ rp_request → ring → eventfd → Python ─ rp_grpc_send, rp_grpc_end
@@ -84,8 +84,8 @@ enum rp_grpc_event {
     RP_GRPC_EVENT_STREAM = 2 /* of a call: messages follow, each to be told by rp_grpc_took; then RP_REQUEST_HALF_CLOSED */
 };
 
-/* A message of an answer; is_last: and OK behind it. RP_OK means queued; RP_E_CLOSED: the connection is gone; RP_E_BUSY: it holds as much as
- * it may, see rp_grpc_ask_room; RP_E_TOO_LARGE, RP_E_NO_MEMORY. A call that has ended takes it for nothing. */
+/* A message of an answer; is_last: and OK behind it. RP_OK means queued; RP_E_CLOSED: the connection is gone; RP_E_BUSY: it holds as much
+ * as it may, see rp_grpc_ask_room; RP_E_TOO_LARGE, RP_E_NO_MEMORY. A call that has ended takes it for nothing. */
 int rp_grpc_send(rp_server *server, uint64_t connection_id, int32_t call, rp_slice message, int is_last);
 /* The answer's end with a status; text may be empty. Never RP_E_BUSY for the connection's bound. */
 int rp_grpc_end(rp_server *server, uint64_t connection_id, int32_t call, int32_t status, rp_slice text);

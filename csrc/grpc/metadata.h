@@ -18,7 +18,7 @@ int64_t rp_grpc_timeout_ns(rp_slice text);
 bool rp_grpc_is_content_type(rp_slice text);
 /* Whether a header is one that calls keep: not HTTP's and not gRPC's own. */
 bool rp_grpc_is_kept(rp_slice name);
-/* The text as grpc-message has it: percent signs and what is not printable ASCII are %XX. Returns the size, 3 * RP_GRPC_TEXT_MAX at most. */
+/* The text as grpc-message has it: percent signs and what is not printable ASCII are %XX. Returns its size. */
 uint32_t rp_grpc_encode_text(rp_slice text, uint8_t target[3 * RP_GRPC_TEXT_MAX]);
 
 #endif

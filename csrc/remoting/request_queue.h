@@ -4,8 +4,8 @@
  *
  * Threads  put from any reactor, take from one consumer, free from any thread.
  * Owns     what is in the list. Lock order: `lock` is a leaf.
- * Bounds   commands, calls and their messages that wait ≤ capacity (rp_request_queue_admits says no before); other events are always taken, so the order
- *          OPENED, requests, CLOSED of a connection holds and none is lost.
+ * Bounds   commands, calls and their messages that wait ≤ capacity (rp_request_queue_admits says no before); other events are always
+ *          taken, so the order OPENED, requests, CLOSED of a connection holds and none is lost.
  */
 #ifndef RP_REMOTING_REQUEST_QUEUE_H
 #define RP_REMOTING_REQUEST_QUEUE_H

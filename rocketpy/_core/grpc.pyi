@@ -9,8 +9,8 @@ EVENT_COMPRESSED: Final = 1
 EVENT_STREAM: Final = 2
 
 class Grpc(Protocol):
-    """Owner of one rp_grpc, for Server.set_protocol. Calls come up as that server's Requests: kind KIND_CALL, KIND_MESSAGE, KIND_HALF_CLOSED,
-    KIND_CANCELLED, KIND_ROOM; code: the method's place in `methods`; opaque: the call, of its connection; flag: EVENT_ bits; body: the
+    """Owner of one rp_grpc, for Server.set_protocol. Calls come up as that server's Requests: kind KIND_CALL, KIND_MESSAGE,
+    KIND_HALF_CLOSED, KIND_CANCELLED, KIND_ROOM; code: the method's place in `methods`; opaque: the call, of its connection; flag: EVENT_ bits; body: the
     message; fields: metadata.
 
     What is said to a call, by its Request, is queued: False when the connection holds as much as it may, or its reactor is behind. A call

@@ -17,21 +17,20 @@ import logging
 import resource
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from .._core.errors import NetworkError, RocketpyError
+from .._core.errors import NetworkError
 from .._core.grpc import EVENT_COMPRESSED, EVENT_STREAM, Grpc
 from .._core.remoting import (
     KIND_CALL,
     KIND_CANCELLED,
     KIND_CLOSED,
     KIND_HALF_CLOSED,
-    KIND_MESSAGE,
     KIND_ROOM,
     NO_DEADLINE,
     Handler,
@@ -119,7 +118,7 @@ class GrpcPort:
     """One listener. Raises NetworkError where the port cannot be had, Unsupported without libnghttp2."""
 
     def __init__(self, settings: ProxySettings, methods: Sequence[Method], handler: Handler | None = None) -> None:
-        """handler: what answers calls natively, by the places of their methods in the sequence; to be closed after this."""
+        """handler: asked before the methods, for calls that it answers natively; a call has its method's place in the sequence."""
         self._settings = settings
         self._methods = [(method, schema.request_of(method.name)) for method in methods]
         self._bytes_max = settings.grpc_max_inbound_message_size
@@ -127,23 +126,22 @@ class GrpcPort:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         paths = [(f"/{schema.SERVICE}/{method.name}", method.takes_stream) for method in methods]
-        self._handler = handler
         self._grpc = Grpc(paths, handler=handler, message_bytes_max=self._bytes_max, calls_max=STREAMS_MAX)
         try:
-            self._server = self._listen()
+            self._server = self._listen(handler)
         except BaseException:
             self._grpc.close()
             raise
         self._server.set_protocol(self._grpc)
 
-    def _listen(self) -> Server:
+    def _listen(self, handler: Handler | None) -> Server:
         settings = self._settings
         given = settings.local_serve_addr
         hosts = [numeric_address("localServeAddr", given)] if given else ["::", "0.0.0.0"]  # without IPv6 in the kernel the second
         for host in hosts:
             try:
                 return Server(
-                    handler=self._handler,
+                    handler=handler,
                     bind_address=host,
                     port=settings.grpc_server_port,
                     reactors=REACTORS,
@@ -202,8 +200,8 @@ class GrpcPort:
             return
         if request.kind == KIND_CLOSED:
             del self._connections[request.connection_id]
-            for call in connection.calls.values():
-                self._cancel(call)
+            for each in connection.calls.values():
+                self._cancel(each)
         elif request.kind == KIND_ROOM:
             if connection.room is not None:
                 connection.room.set()
