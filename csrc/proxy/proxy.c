@@ -143,7 +143,8 @@ static int on_call(void *context, rp_reactor *reactor, rp_grpc_call *call) {
     int64_t deadline_ns = rp_grpc_call_deadline_ns(call), now_ns = rp_reactor_now_ns(reactor);
     if (deadline_ns == INT64_MAX)
         deadline_ns = now_ns + NO_DEADLINE_NS;
-    rp_waiting_call *waiting = deadline_ns - now_ns >= RP_NS_PER_MS && names_itself(call) ? pass_on(proxy, reactor, call, deadline_ns) : NULL;
+    bool may_pass = deadline_ns - now_ns >= RP_NS_PER_MS && names_itself(call);
+    rp_waiting_call *waiting = may_pass ? pass_on(proxy, reactor, call, deadline_ns) : NULL;
     count(waiting != NULL ? &own->sent : &own->punted);
     if (waiting == NULL)
         return RP_PUNT;
@@ -218,8 +219,9 @@ int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy_out, rp_erro
     proxy->send_method = options->send_method;
     proxy->reactors = options->reactors;
     proxy->clock = options->clock != NULL ? options->clock : rp_clock_system();
-    proxy->handler = (rp_handler){
-        .context = proxy, .on_request = on_request, .on_deadline = on_deadline, .on_close = on_close, .on_response = on_response};
+    proxy->handler = (rp_handler){.context = proxy, .on_request = on_request, .on_response = on_response};
+    proxy->handler.on_deadline = on_deadline;
+    proxy->handler.on_close = on_close;
     proxy->grpc_handler = (rp_grpc_handler){.context = proxy, .on_call = on_call, .on_cancelled = on_cancelled};
     if (make_parts(proxy, options) != RP_OK) {
         rp_proxy_close(proxy);

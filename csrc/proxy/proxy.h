@@ -4,9 +4,10 @@
  *   client ── call ──► on_call ─┬─ message, route, request ──► upstream ──► broker ──► answer ──► client
  *                               └─ anything unusual: Python, as if this were not here; its way fills the routes
  *
- * Native is a SendMessage of one message of type NORMAL, FIFO or DELAY (sent_message.h says which), by a client that names itself, to a topic
- * whose route Python has put here and that takes such messages, whose broker's address is a number. All else is Python's: what is wrong, too,
- * so that there is one place where words are found for it. A proxy that asks who calls, or signs what it passes on, has none of this.
+ * Native is a SendMessage of one message of type NORMAL, FIFO or DELAY (sent_message.h says which), by a client that names itself, to a
+ * topic whose route Python has put here and that takes such messages, whose broker's address is a number. All else is Python's: what is
+ * wrong, too, so that there is one place where words are found for it. A proxy that asks who calls, or signs what it passes on, has none of
+ * this.
  *
  * Threads  on_call and what follows: the call's reactor. Routes, figures: any thread.
  * Owns     its routes, and the calls that wait. Outlives the servers it is attached to.

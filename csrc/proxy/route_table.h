@@ -61,7 +61,8 @@ void rp_route_table_destroy(rp_route_table *table);
  * many of either; RP_E_BUSY; RP_E_NO_MEMORY: then what was known stays. */
 int rp_route_table_put(rp_route_table *table, rp_slice topic, const rp_route *route, int64_t now_ns);
 void rp_route_table_forget(rp_route_table *table, rp_slice topic);
-/* A queue for a message of one of rp_sent_type: for a message group its own, else the next one. 1; 0: there is none, or Python is to ask. */
+/* A queue for a message of one of rp_sent_type: for a message group its own, else the next one. 1; 0: there is none, or Python is to
+ * ask. */
 int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t type, rp_slice group, int64_t now_ns, rp_route_choice *choice);
 /* Guava's Hashing.consistentHash, as rocketpy/proxy/sending.py has it: the bucket of a key moves only to a new one when there are more. */
 uint32_t rp_consistent_bucket(int32_t key, uint32_t buckets);

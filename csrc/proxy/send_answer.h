@@ -1,5 +1,6 @@
-/* send_answer.h: the SendMessageResponse that a client gets for what a broker answered. RocketMQ: SendMessageActivity.convertToSendMessageResponse,
- * ProducerProcessor (5.3.3 proxy/). The same bytes as of rocketpy/proxy/sending.py.
+/* send_answer.h: the SendMessageResponse that a client gets for what a broker answered.
+ * RocketMQ: SendMessageActivity.convertToSendMessageResponse, ProducerProcessor (5.3.3 proxy/). The same bytes as of
+ * rocketpy/proxy/sending.py.
  *
  * Threads  pure functions.
  */

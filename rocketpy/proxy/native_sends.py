@@ -1,6 +1,6 @@
 """SendMessage without Python: which messages, and where to. What decides about one stands in csrc/proxy; here it is told the routes.
 
-    sending.py ── a topic was sent to: learn ──► routes by topic ──► csrc/proxy, until they are a refresh old; then one message comes here again
+    sending.py ── a topic was sent to: learn ──► its route ──► csrc/proxy, until it is a refresh old; then one message comes here again
 
 Bounds   topic_route_service_cache_max_num topics.
 """

@@ -60,9 +60,7 @@ def consistent_bucket(key: int, buckets: int) -> int:
 class Sending:
     """The producers' methods. native: what sends usual messages without this, to topics that were sent to from here before."""
 
-    def __init__(
-        self, settings: ProxySettings, brokers: Brokers, transactions: Transactions, native: NativeSends | None = None
-    ) -> None:
+    def __init__(self, settings: ProxySettings, brokers: Brokers, transactions: Transactions, native: NativeSends | None = None) -> None:
         self._settings = settings
         self._brokers = brokers
         self._transactions = transactions

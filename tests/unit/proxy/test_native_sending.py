@@ -1,5 +1,5 @@
-"""SendMessage without Python beside sending.py, which is its specification: the same request, byte for byte, must become the same request to a
-broker, and the same answer of a broker the same answer to the client; what the Python way refuses, the native one leaves to it.
+"""SendMessage without Python beside sending.py, which is its specification: the same request must become the same request to a broker, and
+the same answer of a broker the same bytes to the client; what the Python way refuses, the native one leaves to it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rocketpy.proxy.context import Context, now_ms
 from rocketpy.proxy.messages import SYSTEM_PROPERTIES
 from rocketpy.proxy.sending import Sending, consistent_bucket
 from rocketpy.proxy.settings import ProxySettings
-from rocketpy.proxy.status import ProxyError, status_of
+from rocketpy.proxy.status import status_of
 from rocketpy.remoting.codes import ResponseCode
 from tests.unit.native import check, ffi, lib
 

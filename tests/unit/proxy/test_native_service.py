@@ -1,5 +1,5 @@
-"""A whole proxy whose usual messages are sent without Python, before a broker that does what it is told: what it is asked natively is what Python
-asks, and whatever it does, each call is answered once.
+"""A whole proxy whose usual messages are sent without Python, before a broker that does what it is told: it is asked natively what Python
+would ask, and whatever it does, each call ends once.
 """
 
 from __future__ import annotations
@@ -90,9 +90,7 @@ class Broker:
         if not answer.is_silent and not answer.hangs_up:
             kind = request.serialize_type
             writer.write(
-                encode_command(
-                    answer.code, answer.fields, body, opaque=request.opaque, flag=1, remark=answer.remark, serialize_type=kind
-                )
+                encode_command(answer.code, answer.fields, body, opaque=request.opaque, flag=1, remark=answer.remark, serialize_type=kind)
             )
         return not answer.hangs_up
 
@@ -148,7 +146,7 @@ def figures(proxy: ProxyService) -> dict[str, int]:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - of a proxy's figures nobody is told
             await asyncio.sleep(0.005)
 
 
@@ -252,7 +250,7 @@ def test_a_topic_that_has_changed_is_heard_of_within_a_refresh() -> None:
         await client.send()
         broker.topic_type = "FIFO"
         async with asyncio.timeout(PATIENCE_S):
-            while (code := (await client.send())[0]) == "OK":
+            while (code := (await client.send())[0]) == "OK":  # noqa: ASYNC110 - the proxy takes its time
                 await asyncio.sleep(0.02)
         assert code == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE" and "N" in broker.kinds
 
