@@ -14,7 +14,7 @@ TYPE_DELAY: Final[int]
 class Proxy(Handler):
     """Owner of one rp_proxy. It is the handler of the gRPC port's Server and of what speaks gRPC there; close it after that Server."""
 
-    def __init__(self, *, reactors: int = 1, **options: Any) -> None:
+    def __init__(self, **options: Any) -> None:
         """options are the fields of rp_proxy_options. Raises InvalidArgument, NoMemory."""
     def put_route(
         self,

@@ -72,14 +72,14 @@ TYPE_DELAY = 4
 cdef class Proxy(Handler):
     cdef rp_proxy *native
 
-    def __init__(self, *, int reactors=1, **options):
+    def __init__(self, **options):
         cdef rp_proxy_options native_options
         cdef rp_error error
         cdef list keep = []
         if self.native != NULL:
             raise InvalidArgument("a Proxy is opened once")
         rp_proxy_options_default(&native_options)
-        set_fields(proxy_option_rows, &native_options, {**options, "reactors": reactors}, keep)
+        set_fields(proxy_option_rows, &native_options, options, keep)
         error.status = 0
         check(rp_proxy_open(&native_options, &self.native, &error), &error)
         self.handler = rp_proxy_handler(self.native)

@@ -1,5 +1,5 @@
-/* proxy_upstreams_test.c: a reactor's connections to brokers: answers find who asked, and whoever gets none hears why; a broker that is lost,
- * that goes away, that says nothing, or that is not there; bounds. */
+/* proxy_upstreams_test.c: a reactor's connections to brokers: answers find who asked, and whoever gets none hears why; a broker that is
+ * lost, that goes away, that says nothing, or that is not there; bounds. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
