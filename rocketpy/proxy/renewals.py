@@ -1,8 +1,8 @@
 """Messages that a push consumer has for longer than they are invisible: whose handle is to be renewed when, and whose no more.
 RocketMQ: DefaultReceiptHandleManager, ReceiptHandleGroup, RenewStrategyPolicy (5.3.3 proxy/service/receipt/).
 
-Decides alone: events and the clock in, what is to be asked of brokers out. Where acknowledgements are native the native side is told what is
-held: a message that it has taken is found missing there when its turn comes, and is not renewed.
+Decides alone: events and the clock in, what is to be asked of brokers out. Where acknowledgements are native the native side is told what
+is held: a message that it has taken is found missing there when its turn comes, and is not renewed.
 
 Bounds   HANDLES_MAX in all; a message that comes when there are so many is not renewed, and comes again when its time is over.
 """

@@ -18,7 +18,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.errors import NetworkError, RocketpyError
-from .._core.remoting import Command
+from .._core.remoting import Command, LogTap
 from ..remoting.codes import RequestCode
 from ..remoting.latencies import GRPC, Kind, Latencies
 from . import schema
@@ -54,8 +54,9 @@ Unary = Callable[[Context, Any], Awaitable[Any]]
 class ProxyService:
     """One proxy. RocketpyError from start where its port cannot be had."""
 
-    def __init__(self, settings: ProxySettings) -> None:
+    def __init__(self, settings: ProxySettings, *, log_tap: LogTap | None = None) -> None:
         self.settings = settings
+        self._log_tap = log_tap
         self._clients = Clients(now_ms, settings.channel_expired_timeout)
         self._brokers: Brokers | None = None
         self._grpc: GrpcPort | None = None
@@ -117,12 +118,13 @@ class ProxyService:
         assert list(unary)[: len(METHODS)] == list(METHODS)
         methods = [self._unary(name, method) for name, method in unary.items()]
         methods += [self._answers(self.receiving.receive_message), self._both(telemetry)]
-        self._grpc = GrpcPort(settings, methods, native.handler if native is not None else None)
+        handler = native.handler if native is not None else None
+        self._grpc = GrpcPort(settings, methods, handler, log_tap=self._log_tap)
         routing.port = self.port
         await self._grpc.start()
         if settings.remoting_listen_port != NO_PORT:
             gate = self._users.native if self._users is not None else None
-            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies)
+            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies, log_tap=self._log_tap)
             await self._remoting.start()
         self._open_metrics()
         receiving = self.receiving

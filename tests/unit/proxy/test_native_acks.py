@@ -1,4 +1,4 @@
-"""AckMessage without Python beside receiving.py, which is its specification; and what both must know together: messages that are renewed."""
+"""AckMessage without Python beside receiving.py, which is its specification; and what both know together: messages that are renewed."""
 
 from __future__ import annotations
 
