@@ -222,7 +222,6 @@ static void leave_held_back(rp_connection *connection) {
 void rp_connection_reap(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     const rp_handler *handler = &reactor->server->handler;
-    connection->is_dirty = true; /* so that a handler that writes in on_close does not put it into the dirty list */
     if (handler->on_close != NULL) {
         handler->on_close(handler->context, reactor, connection);
     }
