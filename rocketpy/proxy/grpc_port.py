@@ -13,6 +13,7 @@ Threads  REACTORS of the server's beside the event loop. Bounds: CONNECTIONS_MAX
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import resource
 import time
@@ -57,6 +58,8 @@ RING_MAX: Final = 20_000
 TAKE_MAX: Final = 256
 TURN_MAX: Final = 1024
 """Events handled before the event loop gets its turn."""
+AHEAD_BYTES: Final = 64 * 1024
+"""Of a stream of answers: no more is said before the client has let this go, so that a method knows what was not taken."""
 AGAIN_S: Final = 0.02
 """A reactor that is behind is told again after this."""
 LATE_S: Final = 5.0
@@ -65,6 +68,7 @@ OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, INTERNAL = 0, 3, 8, 13
 """gRPC's status codes."""
 GZIP: Final = 31
 """zlib's number for it."""
+INT_MAX: Final = 2**31 - 1
 _ENDS: Final = object()
 
 
@@ -86,6 +90,9 @@ class Call:
         self.messages: asyncio.Queue[Any] | None = asyncio.Queue() if request.flag & EVENT_STREAM else None
         """Of the client's stream, as KIND_MESSAGE; _ENDS behind the last. The native side has a bound for them."""
         self.task: asyncio.Task[None] | None = None
+        self.room = asyncio.Event()
+        self.ahead = 0
+        """Bytes of the answer since `room` was waited for."""
 
     @property
     def client(self) -> tuple[str, int]:
@@ -124,7 +131,7 @@ class GrpcPort:
         """handler: asked before the methods, for calls that it answers natively; a call has its method's place in the sequence."""
         self._settings = settings
         self._methods = [(method, schema.request_of(method.name)) for method in methods]
-        self._bytes_max = settings.grpc_max_inbound_message_size
+        self._bytes_max = min(max(0, settings.grpc_max_inbound_message_size), INT_MAX)
         self._connections: dict[int, _Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -150,7 +157,7 @@ class GrpcPort:
                     port=settings.grpc_server_port,
                     reactors=REACTORS,
                     connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
-                    idle_timeout_ms=max(0, settings.grpc_client_idle_time_mills),
+                    idle_timeout_ms=min(max(0, settings.grpc_client_idle_time_mills), INT_MAX),
                     ring_capacity=RING_MAX,
                     tls_mode=PERMISSIVE,
                     thread_name="grpc",
@@ -163,6 +170,10 @@ class GrpcPort:
     @property
     def port(self) -> int:
         return self._server.port
+
+    def __len__(self) -> int:
+        """Calls under way."""
+        return sum(len(connection.calls) for connection in self._connections.values())
 
     async def start(self) -> None:
         """Raises ConfigError for a certificate that cannot be used."""
@@ -206,12 +217,14 @@ class GrpcPort:
             del self._connections[request.connection_id]
             for each in connection.calls.values():
                 self._cancel(each)
-        elif request.kind == KIND_ROOM:
+        elif request.opaque == 0:  # KIND_ROOM of the connection
             if connection.room is not None:
                 connection.room.set()
         elif (call := connection.calls.get(request.opaque)) is not None:
             if request.kind == KIND_CANCELLED:
                 self._cancel(call)
+            elif request.kind == KIND_ROOM:
+                call.room.set()
             elif call.messages is not None:
                 call.messages.put_nowait(_ENDS if request.kind == KIND_HALF_CLOSED else request)
 
@@ -222,7 +235,16 @@ class GrpcPort:
         connection.calls[request.opaque] = call
         call.task = asyncio.ensure_future(self._serve(call, method, kind))
         self._tasks.add(call.task)
-        call.task.add_done_callback(self._tasks.discard)
+        call.task.add_done_callback(functools.partial(self._ended, request))
+
+    def _ended(self, request: Request, task: asyncio.Task[None]) -> None:
+        """Not in the task itself, which may be cancelled before it has begun."""
+        self._tasks.discard(task)
+        connection = self._connections.get(request.connection_id)
+        if connection is not None:
+            del connection.calls[request.opaque]
+            if not connection.calls:
+                del self._connections[request.connection_id]
 
     def _cancel(self, call: Call) -> None:
         if call.task is not None:
@@ -246,12 +268,6 @@ class GrpcPort:
         except Exception as error:  # outer edge of a task
             log.exception("%s from %s failed", method.name, request.remote_address)
             self._insist(self._grpc.end, request, INTERNAL, f"{type(error).__name__}: {error}")
-        finally:
-            connection = self._connections.get(request.connection_id)
-            if connection is not None:
-                del connection.calls[request.opaque]
-                if not connection.calls:
-                    del self._connections[request.connection_id]
 
     def _read(self, request: Request, kind: Any) -> Any:
         """The message of a request or an event. Raises CallError."""
@@ -275,8 +291,14 @@ class GrpcPort:
             connection = self._connections[call.request.connection_id]
             if connection.room is None or connection.room.is_set():
                 connection.room = asyncio.Event()
-                self._insist(self._grpc.ask_room, call.request)
+                self._insist(functools.partial(self._grpc.ask_room, of_connection=True), call.request)
             await connection.room.wait()
+        call.ahead += len(message)
+        if call.ahead >= AHEAD_BYTES and not is_last:
+            call.ahead = 0
+            call.room.clear()
+            self._insist(self._grpc.ask_room, call.request)
+            await call.room.wait()
 
     def _insist(self, say: Callable[..., bool], *arguments: Any) -> None:
         """Until the reactor, which is behind, takes it; or the connection has ended."""
