@@ -55,6 +55,8 @@ STREAMS_MAX: Final = 1024
 """Calls at once of one connection."""
 RING_MAX: Final = 20_000
 """Calls, and messages of their clients' streams, that wait for the event loop."""
+INFLATED_MAX: Final = 256 << 20
+"""Bytes that messages of calls under way have become, of those that came compressed: the native side has no bound for these."""
 TAKE_MAX: Final = 256
 TURN_MAX: Final = 1024
 """Events handled before the event loop gets its turn."""
@@ -93,6 +95,8 @@ class Call:
         self.room = asyncio.Event()
         self.ahead = 0
         """Bytes of the answer since `room` was waited for."""
+        self.inflated_bytes = 0
+        """Of its last message, where it came compressed."""
 
     @property
     def client(self) -> tuple[str, int]:
@@ -134,6 +138,7 @@ class GrpcPort:
         self._bytes_max = min(max(0, settings.grpc_max_inbound_message_size), INT_MAX)
         self._connections: dict[int, _Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._inflated_bytes = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         paths = [(f"/{schema.SERVICE}/{method.name}", method.takes_stream) for method in methods]
         self._grpc = Grpc(paths, handler=handler, message_bytes_max=self._bytes_max, calls_max=STREAMS_MAX)
@@ -235,16 +240,18 @@ class GrpcPort:
         connection.calls[request.opaque] = call
         call.task = asyncio.ensure_future(self._serve(call, method, kind))
         self._tasks.add(call.task)
-        call.task.add_done_callback(functools.partial(self._ended, request))
+        call.task.add_done_callback(lambda task: self._forget(call, task))
 
-    def _ended(self, request: Request, task: asyncio.Task[None]) -> None:
-        """Not in the task itself, which may be cancelled before it has begun."""
+    def _forget(self, call: Call, task: asyncio.Task[None]) -> None:
+        """Not at the end of _serve: of a call that is cancelled in the turn that it came in nothing is run."""
         self._tasks.discard(task)
-        connection = self._connections.get(request.connection_id)
+        call.task = None  # whose end, where it was cancelled, knows the call: large as it may be it would wait for the collector
+        self._inflated_bytes -= call.inflated_bytes
+        connection = self._connections.get(call.request.connection_id)
         if connection is not None:
-            del connection.calls[request.opaque]
+            del connection.calls[call.request.opaque]
             if not connection.calls:
-                del self._connections[request.connection_id]
+                del self._connections[call.request.connection_id]
 
     def _cancel(self, call: Call) -> None:
         if call.task is not None:
@@ -255,7 +262,7 @@ class GrpcPort:
     async def _serve(self, call: Call, method: Method, kind: Any) -> None:
         request = call.request
         try:
-            given = self._stream(call, kind) if method.takes_stream else self._read(request, kind)
+            given = self._stream(call, kind) if method.takes_stream else self._read(call, request, kind)
             if method.gives_stream:
                 async with aclosing(method.answer(given, call)) as answers:
                     async for answer in answers:
@@ -269,11 +276,15 @@ class GrpcPort:
             log.exception("%s from %s failed", method.name, request.remote_address)
             self._insist(self._grpc.end, request, INTERNAL, f"{type(error).__name__}: {error}")
 
-    def _read(self, request: Request, kind: Any) -> Any:
-        """The message of a request or an event. Raises CallError."""
-        data = request.body
-        if request.flag & EVENT_COMPRESSED:
-            data = inflated(data, self._bytes_max)
+    def _read(self, call: Call, event: Request, kind: Any) -> Any:
+        """The message of a call or of one of its events. Raises CallError."""
+        data = event.body
+        if event.flag & EVENT_COMPRESSED:
+            self._inflated_bytes -= call.inflated_bytes
+            call.inflated_bytes = 0
+            data = inflated(data, min(self._bytes_max, INFLATED_MAX - self._inflated_bytes))
+            call.inflated_bytes = len(data)
+            self._inflated_bytes += len(data)
         try:
             return kind.FromString(data)
         except DecodeError as error:
@@ -282,7 +293,7 @@ class GrpcPort:
     async def _stream(self, call: Call, kind: Any) -> AsyncIterator[Any]:
         assert call.messages is not None
         while (event := await call.messages.get()) is not _ENDS:
-            yield self._read(event, kind)
+            yield self._read(call, event, kind)
             self._insist(self._grpc.took, call.request)
 
     async def _send(self, call: Call, answer: Any, *, is_last: bool = False) -> None:
