@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/decimal_inl.h"
 #include "../base/hex_inl.h"
 #include "../remoting/command.h"
 
@@ -39,30 +40,6 @@ typedef struct rp_response_writer {
 static inline void rp_response_put(rp_response_writer *writer, const void *text, size_t size) {
     memcpy(writer->at, text, size);
     writer->at += size;
-}
-
-/* Two digits a step. */
-static inline uint8_t *rp_decimal(uint8_t *at, int64_t value) {
-    static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
-                                "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
-    uint8_t digits[20];
-    uint32_t place = sizeof digits;
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    while (rest >= 100) {
-        place -= 2;
-        memcpy(digits + place, pairs + rest % 100 * 2, 2);
-        rest /= 100;
-    }
-    if (rest >= 10) {
-        place -= 2;
-        memcpy(digits + place, pairs + rest * 2, 2);
-    } else {
-        digits[--place] = (uint8_t)('0' + rest);
-    }
-    *at = '-';
-    at += value < 0;
-    memcpy(at, digits + place, sizeof digits - place);
-    return at + sizeof digits - place;
 }
 
 static inline void rp_response_put_escaped(rp_response_writer *writer, rp_slice text) {

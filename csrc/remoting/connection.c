@@ -105,6 +105,13 @@ static int64_t next_limit(const rp_connection *connection, bool *is_stall) {
     if (connection->protocol != NULL) {
         idle = rp_connection_next_look(connection);
     }
+    if (connection->is_dialed) { /* the other side closes what it does not want any more */
+        idle = NEVER;
+    }
+    if (connection->opening == RP_OPENING_DIALED) {
+        *is_stall = true;
+        return connection->progress_ns + RP_DIAL_PATIENCE_MS * RP_NS_PER_MS;
+    }
     bool is_stuck = connection->is_blocked || (connection->pauses & RP_PAUSE_MEMORY) != 0 || connection->opening == RP_OPENING_HANDSHAKE;
     int64_t stall =
         is_stuck && options->stall_timeout_ms > 0 ? connection->progress_ns + (int64_t)options->stall_timeout_ms * RP_NS_PER_MS : NEVER;
@@ -148,12 +155,12 @@ static void give_back_counts(rp_reactor *reactor) {
     atomic_fetch_sub_explicit(&reactor->server->connections, 1, memory_order_relaxed);
 }
 
-void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address) {
+rp_connection *rp_connection_enter(rp_reactor *reactor, int fd, const rp_address *address) {
     rp_connection *connection = take_slot(reactor, fd);
     if (connection == NULL) {
         close(fd);
         give_back_counts(reactor);
-        return;
+        return NULL;
     }
     connection->pauses = 0;
     connection->is_closing = connection->is_dirty = connection->is_held_back = connection->is_blocked = false;
@@ -168,8 +175,19 @@ void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address)
     connection->output = (rp_output){0};
     connection->last_active_ns = connection->progress_ns = reactor->now_ns;
     connection->close_reason = NULL;
+    connection->closed_event = NULL;
+    connection->is_dialed = false;
+    connection->dial_fault = 0;
     atomic_store_explicit(&connection->output_bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&connection->id, make_id(reactor, connection->slot), memory_order_release);
+    return connection;
+}
+
+void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address) {
+    rp_connection *connection = rp_connection_enter(reactor, fd, address);
+    if (connection == NULL) {
+        return;
+    }
     if (rp_dispatch_opened(connection) != RP_OK) {
         atomic_store_explicit(&connection->id, 0, memory_order_release);
         reactor->free_slot_count++;
@@ -204,7 +222,6 @@ static void leave_held_back(rp_connection *connection) {
 void rp_connection_reap(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     const rp_handler *handler = &reactor->server->handler;
-    connection->is_dirty = true; /* so that a handler that writes in on_close does not put it into the dirty list */
     if (handler->on_close != NULL) {
         handler->on_close(handler->context, reactor, connection);
     }
@@ -323,6 +340,11 @@ uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
     uint64_t sent;
     int os_errno = 0;
     connection->is_dirty = false;
+    if (connection->opening == RP_OPENING_DIALED) {
+        connection->is_blocked = true;
+        set_interest(connection);
+        return 0;
+    }
     enum rp_flush_result result = connection->tls == NULL
                                       ? rp_output_flush(&connection->output, &reactor->pool, connection->fd, limit, &sent, &os_errno)
                                       : rp_tls_flush(connection->tls, &connection->output, connection->fd, limit, &sent, &os_errno);
@@ -368,6 +390,11 @@ void rp_connection_on_timer(rp_connection *connection) {
         if (limit != NEVER) {
             rp_timer_wheel_schedule(&reactor->wheel, &connection->timer, limit);
         }
+        return;
+    }
+    if (connection->opening == RP_OPENING_DIALED) {
+        connection->dial_fault = ETIMEDOUT;
+        rp_connection_close(connection, "not connected");
         return;
     }
     if (!is_stall && connection->spoken != NULL) {

@@ -159,6 +159,9 @@ void rp_dispatch_closed(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     rp_held_request *closed = connection->closed_event;
     const char *reason = connection->close_reason;
+    if (closed == NULL) {
+        return;
+    }
     connection->closed_event = NULL;
     closed->request.command.remark = text(reason);
     rp_request_batch_add(&reactor->batch, closed);

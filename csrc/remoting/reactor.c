@@ -226,6 +226,9 @@ static void handle_socket_event(rp_reactor *reactor, const struct epoll_event *e
         return;
     }
     rp_connection *connection = event->data.ptr;
+    if (connection->opening == RP_OPENING_DIALED && (connection->is_closing || !rp_connection_finish_dial(connection))) {
+        return;
+    }
     if ((event->events & EPOLLOUT) != 0) {
         rp_connection_mark_dirty(connection);
     }
@@ -250,7 +253,7 @@ static void begin_drain(rp_reactor *reactor, int64_t stop_at_ns) {
         }
         if (connection->protocol != NULL) {
             rp_connection_drain(connection);
-        } else {
+        } else if (!connection->is_dialed) { /* what is under way may wait for an answer there */
             rp_connection_pause(connection, RP_PAUSE_STOP);
         }
     }
@@ -342,6 +345,10 @@ static void flush_dirty(rp_reactor *reactor) {
 static void reap_closed(rp_reactor *reactor) {
     rp_connection *connection = reactor->closing;
     reactor->closing = NULL;
+    /* The end of one may make a handler write to another that ends, too: none of them is put into the dirty list any more. */
+    for (rp_connection *each = connection; each != NULL; each = each->next_closing) {
+        each->is_dirty = true;
+    }
     while (connection != NULL) {
         rp_connection *next = connection->next_closing;
         rp_connection_reap(connection);

@@ -50,7 +50,8 @@ enum rp_opening {
     RP_OPENING_FIRST = 0,  /* nothing: its first byte has not come */
     RP_OPENING_PROXIED,    /* a balancer has said whom it connects */
     RP_OPENING_HANDSHAKE,  /* TLS, whose handshake is not done */
-    RP_OPENING_DONE        /* frames follow, or what the protocol speaks */
+    RP_OPENING_DONE,       /* frames follow, or what the protocol speaks */
+    RP_OPENING_DIALED      /* it is one of ours, and not connected yet */
 };
 
 struct rp_connection {
@@ -67,7 +68,9 @@ struct rp_connection {
     bool is_held_back;             /* in the reactor's held_back list: has frames that may be handled without reading */
     bool is_blocked;               /* waits for EPOLLOUT */
     bool has_more;                 /* its protocol has something to be sent behind its output */
+    bool is_dialed;                /* we have made it: dialed.c */
     uint8_t opening;               /* rp_opening */
+    int dial_fault;                /* an errno: why it could not be made */
     const rp_protocol *protocol;   /* NULL: it speaks RocketMQ's frames */
     void *spoken;                  /* the protocol's own; NULL: it has not begun */
     rp_address peer;               /* the socket's other end */
@@ -86,7 +89,7 @@ struct rp_connection {
     rp_timer_node timer;
     rp_connection *next_dirty, *next_closing, *next_held_back;
     const char *close_reason;      /* static storage */
-    rp_held_request *closed_event; /* made at opening, so that the event cannot fail for memory when its time comes */
+    rp_held_request *closed_event; /* made at opening, so that the event cannot fail for memory when its time comes; NULL: dialed */
 };
 
 /* Written by the reactor, read by rp_server_read_stats; figures, so relaxed. */
@@ -207,7 +210,14 @@ int rp_reactor_wait(rp_reactor *reactor, struct epoll_event *events, int events_
 /* Behind a turn, with stats.turns and stats.frames_out before it: whether polling for the next request may pay. */
 void rp_reactor_expect_asker(rp_reactor *reactor, uint64_t turn, uint64_t answers_before);
 
+/* dialed.c */
+/* Its connect is over. False: in vain, and it is being closed. */
+bool rp_connection_finish_dial(rp_connection *connection);
+
 /* connection.c */
+/* A connection of a socket that is counted (server's connections, reactor's connection_count), without its opened event. NULL: the socket
+ * is closed and both counts have gone back. */
+rp_connection *rp_connection_enter(rp_reactor *reactor, int fd, const rp_address *address);
 /* Makes a connection of an accepted socket that is already counted (server's connections, reactor's connection_count). On failure the
  * socket is closed and both counts go back. */
 void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address);

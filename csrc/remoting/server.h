@@ -191,6 +191,14 @@ rp_reactor *rp_server_reactor(rp_server *server, uint16_t index); /* any thread,
 /* The connection with this id if it is still open on this reactor, else NULL. */
 rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id);
 
+#define RP_DIAL_PATIENCE_MS 3000
+/* A connection to another server, which speaks frames: what is written to it waits until it is made, RP_DIAL_PATIENCE_MS at most; answers
+ * come to on_response, its end to on_close. It has no idle limit, and Python hears nothing of it. RP_OK: it is under way; RP_E_NETWORK: it
+ * cannot be; RP_E_NO_MEMORY, for a bound, too. */
+int rp_reactor_dial(rp_reactor *reactor, const rp_address *address, rp_connection **connection);
+/* 0: it was made, or may be yet; else the errno that says why not, ETIMEDOUT when nobody answered. */
+int rp_connection_dial_fault(const rp_connection *connection);
+
 #define RP_CONNECTION_REACTOR_SHIFT 56 /* of a connection id: its reactor's index */
 uint64_t rp_connection_id(const rp_connection *connection);    /* never reused; reactor index in the top bits */
 /* The socket's other end, a client or its balancer: 4 or 16 bytes in network order into address, port into *port; returns 4 or 16. */

@@ -97,9 +97,13 @@ cdef class Grpc(Protocol):
         rp_grpc_destroy(self.native)
         self.native = NULL
         self.protocol = NULL
+        self.forget_handler()
+
+    cdef int forget_handler(self) noexcept:
         if self.handler is not None:
             self.handler.borrowers -= 1
             self.handler = None
+        return 0
 
     def send(self, Request call not None, bytes message not None, *, bint is_last=False):
         cdef int status

@@ -99,6 +99,8 @@ cdef class Protocol(NativeObject):
     """What a Server's connections speak instead of frames. Closed after the servers that have it."""
     cdef const rp_protocol *protocol
 
+    cdef int forget_handler(self) noexcept
+
 
 cdef class Command:
     cdef readonly int code, language, version, opaque, flag, serialize_type

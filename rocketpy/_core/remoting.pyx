@@ -76,6 +76,10 @@ cdef class Gate(NativeObject):
 
 
 cdef class Protocol(NativeObject):
+    cdef int forget_handler(self) noexcept:
+        """Its server has stopped for good: what it has borrowed to handle calls may be closed."""
+        return 0
+
     def close(self):
         raise NotImplementedError(f"{type(self).__name__} frees its native protocol: close")
 
@@ -382,6 +386,8 @@ cdef class Server(NativeObject):
             rp_server_stop(self.native, 0)
         self.is_stopped = True
         self.handler = None
+        if self.protocol is not None:
+            self.protocol.forget_handler()
         if self.gate is not None:
             self.gate.borrowers -= 1
             self.gate = None

@@ -61,6 +61,13 @@ class Cached(Generic[T]):
         finally:
             del answer
 
+    def known(self, key: str) -> tuple[T, float] | None:
+        """(the answer, until when it is not asked for again on the monotonic clock); None: there is none to be had without asking."""
+        asked_s, task = self._known.get(key, (0.0, None))
+        if task is None or not task.done() or task.cancelled() or task.exception() is not None:
+            return None
+        return task.result(), asked_s + self._refresh_s
+
     def _asked(self, key: str, task: asyncio.Future[T]) -> None:
         if (task.cancelled() or task.exception() is not None) and self._known.get(key, (0.0, None))[1] is task:
             del self._known[key]
@@ -72,6 +79,20 @@ class Queue:
 
     broker: str
     queue_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopic:
+    """A topic as it is known without asking anybody."""
+
+    queues: list[Queue]
+    """Those that can be written to, in the order of writable_queues."""
+    addresses: dict[str, str]
+    """Of their brokers' masters, by name."""
+    message_type: str
+    """UNSPECIFIED where nobody has asked."""
+    ask_again_s: float
+    """When some of it is asked for again, on the monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +137,7 @@ class Brokers:
         self._settings = settings
         self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
+        self._on_address: Callable[[str, str], None] | None = None
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
         self._writable: dict[str, tuple[TopicRoute, list[Queue]]] = {}  # of the route that is known; sorting costs every message as much
         self._routes = Cached(self._ask_route, refresh_s, most)
@@ -130,6 +152,12 @@ class Brokers:
 
     async def stop(self) -> None:
         await self._client.stop()
+
+    def tell_addresses(self, listener: Callable[[str, str], None]) -> None:
+        """It hears of each master's name and address, as often as a route says it."""
+        self._on_address = listener
+        for name, address in self._addresses.items():
+            listener(name, address)
 
     async def call(self, broker: str, code: int, fields: Fields, body: bytes = b"", *, timeout_s: float = TIMEOUT_S) -> Command:
         """The master's answer, whatever its code. Raises ProxyError BAD_REQUEST for a broker nobody knows, RocketpyError."""
@@ -163,6 +191,15 @@ class Brokers:
                 del self._writable[next(iter(self._writable))]
             known = self._writable[topic] = (route, self._sorted_queues(route))
         return known[1]
+
+    def known(self, topic: str) -> KnownTopic | None:
+        """What writable_queues and message_type have found out; None where it has to be found out again."""
+        route, (of_route, queues) = self._routes.known(topic), self._writable.get(topic, (None, []))
+        if route is None or of_route is not route[0]:
+            return None
+        kind = self._types.known(topic) or ("UNSPECIFIED", route[1])
+        addresses = {queue.broker: self._addresses[queue.broker] for queue in queues if queue.broker in self._addresses}
+        return KnownTopic(queues, addresses, kind[0], min(route[1], kind[1]))
 
     def _sorted_queues(self, route: TopicRoute) -> list[Queue]:
         return sorted(
@@ -199,7 +236,9 @@ class Brokers:
                 route = TopicRoute.decode(response.body)
                 for broker in route.broker_datas:
                     if MASTER_ID in broker.broker_addrs:
-                        self._addresses[broker.broker_name] = broker.broker_addrs[MASTER_ID]
+                        self._addresses[broker.broker_name] = address = broker.broker_addrs[MASTER_ID]
+                        if self._on_address is not None:
+                            self._on_address(broker.broker_name, address)
                 return route
         raise NetworkError(f"no name server of {self._settings.namesrv_addr} says where {topic} is: {reason}")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client.core import Metric
@@ -16,12 +16,13 @@ from prometheus_client.core import Metric
 from ..metrics.families import MetricFamilies, Scrape
 from ..metrics.settings import ExporterSettings
 from ..remoting.codes import CURRENT_VERSION
-from ..remoting.latencies import BOUNDS_MS, GRPC, Latencies
+from ..remoting.latencies import BOUNDS_MS, GRPC, Kind, Latencies, Latency
 from . import schema
 from .clients import Clients
 from .settings import ProxySettings
 
 SERIES_MAX: Final = 50_000
+_NONE: Final = Latency()
 _MODES: Final = {"PUSH_CONSUMER": "push", "LITE_PUSH_CONSUMER": "push"}
 
 
@@ -33,6 +34,8 @@ class ProxyMetrics:
         self._latencies = latencies
         self.refusals: Mapping[str, int] = {}
         self.guests = 0
+        self.native: Callable[[], Iterable[tuple[Kind, Latency]]] = tuple
+        """What was answered without Python."""
         own = {
             "cluster": settings.proxy_cluster_name,
             "node_type": "proxy",
@@ -74,7 +77,13 @@ class ProxyMetrics:
         yield self._families.gauge("rocketmq_consumer_connections", "Consumer connections", of_groups)
 
     def _rpc_latency(self) -> Metric:
-        rows = [(kind.labels(), latency.counts, latency.sum_ms) for kind, latency in self._latencies]
+        native = dict(self.native())
+        rows = []
+        for kind, latency in self._latencies:
+            more = native.pop(kind, _NONE)
+            counts = [ours + theirs for ours, theirs in zip(latency.counts, more.counts, strict=True)]
+            rows.append((kind.labels(), counts, latency.sum_ms + more.sum_ms))
+        rows += [(kind.labels(), latency.counts, latency.sum_ms) for kind, latency in native.items()]
         return self._families.histogram("rocketmq_rpc_latency_milliseconds", "From a request's arrival to its answer", BOUNDS_MS, rows)
 
 

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .._core.errors import ProtocolError
+from .._core.errors import ProtocolError, RocketpyError
 from .._core.remoting import Command
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, check_success
@@ -20,6 +20,7 @@ from .brokers import Brokers, Queue
 from .context import Context, now_ms
 from .encoding import COMPRESSED, PREPARED, write_batch, write_properties
 from .messages import body_of, check_type, properties_of
+from .native_calls import NativeCalls
 from .settings import ProxySettings
 from .status import OK, ProxyError, joined, status
 from .transactions import Prepared, Transactions
@@ -57,12 +58,13 @@ def consistent_bucket(key: int, buckets: int) -> int:
 
 
 class Sending:
-    """The producers' methods."""
+    """The producers' methods. native: what sends usual messages without this, to topics that were sent to from here before."""
 
-    def __init__(self, settings: ProxySettings, brokers: Brokers, transactions: Transactions) -> None:
+    def __init__(self, settings: ProxySettings, brokers: Brokers, transactions: Transactions, native: NativeCalls | None = None) -> None:
         self._settings = settings
         self._brokers = brokers
         self._transactions = transactions
+        self._native = native
         self._turns = itertools.count()
 
     async def send_message(self, context: Context, request: Any) -> Any:
@@ -77,11 +79,11 @@ class Sending:
             (body_of(message, self._settings), properties_of(message, self._settings, topic, context.host, at_ms))
             for message in request.messages
         ]
+        topic_type, queues = await self._look_up(topic)
         if self._settings.enable_topic_message_type_check:
-            topic_type = await self._brokers.message_type(topic)
             for _, properties in parts:
                 check_type(topic_type, properties)
-        queue = await self._queue_for(topic, request.messages)
+        queue = self._queue_for(queues, request.messages)
         sys_flag = _sys_flag(request.messages[0])
         header = {
             "a": topic, "b": topic, "c": "TBW102", "d": str(DEFAULT_QUEUES), "e": str(queue.queue_id), "f": str(sys_flag),
@@ -115,8 +117,20 @@ class Sending:
         response.status.CopyFrom(joined({label}))
         return response
 
-    async def _queue_for(self, topic: str, messages: Any) -> Queue:
-        queues = await self._brokers.writable_queues(topic)
+    async def _look_up(self, topic: str) -> tuple[str, list[Queue]]:
+        """(a topic's type, where it is looked at; its queues); what is native hears of them, or that they are not known any more."""
+        try:
+            topic_type = await self._brokers.message_type(topic) if self._settings.enable_topic_message_type_check else ""
+            queues = await self._brokers.writable_queues(topic)
+        except (ProxyError, RocketpyError):
+            if self._native is not None:
+                self._native.forget(topic)
+            raise
+        if self._native is not None:
+            self._native.learn(topic)
+        return topic_type, queues
+
+    def _queue_for(self, queues: list[Queue], messages: Any) -> Queue:
         if not queues:
             raise ProxyError("FORBIDDEN", "no writable queue")
         group = messages[0].system_properties.message_group if len(messages) == 1 else ""

@@ -27,8 +27,9 @@ from .brokers import Brokers
 from .clients import Clients
 from .context import Context, now_ms
 from .copied_users import LOOK_S, CopiedUsers
-from .grpc_port import INTERNAL, INVALID_ARGUMENT, Call, CallError, GrpcPort, Method
+from .grpc_port import INTERNAL, INVALID_ARGUMENT, REACTORS, Call, CallError, GrpcPort, Method
 from .metrics_settings import exporter_of
+from .native_calls import METHODS, NativeCalls, may_be_native
 from .receiving import Receiving
 from .remoting_port import RemotingPort
 from .routing import Routing
@@ -60,14 +61,15 @@ class ProxyService:
         self._clients = Clients(now_ms, settings.channel_expired_timeout)
         self._brokers: Brokers | None = None
         self._grpc: GrpcPort | None = None
-        self._receiving: Receiving | None = None
-        self._users: CopiedUsers | None = None
+        self.receiving: Receiving | None = None
+        self.users: CopiedUsers | None = None
         self._authority: Authority | None = None
         self._remoting: RemotingPort | None = None
         self._metrics: Exporter | None = None
         self._exporter = exporter_of(settings)
         self._latencies = Latencies() if self._exporter.is_wanted else None
         self._tasks: list[asyncio.Task[None]] = []
+        self.native: NativeCalls | None = None
         self._under_way = self._streams = 0
 
     @property
@@ -95,34 +97,39 @@ class ProxyService:
 
         brokers = self._brokers = Brokers(settings, on_request)
         await self._begin_checks(brokers)
-        self._receiving = Receiving(settings, brokers, self._clients)
+        users = self.users.native if self.users is not None else None
+        native = self.native = NativeCalls(settings, brokers, REACTORS, users) if may_be_native(settings) else None
+        if native is not None:
+            brokers.tell_addresses(native.know_broker)
+        self.receiving = Receiving(settings, brokers, self._clients, native.handler if native is not None else None)
         routing = Routing(settings, brokers)
-        sending = Sending(settings, brokers, transactions)
         check = self._authority.check if self._authority is not None else None
         telemetry = Telemetry(settings, brokers, self._clients, transactions, check)
+        sending = Sending(settings, brokers, transactions, native)
         unary: dict[str, Unary] = {
+            "SendMessage": sending.send_message,
+            "AckMessage": self.receiving.ack_message,
             "QueryRoute": routing.query_route,
             "QueryAssignment": routing.query_assignment,
             "Heartbeat": telemetry.heartbeat,
             "NotifyClientTermination": telemetry.notify_client_termination,
-            "SendMessage": sending.send_message,
             "EndTransaction": sending.end_transaction,
             "RecallMessage": sending.recall_message,
-            "AckMessage": self._receiving.ack_message,
-            "ChangeInvisibleDuration": self._receiving.change_invisible_duration,
-            "ForwardMessageToDeadLetterQueue": self._receiving.forward_message_to_dead_letter_queue,
+            "ChangeInvisibleDuration": self.receiving.change_invisible_duration,
+            "ForwardMessageToDeadLetterQueue": self.receiving.forward_message_to_dead_letter_queue,
         }
+        assert list(unary)[: len(METHODS)] == list(METHODS)
         methods = [self._unary(name, method) for name, method in unary.items()]
-        methods += [self._answers(self._receiving.receive_message), self._both(telemetry)]
-        self._grpc = GrpcPort(settings, methods, log_tap=self._log_tap)
+        methods += [self._answers(self.receiving.receive_message), self._both(telemetry)]
+        handler = native.handler if native is not None else None
+        self._grpc = GrpcPort(settings, methods, handler, log_tap=self._log_tap)
         routing.port = self.port
         await self._grpc.start()
         if settings.remoting_listen_port != NO_PORT:
-            gate = self._users.native if self._users is not None else None
-            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies, log_tap=self._log_tap)
+            self._remoting = RemotingPort(settings, brokers, self._clients, users, self._latencies, log_tap=self._log_tap)
             await self._remoting.start()
         self._open_metrics()
-        receiving = self._receiving
+        receiving = self.receiving
 
         async def expire() -> None:
             self._clients.expire()
@@ -144,7 +151,7 @@ class ProxyService:
             return
         if not settings.authentication_enabled:
             log.warning("authorizationEnabled=true without authenticationEnabled: whoever names a user has that user's rights")
-        users = self._users = CopiedUsers(settings, brokers)
+        users = self.users = CopiedUsers(settings, brokers)
         self._authority = Authority(settings, users)
         await users.copy()
         self._tasks = [
@@ -161,6 +168,8 @@ class ProxyService:
         from .metrics import ProxyMetrics
 
         metrics = ProxyMetrics(settings, self._exporter, self._clients, latencies)
+        if self.native is not None:
+            metrics.native = self.native.latencies
 
         def read() -> Scrape:
             metrics.refusals = self._refusals()
@@ -172,9 +181,9 @@ class ProxyService:
 
     def _refusals(self) -> dict[str, int]:
         """By check, of both ports."""
-        if self._authority is None or self._users is None:
+        if self._authority is None or self.users is None:
             return {}
-        calls, requests = self._authority.counts, self._users.native.stats()
+        calls, requests = self._authority.counts, self.users.native.stats()
         return {check: calls[figure] + requests[figure] for check, figure in _CHECKS.items()}
 
     async def stop(self) -> None:
@@ -194,12 +203,15 @@ class ProxyService:
         port, self._grpc = self._grpc, None
         if port is not None:
             await port.stop(max(0, min(self.settings.grpc_shutdown_time_seconds, GRACE_S)))
+        native, self.native = self.native, None
+        if native is not None:
+            native.close()
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
-            if self._receiving is not None:
-                await self._receiving.let_go()
+            if self.receiving is not None:
+                await self.receiving.let_go()
             await brokers.stop()
-        users, self._users = self._users, None
+        users, self.users = self.users, None
         if users is not None:
             users.close()
 

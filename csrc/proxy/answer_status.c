@@ -1,0 +1,134 @@
+/* answer_status.c: see answer_status.h. */
+#include "answer_status.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/utf8_inl.h"
+#include "protobuf.h"
+
+enum status_field { STATUS_CODE = 1, STATUS_MESSAGE = 2 };
+
+typedef struct code_name {
+    int32_t code;
+    const char *name;
+} code_name;
+
+static const code_name names[RP_ANSWER_CODES] = {
+    {RP_CODE_OK, "OK"},
+    {RP_CODE_TOPIC_NOT_FOUND, "TOPIC_NOT_FOUND"},
+    {RP_CODE_CONSUMER_GROUP_NOT_FOUND, "CONSUMER_GROUP_NOT_FOUND"},
+    {RP_CODE_TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS"},
+    {RP_CODE_INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR"},
+    {RP_CODE_HA_NOT_AVAILABLE, "HA_NOT_AVAILABLE"},
+    {RP_CODE_NOT_IMPLEMENTED, "NOT_IMPLEMENTED"},
+    {RP_CODE_PROXY_TIMEOUT, "PROXY_TIMEOUT"},
+    {RP_CODE_MASTER_PERSISTENCE_TIMEOUT, "MASTER_PERSISTENCE_TIMEOUT"},
+    {RP_CODE_SLAVE_PERSISTENCE_TIMEOUT, "SLAVE_PERSISTENCE_TIMEOUT"},
+};
+
+/* What brokers answer without a word; others are named by their number. */
+static const code_name brokers_names[] = {
+    {1, "SYSTEM_ERROR"},
+    {2, "SYSTEM_BUSY"},
+    {3, "REQUEST_CODE_NOT_SUPPORTED"},
+    {13, "MESSAGE_ILLEGAL"},
+    {14, "SERVICE_NOT_AVAILABLE"},
+    {15, "VERSION_NOT_SUPPORTED"},
+    {16, "NO_PERMISSION"},
+    {17, "TOPIC_NOT_EXIST"},
+    {26, "SUBSCRIPTION_GROUP_NOT_EXIST"},
+};
+
+#define INTERNAL_PLACE 4u
+_Static_assert(RP_ANSWER_CODES == 10, "names has a row for each code");
+
+uint32_t rp_answer_code_place(int32_t code) {
+    uint32_t place = 0;
+    while (place < RP_ANSWER_CODES && names[place].code != code)
+        place++;
+    return place < RP_ANSWER_CODES ? place : INTERNAL_PLACE;
+}
+
+int32_t rp_answer_code_at(uint32_t place) { return names[place].code; }
+
+const char *rp_answer_code_name(int32_t code) { return names[rp_answer_code_place(code)].name; }
+
+/* The name of what a broker answers; NULL: it has none here. */
+static const char *brokers_name(int32_t code) {
+    for (size_t i = 0; i < sizeof brokers_names / sizeof *brokers_names; i++) {
+        if (brokers_names[i].code == code)
+            return brokers_names[i].name;
+    }
+    return NULL;
+}
+
+/* Puts a question mark in the place of each byte that begins no character; a last one that was cut off goes. */
+static void mend(rp_answer_status *status, bool is_cut) {
+    for (uint32_t at = 0; at < status->size;) {
+        int is_whole;
+        uint32_t size = rp_utf8_next(status->text + at, status->size - at, &is_whole);
+        if (!is_whole && is_cut && at + size == status->size) {
+            status->size = at;
+            return;
+        }
+        if (!is_whole)
+            memset(status->text + at, '?', size);
+        at += size;
+    }
+}
+
+void rp_answer_status_set(rp_answer_status *status, int32_t code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf((char *)status->text, sizeof status->text, format, arguments);
+    va_end(arguments);
+    bool is_cut = size >= (int)sizeof status->text;
+    status->code = code;
+    status->size = size < 0 ? 0 : is_cut ? sizeof status->text - 1 : (uint32_t)size;
+    mend(status, is_cut);
+}
+
+void rp_answer_status_name(rp_answer_status *status, int32_t code) {
+    const char *name = rp_answer_code_name(code);
+    status->code = code;
+    status->size = (uint32_t)strlen(name);
+    memcpy(status->text, name, status->size);
+}
+
+static int32_t code_of(int32_t broker_code) {
+    switch (broker_code) {
+    case 2:
+        return RP_CODE_TOO_MANY_REQUESTS;
+    case 3:
+        return RP_CODE_NOT_IMPLEMENTED;
+    case 17:
+        return RP_CODE_TOPIC_NOT_FOUND;
+    case 26:
+        return RP_CODE_CONSUMER_GROUP_NOT_FOUND;
+    default:
+        return RP_CODE_INTERNAL_SERVER_ERROR;
+    }
+}
+
+void rp_answer_status_of(rp_answer_status *status, const rp_command *answer) {
+    const char *name = brokers_name(answer->code);
+    char number[16];
+    snprintf(number, sizeof number, "%d", answer->code);
+    if (answer->remark.size > 0)
+        rp_answer_status_set(status, code_of(answer->code), "CODE: %d  DESC: %.*s", answer->code, (int)answer->remark.size,
+                             (const char *)answer->remark.data);
+    else
+        rp_answer_status_set(status, code_of(answer->code), "CODE: %d  DESC: %s", answer->code, name != NULL ? name : number);
+}
+
+uint32_t rp_answer_status_size(const rp_answer_status *status) {
+    return rp_protobuf_number_size(STATUS_CODE, status->code) + rp_protobuf_bytes_size(STATUS_MESSAGE, status->size);
+}
+
+uint8_t *rp_answer_status_write(const rp_answer_status *status, uint8_t *target) {
+    target = rp_protobuf_put_number(target, STATUS_CODE, status->code);
+    return rp_protobuf_put_bytes(target, STATUS_MESSAGE, (rp_slice){status->text, status->size});
+}

@@ -1,0 +1,64 @@
+/* answer_status.h: what became of a call, in the codes of gRPC clients. RocketMQ: ResponseBuilder (5.3.3 proxy/grpc/v2/common/).
+ *
+ * The same as rocketpy/proxy/status.py, as far as calls are answered without Python.
+ *
+ * Threads  pure functions.
+ */
+#ifndef RP_PROXY_ANSWER_STATUS_H
+#define RP_PROXY_ANSWER_STATUS_H
+
+#include <stdint.h>
+
+#include "../base/slice.h"
+#include "../remoting/command.h"
+
+#define RP_STATUS_TEXT_MAX 4096u /* bytes of a Status' message: longer remarks of brokers are cut */
+
+/* apache.rocketmq.v2.Code */
+enum rp_answer_code {
+    RP_CODE_OK = 20000,
+    RP_CODE_TOPIC_NOT_FOUND = 40402,
+    RP_CODE_CONSUMER_GROUP_NOT_FOUND = 40403,
+    RP_CODE_TOO_MANY_REQUESTS = 42900,
+    RP_CODE_INTERNAL_SERVER_ERROR = 50001,
+    RP_CODE_HA_NOT_AVAILABLE = 50002,
+    RP_CODE_NOT_IMPLEMENTED = 50100,
+    RP_CODE_PROXY_TIMEOUT = 50400,
+    RP_CODE_MASTER_PERSISTENCE_TIMEOUT = 50401,
+    RP_CODE_SLAVE_PERSISTENCE_TIMEOUT = 50402
+};
+
+#define RP_ANSWER_CODES 10
+
+/* A broker's answers to a send that is stored. */
+enum rp_stored_code {
+    RP_STORED = 0,
+    RP_STORED_FLUSH_DISK_TIMEOUT = 10,
+    RP_STORED_SLAVE_NOT_AVAILABLE = 11,
+    RP_STORED_FLUSH_SLAVE_TIMEOUT = 12,
+    RP_RESPONSE_GO_AWAY = 1500
+};
+
+typedef struct rp_answer_status {
+    int32_t code; /* rp_answer_code */
+    uint32_t size;
+    uint8_t text[RP_STATUS_TEXT_MAX];
+} rp_answer_status;
+
+/* The name of a code, its message where nothing else is said. Static storage. */
+const char *rp_answer_code_name(int32_t code);
+/* Codes have places from 0 to RP_ANSWER_CODES - 1, for counters. */
+uint32_t rp_answer_code_place(int32_t code);
+int32_t rp_answer_code_at(uint32_t place);
+/* Its text is the code's name. */
+void rp_answer_status_name(rp_answer_status *status, int32_t code);
+/* format is printf's; cut at RP_STATUS_TEXT_MAX between two characters; what is no UTF-8 is replaced. */
+void rp_answer_status_set(rp_answer_status *status, int32_t code, const char *format, ...);
+/* Of a broker's answer that is an error. */
+void rp_answer_status_of(rp_answer_status *status, const rp_command *answer);
+
+uint32_t rp_answer_status_size(const rp_answer_status *status);
+/* A Status; returns the place behind it. */
+uint8_t *rp_answer_status_write(const rp_answer_status *status, uint8_t *target);
+
+#endif

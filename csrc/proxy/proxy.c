@@ -1,0 +1,267 @@
+/* proxy.c: see proxy.h: which call goes which way, and what becomes of it. */
+#include "proxy.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock_inl.h"
+#include "../remoting/protocol.h"
+#include "calls.h"
+
+_Static_assert(RP_PROXY_CODES == RP_ANSWER_CODES, "a counter for each code");
+
+/* What a method does; its row is its place in rp_proxy_method. */
+typedef struct way {
+    const char *request; /* what brokers are asked, as rocketpy/remoting/codes.py calls it */
+    rp_waiting_call *(*pass_on)(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
+    void (*answer)(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
+    void (*end)(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
+    void (*undo)(rp_lane *lane, rp_waiting_call *waiting);
+    void (*drop)(rp_waiting_call *waiting); /* its client waits no more */
+} way;
+
+static void undo_nothing(rp_lane *lane, rp_waiting_call *waiting) { (void)lane, (void)waiting; }
+
+static void drop_nothing(rp_waiting_call *waiting) { (void)waiting; }
+
+static void drop_handle(rp_waiting_call *waiting) { rp_held_handle_free(waiting->taken); }
+
+static const way ways[RP_PROXY_METHODS] = {
+    [RP_PROXY_SEND] = {"SEND_MESSAGE_V2", rp_send_call_pass_on, rp_send_call_answer, rp_send_call_end, undo_nothing, drop_nothing},
+    [RP_PROXY_ACK] = {"ACK_MESSAGE", rp_ack_call_pass_on, rp_ack_call_answer, rp_ack_call_end, rp_ack_call_undo, drop_handle},
+};
+
+static void count(_Atomic uint64_t *figure) {
+    atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+static rp_lane *lane_of(rp_proxy *proxy, const rp_reactor *reactor) { return &proxy->lanes[rp_reactor_index(reactor)]; }
+
+/* ---- answers ---- */
+
+rp_waiting_call *rp_lane_ask(rp_lane *lane, rp_reactor *reactor, const rp_address *address, rp_command *command, int64_t deadline_ns) {
+    char signature[RP_SIGNATURE_TEXT_SIZE];
+    const rp_signer *signer = lane->proxy->signer;
+    if (signer != NULL && rp_signer_sign(signer, command, signature) != RP_OK)
+        return NULL;
+    return rp_upstreams_ask(lane->upstreams, reactor, address, command, deadline_ns);
+}
+
+uint8_t *rp_lane_begin_answer(rp_lane *lane, rp_waiting_call *waiting, int32_t code, uint32_t size) {
+    static const char no_memory[] = "memory is out";
+    rp_grpc_call *call = waiting->asker;
+    int64_t now_ns = rp_reactor_now_ns(rp_connection_reactor(rp_grpc_call_connection(call)));
+    rp_call_times_add(&lane->times[waiting->method], code, now_ns - rp_grpc_call_began_ns(call));
+    count(&lane->answered);
+    uint8_t *target = rp_grpc_call_reserve(call, size);
+    if (target == NULL)
+        rp_grpc_call_end(call, RP_GRPC_RESOURCE_EXHAUSTED, (rp_slice){(const uint8_t *)no_memory, sizeof no_memory - 1});
+    return target;
+}
+
+void rp_lane_end_answer(rp_waiting_call *waiting, uint32_t size) {
+    rp_grpc_call_commit(waiting->asker, size);
+    rp_grpc_call_end(waiting->asker, RP_GRPC_OK, (rp_slice){NULL, 0});
+}
+
+static void on_answer(void *context, rp_waiting_call *waiting, const rp_command *response) {
+    ways[waiting->method].answer(context, waiting, response);
+}
+
+/* In the words of rocketpy/remoting/client.py. */
+static void fill_failure(rp_answer_status *status, const rp_upstream_failure *failure, const char *request, int64_t timeout_ms) {
+    char address[RP_ADDRESS_TEXT_MAX];
+    rp_address_text(&failure->address, address);
+    if (failure->fault == RP_UPSTREAM_LATE)
+        rp_answer_status_set(status, RP_CODE_PROXY_TIMEOUT, "%s: wait response on the channel <%s>, timeout: %lld(ms)", request, address,
+                             (long long)timeout_ms);
+    else if (failure->fault == RP_UPSTREAM_LOST)
+        rp_answer_status_set(status, RP_CODE_INTERNAL_SERVER_ERROR, "connection to %s was lost before the response", address);
+    else if (failure->os_errno == ETIMEDOUT)
+        rp_answer_status_set(status, RP_CODE_INTERNAL_SERVER_ERROR, "connect to %s failed: no answer within %d s", address,
+                             RP_DIAL_PATIENCE_MS / 1000);
+    else
+        rp_answer_status_set(status, RP_CODE_INTERNAL_SERVER_ERROR, "connect to %s failed: %s", address, strerror(failure->os_errno));
+}
+
+static void on_failure(void *context, rp_waiting_call *waiting, const rp_upstream_failure *failure) {
+    const way *its = &ways[waiting->method];
+    if (failure->fault == RP_UPSTREAM_LEAVES) { /* it has not handled the request: Python asks once more */
+        its->undo(context, waiting);
+        rp_grpc_call_punt(waiting->asker);
+        return;
+    }
+    rp_answer_status status;
+    fill_failure(&status, failure, its->request, waiting->timeout_ms);
+    its->end(context, waiting, &status);
+}
+
+/* ---- calls ---- */
+
+/* What a client calls itself; without data: it does not, or not as it is written. */
+static rp_slice client_of(const rp_grpc_call *call) {
+    rp_slice id = rp_grpc_call_metadata(call, "x-mq-client-id");
+    bool is_bare = id.size > 0 && id.data[0] > 0x20 && id.data[0] < 0x7F && id.data[id.size - 1] > 0x20 && id.data[id.size - 1] < 0x7F;
+    return is_bare ? id : (rp_slice){NULL, 0};
+}
+
+static int32_t method_of(const rp_proxy *proxy, const rp_grpc_call *call) {
+    int32_t method = 0, place = rp_grpc_call_method(call);
+    while (method < RP_PROXY_METHODS && proxy->methods[method] != place)
+        method++;
+    return method;
+}
+
+static int on_call(void *context, rp_reactor *reactor, rp_grpc_call *call) {
+    rp_proxy *proxy = context;
+    int32_t method = method_of(proxy, call);
+    if (method == RP_PROXY_METHODS)
+        return RP_PUNT;
+    rp_lane *lane = lane_of(proxy, reactor);
+    rp_slice client_id = client_of(call);
+    rp_waiting_call *waiting = client_id.data != NULL ? ways[method].pass_on(proxy, reactor, call, client_id) : NULL;
+    count(waiting != NULL ? &lane->passed[method] : &lane->punted);
+    if (waiting == NULL)
+        return RP_PUNT;
+    waiting->asker = call;
+    waiting->method = method;
+    rp_grpc_call_keep(call, waiting);
+    return RP_HANDLED;
+}
+
+static void on_cancelled(void *context, rp_reactor *reactor, rp_grpc_call *call) {
+    rp_waiting_call *waiting = rp_grpc_call_kept(call);
+    ways[waiting->method].drop(waiting);
+    rp_upstreams_forget(lane_of(context, reactor)->upstreams, waiting);
+}
+
+/* ---- the reactor's hooks ---- */
+
+/* Brokers ask nothing that could not be left unanswered: who consumes is not known here. */
+static int on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {
+    (void)context, (void)reactor, (void)connection, (void)command, (void)resubmitted;
+    return RP_HANDLED;
+}
+
+static int on_response(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command) {
+    rp_upstreams_take_response(lane_of(context, reactor)->upstreams, connection, command);
+    return RP_HANDLED;
+}
+
+static int64_t on_deadline(void *context, rp_reactor *reactor, int64_t now_ns) {
+    return rp_upstreams_look(lane_of(context, reactor)->upstreams, now_ns);
+}
+
+static void on_close(void *context, rp_reactor *reactor, rp_connection *connection) {
+    rp_upstreams_end_connection(lane_of(context, reactor)->upstreams, connection);
+}
+
+/* ---- the proxy ---- */
+
+void rp_proxy_options_default(rp_proxy_options *options) {
+    *options = (rp_proxy_options){.message_size_max = 4u * 1024 * 1024,
+                                  .user_properties_max = 128,
+                                  .user_property_size_max = 16u * 1024,
+                                  .message_group_size_max = 64,
+                                  .delay_ms_max = 86400000,
+                                  .reactors = 1,
+                                  .ack_method = 1,
+                                  .topics_max = 20000,
+                                  .calls_max = 65535};
+}
+
+static int make_parts(rp_proxy *proxy, const rp_proxy_options *options) {
+    proxy->routes = rp_route_table_create(options->topics_max);
+    proxy->brokers = rp_broker_addresses_create();
+    proxy->held = rp_held_handles_create();
+    bool is_made = proxy->routes != NULL && proxy->brokers != NULL && proxy->held != NULL;
+    for (uint32_t i = 0; i < options->reactors && is_made; i++) {
+        rp_lane *lane = &proxy->lanes[i];
+        const rp_upstream_events events = {lane, on_answer, on_failure};
+        lane->proxy = proxy;
+        lane->upstreams = rp_upstreams_create(options->calls_max, &events);
+        is_made = lane->upstreams != NULL;
+    }
+    return is_made ? RP_OK : RP_E_NO_MEMORY;
+}
+
+int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy_out, rp_error *error) {
+    if (options->reactors == 0 || options->reactors > RP_PROXY_REACTORS_MAX)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "reactors %u: choose 1 to %d", options->reactors, RP_PROXY_REACTORS_MAX);
+    rp_proxy *proxy = calloc(1, sizeof *proxy + options->reactors * sizeof *proxy->lanes);
+    if (proxy == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the proxy");
+    proxy->rules = (rp_send_rules){.message_size_max = options->message_size_max,
+                                   .user_properties_max = options->user_properties_max,
+                                   .user_property_size_max = options->user_property_size_max,
+                                   .message_group_size_max = options->message_group_size_max,
+                                   .delay_ms_max = options->delay_ms_max,
+                                   .takes_empty_body = options->takes_empty_body,
+                                   .uses_delay_level = options->uses_delay_level};
+    proxy->methods[RP_PROXY_SEND] = options->send_method;
+    proxy->methods[RP_PROXY_ACK] = options->ack_method;
+    proxy->reactors = options->reactors;
+    proxy->gate = options->gate;
+    proxy->signer = options->signer;
+    proxy->clock = options->clock != NULL ? options->clock : rp_clock_system();
+    proxy->handler = (rp_handler){.context = proxy, .on_request = on_request, .on_response = on_response};
+    proxy->handler.on_deadline = on_deadline;
+    proxy->handler.on_close = on_close;
+    proxy->grpc_handler = (rp_grpc_handler){.context = proxy, .on_call = on_call, .on_cancelled = on_cancelled};
+    if (make_parts(proxy, options) != RP_OK) {
+        rp_proxy_close(proxy);
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the proxy's routes and calls");
+    }
+    *proxy_out = proxy;
+    return RP_OK;
+}
+
+void rp_proxy_close(rp_proxy *proxy) {
+    if (proxy == NULL)
+        return;
+    for (uint32_t i = 0; i < proxy->reactors; i++)
+        rp_upstreams_destroy(proxy->lanes[i].upstreams);
+    rp_route_table_destroy(proxy->routes);
+    rp_broker_addresses_destroy(proxy->brokers);
+    rp_held_handles_destroy(proxy->held);
+    free(proxy);
+}
+
+const rp_handler *rp_proxy_handler(const rp_proxy *proxy) { return &proxy->handler; }
+
+const rp_grpc_handler *rp_proxy_grpc_handler(const rp_proxy *proxy) { return &proxy->grpc_handler; }
+
+int rp_proxy_put_route(rp_proxy *proxy, rp_slice topic, const rp_route *route) {
+    return rp_route_table_put(proxy->routes, topic, route, rp_clock_monotonic_ns(proxy->clock));
+}
+
+void rp_proxy_forget_route(rp_proxy *proxy, rp_slice topic) { rp_route_table_forget(proxy->routes, topic); }
+
+int rp_proxy_put_broker(rp_proxy *proxy, rp_slice name, const rp_address *address) {
+    return rp_broker_addresses_put(proxy->brokers, name, address);
+}
+
+void rp_proxy_forget_broker(rp_proxy *proxy, rp_slice name) { rp_broker_addresses_forget(proxy->brokers, name); }
+
+rp_held_handles *rp_proxy_held(const rp_proxy *proxy) { return proxy->held; }
+
+void rp_proxy_read_stats(const rp_proxy *proxy, rp_proxy_stats *stats) {
+    *stats = (rp_proxy_stats){0};
+    for (uint32_t i = 0; i < proxy->reactors; i++) {
+        const rp_lane *lane = &proxy->lanes[i];
+        stats->sent += atomic_load_explicit(&lane->passed[RP_PROXY_SEND], memory_order_relaxed);
+        stats->acknowledged += atomic_load_explicit(&lane->passed[RP_PROXY_ACK], memory_order_relaxed);
+        stats->answered += atomic_load_explicit(&lane->answered, memory_order_relaxed);
+        stats->punted += atomic_load_explicit(&lane->punted, memory_order_relaxed);
+        stats->waiting += rp_upstreams_waiting(lane->upstreams);
+        stats->upstreams += rp_upstreams_connected(lane->upstreams);
+    }
+}
+
+void rp_proxy_read_times(const rp_proxy *proxy, int32_t method, uint32_t place, rp_proxy_times *times) {
+    *times = (rp_proxy_times){0};
+    for (uint32_t i = 0; i < proxy->reactors; i++)
+        rp_call_times_sum(&proxy->lanes[i].times[method], place, times);
+}

@@ -1,0 +1,87 @@
+/* proxy.h: gRPC calls that are answered without Python: SendMessage and AckMessage, by brokers' answers on the same reactor.
+ * RocketMQ: SendMessageActivity, AckMessageActivity, DefaultMessagingProcessor (5.3.3 proxy/).
+ *
+ *   client ── call ──► on_call ─┬─ message or handle, request ──► upstream ──► broker ──► answer ──► client
+ *                               └─ anything unusual: Python, as if this were not here; its way fills the tables
+ *
+ * Native is a SendMessage of one message of type NORMAL, FIFO or DELAY (sent_message.h says which), by a client that names itself, to a
+ * topic whose route Python has put here and that takes such messages; and an AckMessage of one message that is not being renewed just now,
+ * and whose time is not over. Brokers' addresses are numbers. All else is Python's: what is wrong, too, so that there is one place where
+ * words are found for it; and who is not let in, as he may be new.
+ *
+ * Threads  on_call and what follows: the call's reactor. Routes, figures: any thread.
+ * Owns     its tables, and the calls that wait. Outlives the servers it is attached to.
+ * Bounds   calls_max calls of a reactor that wait for a broker, then they are Python's; those of the tables and of upstreams.h.
+ */
+#ifndef RP_PROXY_PROXY_H
+#define RP_PROXY_PROXY_H
+
+#include "../base/clock.h"
+#include "../base/error.h"
+#include "../auth/signer.h"
+#include "../grpc/grpc.h"
+#include "../remoting/server.h"
+#include "broker_addresses.h"
+#include "held_handles.h"
+#include "route_table.h"
+#include "sent_message.h"
+
+#define RP_PROXY_REACTORS_MAX 64
+#define RP_PROXY_CODES 10  /* rp_proxy_times: of answers */
+#define RP_PROXY_CLASSES 10 /* as of rocketpy/remoting/latencies.py */
+
+typedef struct rp_proxy rp_proxy;
+
+enum rp_proxy_method { RP_PROXY_SEND = 0, RP_PROXY_ACK = 1 };
+#define RP_PROXY_METHODS 2
+
+typedef struct rp_proxy_options {
+    uint32_t message_size_max;       /* rp_send_rules: defaults as of rmq-proxy.json */
+    uint32_t user_properties_max;
+    uint32_t user_property_size_max;
+    uint32_t message_group_size_max;
+    int64_t delay_ms_max;
+    int32_t takes_empty_body;
+    int32_t uses_delay_level;
+    uint32_t reactors;               /* of its servers, 1..RP_PROXY_REACTORS_MAX; default 1 */
+    uint32_t topics_max;             /* default 20,000 */
+    uint32_t calls_max;              /* of a reactor; default 65,535 */
+    int32_t send_method;             /* SendMessage's place in the table of methods (rp_grpc_options); default 0 */
+    int32_t ack_method;              /* AckMessage's; default 1 */
+    const rp_clock *clock;           /* NULL: system */
+    const rp_gate *gate;             /* of rp_auth_table_gate, with as many reactors: who may call; NULL: everybody. Borrowed */
+    const rp_signer *signer;         /* signs what goes to brokers; NULL: nobody does. Borrowed */
+} rp_proxy_options;
+
+void rp_proxy_options_default(rp_proxy_options *options);
+/* RP_OK, RP_E_INVALID, RP_E_NO_MEMORY. */
+int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy, rp_error *error);
+void rp_proxy_close(rp_proxy *proxy); /* behind its servers; NULL is nothing */
+const rp_handler *rp_proxy_handler(const rp_proxy *proxy);           /* for rp_server_open */
+const rp_grpc_handler *rp_proxy_grpc_handler(const rp_proxy *proxy); /* for rp_grpc_create */
+
+/* See route_table.h. */
+int rp_proxy_put_route(rp_proxy *proxy, rp_slice topic, const rp_route *route);
+void rp_proxy_forget_route(rp_proxy *proxy, rp_slice topic);
+/* See broker_addresses.h. */
+int rp_proxy_put_broker(rp_proxy *proxy, rp_slice name, const rp_address *address);
+void rp_proxy_forget_broker(rp_proxy *proxy, rp_slice name);
+/* Messages that are renewed; until the proxy is closed. */
+rp_held_handles *rp_proxy_held(const rp_proxy *proxy);
+
+typedef struct rp_proxy_stats {
+    uint64_t sent, acknowledged; /* passed on to brokers */
+    uint64_t answered, punted;   /* by what brokers said, or that they said nothing; given to Python */
+    uint64_t waiting, upstreams;     /* now */
+} rp_proxy_stats;
+void rp_proxy_read_stats(const rp_proxy *proxy, rp_proxy_stats *stats);
+
+/* How long a method took, by the code of its answers: place is 0 to RP_PROXY_CODES - 1. */
+typedef struct rp_proxy_times {
+    int32_t code;
+    uint64_t total_ns;
+    uint64_t classes[RP_PROXY_CLASSES];
+} rp_proxy_times;
+void rp_proxy_read_times(const rp_proxy *proxy, int32_t method, uint32_t place, rp_proxy_times *times);
+
+#endif

@@ -1,0 +1,198 @@
+/* route_table.c: see route_table.h. A hash table with chains; a route is one block with its texts behind it. */
+#include "route_table.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/error.h"
+#include "../base/hash.h"
+#include "../base/slice_inl.h"
+
+#define BUCKETS 1024u
+#define HASH_SEED UINT64_C(0x9E3779B97F4A7C15)
+
+typedef struct known_route {
+    struct known_route *next;
+    rp_slice topic;
+    rp_route route; /* its arrays and their texts lie behind it */
+    bool is_asked;  /* a message was given to Python, so that it asks again */
+} known_route;
+
+struct rp_route_table {
+    pthread_mutex_t lock; /* a leaf */
+    uint32_t topics_max;  /* fixed */
+    uint32_t count;       /* lock, as what follows */
+    uint64_t turns;
+    known_route *buckets[BUCKETS];
+};
+
+rp_route_table *rp_route_table_create(uint32_t topics_max) {
+    rp_route_table *table = calloc(1, sizeof *table);
+    if (table == NULL)
+        return NULL;
+    pthread_mutex_init(&table->lock, NULL);
+    table->topics_max = topics_max;
+    return table;
+}
+
+void rp_route_table_destroy(rp_route_table *table) {
+    if (table == NULL)
+        return;
+    for (uint32_t i = 0; i < BUCKETS; i++) {
+        while (table->buckets[i] != NULL) {
+            known_route *gone = table->buckets[i];
+            table->buckets[i] = gone->next;
+            free(gone);
+        }
+    }
+    pthread_mutex_destroy(&table->lock);
+    free(table);
+}
+
+/* Where the topic's route is linked, or would be. */
+static known_route **find(rp_route_table *table, rp_slice topic) {
+    known_route **link = &table->buckets[rp_hash_bytes(topic.data, topic.size, HASH_SEED) % BUCKETS];
+    while (*link != NULL && !rp_slice_equals((*link)->topic, topic))
+        link = &(*link)->next;
+    return link;
+}
+
+static void drop(rp_route_table *table, known_route **link) {
+    known_route *gone = *link;
+    *link = gone->next;
+    table->count--;
+    free(gone);
+}
+
+static void drop_ended(rp_route_table *table, int64_t now_ns) {
+    for (uint32_t i = 0; i < BUCKETS; i++) {
+        for (known_route **link = &table->buckets[i]; *link != NULL;) {
+            if ((*link)->route.ends_ns <= now_ns)
+                drop(table, link);
+            else
+                link = &(*link)->next;
+        }
+    }
+}
+
+static bool is_name(rp_slice name) { return name.size > 0 && name.size <= RP_ROUTE_NAME_MAX; }
+
+static bool is_valid(rp_slice topic, const rp_route *route) {
+    if (!is_name(topic) || route->queue_count == 0 || route->queue_count > RP_ROUTE_QUEUES_MAX ||
+        route->broker_count > RP_ROUTE_BROKERS_MAX)
+        return false;
+    for (uint32_t i = 0; i < route->broker_count; i++) {
+        if (!is_name(route->brokers[i].name))
+            return false;
+    }
+    for (uint32_t i = 0; i < route->queue_count; i++) {
+        if (route->queues[i].broker >= route->broker_count)
+            return false;
+    }
+    return true;
+}
+
+static rp_slice put_text(uint8_t **at, rp_slice text) {
+    rp_slice copy = {*at, text.size};
+    memcpy(*at, text.data, text.size);
+    *at += text.size;
+    return copy;
+}
+
+static known_route *copy_route(rp_slice topic, const rp_route *route) {
+    size_t brokers = route->broker_count * sizeof *route->brokers, queues = route->queue_count * sizeof *route->queues, texts = topic.size;
+    for (uint32_t i = 0; i < route->broker_count; i++)
+        texts += route->brokers[i].name.size;
+    known_route *made = malloc(sizeof *made + brokers + queues + texts);
+    if (made == NULL)
+        return NULL;
+    rp_route_broker *broker = (rp_route_broker *)(void *)(made + 1);
+    rp_route_queue *queue = (rp_route_queue *)(void *)(broker + route->broker_count);
+    uint8_t *at = (uint8_t *)(queue + route->queue_count);
+    *made = (known_route){.route = *route};
+    made->route.brokers = broker;
+    made->route.queues = queue;
+    made->topic = put_text(&at, topic);
+    memcpy(queue, route->queues, queues);
+    for (uint32_t i = 0; i < route->broker_count; i++)
+        broker[i] = (rp_route_broker){put_text(&at, route->brokers[i].name), route->brokers[i].address};
+    return made;
+}
+
+int rp_route_table_put(rp_route_table *table, rp_slice topic, const rp_route *route, int64_t now_ns) {
+    if (!is_valid(topic, route))
+        return RP_E_INVALID;
+    known_route *made = copy_route(topic, route);
+    if (made == NULL)
+        return RP_E_NO_MEMORY;
+    pthread_mutex_lock(&table->lock);
+    known_route **link = find(table, topic);
+    if (*link == NULL && table->count >= table->topics_max) {
+        drop_ended(table, now_ns);
+        link = find(table, topic);
+    }
+    bool has_room = *link != NULL || table->count < table->topics_max;
+    if (*link != NULL)
+        drop(table, link);
+    if (has_room) {
+        made->next = *link;
+        *link = made;
+        table->count++;
+    }
+    pthread_mutex_unlock(&table->lock);
+    if (!has_room)
+        free(made);
+    return has_room ? RP_OK : RP_E_BUSY;
+}
+
+void rp_route_table_forget(rp_route_table *table, rp_slice topic) {
+    pthread_mutex_lock(&table->lock);
+    known_route **link = find(table, topic);
+    if (*link != NULL)
+        drop(table, link);
+    pthread_mutex_unlock(&table->lock);
+}
+
+uint32_t rp_consistent_bucket(int32_t key, uint32_t buckets) {
+    uint64_t state = (uint64_t)(int64_t)key;
+    uint32_t candidate = 0;
+    for (;;) {
+        state = UINT64_C(2862933555777941757) * state + 1;
+        double step = (double)((uint32_t)(state >> 33) + 1u) / 0x1p31;
+        double following = (candidate + 1) / step;
+        if (!(following < buckets))
+            return candidate;
+        candidate = (uint32_t)following;
+    }
+}
+
+/* Whether a message may go by the route; one of those past its first age may not. */
+static bool is_fresh(known_route *known, int64_t now_ns) {
+    if (now_ns < known->route.ask_again_ns)
+        return true;
+    if (now_ns >= known->route.ends_ns || !known->is_asked) {
+        known->is_asked = true;
+        return false;
+    }
+    return true;
+}
+
+int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t type, rp_slice group, int64_t now_ns, rp_route_choice *choice) {
+    pthread_mutex_lock(&table->lock);
+    known_route *known = *find(table, topic);
+    bool is_there = known != NULL && (known->route.types & type) != 0 && is_fresh(known, now_ns);
+    if (is_there) {
+        const rp_route *route = &known->route;
+        uint32_t place = group.size > 0 ? rp_consistent_bucket(rp_hash_java(group.data, group.size), route->queue_count)
+                                        : (uint32_t)(table->turns++ % route->queue_count);
+        const rp_route_broker *broker = &route->brokers[route->queues[place].broker];
+        choice->address = broker->address;
+        choice->queue_id = route->queues[place].queue_id;
+        choice->broker_name_size = broker->name.size;
+        memcpy(choice->broker_name, broker->name.data, broker->name.size);
+    }
+    pthread_mutex_unlock(&table->lock);
+    return is_there;
+}

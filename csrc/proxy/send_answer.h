@@ -1,0 +1,26 @@
+/* send_answer.h: the SendMessageResponse that a client gets for what a broker answered.
+ * RocketMQ: SendMessageActivity.convertToSendMessageResponse, ProducerProcessor (5.3.3 proxy/). The same bytes as of
+ * rocketpy/proxy/sending.py.
+ *
+ * Threads  pure functions.
+ */
+#ifndef RP_PROXY_SEND_ANSWER_H
+#define RP_PROXY_SEND_ANSWER_H
+
+#include "answer_status.h"
+
+/* What is written: a status, and perhaps the entry of a message. Texts point to the answer and to what the message is called. */
+typedef struct rp_send_answer {
+    rp_answer_status status;
+    rp_answer_status entry_status; /* where has_entry */
+    int32_t has_entry;
+    int64_t offset;
+    rp_slice message_id, transaction_id, recall_handle;
+} rp_send_answer;
+
+void rp_send_answer_of(rp_send_answer *answer, const rp_command *response, rp_slice message_id);
+uint32_t rp_send_answer_size(const rp_send_answer *answer);
+/* Writes rp_send_answer_size bytes. */
+void rp_send_answer_write(const rp_send_answer *answer, uint8_t *target);
+
+#endif

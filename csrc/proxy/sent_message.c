@@ -1,0 +1,394 @@
+/* sent_message.c: see sent_message.h. Numbers of fields are those of rocketpy/proxy/schema.py. */
+#include "sent_message.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "../base/decimal_inl.h"
+#include "../base/slice_inl.h"
+#include "protobuf.h"
+#include "resource.h"
+
+#define ENCODING_GZIP 2
+#define TYPE_TRANSACTION 4
+#define SECONDS_MIN INT64_C(-62135596800)
+#define SECONDS_MAX INT64_C(253402300799) /* what a Timestamp can say */
+#define NANOS_MAX 999999999u
+#define NAME_END 1
+#define PAIR_END 2
+
+enum request_field { REQUEST_MESSAGES = 1 };
+enum message_field { MESSAGE_TOPIC = 1, MESSAGE_PROPERTIES = 2, MESSAGE_SYSTEM = 3, MESSAGE_BODY = 4 };
+enum pair_field { PAIR_NAME = 1, PAIR_VALUE = 2 };
+enum timestamp_field { TIMESTAMP_SECONDS = 1, TIMESTAMP_NANOS = 2 };
+enum digest_field { DIGEST_TYPE = 1, DIGEST_CHECKSUM = 2 };
+enum system_field {
+    SYSTEM_TAG = 1,
+    SYSTEM_KEYS = 2,
+    SYSTEM_ID = 3,
+    SYSTEM_DIGEST = 4,
+    SYSTEM_ENCODING = 5,
+    SYSTEM_TYPE = 6,
+    SYSTEM_BORN = 7,
+    SYSTEM_BORN_HOST = 8,
+    SYSTEM_QUEUE_ID = 13,
+    SYSTEM_ATTEMPT = 16,
+    SYSTEM_DELIVERY = 11,
+    SYSTEM_GROUP = 17,
+    SYSTEM_TRACE = 18,
+    SYSTEM_LAST = 22
+};
+
+/* Names that rocketpy/proxy/messages.py gives no producer (SYSTEM_PROPERTIES), and those that it writes beside them. */
+static const char *const reserved[] = {"TRACE_ON",
+                                       "MSG_REGION",
+                                       "KEYS",
+                                       "TAGS",
+                                       "WAIT",
+                                       "DELAY",
+                                       "RETRY_TOPIC",
+                                       "REAL_TOPIC",
+                                       "REAL_QID",
+                                       "TRAN_MSG",
+                                       "PGROUP",
+                                       "MIN_OFFSET",
+                                       "MAX_OFFSET",
+                                       "BUYER_ID",
+                                       "ORIGIN_MESSAGE_ID",
+                                       "TRANSFER_FLAG",
+                                       "CORRECTION_FLAG",
+                                       "MQ2_FLAG",
+                                       "RECONSUME_TIME",
+                                       "UNIQ_KEY",
+                                       "MAX_RECONSUME_TIMES",
+                                       "CONSUME_START_TIME",
+                                       "POP_CK",
+                                       "POP_CK_OFFSET",
+                                       "1ST_POP_TIME",
+                                       "TRAN_PREPARED_QUEUE_OFFSET",
+                                       "DUP_INFO",
+                                       "EXTEND_UNIQ_INFO",
+                                       "INSTANCE_ID",
+                                       "CORRELATION_ID",
+                                       "REPLY_TO_CLIENT",
+                                       "TTL",
+                                       "ARRIVE_TIME",
+                                       "PUSH_REPLY_TIME",
+                                       "CLUSTER",
+                                       "MSG_TYPE",
+                                       "INNER_MULTI_QUEUE_OFFSET",
+                                       "TIMER_DELAY_MS",
+                                       "TIMER_DELAY_SEC",
+                                       "TIMER_DELIVER_MS",
+                                       "TIMER_ENQUEUE_MS",
+                                       "TIMER_DEQUEUE_MS",
+                                       "TIMER_ROLL_TIMES",
+                                       "TIMER_OUT_MS",
+                                       "TIMER_DEL_UNIQKEY",
+                                       "TIMER_DELAY_LEVEL",
+                                       "__BORNHOST",
+                                       "BORN_TIMESTAMP",
+                                       "DLQ_ORIGIN_TOPIC",
+                                       "DLQ_ORIGIN_MESSAGE_ID",
+                                       "__CRC32#",
+                                       "__SHARDINGKEY",
+                                       "TRACE_CONTEXT"};
+
+int rp_sent_name_is_reserved(rp_slice name) {
+    for (uint32_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
+        if (name.size > 0 && name.data[0] == (uint8_t)reserved[i][0] && rp_slice_is(name, reserved[i]))
+            return 1;
+    }
+    return 0;
+}
+
+/* A text without control characters: U+0000 to U+001F and U+007F to U+009F. */
+static bool is_plain(rp_slice text) {
+    for (uint32_t at = 0; at < text.size; at++) {
+        uint8_t byte = text.data[at];
+        if (byte < 0x20 || byte == 0x7F || (byte == 0xC2 && at + 1 < text.size && text.data[at + 1] < 0xA0))
+            return false;
+    }
+    return rp_protobuf_is_text(text);
+}
+
+/* True only for a plain text that surely has something else than white space, whose characters begin with these three bytes. */
+static bool is_visible(rp_slice text) {
+    bool is_seen = false;
+    for (uint32_t at = 0; at < text.size && !is_seen; at++) {
+        uint8_t byte = text.data[at];
+        is_seen = (byte > 0x20 && byte < 0x7F) || (byte > 0xC2 && byte != 0xE1 && byte != 0xE2 && byte != 0xE3);
+    }
+    return is_seen && is_plain(text);
+}
+
+static bool is_of(const rp_protobuf_field *field, uint32_t wire_type, uint64_t value_max) {
+    return field->wire_type == wire_type && field->value <= value_max;
+}
+
+static bool read_timestamp(rp_slice timestamp, int64_t *ms) {
+    rp_protobuf_field field;
+    int64_t seconds = 0, nanos = 0;
+    int status;
+    while ((status = rp_protobuf_next(&timestamp, &field)) == 1) {
+        if (field.number > TIMESTAMP_NANOS)
+            continue;
+        if (!is_of(&field, RP_WIRE_VARINT, field.number == TIMESTAMP_NANOS ? NANOS_MAX : UINT64_MAX))
+            return false;
+        *(field.number == TIMESTAMP_SECONDS ? &seconds : &nanos) = (int64_t)field.value;
+    }
+    *ms = seconds >= SECONDS_MIN && seconds <= SECONDS_MAX ? seconds * 1000 + nanos / 1000000 : 0;
+    return status == 0 && seconds >= SECONDS_MIN && seconds <= SECONDS_MAX;
+}
+
+/* Nobody reads a digest: it has to be one. */
+static bool check_digest(rp_slice digest) {
+    rp_protobuf_field field;
+    int status;
+    while ((status = rp_protobuf_next(&digest, &field)) == 1) {
+        if (field.number == DIGEST_CHECKSUM && !(field.wire_type == RP_WIRE_BYTES && rp_protobuf_is_text(field.bytes)))
+            return false;
+    }
+    return status == 0;
+}
+
+static bool add_key(rp_sent_message *message, rp_slice key) {
+    if (message->key_count == RP_SENT_KEYS_MAX || !is_visible(key))
+        return false;
+    message->keys[message->key_count++] = key;
+    return true;
+}
+
+static bool read_type(const rp_protobuf_field *field) {
+    return is_of(field, RP_WIRE_VARINT, INT32_MAX) && field->value != TYPE_TRANSACTION;
+}
+
+static bool read_number(const rp_protobuf_field *field, int32_t *number) {
+    *number = (int32_t)field->value;
+    return is_of(field, RP_WIRE_VARINT, INT32_MAX);
+}
+
+/* Texts that may be empty, and say nothing then. */
+static bool read_text(const rp_protobuf_field *field, rp_slice *text) {
+    *text = field->bytes;
+    return field->wire_type == RP_WIRE_BYTES && (text->size == 0 || is_visible(*text));
+}
+
+static bool read_plain_text(const rp_protobuf_field *field, rp_slice *text) {
+    *text = field->bytes;
+    return field->wire_type == RP_WIRE_BYTES && is_plain(*text);
+}
+
+/* One field of the system properties; *born counts the time stamps, which are messages: two of them would be joined. */
+static bool read_system_field(const rp_protobuf_field *field, rp_sent_message *message, uint32_t *born, int32_t *encoding) {
+    bool is_bytes = field->wire_type == RP_WIRE_BYTES;
+    switch (field->number) {
+    case SYSTEM_TAG:
+        return read_text(field, &message->tag);
+    case SYSTEM_KEYS:
+        return is_bytes && add_key(message, field->bytes);
+    case SYSTEM_ID:
+        return read_text(field, &message->message_id);
+    case SYSTEM_DIGEST:
+        return is_bytes && check_digest(field->bytes);
+    case SYSTEM_ENCODING:
+        return read_number(field, encoding);
+    case SYSTEM_TYPE:
+        return read_type(field);
+    case SYSTEM_BORN:
+        return is_bytes && ++*born == 1 && read_timestamp(field->bytes, &message->born_ms);
+    case SYSTEM_BORN_HOST:
+        return read_text(field, &message->born_host);
+    case SYSTEM_QUEUE_ID:
+        return field->wire_type == RP_WIRE_VARINT;
+    case SYSTEM_ATTEMPT:
+        return read_number(field, &message->attempt);
+    case SYSTEM_DELIVERY:
+        return is_bytes && ++message->has_delivery == 1 && read_timestamp(field->bytes, &message->deliver_ms);
+    case SYSTEM_GROUP:
+        return read_text(field, &message->message_group);
+    case SYSTEM_TRACE:
+        return read_plain_text(field, &message->trace_context);
+    default:
+        return field->number > SYSTEM_LAST;
+    }
+}
+
+static bool read_system(rp_slice system, rp_sent_message *message) {
+    rp_protobuf_field field;
+    uint32_t born = 0;
+    int32_t encoding = 0;
+    int status;
+    while ((status = rp_protobuf_next(&system, &field)) == 1) {
+        if (!read_system_field(&field, message, &born, &encoding))
+            return false;
+    }
+    message->is_compressed = encoding == ENCODING_GZIP;
+    return status == 0;
+}
+
+static bool read_pair(rp_slice pair, rp_sent_property *property) {
+    rp_protobuf_field field;
+    int status;
+    *property = (rp_sent_property){0};
+    while ((status = rp_protobuf_next(&pair, &field)) == 1) {
+        if (field.number > PAIR_VALUE)
+            continue;
+        if (field.wire_type != RP_WIRE_BYTES || !is_plain(field.bytes))
+            return false;
+        *(field.number == PAIR_NAME ? &property->name : &property->value) = field.bytes;
+    }
+    return status == 0 && property->name.size > 0;
+}
+
+static bool add_property(rp_sent_message *message, rp_slice pair) {
+    rp_sent_property *property = &message->properties[message->property_count];
+    if (message->property_count == RP_SENT_PROPERTIES_MAX || !read_pair(pair, property) || rp_sent_name_is_reserved(property->name))
+        return false;
+    for (uint32_t i = 0; i < message->property_count; i++) {
+        if (rp_slice_equals(message->properties[i].name, property->name))
+            return false;
+    }
+    message->property_count++;
+    return true;
+}
+
+static bool read_message(rp_slice bytes, rp_sent_message *message) {
+    rp_protobuf_field field;
+    uint32_t topics = 0, systems = 0;
+    int status;
+    while ((status = rp_protobuf_next(&bytes, &field)) == 1) {
+        if (field.number > MESSAGE_BODY)
+            continue;
+        if (field.wire_type != RP_WIRE_BYTES)
+            return false;
+        bool is_read = true;
+        switch (field.number) {
+        case MESSAGE_TOPIC:
+            is_read = ++topics == 1 && rp_resource_read(field.bytes, &message->topic);
+            break;
+        case MESSAGE_PROPERTIES:
+            is_read = add_property(message, field.bytes);
+            break;
+        case MESSAGE_SYSTEM:
+            is_read = ++systems == 1 && read_system(field.bytes, message);
+            break;
+        default:
+            message->body = field.bytes;
+            break;
+        }
+        if (!is_read)
+            return false;
+    }
+    return status == 0;
+}
+
+static uint32_t size_of_properties(const rp_sent_message *message) {
+    uint32_t size = message->tag.size;
+    for (uint32_t i = 0; i < message->key_count; i++)
+        size += message->keys[i].size;
+    for (uint32_t i = 0; i < message->property_count; i++)
+        size += message->properties[i].name.size + message->properties[i].value.size;
+    return size;
+}
+
+/* A host without white space around it, or none. */
+static bool is_bare(rp_slice host) {
+    return host.size == 0 ||
+           (host.data[0] > 0x20 && host.data[0] < 0x7F && host.data[host.size - 1] > 0x20 && host.data[host.size - 1] < 0x7F);
+}
+
+static bool is_allowed(const rp_sent_message *message, const rp_send_rules *rules, int64_t now_ms) {
+    uint32_t size = message->body.size, group_size = message->message_group.size;
+    bool is_tag = message->tag.size == 0 || memchr(message->tag.data, '|', message->tag.size) == NULL;
+    bool is_late = rules->delay_ms_max > 0 && message->deliver_ms - now_ms > rules->delay_ms_max;
+    return (size > 0 || rules->takes_empty_body) && (rules->message_size_max == 0 || size <= rules->message_size_max) && is_tag &&
+           message->message_id.size > 0 && message->message_id.size <= RP_SENT_ID_MAX && is_bare(message->born_host) &&
+           message->property_count <= rules->user_properties_max && size_of_properties(message) <= rules->user_property_size_max &&
+           (rules->message_group_size_max == 0 || group_size < rules->message_group_size_max) &&
+           !(message->has_delivery && (is_late || rules->uses_delay_level));
+}
+
+int rp_sent_message_read(rp_slice request, const rp_send_rules *rules, int64_t now_ms, rp_sent_message *message) {
+    rp_protobuf_field field;
+    uint32_t messages = 0;
+    int status;
+    memset(message, 0, offsetof(rp_sent_message, properties));
+    while ((status = rp_protobuf_next(&request, &field)) == 1) {
+        if (field.number != REQUEST_MESSAGES)
+            continue;
+        if (field.wire_type != RP_WIRE_BYTES || ++messages > 1 || !read_message(field.bytes, message))
+            return 0;
+    }
+    return status == 0 && messages == 1 && is_allowed(message, rules, now_ms);
+}
+
+uint32_t rp_sent_message_type(const rp_sent_message *message) {
+    return message->has_delivery ? RP_SENT_DELAY : message->message_group.size > 0 ? RP_SENT_FIFO : RP_SENT_NORMAL;
+}
+
+/* Room for the names, marks and numbers of all properties but the client's own. */
+#define OWN_SIZE_MAX 256u
+
+uint32_t rp_sent_message_properties_size(const rp_sent_message *message, uint32_t peer_host_size) {
+    return OWN_SIZE_MAX + size_of_properties(message) + 2 * message->property_count + message->key_count + message->message_id.size +
+           message->topic.size + message->message_group.size + message->trace_context.size + message->born_host.size + peer_host_size;
+}
+
+static uint8_t *put(uint8_t *target, rp_slice text) {
+    if (text.size > 0)
+        memcpy(target, text.data, text.size);
+    return target + text.size;
+}
+
+static uint8_t *put_property(uint8_t *target, rp_slice name, rp_slice value) {
+    target = put(target, name);
+    *target++ = NAME_END;
+    target = put(target, value);
+    *target++ = PAIR_END;
+    return target;
+}
+
+static uint8_t *put_own(uint8_t *target, const char *name, rp_slice value) {
+    return put_property(target, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)}, value);
+}
+
+static uint8_t *put_own_number(uint8_t *target, const char *name, int64_t value) {
+    uint8_t digits[RP_DECIMAL_SIZE_MAX];
+    return put_own(target, name, (rp_slice){digits, (uint32_t)(rp_decimal(digits, value) - digits)});
+}
+
+static uint8_t *put_keys(uint8_t *target, const rp_sent_message *message) {
+    target = put(target, (rp_slice){(const uint8_t *)"KEYS\x01", 5});
+    for (uint32_t i = 0; i < message->key_count; i++) {
+        if (i > 0)
+            *target++ = ' ';
+        target = put(target, message->keys[i]);
+    }
+    *target++ = PAIR_END;
+    return target;
+}
+
+uint32_t rp_sent_message_write_properties(const rp_sent_message *message, rp_slice peer_host, uint8_t *target) {
+    uint8_t *at = target;
+    rp_slice host = message->born_host.size > 0 ? message->born_host : peer_host;
+    for (uint32_t i = 0; i < message->property_count; i++)
+        at = put_property(at, message->properties[i].name, message->properties[i].value);
+    if (message->tag.size > 0)
+        at = put_own(at, "TAGS", message->tag);
+    if (message->key_count > 0)
+        at = put_keys(at, message);
+    at = put_own(at, "UNIQ_KEY", message->message_id);
+    if (message->has_delivery)
+        at = put_own_number(at, "TIMER_DELIVER_MS", message->deliver_ms);
+    at = put_own_number(at, "RECONSUME_TIME", message->attempt);
+    at = put_own(at, "PGROUP", message->topic);
+    if (message->message_group.size > 0)
+        at = put_own(at, "__SHARDINGKEY", message->message_group);
+    if (message->trace_context.size > 0)
+        at = put_own(at, "TRACE_CONTEXT", message->trace_context);
+    if (host.size > 0)
+        at = put_own(at, "__BORNHOST", host);
+    at = put_own_number(at, "BORN_TIMESTAMP", message->born_ms);
+    return (uint32_t)(at - target);
+}

@@ -1,0 +1,142 @@
+"""SendMessage and AckMessage without Python. What decides about a call stands in csrc/proxy; here it is told what is true.
+
+    sending.py ── a topic was sent to: learn ──► its route ──► csrc/proxy, until it is a refresh old; then one message comes here again
+    brokers.py ── a route says where a broker is: know_broker ──► its address
+    renewals.py ── what consumers work on ──► handler.hold and so on
+
+Bounds   topic_route_service_cache_max_num topics.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from .._core.auth import AuthTable
+from .._core.errors import NetworkError, RocketpyError
+from .._core.proxy import METHOD_ACK, METHOD_SEND, TYPE_DELAY, TYPE_FIFO, TYPE_NORMAL, Proxy
+from ..remoting.client import split_address
+from ..remoting.latencies import GRPC, Kind, Latency
+from . import schema
+from .brokers import TIMEOUT_S, Brokers
+from .settings import ProxySettings
+
+log = logging.getLogger(__name__)
+
+_TYPES: Final[Mapping[str, int]] = {
+    "NORMAL": TYPE_NORMAL,
+    "FIFO": TYPE_FIFO,
+    "DELAY": TYPE_DELAY,
+    "MIXED": TYPE_NORMAL | TYPE_FIFO | TYPE_DELAY,
+}
+"""What is sent natively to topics of a type. Transactions are not."""
+METHODS: Final[Mapping[str, int]] = {"SendMessage": METHOD_SEND, "AckMessage": METHOD_ACK}
+"""What is answered natively. They are the first of the port's methods, in this order."""
+CALLS_MAX: Final = 65_535
+"""Of a reactor, that wait for a broker."""
+NS_PER_S: Final = 1_000_000_000
+
+
+def may_be_native(settings: ProxySettings) -> bool:
+    """Not where some are asked who they are and others not, or what they may and not who they are: that is left to Python."""
+    is_for_all = not settings.authentication_whitelist.strip() and not settings.authorization_whitelist.strip()
+    return not settings.checks or (settings.authentication_enabled and is_for_all)
+
+
+class NativeCalls:
+    """The native side, what it is told, and what it has counted. users: by whom is let in who calls; None: everybody is."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers, reactors: int, users: AuthTable | None = None) -> None:
+        self._settings = settings
+        self._brokers = brokers
+        credentials = settings.credentials
+        self.handler = Proxy(
+            gate=users,
+            credentials=None if credentials is None else (credentials.access_key, credentials.secret_key, credentials.security_token),
+            message_size_max=_bound(settings.max_message_size),
+            user_properties_max=_bound(settings.user_property_max_num),
+            user_property_size_max=_bound(settings.max_user_property_size),
+            message_group_size_max=_bound(settings.max_message_group_size),
+            delay_ms_max=max(0, settings.max_delay_time_mills),
+            takes_empty_body=int(not settings.enable_message_body_empty_check),
+            uses_delay_level=int(settings.use_delay_level),
+            topics_max=_bound(settings.topic_route_service_cache_max_num),
+            reactors=reactors,
+            calls_max=min(CALLS_MAX, max(1, settings.grpc_thread_pool_queue_capacity // reactors)),
+            send_method=list(METHODS).index("SendMessage"),
+            ack_method=list(METHODS).index("AckMessage"),
+        )
+        """For the port, whose methods begin with METHODS."""
+        self._learned: dict[str, float] = {}
+
+    def close(self) -> None:
+        """After the port."""
+        self.handler.close()
+
+    def learn(self, topic: str) -> None:
+        """As Python's way knows the topic, from now on and until it would ask again."""
+        known = self._brokers.known(topic)
+        if known is None or self._learned.get(topic) == known.ask_again_s:
+            return
+        self.forget(topic)
+        types = _TYPES.get(known.message_type, 0) if self._settings.enable_topic_message_type_check else _TYPES["MIXED"]
+        names = list(known.addresses)
+        brokers = [found for name in names if (found := _numeric(known.addresses[name])) is not None]
+        if not types or not known.queues or len(brokers) < len(names):
+            return
+        places = {name: place for place, name in enumerate(names)}
+        try:
+            is_put = self.handler.put_route(
+                topic,
+                types,
+                [(name, *found) for name, found in zip(names, brokers, strict=True)],
+                [(places[queue.broker], queue.queue_id) for queue in known.queues],
+                ask_again_ns=int(known.ask_again_s * NS_PER_S),
+                ends_ns=int((known.ask_again_s + TIMEOUT_S) * NS_PER_S),
+            )
+        except RocketpyError:  # more queues or longer names than the native side takes
+            return
+        if is_put:
+            while len(self._learned) >= self._settings.topic_route_service_cache_max_num:
+                del self._learned[next(iter(self._learned))]
+            self._learned[topic] = known.ask_again_s
+
+    def know_broker(self, name: str, address: str) -> None:
+        """Where its master is."""
+        found = _numeric(address)
+        try:
+            if found is None or not self.handler.put_broker(name, *found):
+                self.handler.forget_broker(name)
+        except RocketpyError:  # a name that nobody could ask for
+            log.debug("%r is no broker that is asked natively", name)
+
+    def forget(self, topic: str) -> None:
+        """Where its messages go is not known any more."""
+        if self._learned.pop(topic, None) is not None:
+            self.handler.forget_route(topic)
+
+    def latencies(self) -> Iterator[tuple[Kind, Latency]]:
+        """Of calls that were answered natively."""
+        for name, method in METHODS.items():
+            for code, total_ns, classes in self.handler.times(method):
+                latency = Latency()
+                latency.counts, latency.sum_ms = classes, total_ns / 1e6
+                yield Kind(GRPC, name, schema.label("Code", code)), latency
+
+
+def _bound(setting: int) -> int:
+    """As the native side takes it; 0 where there is none."""
+    return min(max(0, setting), (1 << 32) - 1)
+
+
+def _numeric(address: str) -> tuple[bytes, int] | None:
+    """(bytes, port) of an address in numbers; names are looked up by Python's way alone."""
+    try:
+        host, port = split_address(address)
+        number = ipaddress.ip_address(host)
+    except (NetworkError, ValueError):
+        return None
+    mapped = getattr(number, "ipv4_mapped", None)
+    return (mapped or number).packed, port

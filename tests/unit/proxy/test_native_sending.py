@@ -1,0 +1,394 @@
+"""SendMessage without Python beside sending.py, which is its specification: the same request must become the same request to a broker, and
+the same answer of a broker the same bytes to the client; what the Python way refuses, the native one leaves to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rocketpy._core.remoting import Command, decode_command, encode_command
+from rocketpy.proxy import schema
+from rocketpy.proxy.brokers import Queue
+from rocketpy.proxy.context import Context, now_ms
+from rocketpy.proxy.messages import SYSTEM_PROPERTIES
+from rocketpy.proxy.sending import Sending, consistent_bucket
+from rocketpy.proxy.settings import ProxySettings
+from rocketpy.proxy.status import status_of
+from rocketpy.remoting.codes import ResponseCode
+from tests.unit.native import check, ffi, lib
+
+SETTINGS = ProxySettings(namesrv_addr="127.0.0.1:9876")
+QUEUES = [Queue("broker-a", 0), Queue("broker-a", 1), Queue("broker-b", 0)]
+TYPES = {"NORMAL": 1, "FIFO": 2, "DELAY": 4, "MIXED": 7}
+HOST = "10.0.0.7"
+NOW_MS = now_ms()
+DAY_S = 86_400
+
+
+class Cluster:
+    """In the place of Brokers: notes the request, and gives an answer."""
+
+    def __init__(self, topic_type: str, answer: Command) -> None:
+        self.topic_type = topic_type
+        self.answer = answer
+        self.asked: tuple[int, Mapping[str, str], bytes] | None = None
+
+    async def message_type(self, topic: str) -> str:
+        return self.topic_type
+
+    async def writable_queues(self, topic: str) -> list[Queue]:
+        return QUEUES
+
+    async def call(self, broker: str, code: int, fields: Mapping[str, str], body: bytes, *, timeout_s: float) -> Command:
+        self.asked = (int(code), fields, body)
+        return self.answer
+
+
+STORED = decode_command(encode_command(0, {"queueOffset": "7", "msgId": "7F00000100002A9F" + "0" * 16}))
+CONTEXT = Context("client", "JAVA", "5.0.0", HOST, lambda: 3000)
+
+
+def done(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """What it returns: nothing here makes it wait, and an event loop for each example would cost more than all the rest."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it waits for something")
+
+
+def by_python(request: bytes, topic_type: str, limits: ProxySettings, answer: Command = STORED) -> tuple[Any, bytes]:
+    """(what the broker was asked, what the client was answered); nothing was asked where the request is refused."""
+    cluster = Cluster(topic_type, answer)
+    sending = Sending(limits, cluster, None)  # type: ignore[arg-type]
+    try:
+        response = done(sending.send_message(CONTEXT, schema.message("SendMessageRequest").FromString(request)))
+    except DecodeError:
+        return None, b""
+    except Exception as error:
+        response = schema.message("SendMessageResponse")(status=status_of(error))
+    return cluster.asked, response.SerializeToString()
+
+
+def slice_of(data: bytes, keep: list[Any]) -> Any:
+    keep.append(ffi.new("uint8_t[]", data))
+    return ffi.new("rp_slice *", {"data": keep[-1], "size": len(data)})[0]
+
+
+def rules_of(limits: ProxySettings) -> Any:
+    return ffi.new(
+        "rp_send_rules *",
+        {
+            "message_size_max": limits.max_message_size,
+            "user_properties_max": limits.user_property_max_num,
+            "user_property_size_max": limits.max_user_property_size,
+            "message_group_size_max": limits.max_message_group_size,
+            "delay_ms_max": limits.max_delay_time_mills,
+            "takes_empty_body": not limits.enable_message_body_empty_check,
+            "uses_delay_level": limits.use_delay_level,
+        },
+    )
+
+
+def put_route(table: Any, topic: bytes, types: int, ages_ns: tuple[int, int] = (1000, 2000)) -> int:
+    keep: list[Any] = []
+    names = sorted({queue.broker for queue in QUEUES})
+    brokers = ffi.new("rp_route_broker[]", len(names))
+    for place, name in enumerate(names):
+        brokers[place].name = slice_of(name.encode(), keep)
+        brokers[place].address = {"bytes": [127, 0, 0, 1], "size": 4, "port": 10911 + place}
+    queues = ffi.new("rp_route_queue[]", [{"broker": names.index(queue.broker), "queue_id": queue.queue_id} for queue in QUEUES])
+    route = ffi.new(
+        "rp_route *",
+        {
+            "types": types, "brokers": brokers, "broker_count": len(names), "queues": queues, "queue_count": len(QUEUES),
+            "ask_again_ns": ages_ns[0], "ends_ns": ages_ns[1],
+        },
+    )  # fmt: skip
+    return int(lib.rp_route_table_put(table, slice_of(topic, keep), route, 0))
+
+
+def by_c(request: bytes, topic: str, topic_type: str, limits: ProxySettings) -> Command | None:
+    """What the broker is asked; None: that is left to Python."""
+    keep: list[Any] = []
+    message, choice = ffi.new("rp_sent_message *"), ffi.new("rp_route_choice *")
+    if not lib.rp_sent_message_read(slice_of(request, keep), rules_of(limits), now_ms(), message):
+        return None
+    table = ffi.gc(lib.rp_route_table_create(10), lib.rp_route_table_destroy)
+    if topic and put_route(table, topic.encode(), TYPES.get(topic_type, 0) if limits.enable_topic_message_type_check else 7) != 0:
+        return None
+    if not lib.rp_route_table_choose(table, message.topic, lib.rp_sent_message_type(message), message.message_group, 0, choice):
+        return None
+    room = lib.rp_sent_message_properties_size(message, len(HOST))
+    properties = ffi.new("uint8_t[]", room)
+    size = lib.rp_sent_message_write_properties(message, slice_of(HOST.encode(), keep), properties)
+    assert size <= room
+    native = ffi.new("rp_send_command *")
+    lib.rp_send_command_fill(native, message, choice, ffi.new("rp_slice *", {"data": properties, "size": size})[0])
+    frame = ffi.new("uint8_t[]", lib.rp_command_size_max(ffi.addressof(native.command)))
+    written = check(lib.rp_command_encode(ffi.addressof(native.command), frame, len(frame)))
+    return decode_command(bytes(ffi.buffer(frame, written)))
+
+
+def pairs(properties: str) -> list[tuple[str, str]]:
+    return [(name, value) for pair in properties.split("\x02")[:-1] for name, _, value in [pair.partition("\x01")]]
+
+
+def compare(request: bytes, topic: str, topic_type: str = "NORMAL", limits: ProxySettings = SETTINGS) -> bool:
+    """Whether the request went the native way; where it did, it says what Python's says."""
+    asked, _ = by_python(request, topic_type, limits)
+    native = by_c(request, topic, topic_type, limits)
+    if native is None:
+        return False
+    assert asked is not None, "Python refuses it"
+    code, fields, body = asked
+    native_fields = dict(native.fields)
+    ours, theirs = pairs(native_fields.pop("i")), pairs(fields["i"])
+    assert native_fields == {name: value for name, value in fields.items() if name != "i"}
+    assert len(dict(ours)) == len(ours) and dict(ours) == dict(theirs)
+    own = [name for name, _ in ours if name not in request_properties(request)]
+    assert own == [name for name, _ in theirs if name not in request_properties(request)], "in another order"
+    assert (native.code, native.body, native.language, native.version) == (code, body, 3, 479)
+    assert len(pairs(fields["i"])) == len(ours)
+    return True
+
+
+def request_properties(request: bytes) -> set[str]:
+    return set(schema.message("SendMessageRequest").FromString(request).messages[0].user_properties)
+
+
+def message_of(topic: str = "t", body: bytes = b"body", user: Mapping[str, str] | None = None, **system: Any) -> Any:
+    message = schema.message("Message")(topic={"name": topic}, body=body, user_properties=user or {})
+    fields = {"message_id": "01ABCDEF", "message_type": 1, "born_host": "host-1", "body_encoding": 1, "queue_id": 3} | system
+    for name, value in fields.items():
+        if name == "born_ms":
+            message.system_properties.born_timestamp.FromMilliseconds(value)
+        elif name == "deliver_ms":
+            message.system_properties.delivery_timestamp.FromMilliseconds(value)
+        elif name == "keys":
+            message.system_properties.keys.extend(value)
+        else:
+            setattr(message.system_properties, name, value)
+    return message
+
+
+def encoded(*messages: Any) -> bytes:
+    return bytes(schema.message("SendMessageRequest")(messages=messages).SerializeToString())
+
+
+USUAL: Mapping[str, tuple[Any, str]] = {
+    "as clients send it": (message_of(born_ms=NOW_MS, tag="TagA", keys=["k1", "k2"], user={"color": "red", "": ""} | {"n": "1"}), "NORMAL"),
+    "bare": (message_of(born_host=""), "NORMAL"),
+    "compressed": (message_of(body_encoding=2), "NORMAL"),
+    "of a group": (message_of(message_type=2, message_group="order-42"), "FIFO"),
+    "of a group with letters": (message_of(message_type=2, message_group="группа 🚀"), "FIFO"),
+    "delayed": (message_of(message_type=3, deliver_ms=NOW_MS + 10_000), "DELAY"),
+    "delayed into the past": (message_of(message_type=3, deliver_ms=1), "DELAY"),
+    "of a group and delayed": (message_of(message_group="g", deliver_ms=NOW_MS + 10_000), "MIXED"),
+    "traced": (message_of(trace_context="00-4bf92f-01", delivery_attempt=2), "NORMAL"),
+    "before 1970": (message_of(born_ms=-1500), "NORMAL"),
+    "in letters of all kinds": (message_of(tag="ярлык", keys=["ключ", "鍵"], user={"цвет": "красный\u00a0🚀"}), "NORMAL"),
+    "with a digest": (message_of(), "NORMAL"),
+}
+USUAL["as clients send it"][0].user_properties.pop("")
+USUAL["with a digest"][0].system_properties.body_digest.checksum = "AB12"
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_usual_messages_go_without_python_and_say_the_same(name: str) -> None:
+    message, topic_type = USUAL[name]
+    assert compare(encoded(message), "t", topic_type)
+
+
+UNUSUAL: Mapping[str, tuple[bytes, str]] = {
+    "no message": (b"", "NORMAL"),
+    "two messages": (encoded(message_of(), message_of()), "NORMAL"),
+    "a transaction": (encoded(message_of(message_type=4)), "TRANSACTION"),
+    "another type than the topic's": (encoded(message_of(message_group="g")), "NORMAL"),
+    "no topic": (encoded(message_of(topic="")), "NORMAL"),
+    "an empty body": (encoded(message_of(body=b"")), "NORMAL"),
+    "a body that is too large": (encoded(message_of(body=b"x" * (SETTINGS.max_message_size + 1))), "NORMAL"),
+    "no message id": (encoded(message_of(message_id="")), "NORMAL"),
+    "a blank message id": (encoded(message_of(message_id="\u2003 ")), "NORMAL"),
+    "a long message id": (encoded(message_of(message_id="i" * 129)), "NORMAL"),
+    "a property of brokers": (encoded(message_of(user={"KEYS": "x"})), "NORMAL"),
+    "a property that is written anyway": (encoded(message_of(user={"__SHARDINGKEY": "x"})), "NORMAL"),
+    "a property without a name": (encoded(message_of(user={"": "x"})), "NORMAL"),
+    "too many properties": (encoded(message_of(user={f"p{number}": "" for number in range(33)})), "NORMAL"),
+    "properties that are too large": (encoded(message_of(user={"p": "x" * 16384})), "NORMAL"),
+    "a control character in a property": (encoded(message_of(user={"p": "a\x7fb"})), "NORMAL"),
+    "a control character of two bytes": (encoded(message_of(tag="a\x85b")), "NORMAL"),
+    "a tag with a bar": (encoded(message_of(tag="a|b")), "NORMAL"),
+    "an empty key": (encoded(message_of(keys=[""])), "NORMAL"),
+    "a blank key": (encoded(message_of(keys=["a", "\u3000"])), "NORMAL"),
+    "a group that is too long": (encoded(message_of(message_group="g" * 64)), "FIFO"),
+    "a delay that is too long": (encoded(message_of(deliver_ms=NOW_MS + 2 * DAY_S * 1000)), "DELAY"),
+    "a host between blanks": (encoded(message_of(born_host=" host ")), "NORMAL"),
+    "system properties twice": (encoded(message_of()) + b"\x0a\x04\x1a\x02\x08\x01", "NORMAL"),
+    "cut off": (encoded(message_of())[:-1], "NORMAL"),
+    "a string that is no UTF-8": (encoded(message_of(tag="xyz")).replace(b"xyz", b"\xed\xa0\x80"), "NORMAL"),
+    "a group of fields": (encoded(message_of()) + b"\x13\x14", "NORMAL"),
+    "a varint without an end": (encoded(message_of()) + b"\x10" + b"\xff" * 11, "NORMAL"),
+    "the field number 0": (encoded(message_of()) + b"\x00\x00", "NORMAL"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_what_is_unusual_or_wrong_is_left_to_python(name: str) -> None:
+    request, topic_type = UNUSUAL[name]
+    assert not compare(request, "t", topic_type)
+
+
+def test_limits_are_the_settings() -> None:
+    empty, late = encoded(message_of(body=b"")), encoded(message_of(deliver_ms=NOW_MS + 2 * DAY_S * 1000))
+    grouped = encoded(message_of(message_group="g" * 100))
+    assert compare(empty, "t", limits=ProxySettings(enable_message_body_empty_check=False))
+    assert compare(late, "t", "DELAY", ProxySettings(max_delay_time_mills=0))
+    assert not compare(encoded(message_of(deliver_ms=1)), "t", "DELAY", ProxySettings(use_delay_level=True))
+    assert compare(grouped, "t", "FIFO", ProxySettings(max_message_group_size=0))
+    assert compare(grouped, "t", "NORMAL", ProxySettings(max_message_group_size=0, enable_topic_message_type_check=False))
+    assert not compare(encoded(message_of(user={"a": "", "b": ""})), "t", limits=ProxySettings(user_property_max_num=1))
+
+
+def test_names_that_no_property_may_have_are_those_of_the_python_way() -> None:
+    def is_reserved(name: str) -> bool:
+        keep: list[Any] = []
+        return bool(lib.rp_sent_name_is_reserved(slice_of(name.encode(), keep)))
+
+    assert all(map(is_reserved, SYSTEM_PROPERTIES | {"__SHARDINGKEY", "TRACE_CONTEXT"}))
+    assert not any(map(is_reserved, ("", "k", "KEY", "KEYS2", "color", "__")))
+
+
+_TEXT = st.one_of(
+    st.sampled_from(["", "a", "order-1", " ", "\u3000", "é", "鍵", "🚀", "a|b", "\x01", "\x85", "KEYS", "x" * 70]),
+    st.text(max_size=8),
+)
+
+
+@st.composite
+def messages(draw: Any) -> Any:
+    system: dict[str, Any] = {}
+    for name in ("tag", "message_id", "message_group", "trace_context", "born_host"):
+        if draw(st.booleans()):
+            system[name] = draw(_TEXT)
+    if draw(st.booleans()):
+        system["keys"] = draw(st.lists(_TEXT, max_size=3))
+    if draw(st.booleans()):
+        system["deliver_ms"] = NOW_MS + draw(st.integers(-1000, 2 * DAY_S * 1000))
+    system["born_ms"] = draw(st.integers(-5000, NOW_MS))
+    system["message_type"] = draw(st.integers(0, 5))
+    system["body_encoding"] = draw(st.integers(0, 3))
+    system["delivery_attempt"] = draw(st.sampled_from([0, 1, 3, -1, 2**31 - 1]))
+    user = draw(st.dictionaries(_TEXT, _TEXT, max_size=4))
+    return message_of(draw(st.sampled_from(["t", "other", ""])), draw(st.sampled_from([b"", b"b"])), user, **system)
+
+
+@settings(max_examples=100)
+@given(messages(), st.sampled_from(["NORMAL", "FIFO", "DELAY", "MIXED", "TRANSACTION", "UNSPECIFIED"]))
+def test_any_message_says_the_same_or_is_left_to_python(message: Any, topic_type: str) -> None:
+    compare(encoded(message), "t", topic_type)
+
+
+SEED = encoded(message_of(born_ms=NOW_MS, tag="T", keys=["k"], user={"color": "red"}, message_group="g"))
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, len(SEED) - 1), st.integers(0, 255)), min_size=1, max_size=4), st.integers(0, len(SEED)))
+@example([(1, 0)], len(SEED))
+def test_damaged_requests_say_the_same_or_are_left_to_python(changes: list[tuple[int, int]], size: int) -> None:
+    damaged = bytearray(SEED)
+    for place, byte in changes:
+        damaged[place] = byte
+    compare(bytes(damaged[: size if size > len(SEED) // 2 else len(SEED)]), "t", "FIFO")
+
+
+@pytest.mark.parametrize("key", [0, 1, -1, 97, 293427299, -2147483648, 2147483647])
+def test_the_bucket_of_a_key_is_guavas(key: int) -> None:
+    for buckets in (1, 2, 3, 7, 16, 100, 1024):
+        assert lib.rp_consistent_bucket(key, buckets) == consistent_bucket(key, buckets)
+
+
+# ---- answers ----
+
+
+def answered_by_c(answer: Command, message_id: str) -> bytes:
+    keep: list[Any] = []
+    command, error, native = ffi.new("rp_command *"), ffi.new("rp_error *"), ffi.new("rp_send_answer *")
+    frame = encode_command(answer.code, answer.fields, b"", flag=1, remark=answer.remark, serialize_type=1)
+    keep.append(ffi.new("uint8_t[]", frame))
+    check(lib.rp_command_decode(keep[-1], len(frame), ffi.NULL, command, error), error)
+    lib.rp_send_answer_of(native, command, slice_of(message_id.encode(), keep))
+    target = ffi.new("uint8_t[]", lib.rp_send_answer_size(native))
+    lib.rp_send_answer_write(native, target)
+    return bytes(ffi.buffer(target))
+
+
+CODES = [code for code in ResponseCode if code not in (ResponseCode.GO_AWAY,)]
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
+def test_an_answer_with_a_word_is_the_same_to_the_byte(code: ResponseCode) -> None:
+    fields = {"queueOffset": "1234567890123", "msgId": "7F00000100002A9F" + "0" * 16, "transactionId": "tx", "recallHandle": "rh"}
+    answer = decode_command(encode_command(int(code), fields, remark="[NODE] причина"))
+    _, theirs = by_python(encoded(message_of()), "NORMAL", SETTINGS, answer)
+    assert answered_by_c(answer, "01ABCDEF") == theirs
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 10, 11, 12, 13, 14, 16, 17, 26, 4711])
+@pytest.mark.parametrize("fields", [{}, {"queueOffset": "-1"}, {"queueOffset": "9223372036854775807"}], ids=str)
+def test_an_answer_without_a_word_is_the_same_to_the_byte(code: int, fields: dict[str, str]) -> None:
+    answer = decode_command(encode_command(code, fields))
+    _, theirs = by_python(encoded(message_of()), "NORMAL", SETTINGS, answer)
+    assert answered_by_c(answer, "01ABCDEF") == theirs
+
+
+def test_what_a_broker_says_that_is_no_answer_becomes_an_error_that_can_be_read() -> None:
+    response = schema.message("SendMessageResponse").FromString(answered_by_c(answer_of(0, {"queueOffset": "x" * 500}), "id"))
+    assert response.status.code == 50001 and len(response.status.message) < 200 and not response.entries
+    long = schema.message("SendMessageResponse").FromString(answered_by_c(answer_of(1, {}, "ж" * 5000), "id"))
+    assert long.status.message.startswith("CODE: 1  DESC: жж") and 2000 < len(long.status.message) < 2100
+
+
+def answer_of(code: int, fields: dict[str, str], remark: str | None = None) -> Command:
+    return decode_command(encode_command(code, fields, remark=remark))
+
+
+# ---- routes ----
+
+
+def test_a_route_that_grows_old_is_asked_for_by_one_message_and_then_by_all() -> None:
+    table = ffi.gc(lib.rp_route_table_create(10), lib.rp_route_table_destroy)
+    keep: list[Any] = []
+    topic, none = slice_of(b"t", keep), slice_of(b"", keep)
+    choice = ffi.new("rp_route_choice *")
+
+    def chosen(at_ns: int) -> bool:
+        return bool(lib.rp_route_table_choose(table, topic, 1, none, at_ns, choice))
+
+    assert not chosen(0)
+    assert put_route(table, b"t", 1, (1000, 2000)) == 0
+    seen = [(choice.broker_name[7], choice.queue_id, choice.address.port) for at_ns in (0, 10, 999, 999) if chosen(at_ns)]
+    assert seen == [(ord("a"), 0, 10911), (ord("a"), 1, 10911), (ord("b"), 0, 10912), (ord("a"), 0, 10911)]
+    assert [chosen(1000), chosen(1000), chosen(1999)] == [False, True, True]
+    assert [chosen(2000), chosen(2000)] == [False, False]
+    assert put_route(table, b"t", 1, (3000, 4000)) == 0
+    assert chosen(2000) and not lib.rp_route_table_choose(table, topic, 2, none, 2000, choice)
+    lib.rp_route_table_forget(table, topic)
+    assert not chosen(2000)
+
+
+def test_routes_are_as_many_as_they_may_be() -> None:
+    table = ffi.gc(lib.rp_route_table_create(2), lib.rp_route_table_destroy)
+    assert [put_route(table, name, 1, (5, 10)) for name in (b"a", b"b")] == [0, 0]
+    keep: list[Any] = []
+    route = ffi.new("rp_route *", {"types": 1, "ends_ns": 100})
+    assert lib.rp_route_table_put(table, slice_of(b"c", keep), route, 0) == lib.RP_E_INVALID
+    assert put_route(table, b"", 1) == lib.RP_E_INVALID and put_route(table, b"x" * 256, 1) == lib.RP_E_INVALID
+    assert put_route(table, b"c", 1) == lib.RP_E_BUSY
+    assert put_route(table, b"a", 1) == 0
