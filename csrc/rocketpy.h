@@ -22,6 +22,7 @@
 
 #include "grpc/grpc.h"
 
+#include "proxy/held_handles.h"
 #include "proxy/proxy.h"
 
 #include "auth/auth_table.h"

@@ -1,79 +1,74 @@
-/* proxy.c: see proxy.h. Everything that belongs to a reactor stands in its lane, which nobody else touches but to read figures. */
+/* proxy.c: see proxy.h: which call goes which way, and what becomes of it. */
 #include "proxy.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/clock_inl.h"
 #include "../remoting/protocol.h"
-#include "answer_status.h"
-#include "call_times.h"
-#include "send_answer.h"
-#include "send_command.h"
-#include "upstreams.h"
-
-#define NO_DEADLINE_NS (30000 * RP_NS_PER_MS) /* of a client that sets none */
+#include "calls.h"
 
 _Static_assert(RP_PROXY_CODES == RP_ANSWER_CODES, "a counter for each code");
 
-typedef struct lane {
-    rp_upstreams *upstreams;                 /* fixed after open */
-    _Atomic uint64_t sent, answered, punted; /* figures, so relaxed */
-    rp_call_times times;
-} lane;
+/* What a method does; its row is its place in rp_proxy_method. */
+typedef struct way {
+    const char *request; /* what brokers are asked, as rocketpy/remoting/codes.py calls it */
+    rp_waiting_call *(*pass_on)(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
+    void (*answer)(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
+    void (*end)(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
+    void (*undo)(rp_lane *lane, rp_waiting_call *waiting);
+    void (*drop)(rp_waiting_call *waiting); /* its client waits no more */
+} way;
 
-struct rp_proxy {
-    rp_send_rules rules; /* fixed after open, as what follows */
-    int32_t send_method;
-    uint32_t reactors;
-    const rp_clock *clock;
-    rp_route_table *routes;
-    rp_handler handler;
-    rp_grpc_handler grpc_handler;
-    lane lanes[];
+static void undo_nothing(rp_lane *lane, rp_waiting_call *waiting) { (void)lane, (void)waiting; }
+
+static void drop_nothing(rp_waiting_call *waiting) { (void)waiting; }
+
+static void drop_handle(rp_waiting_call *waiting) { rp_held_handle_free(waiting->taken); }
+
+static const way ways[RP_PROXY_METHODS] = {
+    [RP_PROXY_SEND] = {"SEND_MESSAGE_V2", rp_send_call_pass_on, rp_send_call_answer, rp_send_call_end, undo_nothing, drop_nothing},
+    [RP_PROXY_ACK] = {"ACK_MESSAGE", rp_ack_call_pass_on, rp_ack_call_answer, rp_ack_call_end, rp_ack_call_undo, drop_handle},
 };
 
 static void count(_Atomic uint64_t *figure) {
     atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-static lane *lane_of(rp_proxy *proxy, const rp_reactor *reactor) { return &proxy->lanes[rp_reactor_index(reactor)]; }
+static rp_lane *lane_of(rp_proxy *proxy, const rp_reactor *reactor) { return &proxy->lanes[rp_reactor_index(reactor)]; }
 
 /* ---- answers ---- */
 
-static void end_call(lane *own, rp_grpc_call *call, const rp_send_answer *answer) {
+uint8_t *rp_lane_begin_answer(rp_lane *lane, rp_waiting_call *waiting, int32_t code, uint32_t size) {
     static const char no_memory[] = "memory is out";
+    rp_grpc_call *call = waiting->asker;
     int64_t now_ns = rp_reactor_now_ns(rp_connection_reactor(rp_grpc_call_connection(call)));
-    uint32_t size = rp_send_answer_size(answer);
+    rp_call_times_add(&lane->times[waiting->method], code, now_ns - rp_grpc_call_began_ns(call));
+    count(&lane->answered);
     uint8_t *target = rp_grpc_call_reserve(call, size);
-    rp_call_times_add(&own->times, answer->status.code, now_ns - rp_grpc_call_began_ns(call));
-    count(&own->answered);
-    if (target == NULL) {
+    if (target == NULL)
         rp_grpc_call_end(call, RP_GRPC_RESOURCE_EXHAUSTED, (rp_slice){(const uint8_t *)no_memory, sizeof no_memory - 1});
-        return;
-    }
-    rp_send_answer_write(answer, target);
-    rp_grpc_call_commit(call, size);
-    rp_grpc_call_end(call, RP_GRPC_OK, (rp_slice){NULL, 0});
+    return target;
+}
+
+void rp_lane_end_answer(rp_waiting_call *waiting, uint32_t size) {
+    rp_grpc_call_commit(waiting->asker, size);
+    rp_grpc_call_end(waiting->asker, RP_GRPC_OK, (rp_slice){NULL, 0});
 }
 
 static void on_answer(void *context, rp_waiting_call *waiting, const rp_command *response) {
-    rp_send_answer answer;
-    rp_send_answer_of(&answer, response, waiting->noted);
-    end_call(context, waiting->asker, &answer);
+    ways[waiting->method].answer(context, waiting, response);
 }
 
 /* In the words of rocketpy/remoting/client.py. */
-static void fill_failure(rp_answer_status *status, const rp_upstream_failure *failure, int64_t timeout_ms) {
+static void fill_failure(rp_answer_status *status, const rp_upstream_failure *failure, const char *request, int64_t timeout_ms) {
     char address[RP_ADDRESS_TEXT_MAX];
     rp_address_text(&failure->address, address);
     if (failure->fault == RP_UPSTREAM_LATE)
-        rp_answer_status_set(status, RP_CODE_PROXY_TIMEOUT, "SEND_MESSAGE_V2: wait response on the channel <%s>, timeout: %lld(ms)",
-                             address, (long long)timeout_ms);
+        rp_answer_status_set(status, RP_CODE_PROXY_TIMEOUT, "%s: wait response on the channel <%s>, timeout: %lld(ms)", request, address,
+                             (long long)timeout_ms);
     else if (failure->fault == RP_UPSTREAM_LOST)
         rp_answer_status_set(status, RP_CODE_INTERNAL_SERVER_ERROR, "connection to %s was lost before the response", address);
     else if (failure->os_errno == ETIMEDOUT)
@@ -84,77 +79,54 @@ static void fill_failure(rp_answer_status *status, const rp_upstream_failure *fa
 }
 
 static void on_failure(void *context, rp_waiting_call *waiting, const rp_upstream_failure *failure) {
+    const way *its = &ways[waiting->method];
     if (failure->fault == RP_UPSTREAM_LEAVES) { /* it has not handled the request: Python asks once more */
+        its->undo(context, waiting);
         rp_grpc_call_punt(waiting->asker);
         return;
     }
-    rp_send_answer answer = {.has_entry = 0};
-    fill_failure(&answer.status, failure, waiting->timeout_ms);
-    end_call(context, waiting->asker, &answer);
+    rp_answer_status status;
+    fill_failure(&status, failure, its->request, waiting->timeout_ms);
+    its->end(context, waiting, &status);
 }
 
 /* ---- calls ---- */
 
-static bool names_itself(const rp_grpc_call *call) {
-    rp_slice client_id = rp_grpc_call_metadata(call, "x-mq-client-id");
-    bool is_seen = false;
-    for (uint32_t at = 0; at < client_id.size && !is_seen; at++)
-        is_seen = client_id.data[at] > 0x20 && client_id.data[at] < 0x7F;
-    return is_seen;
+/* What a client calls itself; without data: it does not, or not as it is written. */
+static rp_slice client_of(const rp_grpc_call *call) {
+    rp_slice id = rp_grpc_call_metadata(call, "x-mq-client-id");
+    bool is_bare = id.size > 0 && id.data[0] > 0x20 && id.data[0] < 0x7F && id.data[id.size - 1] > 0x20 && id.data[id.size - 1] < 0x7F;
+    return is_bare ? id : (rp_slice){NULL, 0};
 }
 
-/* The address without its port, as rocketpy/proxy/context.py has it. */
-static rp_slice host_of(const rp_address *address, char text[RP_ADDRESS_TEXT_MAX]) {
-    rp_address_text(address, text);
-    char *end = strrchr(text, ':');
-    bool is_bracketed = text[0] == '[';
-    return (rp_slice){(const uint8_t *)text + is_bracketed, (uint32_t)(end - text) - 2u * is_bracketed};
-}
-
-/* NULL: it is Python's. */
-static rp_waiting_call *pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, int64_t deadline_ns) {
-    rp_sent_message message;
-    rp_route_choice choice;
-    rp_send_command request;
-    char peer[RP_ADDRESS_TEXT_MAX];
-    if (!rp_sent_message_read(rp_grpc_call_message(call), &proxy->rules, rp_clock_wall_ms(proxy->clock), &message) ||
-        !rp_route_table_choose(proxy->routes, message.topic, rp_sent_message_type(&message), message.message_group,
-                               rp_reactor_now_ns(reactor), &choice))
-        return NULL;
-    rp_slice host = host_of(rp_connection_address(rp_grpc_call_connection(call)), peer);
-    uint8_t *properties = rp_arena_take(rp_reactor_arena(reactor), rp_sent_message_properties_size(&message, host.size));
-    if (properties == NULL)
-        return NULL;
-    uint32_t size = rp_sent_message_write_properties(&message, host, properties);
-    rp_arena_give_back(rp_reactor_arena(reactor), properties + size);
-    rp_send_command_fill(&request, &message, &choice, (rp_slice){properties, size});
-    rp_upstreams *upstreams = lane_of(proxy, reactor)->upstreams;
-    rp_waiting_call *waiting = rp_upstreams_ask(upstreams, reactor, &choice.address, &request.command, deadline_ns);
-    if (waiting != NULL)
-        waiting->noted = message.message_id;
-    return waiting;
+static int32_t method_of(const rp_proxy *proxy, const rp_grpc_call *call) {
+    int32_t method = 0, place = rp_grpc_call_method(call);
+    while (method < RP_PROXY_METHODS && proxy->methods[method] != place)
+        method++;
+    return method;
 }
 
 static int on_call(void *context, rp_reactor *reactor, rp_grpc_call *call) {
     rp_proxy *proxy = context;
-    if (rp_grpc_call_method(call) != proxy->send_method)
+    int32_t method = method_of(proxy, call);
+    if (method == RP_PROXY_METHODS)
         return RP_PUNT;
-    lane *own = lane_of(proxy, reactor);
-    int64_t deadline_ns = rp_grpc_call_deadline_ns(call), now_ns = rp_reactor_now_ns(reactor);
-    if (deadline_ns == INT64_MAX)
-        deadline_ns = now_ns + NO_DEADLINE_NS;
-    bool may_pass = deadline_ns - now_ns >= RP_NS_PER_MS && names_itself(call);
-    rp_waiting_call *waiting = may_pass ? pass_on(proxy, reactor, call, deadline_ns) : NULL;
-    count(waiting != NULL ? &own->sent : &own->punted);
+    rp_lane *lane = lane_of(proxy, reactor);
+    rp_slice client_id = client_of(call);
+    rp_waiting_call *waiting = client_id.data != NULL ? ways[method].pass_on(proxy, reactor, call, client_id) : NULL;
+    count(waiting != NULL ? &lane->passed[method] : &lane->punted);
     if (waiting == NULL)
         return RP_PUNT;
     waiting->asker = call;
+    waiting->method = method;
     rp_grpc_call_keep(call, waiting);
     return RP_HANDLED;
 }
 
 static void on_cancelled(void *context, rp_reactor *reactor, rp_grpc_call *call) {
-    rp_upstreams_forget(lane_of(context, reactor)->upstreams, rp_grpc_call_kept(call));
+    rp_waiting_call *waiting = rp_grpc_call_kept(call);
+    ways[waiting->method].drop(waiting);
+    rp_upstreams_forget(lane_of(context, reactor)->upstreams, waiting);
 }
 
 /* ---- the reactor's hooks ---- */
@@ -187,18 +159,22 @@ void rp_proxy_options_default(rp_proxy_options *options) {
                                   .message_group_size_max = 64,
                                   .delay_ms_max = 86400000,
                                   .reactors = 1,
+                                  .ack_method = 1,
                                   .topics_max = 20000,
                                   .calls_max = 65535};
 }
 
 static int make_parts(rp_proxy *proxy, const rp_proxy_options *options) {
     proxy->routes = rp_route_table_create(options->topics_max);
-    bool is_made = proxy->routes != NULL;
+    proxy->brokers = rp_broker_addresses_create();
+    proxy->held = rp_held_handles_create();
+    bool is_made = proxy->routes != NULL && proxy->brokers != NULL && proxy->held != NULL;
     for (uint32_t i = 0; i < options->reactors && is_made; i++) {
-        lane *own = &proxy->lanes[i];
-        const rp_upstream_events events = {own, on_answer, on_failure};
-        own->upstreams = rp_upstreams_create(options->calls_max, &events);
-        is_made = own->upstreams != NULL;
+        rp_lane *lane = &proxy->lanes[i];
+        const rp_upstream_events events = {lane, on_answer, on_failure};
+        lane->proxy = proxy;
+        lane->upstreams = rp_upstreams_create(options->calls_max, &events);
+        is_made = lane->upstreams != NULL;
     }
     return is_made ? RP_OK : RP_E_NO_MEMORY;
 }
@@ -216,7 +192,8 @@ int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy_out, rp_erro
                                    .delay_ms_max = options->delay_ms_max,
                                    .takes_empty_body = options->takes_empty_body,
                                    .uses_delay_level = options->uses_delay_level};
-    proxy->send_method = options->send_method;
+    proxy->methods[RP_PROXY_SEND] = options->send_method;
+    proxy->methods[RP_PROXY_ACK] = options->ack_method;
     proxy->reactors = options->reactors;
     proxy->clock = options->clock != NULL ? options->clock : rp_clock_system();
     proxy->handler = (rp_handler){.context = proxy, .on_request = on_request, .on_response = on_response};
@@ -237,6 +214,8 @@ void rp_proxy_close(rp_proxy *proxy) {
     for (uint32_t i = 0; i < proxy->reactors; i++)
         rp_upstreams_destroy(proxy->lanes[i].upstreams);
     rp_route_table_destroy(proxy->routes);
+    rp_broker_addresses_destroy(proxy->brokers);
+    rp_held_handles_destroy(proxy->held);
     free(proxy);
 }
 
@@ -250,20 +229,29 @@ int rp_proxy_put_route(rp_proxy *proxy, rp_slice topic, const rp_route *route) {
 
 void rp_proxy_forget_route(rp_proxy *proxy, rp_slice topic) { rp_route_table_forget(proxy->routes, topic); }
 
+int rp_proxy_put_broker(rp_proxy *proxy, rp_slice name, const rp_address *address) {
+    return rp_broker_addresses_put(proxy->brokers, name, address);
+}
+
+void rp_proxy_forget_broker(rp_proxy *proxy, rp_slice name) { rp_broker_addresses_forget(proxy->brokers, name); }
+
+rp_held_handles *rp_proxy_held(const rp_proxy *proxy) { return proxy->held; }
+
 void rp_proxy_read_stats(const rp_proxy *proxy, rp_proxy_stats *stats) {
     *stats = (rp_proxy_stats){0};
     for (uint32_t i = 0; i < proxy->reactors; i++) {
-        const lane *own = &proxy->lanes[i];
-        stats->sent += atomic_load_explicit(&own->sent, memory_order_relaxed);
-        stats->answered += atomic_load_explicit(&own->answered, memory_order_relaxed);
-        stats->punted += atomic_load_explicit(&own->punted, memory_order_relaxed);
-        stats->waiting += rp_upstreams_waiting(own->upstreams);
-        stats->upstreams += rp_upstreams_connected(own->upstreams);
+        const rp_lane *lane = &proxy->lanes[i];
+        stats->sent += atomic_load_explicit(&lane->passed[RP_PROXY_SEND], memory_order_relaxed);
+        stats->acknowledged += atomic_load_explicit(&lane->passed[RP_PROXY_ACK], memory_order_relaxed);
+        stats->answered += atomic_load_explicit(&lane->answered, memory_order_relaxed);
+        stats->punted += atomic_load_explicit(&lane->punted, memory_order_relaxed);
+        stats->waiting += rp_upstreams_waiting(lane->upstreams);
+        stats->upstreams += rp_upstreams_connected(lane->upstreams);
     }
 }
 
-void rp_proxy_read_times(const rp_proxy *proxy, uint32_t place, rp_proxy_times *times) {
+void rp_proxy_read_times(const rp_proxy *proxy, int32_t method, uint32_t place, rp_proxy_times *times) {
     *times = (rp_proxy_times){0};
     for (uint32_t i = 0; i < proxy->reactors; i++)
-        rp_call_times_sum(&proxy->lanes[i].times, place, times);
+        rp_call_times_sum(&proxy->lanes[i].times[method], place, times);
 }

@@ -1,17 +1,17 @@
-/* proxy.h: gRPC calls that are answered without Python: SendMessage, by brokers' answers on the same reactor.
- * RocketMQ: SendMessageActivity, DefaultMessagingProcessor, ProducerProcessor (5.3.3 proxy/).
+/* proxy.h: gRPC calls that are answered without Python: SendMessage and AckMessage, by brokers' answers on the same reactor.
+ * RocketMQ: SendMessageActivity, AckMessageActivity, DefaultMessagingProcessor (5.3.3 proxy/).
  *
- *   client ── call ──► on_call ─┬─ message, route, request ──► upstream ──► broker ──► answer ──► client
- *                               └─ anything unusual: Python, as if this were not here; its way fills the routes
+ *   client ── call ──► on_call ─┬─ message or handle, request ──► upstream ──► broker ──► answer ──► client
+ *                               └─ anything unusual: Python, as if this were not here; its way fills the tables
  *
  * Native is a SendMessage of one message of type NORMAL, FIFO or DELAY (sent_message.h says which), by a client that names itself, to a
- * topic whose route Python has put here and that takes such messages, whose broker's address is a number. All else is Python's: what is
- * wrong, too, so that there is one place where words are found for it. A proxy that asks who calls, or signs what it passes on, has none of
- * this.
+ * topic whose route Python has put here and that takes such messages; and an AckMessage of one message that is not being renewed just now,
+ * and whose time is not over. Brokers' addresses are numbers. All else is Python's: what is wrong, too, so that there is one place where
+ * words are found for it. A proxy that asks who calls, or signs what it passes on, has none of this.
  *
  * Threads  on_call and what follows: the call's reactor. Routes, figures: any thread.
- * Owns     its routes, and the calls that wait. Outlives the servers it is attached to.
- * Bounds   calls_max calls of a reactor that wait for a broker, then they are Python's; those of route_table.h and upstreams.h.
+ * Owns     its tables, and the calls that wait. Outlives the servers it is attached to.
+ * Bounds   calls_max calls of a reactor that wait for a broker, then they are Python's; those of the tables and of upstreams.h.
  */
 #ifndef RP_PROXY_PROXY_H
 #define RP_PROXY_PROXY_H
@@ -20,6 +20,8 @@
 #include "../base/error.h"
 #include "../grpc/grpc.h"
 #include "../remoting/server.h"
+#include "broker_addresses.h"
+#include "held_handles.h"
 #include "route_table.h"
 #include "sent_message.h"
 
@@ -28,6 +30,9 @@
 #define RP_PROXY_CLASSES 10 /* as of rocketpy/remoting/latencies.py */
 
 typedef struct rp_proxy rp_proxy;
+
+enum rp_proxy_method { RP_PROXY_SEND = 0, RP_PROXY_ACK = 1 };
+#define RP_PROXY_METHODS 2
 
 typedef struct rp_proxy_options {
     uint32_t message_size_max;       /* rp_send_rules: defaults as of rmq-proxy.json */
@@ -41,6 +46,7 @@ typedef struct rp_proxy_options {
     uint32_t topics_max;             /* default 20,000 */
     uint32_t calls_max;              /* of a reactor; default 65,535 */
     int32_t send_method;             /* SendMessage's place in the table of methods (rp_grpc_options); default 0 */
+    int32_t ack_method;              /* AckMessage's; default 1 */
     const rp_clock *clock;           /* NULL: system */
 } rp_proxy_options;
 
@@ -54,19 +60,25 @@ const rp_grpc_handler *rp_proxy_grpc_handler(const rp_proxy *proxy); /* for rp_g
 /* See route_table.h. */
 int rp_proxy_put_route(rp_proxy *proxy, rp_slice topic, const rp_route *route);
 void rp_proxy_forget_route(rp_proxy *proxy, rp_slice topic);
+/* See broker_addresses.h. */
+int rp_proxy_put_broker(rp_proxy *proxy, rp_slice name, const rp_address *address);
+void rp_proxy_forget_broker(rp_proxy *proxy, rp_slice name);
+/* Messages that are renewed; until the proxy is closed. */
+rp_held_handles *rp_proxy_held(const rp_proxy *proxy);
 
 typedef struct rp_proxy_stats {
-    uint64_t sent, answered, punted; /* sent to brokers; answered by what brokers said, or that they said nothing; given to Python */
+    uint64_t sent, acknowledged; /* passed on to brokers */
+    uint64_t answered, punted;   /* by what brokers said, or that they said nothing; given to Python */
     uint64_t waiting, upstreams;     /* now */
 } rp_proxy_stats;
 void rp_proxy_read_stats(const rp_proxy *proxy, rp_proxy_stats *stats);
 
-/* How long SendMessage took, by the code it was answered with: place is 0 to RP_PROXY_CODES - 1. */
+/* How long a method took, by the code of its answers: place is 0 to RP_PROXY_CODES - 1. */
 typedef struct rp_proxy_times {
     int32_t code;
     uint64_t total_ns;
     uint64_t classes[RP_PROXY_CLASSES];
 } rp_proxy_times;
-void rp_proxy_read_times(const rp_proxy *proxy, uint32_t place, rp_proxy_times *times);
+void rp_proxy_read_times(const rp_proxy *proxy, int32_t method, uint32_t place, rp_proxy_times *times);
 
 #endif

@@ -7,6 +7,7 @@
 #include "../base/decimal_inl.h"
 #include "../base/slice_inl.h"
 #include "protobuf.h"
+#include "resource.h"
 
 #define ENCODING_GZIP 2
 #define TYPE_TRANSACTION 4
@@ -17,7 +18,6 @@
 #define PAIR_END 2
 
 enum request_field { REQUEST_MESSAGES = 1 };
-enum resource_field { RESOURCE_NAMESPACE = 1, RESOURCE_NAME = 2 };
 enum message_field { MESSAGE_TOPIC = 1, MESSAGE_PROPERTIES = 2, MESSAGE_SYSTEM = 3, MESSAGE_BODY = 4 };
 enum pair_field { PAIR_NAME = 1, PAIR_VALUE = 2 };
 enum timestamp_field { TIMESTAMP_SECONDS = 1, TIMESTAMP_NANOS = 2 };
@@ -124,20 +124,6 @@ static bool is_visible(rp_slice text) {
 
 static bool is_of(const rp_protobuf_field *field, uint32_t wire_type, uint64_t value_max) {
     return field->wire_type == wire_type && field->value <= value_max;
-}
-
-static bool read_resource(rp_slice resource, rp_slice *name) {
-    rp_protobuf_field field;
-    int status;
-    while ((status = rp_protobuf_next(&resource, &field)) == 1) {
-        if (field.number > RESOURCE_NAME)
-            continue;
-        if (field.wire_type != RP_WIRE_BYTES || !rp_protobuf_is_text(field.bytes))
-            return false;
-        if (field.number == RESOURCE_NAME)
-            *name = field.bytes;
-    }
-    return status == 0;
 }
 
 static bool read_timestamp(rp_slice timestamp, int64_t *ms) {
@@ -279,7 +265,7 @@ static bool read_message(rp_slice bytes, rp_sent_message *message) {
         bool is_read = true;
         switch (field.number) {
         case MESSAGE_TOPIC:
-            is_read = ++topics == 1 && read_resource(field.bytes, &message->topic);
+            is_read = ++topics == 1 && rp_resource_read(field.bytes, &message->topic);
             break;
         case MESSAGE_PROPERTIES:
             is_read = add_property(message, field.bytes);

@@ -23,10 +23,12 @@
 typedef struct rp_upstreams rp_upstreams;
 typedef struct rp_upstream rp_upstream;
 
-/* A call that waits. The first two are the asker's, the others belong to this file. */
+/* A call that waits. The first four are the asker's, the others belong to this file. */
 typedef struct rp_waiting_call {
     void *asker;
+    void *taken;
     rp_slice noted;
+    int32_t method;
     rp_upstream *upstream;
     struct rp_waiting_call *previous, *next; /* of the upstream; of free ones next alone */
     rp_timer_node timer;

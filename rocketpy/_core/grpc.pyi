@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from typing import Final
 
+from typing_extensions import disjoint_base
+
 from .remoting import Handler, Protocol, Request
 
 EVENT_COMPRESSED: Final = 1
 EVENT_STREAM: Final = 2
 
+@disjoint_base
 class Grpc(Protocol):
     """Owner of one rp_grpc, for Server.set_protocol. Calls come up as that server's Requests: kind KIND_CALL, KIND_MESSAGE,
-    KIND_HALF_CLOSED, KIND_CANCELLED, KIND_ROOM; code: the method's place in `methods`; opaque: the call, of its connection; flag: EVENT_ bits; body: the
-    message; fields: metadata.
+    KIND_HALF_CLOSED, KIND_CANCELLED, KIND_ROOM; code: the method's place in `methods`; opaque: the call, of its connection; flag: EVENT_
+    bits; body: the message; fields: metadata.
 
     What is said to a call, by its Request, is queued: False when the connection holds as much as it may, or its reactor is behind. A call
     or a connection that has ended takes it for nothing."""

@@ -6,6 +6,8 @@ from typing_extensions import disjoint_base
 
 from .remoting import Handler
 
+METHOD_SEND: Final[int]
+METHOD_ACK: Final[int]
 TYPE_NORMAL: Final[int]
 TYPE_FIFO: Final[int]
 TYPE_DELAY: Final[int]
@@ -30,9 +32,24 @@ class Proxy(Handler):
         monotonic times: see csrc/proxy/route_table.h. False: there are as many topics as may be. Raises InvalidArgument, NoMemory."""
     def forget_route(self, topic: str) -> None:
         """Its messages are Python's from now on."""
+    def put_broker(self, name: str, address: bytes, port: int) -> bool:
+        """Where its master is. False: there are as many brokers as may be. Raises InvalidArgument, NoMemory."""
+    def forget_broker(self, name: str) -> None:
+        """What is for it is Python's from now on."""
+    def hold(self, client_id: str, group: str, first: str) -> bool:
+        """A message that is renewed from now on, by the handle that its client knows: see csrc/proxy/held_handles.h. False: there are as
+        many as may be. Raises NoMemory."""
+    def is_held(self, client_id: str, group: str, first: str) -> bool:
+        """False: nobody held it, or it was acknowledged."""
+    def begin_renewal(self, client_id: str, group: str, first: str) -> bool:
+        """False: it is not held, or renewed already. While it is renewed its acknowledgement is Python's."""
+    def end_renewal(self, client_id: str, group: str, first: str, today: str = "") -> None:
+        """With the handle it has now; without one it is the same as before."""
+    def forget_held(self, client_id: str, group: str, first: str) -> bool:
+        """It is not renewed any more. False: it was not held."""
     def stats(self) -> dict[str, int]:
         """The fields of rp_proxy_stats."""
-    def times(self) -> list[tuple[int, int, list[int]]]:
-        """Of SendMessage: (code of the answer, nanoseconds together, how many by the classes of remoting/latencies.py)."""
+    def times(self, method: int) -> list[tuple[int, int, list[int]]]:
+        """Of a METHOD_: (code of the answer, nanoseconds together, how many by the classes of remoting/latencies.py)."""
     def close(self) -> None:
         """Idempotent. Raises Busy while its Server is not closed."""

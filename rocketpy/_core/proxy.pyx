@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from rocketpy._core.base cimport RP_E_BUSY, check, read_fields, rp_error, rp_field_row, rp_slice, set_fields, slice_of_text
+from rocketpy._core.base cimport RP_E_BUSY, RP_E_NOT_FOUND, check, read_fields, rp_error, rp_field_row, rp_slice, set_fields, slice_of_text
 from rocketpy._core.remoting cimport Handler, Server, rp_address, rp_handler
 from rocketpy._core.errors import InvalidArgument, NoMemory
 
@@ -12,8 +12,21 @@ cdef extern from "grpc/grpc.h" nogil:
     ctypedef struct rp_grpc_handler:
         pass
 
+cdef extern from "proxy/held_handles.h" nogil:
+    ctypedef struct rp_held_handles:
+        pass
+    ctypedef struct rp_held_key:
+        rp_slice client_id, group, first
+    enum: RP_HELD_NOT
+    int rp_held_handles_hold(rp_held_handles *handles, const rp_held_key *key)
+    int rp_held_handles_state(rp_held_handles *handles, const rp_held_key *key)
+    int rp_held_handles_begin_renewal(rp_held_handles *handles, const rp_held_key *key)
+    int rp_held_handles_end_renewal(rp_held_handles *handles, const rp_held_key *key, rp_slice today)
+    int rp_held_handles_forget(rp_held_handles *handles, const rp_held_key *key)
+
 cdef extern from "proxy/proxy.h" nogil:
     enum: RP_PROXY_CODES
+    enum: RP_PROXY_METHODS
     enum: RP_PROXY_CLASSES
     ctypedef struct rp_route_broker:
         rp_slice name
@@ -45,8 +58,11 @@ cdef extern from "proxy/proxy.h" nogil:
     const rp_grpc_handler *rp_proxy_grpc_handler(const rp_proxy *proxy)
     int rp_proxy_put_route(rp_proxy *proxy, rp_slice topic, const rp_route *route)
     void rp_proxy_forget_route(rp_proxy *proxy, rp_slice topic)
+    int rp_proxy_put_broker(rp_proxy *proxy, rp_slice name, const rp_address *address)
+    void rp_proxy_forget_broker(rp_proxy *proxy, rp_slice name)
+    rp_held_handles *rp_proxy_held(const rp_proxy *proxy)
     void rp_proxy_read_stats(const rp_proxy *proxy, rp_proxy_stats *stats)
-    void rp_proxy_read_times(const rp_proxy *proxy, uint32_t place, rp_proxy_times *times)
+    void rp_proxy_read_times(const rp_proxy *proxy, int32_t method, uint32_t place, rp_proxy_times *times)
 
 cdef extern from *:
     """
@@ -54,16 +70,19 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_proxy_options, member)
     static const rp_field_row proxy_option_rows[] = {
         ROW(message_size_max), ROW(user_properties_max), ROW(user_property_size_max), ROW(message_group_size_max), ROW(delay_ms_max),
-        ROW(takes_empty_body), ROW(uses_delay_level), ROW(reactors), ROW(topics_max), ROW(calls_max), ROW(send_method), RP_FIELD_END};
+        ROW(takes_empty_body), ROW(uses_delay_level), ROW(reactors), ROW(topics_max), ROW(calls_max), ROW(send_method), ROW(ack_method),
+        RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_proxy_stats, member)
     static const rp_field_row proxy_stats_rows[] = {
-        ROW(sent), ROW(answered), ROW(punted), ROW(waiting), ROW(upstreams), RP_FIELD_END};
+        ROW(sent), ROW(acknowledged), ROW(answered), ROW(punted), ROW(waiting), ROW(upstreams), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *proxy_option_rows
     const rp_field_row *proxy_stats_rows
 
+METHOD_SEND = 0
+METHOD_ACK = 1
 TYPE_NORMAL = 1
 TYPE_FIFO = 2
 TYPE_DELAY = 4
@@ -130,6 +149,75 @@ cdef class Proxy(Handler):
         finally:
             self.leave()
 
+    def put_broker(self, str name not None, bytes address not None, uint16_t port):
+        cdef rp_route_broker broker
+        cdef int status
+        fill_broker(&broker, name, address, port)
+        self.enter()
+        try:
+            status = rp_proxy_put_broker(self.native, broker.name, &broker.address)
+        finally:
+            self.leave()
+        if status == RP_E_BUSY:
+            return False
+        check(status, NULL)
+        return True
+
+    def forget_broker(self, str name not None):
+        self.enter()
+        try:
+            rp_proxy_forget_broker(self.native, slice_of_text(name))
+        finally:
+            self.leave()
+
+    def hold(self, str client_id not None, str group not None, str first not None):
+        cdef rp_held_key key = held_key(client_id, group, first)
+        cdef int status
+        self.enter()
+        try:
+            status = rp_held_handles_hold(rp_proxy_held(self.native), &key)
+        finally:
+            self.leave()
+        if status == RP_E_BUSY:
+            return False
+        check(status, NULL)
+        return True
+
+    def is_held(self, str client_id not None, str group not None, str first not None):
+        cdef rp_held_key key = held_key(client_id, group, first)
+        self.enter()
+        try:
+            return rp_held_handles_state(rp_proxy_held(self.native), &key) != RP_HELD_NOT
+        finally:
+            self.leave()
+
+    def begin_renewal(self, str client_id not None, str group not None, str first not None):
+        cdef rp_held_key key = held_key(client_id, group, first)
+        self.enter()
+        try:
+            return rp_held_handles_begin_renewal(rp_proxy_held(self.native), &key) == 1
+        finally:
+            self.leave()
+
+    def end_renewal(self, str client_id not None, str group not None, str first not None, str today not None=""):
+        cdef rp_held_key key = held_key(client_id, group, first)
+        cdef int status
+        self.enter()
+        try:
+            status = rp_held_handles_end_renewal(rp_proxy_held(self.native), &key, slice_of_text(today))
+        finally:
+            self.leave()
+        if status != RP_E_NOT_FOUND:
+            check(status, NULL)
+
+    def forget_held(self, str client_id not None, str group not None, str first not None):
+        cdef rp_held_key key = held_key(client_id, group, first)
+        self.enter()
+        try:
+            return rp_held_handles_forget(rp_proxy_held(self.native), &key) == 1
+        finally:
+            self.leave()
+
     def stats(self):
         cdef rp_proxy_stats stats
         self.enter()
@@ -139,14 +227,16 @@ cdef class Proxy(Handler):
         finally:
             self.leave()
 
-    def times(self):
+    def times(self, int method):
         cdef rp_proxy_times times
         cdef int place
         found = []
+        if not 0 <= method < RP_PROXY_METHODS:
+            raise InvalidArgument(f"method {method}: there are {RP_PROXY_METHODS}")
         self.enter()
         try:
             for place in range(RP_PROXY_CODES):
-                rp_proxy_read_times(self.native, place, &times)
+                rp_proxy_read_times(self.native, method, place, &times)
                 classes = [times.classes[i] for i in range(RP_PROXY_CLASSES)]
                 if any(classes):
                     found.append((times.code, times.total_ns, classes))
@@ -163,6 +253,15 @@ cdef class Proxy(Handler):
         self.native = NULL
         self.handler = NULL
         self.call_handler = NULL
+
+
+cdef rp_held_key held_key(str client_id, str group, str first) except *:
+    """Nothing is copied: the texts must outlive it."""
+    cdef rp_held_key key
+    key.client_id = slice_of_text(client_id)
+    key.group = slice_of_text(group)
+    key.first = slice_of_text(first)
+    return key
 
 
 cdef int fill_broker(rp_route_broker *broker, str name, bytes address, uint16_t port) except -1:

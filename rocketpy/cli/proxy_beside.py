@@ -11,6 +11,7 @@ from .._core.errors import RocketpyError
 from ..config import ConfigError, Problem
 
 if TYPE_CHECKING:
+    from .._core.base import LogTap
     from ..proxy.service import ProxyService
 
 MISSING = "the proxy needs protobuf: pip install 'rocketpy-mq[proxy]'"
@@ -26,6 +27,8 @@ class ProxyBeside:
         self._file = file
         self._port = port
         self._service: ProxyService | None = None
+        self.log_tap: LogTap | None = None
+        """The process', before the start."""
 
     @property
     def port(self) -> int:
@@ -44,7 +47,7 @@ class ProxyBeside:
         settings, _ = load_settings(self._file, defaults, overrides)
         if not settings.name_servers:
             raise ConfigError([Problem("namesrvAddr", "is needed by the proxy, which finds brokers and topics there")])
-        self._service = ProxyService(settings)
+        self._service = ProxyService(settings, log_tap=self.log_tap)
         await self._service.start()
 
     async def stop(self) -> None:

@@ -180,7 +180,10 @@ def run_up(options: UpOptions) -> int:
 
         def make(native_log: NativeLog) -> list[Service]:
             started.append(Embedded(namesrv_config, broker_configs, native_log))
-            return [*started, proxy] if proxy is not None else [*started]
+            if proxy is None:
+                return [*started]
+            proxy.log_tap = native_log.tap
+            return [*started, proxy]
 
         def announce() -> None:
             if options.json and options.check_count > 0:

@@ -137,6 +137,8 @@ class Brokers:
         self._settings = settings
         self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
+        self.on_address: Callable[[str, str], None] | None = None
+        """Hears of each of them, as often as a route says it."""
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
         self._writable: dict[str, tuple[TopicRoute, list[Queue]]] = {}  # of the route that is known; sorting costs every message as much
         self._routes = Cached(self._ask_route, refresh_s, most)
@@ -229,7 +231,9 @@ class Brokers:
                 route = TopicRoute.decode(response.body)
                 for broker in route.broker_datas:
                     if MASTER_ID in broker.broker_addrs:
-                        self._addresses[broker.broker_name] = broker.broker_addrs[MASTER_ID]
+                        self._addresses[broker.broker_name] = address = broker.broker_addrs[MASTER_ID]
+                        if self.on_address is not None:
+                            self.on_address(broker.broker_name, address)
                 return route
         raise NetworkError(f"no name server of {self._settings.namesrv_addr} says where {topic} is: {reason}")
 

@@ -34,6 +34,7 @@ from .._core.remoting import (
     KIND_ROOM,
     NO_DEADLINE,
     Handler,
+    LogTap,
     Request,
     Server,
 )
@@ -117,7 +118,9 @@ class _Connection:
 class GrpcPort:
     """One listener. Raises NetworkError where the port cannot be had, Unsupported without libnghttp2."""
 
-    def __init__(self, settings: ProxySettings, methods: Sequence[Method], handler: Handler | None = None) -> None:
+    def __init__(
+        self, settings: ProxySettings, methods: Sequence[Method], handler: Handler | None = None, *, log_tap: LogTap | None = None
+    ) -> None:
         """handler: asked before the methods, for calls that it answers natively; a call has its method's place in the sequence."""
         self._settings = settings
         self._methods = [(method, schema.request_of(method.name)) for method in methods]
@@ -128,13 +131,13 @@ class GrpcPort:
         paths = [(f"/{schema.SERVICE}/{method.name}", method.takes_stream) for method in methods]
         self._grpc = Grpc(paths, handler=handler, message_bytes_max=self._bytes_max, calls_max=STREAMS_MAX)
         try:
-            self._server = self._listen(handler)
+            self._server = self._listen(handler, log_tap)
         except BaseException:
             self._grpc.close()
             raise
         self._server.set_protocol(self._grpc)
 
-    def _listen(self, handler: Handler | None) -> Server:
+    def _listen(self, handler: Handler | None, log_tap: LogTap | None) -> Server:
         settings = self._settings
         given = settings.local_serve_addr
         hosts = [numeric_address("localServeAddr", given)] if given else ["::", "0.0.0.0"]  # without IPv6 in the kernel the second
@@ -142,6 +145,7 @@ class GrpcPort:
             try:
                 return Server(
                     handler=handler,
+                    log=log_tap,
                     bind_address=host,
                     port=settings.grpc_server_port,
                     reactors=REACTORS,

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final
 
 from .._core.errors import ProtocolError, RocketpyError
+from .._core.proxy import Proxy
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.headers import (
@@ -62,13 +63,14 @@ def tags_of(expression: str) -> frozenset[str]:
 class Receiving:
     """The consumers' methods."""
 
-    def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients) -> None:
+    def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients, native: Proxy | None = None) -> None:
+        """native: what answers acknowledgements without this, and is told of renewals for that."""
         self._settings = settings
         self._brokers = brokers
         self._clients = clients
         self._background: set[asyncio.Task[Any]] = set()
         self._renewing: dict[tuple[str, str, str], asyncio.Task[None]] = {}
-        self.renewals = Renewals(settings)
+        self.renewals = Renewals(settings, native)
 
     # ---- ReceiveMessage ----
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from .._core.auth import AuthTable
 from .._core.errors import NetworkError
-from .._core.remoting import Request, Server
+from .._core.remoting import LogTap, Request, Server
 from ..config import registered_host
 from ..remoting.command import Response
 from ..remoting.latencies import Latencies, remoting_kind
@@ -43,13 +43,21 @@ class RemotingPort:
     """One listener. `stop` before the brokers' client and the gate end."""
 
     def __init__(
-        self, settings: ProxySettings, brokers: Brokers, clients: Clients, gate: AuthTable | None, latencies: Latencies | None = None
+        self,
+        settings: ProxySettings,
+        brokers: Brokers,
+        clients: Clients,
+        gate: AuthTable | None,
+        latencies: Latencies | None = None,
+        *,
+        log_tap: LogTap | None = None,
     ) -> None:
         """latencies: where the time of each request is counted. Raises NetworkError, ConfigError, InvalidArgument."""
         self._settings = settings
         host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
         try:
             self._server = Server(
+                log=log_tap,
                 bind_address=host,
                 port=settings.remoting_listen_port,
                 reactors=REACTORS,

@@ -1,8 +1,10 @@
 """Messages that a push consumer has for longer than they are invisible: whose handle is to be renewed when, and whose no more.
 RocketMQ: DefaultReceiptHandleManager, ReceiptHandleGroup, RenewStrategyPolicy (5.3.3 proxy/service/receipt/).
 
-Decides alone: events and the clock in, what is to be asked of brokers out. Bounds: HANDLES_MAX in all; a message that comes when there are
-so many is not renewed, and comes again when its time is over.
+Decides alone: events and the clock in, what is to be asked of brokers out. Where acknowledgements are native the native side is told what
+is held: a message that it has taken is found missing there when its turn comes, and is not renewed.
+
+Bounds   HANDLES_MAX in all; a message that comes when there are so many is not renewed, and comes again when its time is over.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from .._core.proxy import Proxy
 from .handles import ReceiptHandle
 from .settings import ProxySettings
 
@@ -52,22 +55,31 @@ class Renewal:
 
 
 class Renewals:
-    """All messages under way."""
+    """All messages under way. native: whom others may have acknowledged them by."""
 
-    def __init__(self, settings: ProxySettings) -> None:
+    def __init__(self, settings: ProxySettings, native: Proxy | None = None) -> None:
         self._settings = settings
+        self._native = native
         self._held: dict[tuple[str, str, str], Held] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
     def add(self, held: Held) -> None:
-        if len(self._held) < HANDLES_MAX:
+        if len(self._held) < HANDLES_MAX and (self._native is None or self._native.hold(*held.key)):
             self._held[held.key] = held
 
     def take(self, client_id: str, group: str, handle: str) -> Held | None:
         """A message that is done with, or whose time its client changes: its handle of today is in it."""
-        return self._held.pop((client_id, group, handle), None)
+        key = (client_id, group, handle)
+        return self._held.pop(key, None) if self._forget(key) else None
+
+    def _forget(self, key: tuple[str, str, str]) -> bool:
+        """False: the native side has taken it before; then it is forgotten here, too."""
+        if self._native is None or self._native.forget_held(*key):
+            return True
+        self._held.pop(key, None)
+        return False
 
     def due(self, now_ms: int, is_online: Callable[[str, str], bool]) -> list[Renewal]:
         """What is to be asked now. Of a client that is gone the messages come again soon."""
@@ -76,16 +88,26 @@ class Renewals:
             if held.is_asked:
                 continue
             if not is_online(held.client_id, held.group):
-                del self._held[held.key]
-                found.append(Renewal(held, self._settings.invisible_time_millis_when_clear, is_last=True))
+                if self._forget(held.key):
+                    del self._held[held.key]
+                    found.append(Renewal(held, self._settings.invisible_time_millis_when_clear, is_last=True))
             elif held.handle.visible_ms - now_ms <= self._settings.renew_ahead_time_millis:
-                found.append(self._renewal(held, now_ms))
+                if (renewal := self._renewal(held, now_ms)) is not None:
+                    found.append(renewal)
+            elif self._native is not None and not self._native.is_held(*held.key):
+                del self._held[held.key]
         return found
 
-    def _renewal(self, held: Held, now_ms: int) -> Renewal:
+    def _renewal(self, held: Held, now_ms: int) -> Renewal | None:
+        """None: it was acknowledged."""
         if now_ms - held.since_ms >= self._settings.renew_max_time_millis:
+            if not self._forget(held.key):
+                return None
             del self._held[held.key]
             return Renewal(held, held.pause_ms, is_last=True)
+        if self._native is not None and not self._native.begin_renewal(*held.key):
+            del self._held[held.key]
+            return None
         held.is_asked = True
         return Renewal(held, RENEWED_FOR_MS[min(held.renewed, len(RENEWED_FOR_MS) - 1)], is_last=False)
 
@@ -95,13 +117,17 @@ class Renewals:
         held.handle = handle
         held.renewed += 1
         held.failed = 0
+        if self._native is not None:
+            self._native.end_renewal(*held.key, handle.text)
 
     def refused(self, held: Held, *, is_final: bool) -> None:
         """A broker did not; after some tries, or when it never will, the message is let go."""
         held.is_asked = False
         held.failed += 1
         if is_final or held.failed >= self._settings.max_renew_retry_times:
-            self._held.pop(held.key, None)
+            self.take(*held.key)
+        elif self._native is not None:
+            self._native.end_renewal(*held.key)
 
     def all(self) -> list[Held]:
         """For a proxy that stops: forgets them."""

@@ -20,7 +20,7 @@ from .brokers import Brokers, Queue
 from .context import Context, now_ms
 from .encoding import COMPRESSED, PREPARED, write_batch, write_properties
 from .messages import body_of, check_type, properties_of
-from .native_sends import NativeSends
+from .native_calls import NativeCalls
 from .settings import ProxySettings
 from .status import OK, ProxyError, joined, status
 from .transactions import Prepared, Transactions
@@ -60,7 +60,7 @@ def consistent_bucket(key: int, buckets: int) -> int:
 class Sending:
     """The producers' methods. native: what sends usual messages without this, to topics that were sent to from here before."""
 
-    def __init__(self, settings: ProxySettings, brokers: Brokers, transactions: Transactions, native: NativeSends | None = None) -> None:
+    def __init__(self, settings: ProxySettings, brokers: Brokers, transactions: Transactions, native: NativeCalls | None = None) -> None:
         self._settings = settings
         self._brokers = brokers
         self._transactions = transactions

@@ -18,7 +18,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.errors import NetworkError, RocketpyError
-from .._core.remoting import Command
+from .._core.remoting import Command, LogTap
 from ..remoting.codes import RequestCode
 from ..remoting.latencies import GRPC, Kind, Latencies
 from . import schema
@@ -28,7 +28,7 @@ from .clients import Clients
 from .context import Context, now_ms
 from .copied_users import LOOK_S, CopiedUsers
 from .grpc_port import INTERNAL, INVALID_ARGUMENT, REACTORS, Call, CallError, GrpcPort, Method
-from .native_sends import SEND_MESSAGE, NativeSends, may_send_natively
+from .native_calls import METHODS, NativeCalls, may_be_native
 from .receiving import Receiving
 from .remoting_port import RemotingPort
 from .routing import Routing
@@ -54,19 +54,20 @@ Unary = Callable[[Context, Any], Awaitable[Any]]
 class ProxyService:
     """One proxy. RocketpyError from start where its port cannot be had."""
 
-    def __init__(self, settings: ProxySettings) -> None:
+    def __init__(self, settings: ProxySettings, *, log_tap: LogTap | None = None) -> None:
         self.settings = settings
+        self._log_tap = log_tap
         self._clients = Clients(now_ms, settings.channel_expired_timeout)
         self._brokers: Brokers | None = None
         self._grpc: GrpcPort | None = None
-        self._receiving: Receiving | None = None
+        self.receiving: Receiving | None = None
         self._users: CopiedUsers | None = None
         self._authority: Authority | None = None
         self._remoting: RemotingPort | None = None
         self._metrics: MetricsService | None = None
         self._latencies = Latencies() if settings.serves_metrics else None
         self._tasks: list[asyncio.Task[None]] = []
-        self.native: NativeSends | None = None
+        self.native: NativeCalls | None = None
         self._under_way = self._streams = 0
 
     @property
@@ -94,36 +95,39 @@ class ProxyService:
 
         brokers = self._brokers = Brokers(settings, on_request)
         await self._begin_checks(brokers)
-        self._receiving = Receiving(settings, brokers, self._clients)
+        native = self.native = NativeCalls(settings, brokers, REACTORS) if may_be_native(settings) else None
+        if native is not None:
+            brokers.on_address = native.know_broker
+        self.receiving = Receiving(settings, brokers, self._clients, native.handler if native is not None else None)
         routing = Routing(settings, brokers)
         check = self._authority.check if self._authority is not None else None
         telemetry = Telemetry(settings, brokers, self._clients, transactions, check)
-        native = NativeSends(settings, brokers, REACTORS) if may_send_natively(settings) else None
-        self.native = native
         sending = Sending(settings, brokers, transactions, native)
         unary: dict[str, Unary] = {
-            SEND_MESSAGE: sending.send_message,  # the first: SEND_METHOD
+            "SendMessage": sending.send_message,
+            "AckMessage": self.receiving.ack_message,
             "QueryRoute": routing.query_route,
             "QueryAssignment": routing.query_assignment,
             "Heartbeat": telemetry.heartbeat,
             "NotifyClientTermination": telemetry.notify_client_termination,
             "EndTransaction": sending.end_transaction,
             "RecallMessage": sending.recall_message,
-            "AckMessage": self._receiving.ack_message,
-            "ChangeInvisibleDuration": self._receiving.change_invisible_duration,
-            "ForwardMessageToDeadLetterQueue": self._receiving.forward_message_to_dead_letter_queue,
+            "ChangeInvisibleDuration": self.receiving.change_invisible_duration,
+            "ForwardMessageToDeadLetterQueue": self.receiving.forward_message_to_dead_letter_queue,
         }
+        assert list(unary)[: len(METHODS)] == list(METHODS)
         methods = [self._unary(name, method) for name, method in unary.items()]
-        methods += [self._answers(self._receiving.receive_message), self._both(telemetry)]
-        self._grpc = GrpcPort(settings, methods, native.handler if native is not None else None)
+        methods += [self._answers(self.receiving.receive_message), self._both(telemetry)]
+        handler = native.handler if native is not None else None
+        self._grpc = GrpcPort(settings, methods, handler, log_tap=self._log_tap)
         routing.port = self.port
         await self._grpc.start()
         if settings.remoting_listen_port != NO_PORT:
             gate = self._users.native if self._users is not None else None
-            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies)
+            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies, log_tap=self._log_tap)
             await self._remoting.start()
         self._open_metrics()
-        receiving = self._receiving
+        receiving = self.receiving
 
         async def expire() -> None:
             self._clients.expire()
@@ -207,8 +211,8 @@ class ProxyService:
             native.close()
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
-            if self._receiving is not None:
-                await self._receiving.let_go()
+            if self.receiving is not None:
+                await self.receiving.let_go()
             await brokers.stop()
         users, self._users = self._users, None
         if users is not None:

@@ -96,7 +96,7 @@ static inline void grpc_server_open(struct grpc_server *server, rp_server_option
     options->log = server->log;
     if (rp_grpc_create(&grpc_options, &server->grpc, &error) != RP_OK) {
         fprintf(stderr, "%s\n", error.message);
-        exit(1);
+        exit(error.status == RP_E_UNSUPPORTED ? 77 : 1); /* test_c_programs.py decides what that means */
     }
     CHECK(rp_server_open(options, &handler, &server->server, &error) == RP_OK);
     CHECK(rp_server_set_protocol(server->server, rp_grpc_protocol(server->grpc)) == RP_OK);
@@ -251,7 +251,9 @@ static inline ssize_t client_read(struct nghttp2_session *session, int32_t strea
     if (size == 0 && answer->stays_open) {
         return RP_HTTP2_E_DEFERRED;
     }
-    memcpy(target, answer->sent + answer->sent_at, size);
+    if (size > 0) {
+        memcpy(target, answer->sent + answer->sent_at, size);
+    }
     answer->sent_at += size;
     if (answer->sent_at == answer->sent_size && !answer->stays_open) {
         *flags |= RP_HTTP2_SOURCE_END;

@@ -282,6 +282,64 @@ static void a_server_that_stops_lets_calls_end(void) {
     end();
 }
 
+/* ---- many at once ---- */
+
+enum { CLIENTS = 4, CALLS_EACH = 60 };
+
+static _Atomic int clients_done;
+
+static void *ask_many(void *context) {
+    struct client own;
+    int32_t streams[CALLS_EACH];
+    uint32_t size;
+    uint8_t *body = framed((const uint8_t *)"asked by many", 13, &size);
+    client_open(&own, context, 0);
+    for (int at = 0; at < CALLS_EACH; at++) {
+        streams[at] = client_call(&own, at % 3 == 0 ? METHOD_ECHO : METHOD_PYTHON, body, size);
+        if (at % 10 == 9) {
+            CHECK(own.library.common.submit_rst_stream(own.session, 0, streams[at], RP_HTTP2_CANCEL) == 0);
+        }
+        client_turn(&own, 0);
+    }
+    for (int at = 0; at < CALLS_EACH; at++) {
+        const struct answer *answer = client_await(&own, streams[at]);
+        CHECK(answer->is_closed);
+        if (at % 10 != 9) {
+            expect_message(answer, body, size);
+        }
+    }
+    client_close(&own);
+    free(body);
+    atomic_fetch_add(&clients_done, 1);
+    return NULL;
+}
+
+static void many_ask_while_python_answers(void) {
+    pthread_t threads[CLIENTS];
+    rp_server_options options = options_of(30000);
+    options.reactors = 2;
+    grpc_server_start(&server, &options, MESSAGE_BYTES);
+    for (int at = 0; at < CLIENTS; at++) {
+        CHECK(pthread_create(&threads[at], NULL, ask_many, &server) == 0);
+    }
+    while (atomic_load(&clients_done) < CLIENTS) {
+        rp_request *event;
+        struct pollfd waiting = {rp_server_event_fd(server.server), POLLIN, 0};
+        poll(&waiting, 1, 20);
+        while (rp_server_take(server.server, &event, 1) == 1) {
+            if (event->kind == RP_REQUEST_CALL) {
+                int status = rp_grpc_send(server.server, event->connection_id, event->command.opaque, event->command.body, 1);
+                CHECK(status == RP_OK || status == RP_E_CLOSED);
+            }
+            rp_request_free(event);
+        }
+    }
+    for (int at = 0; at < CLIENTS; at++) {
+        pthread_join(threads[at], NULL);
+    }
+    grpc_server_stop(&server);
+}
+
 int main(void) {
     RUN(the_handler_answers_small_and_large_messages);
     RUN(what_the_handler_does_not_take_is_pythons);
@@ -292,5 +350,6 @@ int main(void) {
     RUN(a_call_that_is_cancelled_is_told_to_python);
     RUN(a_call_whose_time_is_over_is_ended_here);
     RUN(a_server_that_stops_lets_calls_end);
+    RUN(many_ask_while_python_answers);
     return 0;
 }

@@ -16,6 +16,9 @@ import pytest
 
 from rocketpy._core.remoting import Command, decode_command, encode_command, scan_frame
 from rocketpy.proxy import schema
+from rocketpy.proxy.context import now_ms
+from rocketpy.proxy.handles import ReceiptHandle
+from rocketpy.proxy.renewals import Held
 from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import NO_PORT, ProxySettings
 from rocketpy.remoting.codes import RequestCode, SerializeType
@@ -101,13 +104,21 @@ class Broker:
 
 
 class Client:
-    """Sends by grpc's own client."""
+    """Sends and acknowledges by grpc's own client."""
 
     def __init__(self, channel: Any) -> None:
-        path = f"/{schema.SERVICE}/SendMessage"
-        kinds = schema.request_of("SendMessage").SerializeToString, schema.response_of("SendMessage").FromString
-        self._send = channel.unary_unary(path, *kinds)
+        self._send, self._ack = (
+            channel.unary_unary(f"/{schema.SERVICE}/{name}", schema.request_of(name).SerializeToString, schema.response_of(name).FromString)
+            for name in ("SendMessage", "AckMessage")
+        )
         self._ids = itertools.count(1)
+
+    async def ack(self, handle: str, client_id: str = "c1") -> tuple[str, Any]:
+        request = schema.message("AckMessageRequest")(
+            topic={"name": TOPIC}, group={"name": "g"}, entries=[{"message_id": "M", "receipt_handle": handle}]
+        )
+        answer = await self._ack(request, metadata=(("x-mq-client-id", client_id),), timeout=PATIENCE_S)
+        return schema.label("Code", answer.status.code), answer
 
     def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, **system: Any) -> Any:
         message = schema.message("Message")(
@@ -160,7 +171,55 @@ def test_the_first_message_of_a_topic_comes_by_python_and_the_others_say_the_sam
         assert first.pop("i").replace("M1", "M2") == second.pop("i") and first == second
         assert broker.sends[0].body == broker.sends[1].body == b"hello"
         assert answer.entries[0].message_id == "M5"
-        assert figures(proxy) == {"sent": 4, "answered": 4, "punted": 1, "waiting": 0, "upstreams": 1}
+        assert figures(proxy) == {"sent": 4, "acknowledged": 0, "answered": 4, "punted": 1, "waiting": 0, "upstreams": 1}
+
+    running(test)
+
+
+def handle_of(offset: int, pop_ms: int | None = None) -> ReceiptHandle:
+    return ReceiptHandle(offset, now_ms() if pop_ms is None else pop_ms, 60_000, 0, "0", "b", 1, offset)
+
+
+def test_acknowledgements_go_without_python_by_the_handle_that_is_true_today() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()  # now it is known where the broker is
+        broker.sends.clear()
+        plain, first, today = handle_of(1), handle_of(2), handle_of(3)
+        assert proxy.native is not None and proxy.receiving is not None
+        native, renewals = proxy.native.handler, proxy.receiving.renewals
+        held = Held("c1", "g", TOPIC, "M", first.text, first, now_ms(), 1000)
+        renewals.add(held)
+        renewals.renewed(held, today)
+        assert (await client.ack(plain.text))[0] == "OK"
+        assert (await client.ack(first.text, "c2"))[0] == "OK", "of another client: nothing is held"
+        assert native.is_held("c1", "g", first.text)
+        code, answer = await client.ack(first.text)
+        assert code == "OK" and answer.entries[0].receipt_handle == first.text
+        assert not native.is_held("c1", "g", first.text) and renewals.take("c1", "g", first.text) is None
+        assert [each.fields["extraInfo"] for each in broker.sends] == [plain.text, first.text, today.text]
+        assert figures(proxy)["acknowledged"] == 3
+        assert (await client.ack(handle_of(4, pop_ms=1).text))[0] == "INVALID_RECEIPT_HANDLE"
+        broker.script = [Answer(1, remark="no")]
+        code, answer = await client.ack(plain.text)
+        assert code == "INTERNAL_SERVER_ERROR" and answer.entries[0].status.message == "ack failed: no"
+        broker.script = [Answer(1500)]
+        assert (await client.ack(plain.text))[0] == "OK", "asked again by Python"
+        broker.script = [Answer(hangs_up=True)]
+        code, answer = await client.ack(plain.text)
+        assert code == "INTERNAL_SERVER_ERROR" and "was lost" in answer.entries[0].status.message
+
+    running(test)
+
+
+def test_a_message_that_is_renewed_just_now_is_acknowledged_by_python_which_waits() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        first = handle_of(2)
+        assert proxy.native is not None and proxy.receiving is not None
+        proxy.receiving.renewals.add(Held("c1", "g", TOPIC, "M", first.text, first, now_ms(), 1000))
+        assert proxy.native.handler.begin_renewal("c1", "g", first.text)
+        assert (await client.ack(first.text))[0] == "OK"
+        assert figures(proxy)["acknowledged"] == 0 and not proxy.native.handler.is_held("c1", "g", first.text)
 
     running(test)
 

@@ -1,6 +1,8 @@
-"""SendMessage without Python: which messages, and where to. What decides about one stands in csrc/proxy; here it is told the routes.
+"""SendMessage and AckMessage without Python. What decides about a call stands in csrc/proxy; here it is told what is true.
 
     sending.py ── a topic was sent to: learn ──► its route ──► csrc/proxy, until it is a refresh old; then one message comes here again
+    brokers.py ── a route says where a broker is: know_broker ──► its address
+    renewals.py ── what consumers work on ──► handler.hold and so on
 
 Bounds   topic_route_service_cache_max_num topics.
 """
@@ -8,16 +10,19 @@ Bounds   topic_route_service_cache_max_num topics.
 from __future__ import annotations
 
 import ipaddress
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from .._core.errors import NetworkError, RocketpyError
-from .._core.proxy import TYPE_DELAY, TYPE_FIFO, TYPE_NORMAL, Proxy
+from .._core.proxy import METHOD_ACK, METHOD_SEND, TYPE_DELAY, TYPE_FIFO, TYPE_NORMAL, Proxy
 from ..remoting.client import split_address
 from ..remoting.latencies import GRPC, Kind, Latency
 from . import schema
 from .brokers import TIMEOUT_S, Brokers
 from .settings import ProxySettings
+
+log = logging.getLogger(__name__)
 
 _TYPES: Final[Mapping[str, int]] = {
     "NORMAL": TYPE_NORMAL,
@@ -26,18 +31,18 @@ _TYPES: Final[Mapping[str, int]] = {
     "MIXED": TYPE_NORMAL | TYPE_FIFO | TYPE_DELAY,
 }
 """What is sent natively to topics of a type. Transactions are not."""
-SEND_MESSAGE, SEND_METHOD = "SendMessage", 0
-"""Its place among the port's methods."""
+METHODS: Final[Mapping[str, int]] = {"SendMessage": METHOD_SEND, "AckMessage": METHOD_ACK}
+"""What is answered natively. They are the first of the port's methods, in this order."""
 NS_PER_S: Final = 1_000_000_000
 
 
-def may_send_natively(settings: ProxySettings) -> bool:
+def may_be_native(settings: ProxySettings) -> bool:
     """Not where somebody is asked who he is, or what goes to brokers is signed: both are done in Python."""
     return not settings.checks and settings.credentials is None
 
 
-class NativeSends:
-    """The native side, the routes it is told, and what it has counted."""
+class NativeCalls:
+    """The native side, what it is told, and what it has counted."""
 
     def __init__(self, settings: ProxySettings, brokers: Brokers, reactors: int) -> None:
         self._settings = settings
@@ -52,9 +57,10 @@ class NativeSends:
             uses_delay_level=int(settings.use_delay_level),
             topics_max=_bound(settings.topic_route_service_cache_max_num),
             reactors=reactors,
-            send_method=SEND_METHOD,
+            send_method=list(METHODS).index("SendMessage"),
+            ack_method=list(METHODS).index("AckMessage"),
         )
-        """For the port, which numbers its methods; SendMessage has SEND_METHOD there."""
+        """For the port, whose methods begin with METHODS."""
         self._learned: dict[str, float] = {}
 
     def close(self) -> None:
@@ -89,6 +95,15 @@ class NativeSends:
                 del self._learned[next(iter(self._learned))]
             self._learned[topic] = known.ask_again_s
 
+    def know_broker(self, name: str, address: str) -> None:
+        """Where its master is."""
+        found = _numeric(address)
+        try:
+            if found is None or not self.handler.put_broker(name, *found):
+                self.handler.forget_broker(name)
+        except RocketpyError:  # a name that nobody could ask for
+            log.debug("%r is no broker that is asked natively", name)
+
     def forget(self, topic: str) -> None:
         """Where its messages go is not known any more."""
         if self._learned.pop(topic, None) is not None:
@@ -96,10 +111,11 @@ class NativeSends:
 
     def latencies(self) -> Iterator[tuple[Kind, Latency]]:
         """Of calls that were answered natively."""
-        for code, total_ns, classes in self.handler.times():
-            latency = Latency()
-            latency.counts, latency.sum_ms = classes, total_ns / 1e6
-            yield Kind(GRPC, SEND_MESSAGE, schema.label("Code", code)), latency
+        for name, method in METHODS.items():
+            for code, total_ns, classes in self.handler.times(method):
+                latency = Latency()
+                latency.counts, latency.sum_ms = classes, total_ns / 1e6
+                yield Kind(GRPC, name, schema.label("Code", code)), latency
 
 
 def _bound(setting: int) -> int:

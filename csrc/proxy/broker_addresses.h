@@ -1,0 +1,24 @@
+/* broker_addresses.h: where the masters of brokers are, by name, as routes have said last. RocketMQ: TopicRouteService.getBrokerAddr (5.3.3
+ * proxy/service/route/).
+ *
+ * Threads  any; one lock, a leaf, for a look-up and a copy.
+ * Bounds   RP_BROKER_ADDRESSES_MAX; those beyond are not known here, and what is for them is Python's.
+ */
+#ifndef RP_PROXY_BROKER_ADDRESSES_H
+#define RP_PROXY_BROKER_ADDRESSES_H
+
+#include "../base/address.h"
+#include "../base/slice.h"
+
+#define RP_BROKER_ADDRESSES_MAX 4096u
+
+typedef struct rp_broker_addresses rp_broker_addresses;
+
+rp_broker_addresses *rp_broker_addresses_create(void); /* NULL: memory is out */
+void rp_broker_addresses_destroy(rp_broker_addresses *addresses);
+/* RP_OK; RP_E_INVALID: an empty or too long name; RP_E_BUSY; RP_E_NO_MEMORY. */
+int rp_broker_addresses_put(rp_broker_addresses *addresses, rp_slice name, const rp_address *address);
+void rp_broker_addresses_forget(rp_broker_addresses *addresses, rp_slice name);
+int rp_broker_addresses_find(rp_broker_addresses *addresses, rp_slice name, rp_address *address); /* 1; 0: not known */
+
+#endif

@@ -1,0 +1,58 @@
+/* held_handles.h: messages that push consumers work on and whose invisible time the proxy renews: by what handle each is spoken of today.
+ * RocketMQ: ReceiptHandleGroup (5.3.3 proxy/common/).
+ *
+ *   received: Python holds it ── due: Python renews it, the handle changes ── acknowledged: whoever takes it has it alone
+ *
+ * rocketpy/proxy/renewals.py decides when; here is what has to be one step, because acknowledgements come on other threads. While a renewal
+ * is under way nobody can take the message: Python's way waits for it.
+ *
+ * Threads  any; one lock, a leaf, for a look-up and copies.
+ * Owns     copies of all texts. A handle that was taken is the taker's.
+ * Bounds   RP_HELD_HANDLES_MAX.
+ */
+#ifndef RP_PROXY_HELD_HANDLES_H
+#define RP_PROXY_HELD_HANDLES_H
+
+#include <stdint.h>
+
+#include "../base/slice.h"
+
+#define RP_HELD_HANDLES_MAX 200000u
+
+typedef struct rp_held_handles rp_held_handles;
+typedef struct rp_held_handle rp_held_handle;
+
+/* What a message is found by. */
+typedef struct rp_held_key {
+    rp_slice client_id;
+    rp_slice group;
+    rp_slice first; /* the handle that its client knows */
+} rp_held_key;
+
+enum rp_held_state {
+    RP_HELD_NOT = 0,     /* it was never held, or somebody took it */
+    RP_HELD = 1,
+    RP_HELD_RENEWED = 2  /* a renewal is under way */
+};
+
+rp_held_handles *rp_held_handles_create(void); /* NULL: memory is out */
+void rp_held_handles_destroy(rp_held_handles *handles);
+
+/* RP_OK, also when it is held already; RP_E_BUSY at the bound; RP_E_NO_MEMORY. */
+int rp_held_handles_hold(rp_held_handles *handles, const rp_held_key *key);
+int rp_held_handles_state(rp_held_handles *handles, const rp_held_key *key); /* rp_held_state */
+/* A renewal begins: 1; 0: it is not held, or renewed already. */
+int rp_held_handles_begin_renewal(rp_held_handles *handles, const rp_held_key *key);
+/* It is over, and the handle another one; today.size 0: the same as before. RP_OK, RP_E_NOT_FOUND, RP_E_NO_MEMORY: the same as before. */
+int rp_held_handles_end_renewal(rp_held_handles *handles, const rp_held_key *key, rp_slice today);
+/* RP_HELD: it is out of the table, *taken is to be freed or given back; RP_HELD_NOT; RP_HELD_RENEWED: it stays. */
+int rp_held_handles_take(rp_held_handles *handles, const rp_held_key *key, rp_held_handle **taken);
+void rp_held_handles_give_back(rp_held_handles *handles, rp_held_handle *taken);
+/* 1: it was there and is forgotten, in whatever state. */
+int rp_held_handles_forget(rp_held_handles *handles, const rp_held_key *key);
+uint32_t rp_held_handles_count(rp_held_handles *handles);
+
+rp_slice rp_held_handle_today(const rp_held_handle *taken);
+void rp_held_handle_free(rp_held_handle *taken); /* NULL is nothing */
+
+#endif
