@@ -54,6 +54,8 @@ STREAMS_MAX: Final = 1024
 """Calls at once of one connection."""
 RING_MAX: Final = 20_000
 """Calls, and messages of their clients' streams, that wait for the event loop."""
+INFLATED_MAX: Final = 256 << 20
+"""Bytes that messages of calls under way have become, of those that came compressed: the native side has no bound for these."""
 TAKE_MAX: Final = 256
 TURN_MAX: Final = 1024
 """Events handled before the event loop gets its turn."""
@@ -86,6 +88,8 @@ class Call:
         self.messages: asyncio.Queue[Any] | None = asyncio.Queue() if request.flag & EVENT_STREAM else None
         """Of the client's stream, as KIND_MESSAGE; _ENDS behind the last. The native side has a bound for them."""
         self.task: asyncio.Task[None] | None = None
+        self.inflated_bytes = 0
+        """Of its last message, where it came compressed."""
 
     @property
     def client(self) -> tuple[str, int]:
@@ -127,6 +131,7 @@ class GrpcPort:
         self._bytes_max = settings.grpc_max_inbound_message_size
         self._connections: dict[int, _Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._inflated_bytes = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         paths = [(f"/{schema.SERVICE}/{method.name}", method.takes_stream) for method in methods]
         self._grpc = Grpc(paths, handler=handler, message_bytes_max=self._bytes_max, calls_max=STREAMS_MAX)
@@ -222,7 +227,17 @@ class GrpcPort:
         connection.calls[request.opaque] = call
         call.task = asyncio.ensure_future(self._serve(call, method, kind))
         self._tasks.add(call.task)
-        call.task.add_done_callback(self._tasks.discard)
+        call.task.add_done_callback(lambda task: self._forget(call, task))
+
+    def _forget(self, call: Call, task: asyncio.Task[None]) -> None:
+        """Not at the end of _serve: of a call that is cancelled in the turn that it came in nothing is run."""
+        self._tasks.discard(task)
+        self._inflated_bytes -= call.inflated_bytes
+        connection = self._connections.get(call.request.connection_id)
+        if connection is not None:
+            del connection.calls[call.request.opaque]
+            if not connection.calls:
+                del self._connections[call.request.connection_id]
 
     def _cancel(self, call: Call) -> None:
         if call.task is not None:
@@ -233,7 +248,7 @@ class GrpcPort:
     async def _serve(self, call: Call, method: Method, kind: Any) -> None:
         request = call.request
         try:
-            given = self._stream(call, kind) if method.takes_stream else self._read(request, kind)
+            given = self._stream(call, kind) if method.takes_stream else self._read(call, request, kind)
             if method.gives_stream:
                 async with aclosing(method.answer(given, call)) as answers:
                     async for answer in answers:
@@ -246,18 +261,16 @@ class GrpcPort:
         except Exception as error:  # outer edge of a task
             log.exception("%s from %s failed", method.name, request.remote_address)
             self._insist(self._grpc.end, request, INTERNAL, f"{type(error).__name__}: {error}")
-        finally:
-            connection = self._connections.get(request.connection_id)
-            if connection is not None:
-                del connection.calls[request.opaque]
-                if not connection.calls:
-                    del self._connections[request.connection_id]
 
-    def _read(self, request: Request, kind: Any) -> Any:
-        """The message of a request or an event. Raises CallError."""
-        data = request.body
-        if request.flag & EVENT_COMPRESSED:
-            data = inflated(data, self._bytes_max)
+    def _read(self, call: Call, event: Request, kind: Any) -> Any:
+        """The message of a call or of one of its events. Raises CallError."""
+        data = event.body
+        if event.flag & EVENT_COMPRESSED:
+            self._inflated_bytes -= call.inflated_bytes
+            call.inflated_bytes = 0
+            data = inflated(data, min(self._bytes_max, INFLATED_MAX - self._inflated_bytes))
+            call.inflated_bytes = len(data)
+            self._inflated_bytes += len(data)
         try:
             return kind.FromString(data)
         except DecodeError as error:
@@ -266,7 +279,7 @@ class GrpcPort:
     async def _stream(self, call: Call, kind: Any) -> AsyncIterator[Any]:
         assert call.messages is not None
         while (event := await call.messages.get()) is not _ENDS:
-            yield self._read(event, kind)
+            yield self._read(call, event, kind)
             self._insist(self._grpc.took, call.request)
 
     async def _send(self, call: Call, answer: Any, *, is_last: bool = False) -> None:
