@@ -232,6 +232,7 @@ class GrpcPort:
     def _forget(self, call: Call, task: asyncio.Task[None]) -> None:
         """Not at the end of _serve: of a call that is cancelled in the turn that it came in nothing is run."""
         self._tasks.discard(task)
+        call.task = None  # whose end, where it was cancelled, knows the call: large as it may be it would wait for the collector
         self._inflated_bytes -= call.inflated_bytes
         connection = self._connections.get(call.request.connection_id)
         if connection is not None:
