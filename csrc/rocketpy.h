@@ -22,10 +22,11 @@
 
 #include "grpc/grpc.h"
 
+#include "auth/auth_table.h"
+#include "auth/signer.h"
+
 #include "proxy/held_handles.h"
 #include "proxy/proxy.h"
-
-#include "auth/auth_table.h"
 
 #include "store/commit_log.h"
 #include "store/consume_queue.h"

@@ -343,9 +343,10 @@ static int64_t ask_whether_there(rp_grpc_session *session, int64_t now_ns) {
     if (options->idle_timeout_ms == 0) {
         return INT64_MAX;
     }
+    int64_t patience_ns = options->stall_timeout_ms > 0 ? options->stall_timeout_ms * RP_NS_PER_MS : INT64_MAX - now_ns;
     if (session->pinged_ns > 0) {
-        int64_t until_ns = session->pinged_ns + options->stall_timeout_ms * RP_NS_PER_MS;
-        if (until_ns <= now_ns && options->stall_timeout_ms > 0) {
+        int64_t until_ns = session->pinged_ns + patience_ns;
+        if (until_ns <= now_ns) {
             rp_connection_end(session->connection, "silent");
         }
         return until_ns;
@@ -357,7 +358,7 @@ static int64_t ask_whether_there(rp_grpc_session *session, int64_t now_ns) {
     session->pinged_ns = now_ns;
     session->grpc->library.submit_ping(session->http, 0, NULL);
     rp_connection_want_fill(session->connection);
-    return options->stall_timeout_ms > 0 ? now_ns + options->stall_timeout_ms * RP_NS_PER_MS : INT64_MAX;
+    return now_ns + patience_ns;
 }
 
 int64_t rp_grpc_session_look(void *context, rp_connection *connection, int64_t now_ns) {

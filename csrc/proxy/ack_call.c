@@ -15,6 +15,9 @@ rp_waiting_call *rp_ack_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_gr
     rp_held_handle *taken = NULL;
     if (!rp_acked_message_read(rp_grpc_call_message(call), &acked))
         return NULL;
+    const rp_asked_right rights[] = {{RP_RESOURCE_GROUP, RP_ACTION_SUB, acked.group}, {RP_RESOURCE_TOPIC, RP_ACTION_SUB, acked.topic}};
+    if (!rp_call_is_admitted(proxy->gate, reactor, call, rights, 2))
+        return NULL;
     const rp_held_key key = {client_id, acked.group, acked.handle};
     if (rp_held_handles_take(proxy->held, &key, &taken) == RP_HELD_RENEWED)
         return NULL;
@@ -23,8 +26,8 @@ rp_waiting_call *rp_ack_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_gr
     if (rp_receipt_handle_read(today, &handle) && handle.visible_ms > rp_clock_wall_ms(proxy->clock) &&
         rp_broker_addresses_find(proxy->brokers, handle.broker, &address)) {
         rp_ack_command_fill(&ack, &acked, today, &handle);
-        rp_upstreams *upstreams = proxy->lanes[rp_reactor_index(reactor)].upstreams;
-        waiting = rp_upstreams_ask(upstreams, reactor, &address, &ack.command, rp_reactor_now_ns(reactor) + PATIENCE_NS);
+        rp_lane *lane = &proxy->lanes[rp_reactor_index(reactor)];
+        waiting = rp_lane_ask(lane, reactor, &address, &ack.command, rp_reactor_now_ns(reactor) + PATIENCE_NS);
     }
     if (waiting != NULL)
         waiting->taken = taken;

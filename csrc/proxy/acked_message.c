@@ -97,7 +97,7 @@ void rp_ack_status_of(rp_answer_status *status, const rp_command *response) {
     static const char abnormal[] = "status is abnormal";
     rp_slice why = response->remark.size > 0 ? response->remark : (rp_slice){(const uint8_t *)abnormal, sizeof abnormal - 1};
     if (response->code == 0)
-        rp_answer_status_set(status, RP_CODE_OK, "%s", rp_answer_code_name(RP_CODE_OK));
+        rp_answer_status_name(status, RP_CODE_OK);
     else
         rp_answer_status_set(status, RP_CODE_INTERNAL_SERVER_ERROR, "ack failed: %.*s", (int)why.size, (const char *)why.data);
 }
@@ -108,21 +108,16 @@ static uint32_t entry_size(const rp_acked_message *acked, const rp_answer_status
            rp_protobuf_head_size(RESULT_STATUS, size) + size;
 }
 
-/* The status of all of the answer: the code's name alone. */
-static void join(rp_answer_status *joined, const rp_answer_status *status) {
-    rp_answer_status_set(joined, status->code, "%s", rp_answer_code_name(status->code));
-}
-
 uint32_t rp_ack_answer_size(const rp_acked_message *acked, const rp_answer_status *status) {
     rp_answer_status joined;
-    join(&joined, status);
+    rp_answer_status_name(&joined, status->code); /* of all of the answer */
     uint32_t size = rp_answer_status_size(&joined), entry = entry_size(acked, status);
     return rp_protobuf_head_size(RESPONSE_STATUS, size) + size + rp_protobuf_head_size(RESPONSE_ENTRIES, entry) + entry;
 }
 
 void rp_ack_answer_write(const rp_acked_message *acked, const rp_answer_status *status, uint8_t *target) {
     rp_answer_status joined;
-    join(&joined, status);
+    rp_answer_status_name(&joined, status->code); /* of all of the answer */
     target = rp_protobuf_put_head(target, RESPONSE_STATUS, rp_answer_status_size(&joined));
     target = rp_answer_status_write(&joined, target);
     target = rp_protobuf_put_head(target, RESPONSE_ENTRIES, entry_size(acked, status));

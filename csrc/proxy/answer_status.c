@@ -91,6 +91,13 @@ void rp_answer_status_set(rp_answer_status *status, int32_t code, const char *fo
     mend(status, is_cut);
 }
 
+void rp_answer_status_name(rp_answer_status *status, int32_t code) {
+    const char *name = rp_answer_code_name(code);
+    status->code = code;
+    status->size = (uint32_t)strlen(name);
+    memcpy(status->text, name, status->size);
+}
+
 static int32_t code_of(int32_t broker_code) {
     switch (broker_code) {
     case 2:

@@ -50,6 +50,8 @@ const char *rp_answer_code_name(int32_t code);
 /* Codes have places from 0 to RP_ANSWER_CODES - 1, for counters. */
 uint32_t rp_answer_code_place(int32_t code);
 int32_t rp_answer_code_at(uint32_t place);
+/* Its text is the code's name. */
+void rp_answer_status_name(rp_answer_status *status, int32_t code);
 /* format is printf's; cut at RP_STATUS_TEXT_MAX between two characters; what is no UTF-8 is replaced. */
 void rp_answer_status_set(rp_answer_status *status, int32_t code, const char *format, ...);
 /* Of a broker's answer that is an error. */

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "answer_status.h"
+#include "call_claim.h"
 #include "call_times.h"
 #include "proxy.h"
 #include "upstreams.h"
@@ -24,6 +25,8 @@ struct rp_proxy {
     int32_t methods[RP_PROXY_METHODS]; /* their places in the port's table */
     uint32_t reactors;
     const rp_clock *clock;
+    const rp_gate *gate;
+    const rp_signer *signer;
     rp_route_table *routes;
     rp_broker_addresses *brokers;
     rp_held_handles *held;
@@ -48,6 +51,8 @@ void rp_ack_call_undo(rp_lane *lane, rp_waiting_call *waiting);
 /* proxy.c: */
 
 /* Room for an answer of size bytes; NULL: the call has ended, as memory is out. rp_lane_end_answer is next. */
+/* Signs the command where that is wanted, and asks. NULL: it is Python's. */
+rp_waiting_call *rp_lane_ask(rp_lane *lane, rp_reactor *reactor, const rp_address *address, rp_command *command, int64_t deadline_ns);
 uint8_t *rp_lane_begin_answer(rp_lane *lane, rp_waiting_call *waiting, int32_t code, uint32_t size);
 void rp_lane_end_answer(rp_waiting_call *waiting, uint32_t size);
 

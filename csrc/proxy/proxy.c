@@ -41,6 +41,14 @@ static rp_lane *lane_of(rp_proxy *proxy, const rp_reactor *reactor) { return &pr
 
 /* ---- answers ---- */
 
+rp_waiting_call *rp_lane_ask(rp_lane *lane, rp_reactor *reactor, const rp_address *address, rp_command *command, int64_t deadline_ns) {
+    char signature[RP_SIGNATURE_TEXT_SIZE];
+    const rp_signer *signer = lane->proxy->signer;
+    if (signer != NULL && rp_signer_sign(signer, command, signature) != RP_OK)
+        return NULL;
+    return rp_upstreams_ask(lane->upstreams, reactor, address, command, deadline_ns);
+}
+
 uint8_t *rp_lane_begin_answer(rp_lane *lane, rp_waiting_call *waiting, int32_t code, uint32_t size) {
     static const char no_memory[] = "memory is out";
     rp_grpc_call *call = waiting->asker;
@@ -195,6 +203,8 @@ int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy_out, rp_erro
     proxy->methods[RP_PROXY_SEND] = options->send_method;
     proxy->methods[RP_PROXY_ACK] = options->ack_method;
     proxy->reactors = options->reactors;
+    proxy->gate = options->gate;
+    proxy->signer = options->signer;
     proxy->clock = options->clock != NULL ? options->clock : rp_clock_system();
     proxy->handler = (rp_handler){.context = proxy, .on_request = on_request, .on_response = on_response};
     proxy->handler.on_deadline = on_deadline;

@@ -7,7 +7,7 @@
  * Native is a SendMessage of one message of type NORMAL, FIFO or DELAY (sent_message.h says which), by a client that names itself, to a
  * topic whose route Python has put here and that takes such messages; and an AckMessage of one message that is not being renewed just now,
  * and whose time is not over. Brokers' addresses are numbers. All else is Python's: what is wrong, too, so that there is one place where
- * words are found for it. A proxy that asks who calls, or signs what it passes on, has none of this.
+ * words are found for it; and who is not let in, as he may be new.
  *
  * Threads  on_call and what follows: the call's reactor. Routes, figures: any thread.
  * Owns     its tables, and the calls that wait. Outlives the servers it is attached to.
@@ -18,6 +18,7 @@
 
 #include "../base/clock.h"
 #include "../base/error.h"
+#include "../auth/signer.h"
 #include "../grpc/grpc.h"
 #include "../remoting/server.h"
 #include "broker_addresses.h"
@@ -48,6 +49,8 @@ typedef struct rp_proxy_options {
     int32_t send_method;             /* SendMessage's place in the table of methods (rp_grpc_options); default 0 */
     int32_t ack_method;              /* AckMessage's; default 1 */
     const rp_clock *clock;           /* NULL: system */
+    const rp_gate *gate;             /* of rp_auth_table_gate, with as many reactors: who may call; NULL: everybody. Borrowed */
+    const rp_signer *signer;         /* signs what goes to brokers; NULL: nobody does. Borrowed */
 } rp_proxy_options;
 
 void rp_proxy_options_default(rp_proxy_options *options);

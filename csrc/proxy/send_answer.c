@@ -22,8 +22,8 @@ static void fill_stored(rp_send_answer *answer, const rp_command *response, rp_s
                              (int)(offset.size < 100 ? offset.size : 100), (const char *)offset.data);
         return;
     }
-    rp_answer_status_set(&answer->status, RP_CODE_OK, "%s", rp_answer_code_name(RP_CODE_OK));
-    rp_answer_status_set(&answer->entry_status, RP_CODE_OK, "%s", rp_answer_code_name(RP_CODE_OK));
+    rp_answer_status_name(&answer->status, RP_CODE_OK);
+    rp_answer_status_name(&answer->entry_status, RP_CODE_OK);
     answer->message_id = message_id;
     answer->transaction_id = text_of(response, "transactionId");
     answer->recall_handle = text_of(response, "recallHandle");
@@ -34,7 +34,7 @@ static void fill_unsafe(rp_send_answer *answer, int32_t code, const char *send_s
     answer->has_entry = 1;
     answer->offset = 0;
     answer->message_id = answer->transaction_id = answer->recall_handle = (rp_slice){NULL, 0};
-    rp_answer_status_set(&answer->status, code, "%s", rp_answer_code_name(code));
+    rp_answer_status_name(&answer->status, code);
     rp_answer_status_set(&answer->entry_status, code, "send message failed, sendStatus=%s", send_status);
 }
 

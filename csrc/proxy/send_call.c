@@ -28,8 +28,12 @@ rp_waiting_call *rp_send_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_g
     if (deadline_ns == INT64_MAX)
         deadline_ns = now_ns + NO_DEADLINE_NS;
     if (deadline_ns - now_ns < RP_NS_PER_MS ||
-        !rp_sent_message_read(rp_grpc_call_message(call), &proxy->rules, rp_clock_wall_ms(proxy->clock), &message) ||
-        !rp_route_table_choose(proxy->routes, message.topic, rp_sent_message_type(&message), message.message_group, now_ns, &choice))
+        !rp_sent_message_read(rp_grpc_call_message(call), &proxy->rules, rp_clock_wall_ms(proxy->clock), &message))
+        return NULL;
+    const rp_asked_right right = {RP_RESOURCE_TOPIC, RP_ACTION_PUB, message.topic};
+    uint32_t type = rp_sent_message_type(&message);
+    if (!rp_call_is_admitted(proxy->gate, reactor, call, &right, 1) ||
+        !rp_route_table_choose(proxy->routes, message.topic, type, message.message_group, now_ns, &choice))
         return NULL;
     rp_slice host = host_of(rp_connection_address(rp_grpc_call_connection(call)), peer);
     uint8_t *properties = rp_arena_take(rp_reactor_arena(reactor), rp_sent_message_properties_size(&message, host.size));
@@ -38,8 +42,8 @@ rp_waiting_call *rp_send_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_g
     uint32_t size = rp_sent_message_write_properties(&message, host, properties);
     rp_arena_give_back(rp_reactor_arena(reactor), properties + size);
     rp_send_command_fill(&sent, &message, &choice, (rp_slice){properties, size});
-    rp_upstreams *upstreams = proxy->lanes[rp_reactor_index(reactor)].upstreams;
-    rp_waiting_call *waiting = rp_upstreams_ask(upstreams, reactor, &choice.address, &sent.command, deadline_ns);
+    rp_lane *lane = &proxy->lanes[rp_reactor_index(reactor)];
+    rp_waiting_call *waiting = rp_lane_ask(lane, reactor, &choice.address, &sent.command, deadline_ns);
     if (waiting != NULL)
         waiting->noted = message.message_id; /* of the call's message, which lives as long as the call waits */
     return waiting;

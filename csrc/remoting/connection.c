@@ -219,24 +219,9 @@ static void leave_held_back(rp_connection *connection) {
     }
 }
 
-/* Who was reaped before it in this turn may have had something to say to it. */
-static void leave_dirty(rp_connection *connection) {
-    rp_connection **link = &connection->reactor->dirty;
-    while (*link != NULL && *link != connection) {
-        link = &(*link)->next_dirty;
-    }
-    if (*link != NULL) {
-        *link = connection->next_dirty;
-    }
-}
-
 void rp_connection_reap(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     const rp_handler *handler = &reactor->server->handler;
-    if (connection->is_dirty) {
-        leave_dirty(connection);
-    }
-    connection->is_dirty = true; /* so that a handler that writes in on_close does not put it into the dirty list */
     if (handler->on_close != NULL) {
         handler->on_close(handler->context, reactor, connection);
     }

@@ -345,6 +345,10 @@ static void flush_dirty(rp_reactor *reactor) {
 static void reap_closed(rp_reactor *reactor) {
     rp_connection *connection = reactor->closing;
     reactor->closing = NULL;
+    /* The end of one may make a handler write to another that ends, too: none of them is put into the dirty list any more. */
+    for (rp_connection *each = connection; each != NULL; each = each->next_closing) {
+        each->is_dirty = true;
+    }
     while (connection != NULL) {
         rp_connection *next = connection->next_closing;
         rp_connection_reap(connection);

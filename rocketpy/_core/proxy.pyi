@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from typing_extensions import disjoint_base
 
-from .remoting import Handler
+from .remoting import Gate, Handler
 
 METHOD_SEND: Final[int]
 METHOD_ACK: Final[int]
@@ -16,8 +16,9 @@ TYPE_DELAY: Final[int]
 class Proxy(Handler):
     """Owner of one rp_proxy. It is the handler of the gRPC port's Server and of what speaks gRPC there; close it after that Server."""
 
-    def __init__(self, **options: Any) -> None:
-        """options are the fields of rp_proxy_options. Raises InvalidArgument, NoMemory."""
+    def __init__(self, *, gate: Gate | None = None, credentials: tuple[str, str, str | None] | None = None, **options: Any) -> None:
+        """gate: whom its users are let in by. credentials: an access key, its secret and perhaps a token, to sign with what goes to
+        brokers. options are the other fields of rp_proxy_options. Raises InvalidArgument, NoMemory."""
     def put_route(
         self,
         topic: str,

@@ -5,12 +5,18 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from rocketpy._core.base cimport RP_E_BUSY, RP_E_NOT_FOUND, check, read_fields, rp_error, rp_field_row, rp_slice, set_fields, slice_of_text
-from rocketpy._core.remoting cimport Handler, Server, rp_address, rp_handler
+from rocketpy._core.remoting cimport Gate, Handler, Server, rp_address, rp_gate, rp_handler
 from rocketpy._core.errors import InvalidArgument, NoMemory
 
 cdef extern from "grpc/grpc.h" nogil:
     ctypedef struct rp_grpc_handler:
         pass
+
+cdef extern from "auth/signer.h" nogil:
+    ctypedef struct rp_signer:
+        pass
+    int rp_signer_open(rp_slice access_key, rp_slice secret, rp_slice token, rp_signer **signer)
+    void rp_signer_close(rp_signer *signer)
 
 cdef extern from "proxy/held_handles.h" nogil:
     ctypedef struct rp_held_handles:
@@ -44,7 +50,9 @@ cdef extern from "proxy/proxy.h" nogil:
     ctypedef struct rp_proxy:
         pass
     ctypedef struct rp_proxy_options:
-        pass
+        uint32_t reactors
+        const rp_gate *gate
+        const rp_signer *signer
     ctypedef struct rp_proxy_stats:
         pass
     ctypedef struct rp_proxy_times:
@@ -90,8 +98,10 @@ TYPE_DELAY = 4
 
 cdef class Proxy(Handler):
     cdef rp_proxy *native
+    cdef rp_signer *signer
+    cdef Gate gate
 
-    def __init__(self, **options):
+    def __init__(self, *, Gate gate=None, tuple credentials=None, **options):
         cdef rp_proxy_options native_options
         cdef rp_error error
         cdef list keep = []
@@ -99,11 +109,28 @@ cdef class Proxy(Handler):
             raise InvalidArgument("a Proxy is opened once")
         rp_proxy_options_default(&native_options)
         set_fields(proxy_option_rows, &native_options, options, keep)
+        if gate is not None:
+            native_options.gate = gate.open_gate(<uint16_t>native_options.reactors)
+        if credentials is not None:
+            self.open_signer(credentials[0], credentials[1], credentials[2])
+            native_options.signer = self.signer
         error.status = 0
         check(rp_proxy_open(&native_options, &self.native, &error), &error)
+        if gate is not None:
+            self.gate = gate
+            gate.borrowers += 1
         self.handler = rp_proxy_handler(self.native)
         self.call_handler = rp_proxy_grpc_handler(self.native)
         self.is_closed = False
+
+    cdef int open_signer(self, str access_key, str secret, str token) except -1:
+        cdef rp_slice token_slice
+        token_slice.data = NULL
+        token_slice.size = 0
+        if token is not None:
+            token_slice = slice_of_text(token)
+        check(rp_signer_open(slice_of_text(access_key), slice_of_text(secret), token_slice, &self.signer), NULL)
+        return 0
 
     cdef int attach_native(self, Server server) except -1:
         return 0  # what speaks gRPC there borrows this until the server is closed
@@ -251,6 +278,11 @@ cdef class Proxy(Handler):
         with nogil:
             rp_proxy_close(self.native)
         self.native = NULL
+        rp_signer_close(self.signer)
+        self.signer = NULL
+        if self.gate is not None:
+            self.gate.borrowers -= 1
+            self.gate = None
         self.handler = NULL
         self.call_handler = NULL
 

@@ -137,8 +137,7 @@ class Brokers:
         self._settings = settings
         self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
-        self.on_address: Callable[[str, str], None] | None = None
-        """Hears of each of them, as often as a route says it."""
+        self._on_address: Callable[[str, str], None] | None = None
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
         self._writable: dict[str, tuple[TopicRoute, list[Queue]]] = {}  # of the route that is known; sorting costs every message as much
         self._routes = Cached(self._ask_route, refresh_s, most)
@@ -166,6 +165,12 @@ class Brokers:
             return await self._groups.get(group)
         except RocketpyError:
             return None
+
+    def tell_addresses(self, listener: Callable[[str, str], None]) -> None:
+        """It hears of each master's name and address, as often as a route says it."""
+        self._on_address = listener
+        for name, address in self._addresses.items():
+            listener(name, address)
 
     async def call(self, broker: str, code: int, fields: Fields, body: bytes = b"", *, timeout_s: float = TIMEOUT_S) -> Command:
         """The master's answer, whatever its code. Raises ProxyError BAD_REQUEST for a broker nobody knows, RocketpyError."""
@@ -245,8 +250,8 @@ class Brokers:
                 for broker in route.broker_datas:
                     if MASTER_ID in broker.broker_addrs:
                         self._addresses[broker.broker_name] = address = broker.broker_addrs[MASTER_ID]
-                        if self.on_address is not None:
-                            self.on_address(broker.broker_name, address)
+                        if self._on_address is not None:
+                            self._on_address(broker.broker_name, address)
                 return route
         raise NetworkError(f"no name server of {self._settings.namesrv_addr} says where {topic} is: {reason}")
 

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from .._core.auth import AuthTable
 from .._core.errors import NetworkError, RocketpyError
 from .._core.proxy import METHOD_ACK, METHOD_SEND, TYPE_DELAY, TYPE_FIFO, TYPE_NORMAL, Proxy
 from ..remoting.client import split_address
@@ -37,17 +38,21 @@ NS_PER_S: Final = 1_000_000_000
 
 
 def may_be_native(settings: ProxySettings) -> bool:
-    """Not where somebody is asked who he is, or what goes to brokers is signed: both are done in Python."""
-    return not settings.checks and settings.credentials is None
+    """Not where some are asked who they are and others not, or what they may and not who they are: that is left to Python."""
+    is_for_all = not settings.authentication_whitelist.strip() and not settings.authorization_whitelist.strip()
+    return not settings.checks or (settings.authentication_enabled and is_for_all)
 
 
 class NativeCalls:
-    """The native side, what it is told, and what it has counted."""
+    """The native side, what it is told, and what it has counted. users: by whom is let in who calls; None: everybody is."""
 
-    def __init__(self, settings: ProxySettings, brokers: Brokers, reactors: int) -> None:
+    def __init__(self, settings: ProxySettings, brokers: Brokers, reactors: int, users: AuthTable | None = None) -> None:
         self._settings = settings
         self._brokers = brokers
+        credentials = settings.credentials
         self.handler = Proxy(
+            gate=users,
+            credentials=None if credentials is None else (credentials.access_key, credentials.secret_key, credentials.security_token),
             message_size_max=_bound(settings.max_message_size),
             user_properties_max=_bound(settings.user_property_max_num),
             user_property_size_max=_bound(settings.max_user_property_size),

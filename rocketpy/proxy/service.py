@@ -61,7 +61,7 @@ class ProxyService:
         self._brokers: Brokers | None = None
         self._grpc: GrpcPort | None = None
         self.receiving: Receiving | None = None
-        self._users: CopiedUsers | None = None
+        self.users: CopiedUsers | None = None
         self._authority: Authority | None = None
         self._remoting: RemotingPort | None = None
         self._metrics: MetricsService | None = None
@@ -95,9 +95,10 @@ class ProxyService:
 
         brokers = self._brokers = Brokers(settings, on_request)
         await self._begin_checks(brokers)
-        native = self.native = NativeCalls(settings, brokers, REACTORS) if may_be_native(settings) else None
+        users = self.users.native if self.users is not None else None
+        native = self.native = NativeCalls(settings, brokers, REACTORS, users) if may_be_native(settings) else None
         if native is not None:
-            brokers.on_address = native.know_broker
+            brokers.tell_addresses(native.know_broker)
         self.receiving = Receiving(settings, brokers, self._clients, native.handler if native is not None else None)
         routing = Routing(settings, brokers)
         check = self._authority.check if self._authority is not None else None
@@ -123,8 +124,7 @@ class ProxyService:
         routing.port = self.port
         await self._grpc.start()
         if settings.remoting_listen_port != NO_PORT:
-            gate = self._users.native if self._users is not None else None
-            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies, log_tap=self._log_tap)
+            self._remoting = RemotingPort(settings, brokers, self._clients, users, self._latencies, log_tap=self._log_tap)
             await self._remoting.start()
         self._open_metrics()
         receiving = self.receiving
@@ -149,7 +149,7 @@ class ProxyService:
             return
         if not settings.authentication_enabled:
             log.warning("authorizationEnabled=true without authenticationEnabled: whoever names a user has that user's rights")
-        users = self._users = CopiedUsers(settings, brokers)
+        users = self.users = CopiedUsers(settings, brokers)
         self._authority = Authority(settings, users)
         await users.copy()
         self._tasks = [
@@ -184,9 +184,9 @@ class ProxyService:
 
     def _refusals(self) -> dict[str, int]:
         """By check, of both ports."""
-        if self._authority is None or self._users is None:
+        if self._authority is None or self.users is None:
             return {}
-        calls, requests = self._authority.counts, self._users.native.stats()
+        calls, requests = self._authority.counts, self.users.native.stats()
         return {check: calls[figure] + requests[figure] for check, figure in _CHECKS.items()}
 
     async def stop(self) -> None:
@@ -214,7 +214,7 @@ class ProxyService:
             if self.receiving is not None:
                 await self.receiving.let_go()
             await brokers.stop()
-        users, self._users = self._users, None
+        users, self.users = self.users, None
         if users is not None:
             users.close()
 

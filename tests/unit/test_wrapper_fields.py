@@ -20,7 +20,7 @@ BY_HAND = {
     "rp_timer_options": {"root_path", "clock", "file_ops"},
     "rp_ha_master_options": {"commit_log", "clock", "log", "on_acked", "on_in_sync", "context", "epochs"},
     "rp_ha_slave_options": {"commit_log", "clock", "log", "epochs"},
-    "rp_proxy_options": {"clock"},
+    "rp_proxy_options": {"clock", "gate", "signer"},
     "rp_dledger_options": {"store", "clock", "log", "on_committed", "context"},
     "rp_load_options": {"start_offsets"},
     "rp_load_result": {"totals", "error_codes", "latency"},

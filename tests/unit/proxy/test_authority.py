@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import hmac
 import json
@@ -11,6 +12,8 @@ from typing import Any
 
 import grpc.aio
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rocketpy.auth.acls import Acl
 from rocketpy.auth.users import User
@@ -25,7 +28,9 @@ from rocketpy.proxy.status import ProxyError
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.testing import LocalRocketMQ
+from tests.unit.native import ffi, lib
 
+from .test_native_sending import slice_of
 from .test_service import HEADERS, Peer, code, consumer, message, running
 
 TIME = "20261126T041500Z"
@@ -49,6 +54,47 @@ def test_a_claim_is_read_or_refused() -> None:
         with pytest.raises(ProxyError) as raised:
             claim_of(text, time)
         assert raised.value.code == "UNAUTHORIZED"
+
+
+def claim_by_c(text: str) -> tuple[str, str] | None:
+    """(user, signature in base64); None: that is left to Python."""
+    keep: list[Any] = []
+    user, digest = ffi.new("rp_slice *"), ffi.new("uint8_t[20]")
+    if not lib.rp_call_claim_read(slice_of(text.encode("latin-1"), keep), user, digest):
+        return None
+    return bytes(ffi.buffer(user.data, user.size)).decode("latin-1"), base64.b64encode(bytes(ffi.buffer(digest))).decode()
+
+
+CLAIM = f"MQv2-HMAC-SHA1 Credential=alice/x, SignedHeaders=x-mq-date-time, Signature={'0aF9' * 10}"
+
+
+def test_a_usual_claim_is_read_natively_too() -> None:
+    claim = claim_of(CLAIM, "T")
+    assert claim_by_c(CLAIM) == (claim.user, claim.signature) == ("alice", base64.b64encode(bytes.fromhex("0af9" * 10)).decode())
+    for odd in (
+        "",
+        "X",
+        "X a",
+        CLAIM.replace("alice/x", ""),
+        CLAIM[:-1],
+        CLAIM + "00",
+        CLAIM + ",",
+        CLAIM[:-1] + "g",
+        CLAIM + ", a=b" * 9999,
+    ):
+        assert claim_by_c(odd) is None
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(st.integers(0, len(CLAIM) - 1), st.sampled_from(" ,=/\t+ABCDEFabcdef019xg")), min_size=1, max_size=4))
+def test_any_claim_that_is_read_natively_says_what_the_python_way_reads(changes: list[tuple[int, str]]) -> None:
+    changed = list(CLAIM)
+    for place, character in changes:
+        changed[place] = character
+    native = claim_by_c("".join(changed))
+    if native is not None:
+        claim = claim_of("".join(changed), "T")
+        assert native == (claim.user, claim.signature)
 
 
 def asked(name: str, **fields: Any) -> list[Right]:

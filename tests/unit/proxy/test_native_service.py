@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ import grpc.aio
 import pytest
 
 from rocketpy._core.remoting import Command, decode_command, encode_command, scan_frame
+from rocketpy.auth.acls import Acl
+from rocketpy.auth.users import User
 from rocketpy.proxy import schema
 from rocketpy.proxy.context import now_ms
 from rocketpy.proxy.handles import ReceiptHandle
@@ -22,9 +25,11 @@ from rocketpy.proxy.renewals import Held
 from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import NO_PORT, ProxySettings
 from rocketpy.remoting.codes import RequestCode, SerializeType
+from rocketpy.remoting.credentials import signature
 from rocketpy.remoting.json_codec import write_json
 from rocketpy.remoting.latencies import Kind
 from tests.processes import PATIENCE_S
+from tests.unit.proxy.test_authority import signed_by
 
 HEADERS = (("x-mq-client-id", "c1"), ("x-mq-language", "PYTHON"), ("x-mq-client-version", "5.1.2"))
 TOPIC = "Sent"
@@ -87,9 +92,11 @@ class Broker:
             body = write_json({"brokerDatas": brokers, "queueDatas": queues, "filterServerTable": {}})
         elif request.code == RequestCode.GET_TOPIC_CONFIG:
             body = write_json({"topicName": TOPIC, "attributes": {"message.type": self.topic_type}})
-        else:
+        elif request.code in (RequestCode.SEND_MESSAGE_V2, RequestCode.ACK_MESSAGE):
             self.sends.append(request)
             answer = self.script.pop(0) if self.script else STORED
+        else:
+            answer = Answer(1, remark="not here")
         if not answer.is_silent and not answer.hangs_up:
             kind = request.serialize_type
             writer.write(
@@ -113,11 +120,11 @@ class Client:
         )
         self._ids = itertools.count(1)
 
-    async def ack(self, handle: str, client_id: str = "c1") -> tuple[str, Any]:
+    async def ack(self, handle: str, client_id: str = "c1", headers: Any = ()) -> tuple[str, Any]:
         request = schema.message("AckMessageRequest")(
             topic={"name": TOPIC}, group={"name": "g"}, entries=[{"message_id": "M", "receipt_handle": handle}]
         )
-        answer = await self._ack(request, metadata=(("x-mq-client-id", client_id),), timeout=PATIENCE_S)
+        answer = await self._ack(request, metadata=(*headers, ("x-mq-client-id", client_id)), timeout=PATIENCE_S)
         return schema.label("Code", answer.status.code), answer
 
     def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, **system: Any) -> Any:
@@ -329,14 +336,53 @@ def test_a_proxy_that_stops_leaves_no_call_without_an_end() -> None:
     running(test, grpc_shutdown_time_seconds=0)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"enable_acl_rpc_hook_for_cluster_mode": True, "inner_client_authentication_credentials": '{"accessKey":"u","secretKey":"s"}'}],
-)
-def test_a_proxy_that_signs_what_it_passes_on_does_so_in_python(settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize("token", [{}, {"securityToken": "t"}], ids=["", "with a token"])
+def test_a_proxy_that_signs_what_it_passes_on_does_so_natively(token: dict[str, str]) -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        assert (await client.send())[0] == (await client.send())[0] == "OK"
+        assert (await client.ack(handle_of(1).text))[0] == "OK"
+        assert broker.kinds == "PNP" and figures(proxy)["acknowledged"] == 1, "an acknowledgement has JSON by both ways"
+        for request in broker.sends:
+            fields = dict(request.fields)
+            given = fields.pop("Signature")
+            assert fields["AccessKey"] == "u" and fields.get("SecurityToken") == token.get("securityToken")
+            assert given == signature("s", fields, bytes(request.body))
+
+    credentials = json.dumps({"accessKey": "u", "secretKey": "s", **token})
+    running(test, enable_acl_rpc_hook_for_cluster_mode=True, inner_client_authentication_credentials=credentials)
+
+
+def may(*entries: tuple[str, str]) -> Acl:
+    listed = [{"resource": resource, "actions": [action], "decision": "Allow"} for resource, action in entries]
+    return Acl.from_json({"policies": [{"entries": listed}], "subject": "User:alice"})
+
+
+def test_who_is_let_in_goes_without_python_and_who_is_not_hears_why_from_it() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        users, alice = proxy.users, signed_by("alice", "a")
+        assert users is not None
+        users.put([User("alice", "a"), User("bob", "b")], [may((f"Topic:{TOPIC}", "Pub"))])
+        assert (await client.send(headers=alice))[0] == (await client.send(headers=alice))[0] == "OK"
+        assert broker.kinds == "PN" and users.native.stats()["authorized"] == 2
+        for headers in (HEADERS, signed_by("alice", "wrong"), signed_by("bob", "b"), signed_by("carol", "c"), alice[:-1]):
+            assert (await client.send(headers=headers))[0] == "UNAUTHORIZED"
+        other_time = (*alice[:-1], ("x-mq-date-time", "20261126T041501Z"))
+        assert (await client.send(headers=other_time))[0] == "UNAUTHORIZED"
+        assert (await client.ack(handle_of(1).text, headers=alice[3:]))[0] == "UNAUTHORIZED" and len(broker.sends) == 2
+        users.put([User("alice", "b")], [may((f"Topic:{TOPIC}", "Sub"), ("Group:g", "Sub"))])
+        assert (await client.send(headers=alice))[0] == "UNAUTHORIZED"
+        assert (await client.send(headers=signed_by("alice", "b")))[0] == "UNAUTHORIZED"
+        assert (await client.ack(handle_of(1).text, headers=signed_by("alice", "b")[3:]))[0] == "OK"
+        assert figures(proxy)["acknowledged"] == 1 and len(broker.sends) == 3
+        users.put([User("alice", "b", "Super")], [])
+        assert (await client.send(headers=signed_by("alice", "b")))[0] == "OK" and broker.kinds == "PNPN"
+
+    running(test, authentication_enabled=True, authorization_enabled=True)
+
+
+def test_where_only_some_are_asked_who_they_are_all_calls_come_by_python() -> None:
     async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
         assert proxy.native is None
-        assert (await client.send())[0] == (await client.send())[0] == "OK"
-        assert broker.kinds == "PP" and "Signature" in broker.sends[1].fields
+        assert (await client.send())[0] == (await client.send())[0] == "OK" and broker.kinds == "PP"
 
-    running(test, **settings)
+    running(test, authentication_enabled=True, authentication_whitelist="apache.rocketmq.v2.SendMessageRequest")

@@ -1,0 +1,189 @@
+/* proxy_calls_test.c: gRPC clients, a proxy with two reactors and a broker that hangs up and goes away now and then, while routes, brokers
+ * and renewals change: each call ends once, by the native way or by "Python", which the main thread is here. */
+#include <pthread.h>
+
+#include "../../../csrc/proxy/proxy.h"
+#include "grpc_client.h"
+
+#define CLIENTS 3
+#define ROUNDS 150
+#define CALLS 4 /* of a round at once */
+#define HANDLE "5 9000000000000 60000 0 0 b 1 7"
+
+enum { SEND_MESSAGE_V2 = 310, GO_AWAY = 1500 };
+
+static const rp_grpc_method methods[] = {{"/test.Service/Send", 0}, {"/test.Service/Ack", 0}};
+static const char *const named[] = {"x-mq-client-id", "c", NULL};
+static const uint8_t sent[] = {0x0A, 14, 0x0A, 3, 0x12, 1, 't', 0x1A, 4, 0x1A, 2, 'M', '1', 0x22, 1, 'x'};
+static const uint8_t acked[] = "\x0A\x03\x12\x01g\x12\x03\x12\x01t\x1A\x21\x12\x1F" HANDLE;
+_Static_assert(sizeof HANDLE - 1 == 0x1F, "its size stands in acked");
+
+static int on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {
+    static _Atomic uint32_t asked;
+    uint32_t number = atomic_fetch_add(&asked, 1);
+    (void)context, (void)reactor, (void)resubmitted;
+    if (number % 97 == 96)
+        return RP_E_PROTOCOL; /* its connection is closed */
+    rp_command response;
+    rp_command_clear_response(&response, command, number % 31 == 30 ? GO_AWAY : 0);
+    if (command->code == SEND_MESSAGE_V2)
+        rp_command_add_field(&response, text_slice("queueOffset"), text_slice("7"));
+    CHECK(rp_connection_write(connection, &response) == RP_OK);
+    return RP_HANDLED;
+}
+
+typedef struct client_thread {
+    struct grpc_server *server;
+    pthread_t thread;
+    _Atomic uint32_t *running;
+} client_thread;
+
+static void *ask_many(void *context) {
+    client_thread *own = context;
+    struct client client;
+    uint32_t send_size, ack_size;
+    uint8_t *send_bytes = framed(sent, sizeof sent, &send_size), *ack_bytes = framed(acked, sizeof acked - 1, &ack_size);
+    client_open(&client, own->server, 0);
+    CHECK(setsockopt(client.fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) == 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        int32_t streams[CALLS];
+        for (int at = 0; at < CALLS; at++)
+            streams[at] =
+                client_call_with(&client, methods[at % 2].path, at % 2 ? ack_bytes : send_bytes, at % 2 ? ack_size : send_size, 0, named);
+        for (int at = 0; at < CALLS; at++) {
+            struct answer *answer = client_await(&client, streams[at]);
+            CHECK(answer->is_closed && answer->http_status == 200 && answer->status == 0 && answer->size >= 5);
+        }
+    }
+    client_close(&client);
+    free(send_bytes);
+    free(ack_bytes);
+    atomic_fetch_sub(own->running, 1);
+    return NULL;
+}
+
+#define RUDE_ROUNDS 100
+
+/* Asks, and is gone: its calls end with its connection, now and then in the turn in which the broker hangs up. */
+static void *ask_and_go(void *context) {
+    client_thread *own = context;
+    uint32_t size;
+    uint8_t *bytes = framed(sent, sizeof sent, &size);
+    for (int round = 0; round < RUDE_ROUNDS; round++) {
+        struct client client;
+        client_open(&client, own->server, 0);
+        for (int at = 0; at < CALLS; at++)
+            client_call_with(&client, methods[0].path, bytes, size, 0, named);
+        client_say(&client);
+        if (round % 2 == 0)
+            client_turn(&client, 1);
+        client_close(&client);
+    }
+    free(bytes);
+    atomic_fetch_sub(own->running, 1);
+    return NULL;
+}
+
+/* Answers what was left to Python. */
+static uint32_t answer_punted(struct grpc_server *server) {
+    rp_request *requests[64];
+    uint32_t count = rp_server_take(server->server, requests, 64);
+    for (uint32_t index = 0; index < count; index++) {
+        if (requests[index]->kind == RP_REQUEST_CALL)
+            rp_grpc_send(server->server, requests[index]->connection_id, requests[index]->command.opaque, text_slice(""), 1);
+        rp_request_free(requests[index]);
+    }
+    return count;
+}
+
+static void change_tables(rp_proxy *proxy, const rp_address *address, uint32_t round) {
+    const rp_route_broker broker = {text_slice("b"), *address};
+    const rp_route_queue queues[2] = {{0, 0}, {0, 1}};
+    const rp_route route = {RP_SENT_NORMAL, &broker, 1, queues, 2, INT64_MAX, INT64_MAX};
+    const rp_held_key key = {text_slice("c"), text_slice("g"), text_slice(HANDLE)};
+    rp_held_handles *held = rp_proxy_held(proxy);
+    CHECK(rp_proxy_put_broker(proxy, text_slice("b"), address) == RP_OK);
+    CHECK(rp_proxy_put_route(proxy, text_slice("t"), &route) == RP_OK);
+    CHECK(rp_held_handles_hold(held, &key) == RP_OK);
+    if (round % 3 == 0 && rp_held_handles_begin_renewal(held, &key))
+        rp_held_handles_end_renewal(held, &key, text_slice("6 9000000000000 60000 0 0 b 1 7"));
+    if (round % 16 == 0)
+        rp_proxy_forget_route(proxy, text_slice("t"));
+    if (round % 16 == 8)
+        rp_proxy_forget_broker(proxy, text_slice("b"));
+}
+
+static rp_server *start_broker(rp_address *address) {
+    const rp_handler handler = {.on_request = on_request};
+    rp_server_options options;
+    rp_error error = {0};
+    rp_server *broker;
+    rp_server_options_default(&options);
+    options.bind_address = "127.0.0.1";
+    options.reactors = 1;
+    CHECK(rp_server_open(&options, &handler, &broker, &error) == RP_OK && rp_server_start(broker, &error) == RP_OK);
+    *address = (rp_address){{127, 0, 0, 1}, 4, rp_server_port(broker)};
+    return broker;
+}
+
+static void start_proxy(struct grpc_server *server, rp_proxy **proxy) {
+    rp_proxy_options proxy_options;
+    rp_grpc_options grpc_options;
+    rp_server_options options;
+    rp_error error = {0};
+    rp_proxy_options_default(&proxy_options);
+    proxy_options.reactors = 2;
+    CHECK(rp_proxy_open(&proxy_options, proxy, &error) == RP_OK);
+    rp_grpc_options_default(&grpc_options);
+    grpc_options.methods = methods;
+    grpc_options.method_count = 2;
+    grpc_options.handler = rp_proxy_grpc_handler(*proxy);
+    if (rp_grpc_create(&grpc_options, &server->grpc, &error) != RP_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        exit(error.status == RP_E_UNSUPPORTED ? 77 : 1);
+    }
+    CHECK(rp_log_create(&server->log) == RP_OK);
+    rp_server_options_default(&options);
+    options.bind_address = "127.0.0.1";
+    options.reactors = 2;
+    options.log = server->log;
+    CHECK(rp_server_open(&options, rp_proxy_handler(*proxy), &server->server, &error) == RP_OK);
+    CHECK(rp_server_set_protocol(server->server, rp_grpc_protocol(server->grpc)) == RP_OK);
+    CHECK(rp_server_start(server->server, &error) == RP_OK);
+}
+
+int main(void) {
+    static _Atomic uint32_t running = CLIENTS;
+    struct grpc_server server = {0};
+    rp_address address;
+    rp_proxy *proxy;
+    client_thread clients[CLIENTS];
+    rp_server *broker = start_broker(&address);
+    start_proxy(&server, &proxy);
+    for (int at = 0; at < CLIENTS; at++) {
+        clients[at] = (client_thread){.server = &server, .running = &running};
+        CHECK(pthread_create(&clients[at].thread, NULL, at == CLIENTS - 1 ? ask_and_go : ask_many, &clients[at]) == 0);
+    }
+    for (uint32_t round = 0; atomic_load(&running) > 0; round++) {
+        change_tables(proxy, &address, round);
+        if (answer_punted(&server) == 0) {
+            struct pollfd waiting = {rp_server_event_fd(server.server), POLLIN, 0};
+            poll(&waiting, 1, 1);
+        }
+    }
+    for (int at = 0; at < CLIENTS; at++)
+        pthread_join(clients[at].thread, NULL);
+    rp_proxy_stats stats;
+    rp_proxy_read_stats(proxy, &stats);
+    printf("sent %llu, acknowledged %llu, answered %llu, punted %llu\n", (unsigned long long)stats.sent,
+           (unsigned long long)stats.acknowledged, (unsigned long long)stats.answered, (unsigned long long)stats.punted);
+    CHECK(stats.sent > 0 && stats.acknowledged > 0 && stats.answered <= stats.sent + stats.acknowledged);
+    CHECK(stats.sent + stats.acknowledged + stats.punted >= (CLIENTS - 1) * ROUNDS * CALLS);
+    grpc_server_stop(&server);
+    rp_proxy_read_stats(proxy, &stats);
+    CHECK(stats.waiting == 0 && stats.upstreams == 0);
+    rp_proxy_close(proxy);
+    rp_server_stop(broker, 0);
+    rp_server_close(broker);
+    return 0;
+}
