@@ -100,9 +100,17 @@ static int on_frame(struct nghttp2_session *http, const rp_http2_frame_head *fra
     return 0;
 }
 
-/* The answer's end is out: a client that goes on sending is told to stop. */
+/* The answer's end is out: a client that goes on sending is told to stop. One that breaks HTTP's rules for a call, so that it is reset here,
+ * makes as much work for nothing as if it reset the call itself. */
 static int on_sent(struct nghttp2_session *http, const rp_http2_frame_head *frame, void *context) {
-    const rp_grpc_session *session = context;
+    rp_grpc_session *session = context;
+    if (frame->type == RP_HTTP2_RST_STREAM) {
+        const rp_grpc_call *reset = rp_grpc_session_call(session, frame->stream);
+        if (reset != NULL && !reset->is_ended) {
+            count_reset(session);
+        }
+        return 0;
+    }
     if (frame->type != RP_HTTP2_HEADERS || (frame->flags & RP_HTTP2_END_STREAM) == 0) {
         return 0;
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import struct
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -23,9 +24,9 @@ from tests.unit.proxy.http2 import (
     PING,
     PREFACE,
     PRIORITY,
-    SETTINGS,
     WINDOW_UPDATE,
     Peer,
+    block,
     call,
     frame,
     head_of,
@@ -134,6 +135,90 @@ def test_metadata_of_any_bytes_is_read() -> None:
         peer.say(call(5, "QueryRoute", query("wait"), {"grpc-timeout": "0n"}))
         assert b"grpc-status: 4" in await peer.ends(5), "DEADLINE_EXCEEDED"
         await port.none_is_under_way()
+        peer.close()
+
+    before(test)
+
+
+GREETING = PREFACE + settings()
+OPEN = frame(HEADERS, END_HEADERS, 1, head_of("QueryRoute"))
+BOMB = b"\x40\x01x" + b"\x7f\x81\x1e" + b"y" * 4000  # goes into HPACK's table, where each byte of what follows names it
+
+
+def window(stream: int, size: int) -> bytes:
+    return frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", size))
+
+
+def of_one(data: bytes) -> bytes:
+    return GREETING + OPEN + frame(DATA, END_STREAM, 1, data)
+
+
+WILD: Mapping[str, bytes] = {
+    "HTTP/1": b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello",
+    "an upgrade": b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
+    "half a preface": PREFACE[:11],
+    "half a handshake": b"\x16\x03\x01\x02\x00\x01",
+    "half a balancer's word": b"PROXY TCP4 1.2.3.4",
+    "bytes": bytes(range(256)) * 40,
+    "a frame that is too long": GREETING + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01",
+    "many settings": GREETING + settings({1: 0}) * 5000,
+    "pings": GREETING + frame(PING, 0, 0, b"12345678") * 5000,
+    "priorities": GREETING + b"".join(frame(PRIORITY, 0, n, struct.pack(">IB", n - 2 if n > 2 else 0, 255)) for n in range(1, 20_001, 2)),
+    "a window that never opens": PREFACE + settings({4: 0}) + call(1, "QueryRoute", b"") + reset(1),
+    "a window that overflows": GREETING + OPEN + window(1, 0x7FFFFFFF) + window(0, 0x7FFFFFFF),
+    "a window of no bytes": GREETING + OPEN + window(1, 0) + window(0, 0),
+    "a window that cannot be": PREFACE + settings({4: 0x80000000}),
+    "a table of another size": PREFACE + settings({1: 0xFFFFFFFF}) + settings({1: 0}) + call(1, "QueryRoute", b""),
+    "a table larger than it may be": GREETING + frame(HEADERS, END_HEADERS, 1, b"\x3f\xe1\xff\x03" + head_of("QueryRoute")),
+    "a head without an end": GREETING + frame(HEADERS, 0, 1, head_of("QueryRoute")) + frame(CONTINUATION, 0, 1, b"\x00\x01x\x01y") * 2000,
+    "a head that is large": GREETING + frame(HEADERS, END_HEADERS, 1, head_of("QueryRoute", {"large": b"x" * 15_000})),
+    "a head that grows": GREETING + frame(HEADERS, END_HEADERS, 1, head_of("QueryRoute") + BOMB + b"\xbe" * 8000),
+    "a head that breaks off": GREETING + frame(HEADERS, END_HEADERS, 1, head_of("QueryRoute")[:-3]),
+    "a head of nothing": GREETING + frame(HEADERS, END_HEADERS | END_STREAM, 1),
+    "a name in capitals": GREETING + frame(HEADERS, END_HEADERS, 1, head_of("QueryRoute", {"X-Large": "1"})),
+    "no message": GREETING + frame(HEADERS, END_HEADERS | END_STREAM, 1, head_of("QueryRoute")),
+    "half a message": of_one(message(bytes(100))[:50]),
+    "half a message, and no more": GREETING + OPEN + frame(DATA, 0, 1, message(bytes(100))[:50]),
+    "a message that would be large": of_one(b"\x00\xff\xff\xff\xff1"),
+    "a flag that is none": of_one(message(b"", 2)),
+    "a flag without a name": of_one(message(b"", 1)),
+    "two messages": of_one(message(b"") * 2),
+    "trailers": GREETING + OPEN + frame(DATA, 0, 1, message(b"")) + frame(HEADERS, END_HEADERS | END_STREAM, 1, block({"x": "y"})),
+    "no protobuf": of_one(message(b"\x0a\xff")),
+    "groups in groups": of_one(message(b"\x0b" * 200)),
+    "gzip that is none": GREETING + call(1, "QueryRoute", b"gzip", {"grpc-encoding": "gzip"}, flag=1),
+    "empty frames": GREETING + OPEN + frame(DATA, 0, 1) * 5000,
+    "a stream twice": GREETING + call(3, "QueryRoute", query("a")) + call(1, "QueryRoute", b"") + call(3, "QueryRoute", b""),
+    "a server's stream": GREETING + call(2, "QueryRoute", b""),
+    "stream 0": GREETING + frame(DATA, 0, 0, b"x") + frame(HEADERS, END_HEADERS, 0, head_of("QueryRoute")),
+    "an end of what was never begun": GREETING + reset(99),
+    "a goodbye, and more": GREETING + frame(GOAWAY, 0, 0, bytes(8)) + call(1, "QueryRoute", b""),
+    "more calls than there may be": GREETING + b"".join(frame(HEADERS, END_HEADERS, n, head_of("QueryRoute")) for n in range(1, 4001, 2)),
+    "calls that break the rules": GREETING + b"".join(call(n, "QueryRoute", query("wait")) + window(n, 0x7FFFFFFF) for n in range(1, 4801, 2)),
+}
+
+
+def test_whatever_one_says_others_are_answered_and_nothing_of_it_stays() -> None:
+    async def test(port: Port) -> None:
+        for name, said in WILD.items():
+            print(name)  # shown with what fails
+            peer = await port.dial(said)
+            await port.serves()
+            peer.close()
+            await port.none_is_under_way()
+            while port.port._server.stats()["connections_open"] or port.port._server.stats()["buffer_bytes"]:  # noqa: ASYNC110 - the same
+                await asyncio.sleep(0.005)
+
+    before(test)
+
+
+def test_who_has_calls_reset_by_breaking_the_rules_is_sent_away() -> None:
+    async def test(port: Port) -> None:
+        peer = await port.dial(WILD["calls that break the rules"])
+        said = []
+        while (heard := await peer.hear()) is not None:
+            said.append(heard)
+        assert [payload[7] for kind, _, _, payload in said if kind == GOAWAY] == [11], "ENHANCE_YOUR_CALM"
         peer.close()
 
     before(test)
