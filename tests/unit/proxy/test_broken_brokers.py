@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
+from rocketpy._core.errors import Closed
 from rocketpy._core.remoting import Command
 from rocketpy.proxy.service import ProxyService
 from rocketpy.remoting.codes import RequestCode
@@ -21,5 +26,16 @@ def test_a_topic_that_could_not_be_asked_about_is_asked_about_again() -> None:
         is_gone = False
         assert (await client.send())[0] == (await client.send())[0] == "OK"
         assert broker.kinds == "PN"
+
+    running(test)
+
+
+def test_who_stops_a_proxy_that_stops_waits_for_that() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        assert (await client.send())[0] == "OK" and proxy.native is not None
+        handler = proxy.native.handler
+        await asyncio.gather(proxy.stop(), proxy.stop())
+        with pytest.raises(Closed):
+            handler.stats()
 
     running(test)
