@@ -7,7 +7,7 @@
  *   answer: append … end ─ read, by nghttp2 as the other side takes it ─ trailers
  *
  * Threads  its session's.
- * Bounds   HEAD_BYTES of metadata and SPARE_BYTES of input stay with a spare one (call_input.c); what it holds of a message is at most
+ * Bounds   HEAD_BYTES of metadata (call.c) and RP_GRPC_SPARE_BYTES of input stay with a spare one; what it holds of a message is at most
  *          twice what has come of it.
  */
 #ifndef RP_GRPC_CALL_H
@@ -36,6 +36,7 @@ typedef struct rp_grpc_piece {
     uint8_t bytes[];
 } rp_grpc_piece;
 
+#define RP_GRPC_SPARE_BYTES 8192u /* a larger buffer does not stay with a spare call */
 #define RP_GRPC_PREFIX 5u /* of a message: compressed (1), size (4) */
 
 typedef struct rp_grpc_entry { /* of metadata: a name, then its value, in `head` */
@@ -63,6 +64,7 @@ struct rp_grpc_call {
     bool is_deferred;              /* nghttp2 waits for more of the answer */
     bool is_ended;                 /* the answer's end is known: nothing may be added */
     bool is_reset;                 /* or there is none, and the stream is reset */
+    bool wants_room;               /* Python waits until nothing is queued */
     uint16_t untaken;              /* messages that Python has not dealt with */
     uint16_t entry_count;
     uint32_t header_bytes;         /* all of them, as HTTP/2 counts */
@@ -82,18 +84,25 @@ struct rp_grpc_call {
     rp_grpc_entry entries[RP_GRPC_METADATA_MAX];
 };
 
-/* call_input.c */
+/* call.c */
 rp_grpc_call *rp_grpc_call_create(rp_grpc_session *session, int32_t stream); /* NULL when memory is out */
 void rp_grpc_call_free(rp_grpc_call *call);
 void rp_grpc_call_release(rp_grpc_call *call); /* the same, but it may be used again */
 /* RP_OK, RP_E_NO_MEMORY: its stream is to be reset. */
 int rp_grpc_call_add_header(rp_grpc_call *call, rp_slice name, rp_slice value);
-void rp_grpc_call_begin(rp_grpc_call *call);
+void rp_grpc_call_drop_input(rp_grpc_call *call);
+/* Up to Python: flag as rp_grpc_event. A call that cannot be told is refused. */
+void rp_grpc_call_tell(rp_grpc_call *call, enum rp_request_kind kind, int32_t flag, rp_slice message);
+void rp_grpc_call_tell_cancelled(rp_grpc_call *call);
+void rp_grpc_call_ask_room(rp_grpc_call *call);
+void rp_grpc_call_tell_room(rp_grpc_call *call); /* if somebody waits for it, and there is */
+
+/* call_input.c */
+void rp_grpc_call_begin(rp_grpc_call *call); /* its head is whole */
 /* All of data; its stream's window gets back what need not wait. */
 void rp_grpc_call_take(rp_grpc_call *call, const uint8_t *data, uint32_t size);
 void rp_grpc_call_half_close(rp_grpc_call *call);
 void rp_grpc_call_taken(rp_grpc_call *call); /* Python has dealt with a message */
-void rp_grpc_call_tell_cancelled(rp_grpc_call *call);
 
 /* call_output.c */
 void rp_grpc_call_append(rp_grpc_call *call, rp_grpc_piece *piece); /* takes it over */

@@ -184,6 +184,7 @@ ssize_t rp_grpc_call_read(struct nghttp2_session *http, int32_t stream, uint8_t 
     if (size > 0) {
         rp_grpc_session_queue(call->session, 0, size);
         call->progress_ns = rp_grpc_session_now_ns(call->session);
+        rp_grpc_call_tell_room(call);
     }
     if (call->first != NULL) {
         return (ssize_t)size;

@@ -162,8 +162,8 @@ int rp_grpc_took(rp_server *server, uint64_t connection_id, int32_t call) {
     return piece != NULL ? post(server, connection_id, piece) : RP_E_NO_MEMORY;
 }
 
-int rp_grpc_ask_room(rp_server *server, uint64_t connection_id) {
-    rp_grpc_piece *piece = make_piece(RP_GRPC_ACT_ASK_ROOM, 0, 0);
+int rp_grpc_ask_room(rp_server *server, uint64_t connection_id, int32_t call) {
+    rp_grpc_piece *piece = make_piece(RP_GRPC_ACT_ASK_ROOM, call, 0);
     return piece != NULL ? post(server, connection_id, piece) : RP_E_NO_MEMORY;
 }
 
@@ -178,26 +178,30 @@ static void add_answer(rp_grpc_call *call, rp_grpc_piece *piece) {
     }
 }
 
+static void act_upon(rp_grpc_call *call, const rp_grpc_piece *piece) {
+    if (piece->act == RP_GRPC_ACT_END) {
+        rp_grpc_call_finish(call, piece->status, (rp_slice){piece->bytes, piece->size});
+    } else if (piece->act == RP_GRPC_ACT_TOOK) {
+        rp_grpc_call_taken(call);
+    } else {
+        rp_grpc_call_ask_room(call);
+    }
+}
+
 static void on_item(void *context, rp_reactor *reactor, rp_connection *connection, rp_posted *item) {
     rp_grpc_piece *piece = (rp_grpc_piece *)(void *)item;
     rp_grpc_session *session = connection != NULL ? rp_connection_spoken(connection) : NULL;
     (void)context, (void)reactor;
-    if (session != NULL && piece->act == RP_GRPC_ACT_ASK_ROOM) {
+    if (session != NULL && piece->act == RP_GRPC_ACT_ASK_ROOM && piece->call == 0) {
         rp_grpc_session_ask_room(session);
     }
-    rp_grpc_call *call = session != NULL ? rp_grpc_session_call(session, piece->call) : NULL;
-    if (call == NULL || call->is_ended || piece->act == RP_GRPC_ACT_ASK_ROOM) {
+    rp_grpc_call *call = session != NULL && piece->call != 0 ? rp_grpc_session_call(session, piece->call) : NULL;
+    if (call == NULL || call->is_ended) {
         free(piece);
-        return;
-    }
-    if (piece->act == RP_GRPC_ACT_SEND) {
+    } else if (piece->act == RP_GRPC_ACT_SEND) {
         add_answer(call, piece);
-        return;
-    }
-    if (piece->act == RP_GRPC_ACT_END) {
-        rp_grpc_call_finish(call, piece->status, (rp_slice){piece->bytes, piece->size});
     } else {
-        rp_grpc_call_taken(call);
+        act_upon(call, piece);
+        free(piece);
     }
-    free(piece);
 }

@@ -91,8 +91,9 @@ int rp_grpc_send(rp_server *server, uint64_t connection_id, int32_t call, rp_sli
 int rp_grpc_end(rp_server *server, uint64_t connection_id, int32_t call, int32_t status, rp_slice text);
 /* A message of the client's stream has been dealt with. Errors as rp_grpc_end. */
 int rp_grpc_took(rp_server *server, uint64_t connection_id, int32_t call);
-/* RP_REQUEST_ROOM follows, once, as soon as the connection takes messages again. Errors as rp_grpc_end. */
-int rp_grpc_ask_room(rp_server *server, uint64_t connection_id);
+/* RP_REQUEST_ROOM follows, once, as soon as the connection takes messages again; of a call (not 0), when all that was said of its answer
+ * has gone as far as the client lets it. Nothing follows of a call that has ended. Errors as rp_grpc_end. */
+int rp_grpc_ask_room(rp_server *server, uint64_t connection_id, int32_t call);
 
 /* ---- for the handler, on the reactor's thread ---- */
 

@@ -80,6 +80,9 @@ static void count_reset(rp_grpc_session *session) {
 static int on_frame(struct nghttp2_session *http, const rp_http2_frame_head *frame, void *context) {
     rp_grpc_session *session = context;
     (void)http;
+    if (rp_connection_is_ending(session->connection)) {
+        return RP_HTTP2_E_CALLBACK; /* nothing new begins on it */
+    }
     if (frame->type == RP_HTTP2_RST_STREAM) {
         count_reset(session);
         return 0;
@@ -236,6 +239,9 @@ int rp_grpc_session_take(void *context, rp_connection *connection, const uint8_t
     session->heard_ns = rp_grpc_session_now_ns(session);
     session->pinged_ns = 0;
     ssize_t taken = grpc->library.mem_recv(session->http, data, size);
+    if (rp_connection_is_ending(connection)) {
+        return RP_OK;
+    }
     if (taken < 0) {
         warn(connection, taken == RP_HTTP2_E_BAD_CLIENT_MAGIC ? "it does not begin as HTTP/2 does" : "HTTP/2: ",
              taken == RP_HTTP2_E_BAD_CLIENT_MAGIC ? "" : grpc->library.error_text((int)taken));

@@ -94,7 +94,7 @@ static void answer(rp_server *server, const rp_request *event) {
         break;
     case RP_REQUEST_HALF_CLOSED:
         rp_grpc_end(server, event->connection_id, command->opaque, 3, (rp_slice){(const uint8_t *)"%\xff", 2});
-        rp_grpc_ask_room(server, event->connection_id);
+        rp_grpc_ask_room(server, event->connection_id, command->opaque % 3 == 0 ? 0 : command->opaque);
         break;
     default:
         demand(event->kind == RP_REQUEST_OPENED || event->kind == RP_REQUEST_CLOSED || event->kind == RP_REQUEST_CANCELLED ||

@@ -153,4 +153,6 @@ int rp_connection_tell(rp_connection *connection, enum rp_request_kind kind, con
     return RP_OK;
 }
 
+bool rp_connection_is_ending(const rp_connection *connection) { return connection->is_closing; }
+
 void rp_connection_end(rp_connection *connection, const char *reason) { rp_connection_close(connection, reason); }

@@ -82,6 +82,7 @@ bool rp_connection_may_hold(const rp_connection *connection, uint64_t more_bytes
 /* A copy of the command goes up to Python. RP_OK; RP_E_BUSY for a call or a message, when too many wait or memory is short;
  * RP_E_NO_MEMORY. */
 int rp_connection_tell(rp_connection *connection, enum rp_request_kind kind, const rp_command *command, int64_t deadline_ns);
+bool rp_connection_is_ending(const rp_connection *connection);
 /* Closes it when the turn ends; reason is of static storage. */
 void rp_connection_end(rp_connection *connection, const char *reason);
 

@@ -143,7 +143,7 @@ enum rp_request_kind {
     RP_REQUEST_MESSAGE = 5,     /* a message of a client's stream */
     RP_REQUEST_HALF_CLOSED = 6, /* a client's stream has ended */
     RP_REQUEST_CANCELLED = 7,   /* the client does not wait any more */
-    RP_REQUEST_ROOM = 8         /* the connection takes messages again */
+    RP_REQUEST_ROOM = 8         /* the connection, or a call of it, takes messages again */
 };
 
 typedef struct rp_request {

@@ -35,5 +35,6 @@ class Grpc(Protocol):
         """The answer's end with gRPC's status code; False: its reactor is behind."""
     def took(self, call: Request) -> bool:
         """A KIND_MESSAGE has been dealt with: its client may send more."""
-    def ask_room(self, call: Request) -> bool:
-        """KIND_ROOM follows, once, as soon as the call's connection takes messages again."""
+    def ask_room(self, call: Request, *, of_connection: bool = False) -> bool:
+        """KIND_ROOM follows, once, as soon as all that was said of the answer has gone as far as the client lets it; of the connection,
+        opaque 0, when that takes messages again."""

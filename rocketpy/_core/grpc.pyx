@@ -31,7 +31,7 @@ cdef extern from "grpc/grpc.h" nogil:
     int rp_grpc_send(rp_server *server, uint64_t connection_id, int32_t call, rp_slice message, int is_last)
     int rp_grpc_end(rp_server *server, uint64_t connection_id, int32_t call, int32_t status, rp_slice text)
     int rp_grpc_took(rp_server *server, uint64_t connection_id, int32_t call)
-    int rp_grpc_ask_room(rp_server *server, uint64_t connection_id)
+    int rp_grpc_ask_room(rp_server *server, uint64_t connection_id, int32_t call)
 
 EVENT_COMPRESSED = 1
 EVENT_STREAM = 2
@@ -141,11 +141,11 @@ cdef class Grpc(Protocol):
             call.server.leave()
         return is_queued(status)
 
-    def ask_room(self, Request call not None):
+    def ask_room(self, Request call not None, *, bint of_connection=False):
         cdef int status
         call.server.enter()
         try:
-            status = rp_grpc_ask_room(call.server.native, call.connection_id)
+            status = rp_grpc_ask_room(call.server.native, call.connection_id, 0 if of_connection else call.opaque)
         finally:
             call.server.leave()
         return is_queued(status)

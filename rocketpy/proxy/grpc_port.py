@@ -13,6 +13,7 @@ Threads  REACTORS of the server's beside the event loop. Bounds: CONNECTIONS_MAX
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import resource
 import time
@@ -59,6 +60,8 @@ INFLATED_MAX: Final = 256 << 20
 TAKE_MAX: Final = 256
 TURN_MAX: Final = 1024
 """Events handled before the event loop gets its turn."""
+AHEAD_BYTES: Final = 64 * 1024
+"""Of a stream of answers: no more is said before the client has let this go, so that a method knows what was not taken."""
 AGAIN_S: Final = 0.02
 """A reactor that is behind is told again after this."""
 LATE_S: Final = 5.0
@@ -67,6 +70,7 @@ OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, INTERNAL = 0, 3, 8, 13
 """gRPC's status codes."""
 GZIP: Final = 31
 """zlib's number for it."""
+INT_MAX: Final = 2**31 - 1
 _ENDS: Final = object()
 
 
@@ -90,6 +94,9 @@ class Call:
         self.task: asyncio.Task[None] | None = None
         self.inflated_bytes = 0
         """Of its last message, where it came compressed."""
+        self.room = asyncio.Event()
+        self.ahead = 0
+        """Bytes of the answer since `room` was waited for."""
 
     @property
     def client(self) -> tuple[str, int]:
@@ -128,7 +135,7 @@ class GrpcPort:
         """handler: asked before the methods, for calls that it answers natively; a call has its method's place in the sequence."""
         self._settings = settings
         self._methods = [(method, schema.request_of(method.name)) for method in methods]
-        self._bytes_max = settings.grpc_max_inbound_message_size
+        self._bytes_max = min(max(0, settings.grpc_max_inbound_message_size), INT_MAX)
         self._connections: dict[int, _Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._inflated_bytes = 0
@@ -155,7 +162,7 @@ class GrpcPort:
                     port=settings.grpc_server_port,
                     reactors=REACTORS,
                     connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
-                    idle_timeout_ms=max(0, settings.grpc_client_idle_time_mills),
+                    idle_timeout_ms=min(max(0, settings.grpc_client_idle_time_mills), INT_MAX),
                     ring_capacity=RING_MAX,
                     tls_mode=PERMISSIVE,
                     thread_name="grpc",
@@ -168,6 +175,10 @@ class GrpcPort:
     @property
     def port(self) -> int:
         return self._server.port
+
+    def __len__(self) -> int:
+        """Calls under way."""
+        return sum(len(connection.calls) for connection in self._connections.values())
 
     async def start(self) -> None:
         """Raises ConfigError for a certificate that cannot be used."""
@@ -211,12 +222,14 @@ class GrpcPort:
             del self._connections[request.connection_id]
             for each in connection.calls.values():
                 self._cancel(each)
-        elif request.kind == KIND_ROOM:
+        elif request.opaque == 0:  # KIND_ROOM of the connection
             if connection.room is not None:
                 connection.room.set()
         elif (call := connection.calls.get(request.opaque)) is not None:
             if request.kind == KIND_CANCELLED:
                 self._cancel(call)
+            elif request.kind == KIND_ROOM:
+                call.room.set()
             elif call.messages is not None:
                 call.messages.put_nowait(_ENDS if request.kind == KIND_HALF_CLOSED else request)
 
@@ -227,10 +240,10 @@ class GrpcPort:
         connection.calls[request.opaque] = call
         call.task = asyncio.ensure_future(self._serve(call, method, kind))
         self._tasks.add(call.task)
-        call.task.add_done_callback(lambda task: self._forget(call, task))
+        call.task.add_done_callback(functools.partial(self._ended, call))
 
-    def _forget(self, call: Call, task: asyncio.Task[None]) -> None:
-        """Not at the end of _serve: of a call that is cancelled in the turn that it came in nothing is run."""
+    def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
+        """Not in the task itself, which may be cancelled before it has begun."""
         self._tasks.discard(task)
         call.task = None  # whose end, where it was cancelled, knows the call: large as it may be it would wait for the collector
         self._inflated_bytes -= call.inflated_bytes
@@ -289,8 +302,14 @@ class GrpcPort:
             connection = self._connections[call.request.connection_id]
             if connection.room is None or connection.room.is_set():
                 connection.room = asyncio.Event()
-                self._insist(self._grpc.ask_room, call.request)
+                self._insist(functools.partial(self._grpc.ask_room, of_connection=True), call.request)
             await connection.room.wait()
+        call.ahead += len(message)
+        if call.ahead >= AHEAD_BYTES and not is_last:
+            call.ahead = 0
+            call.room.clear()
+            self._insist(self._grpc.ask_room, call.request)
+            await call.room.wait()
 
     def _insist(self, say: Callable[..., bool], *arguments: Any) -> None:
         """Until the reactor, which is behind, takes it; or the connection has ended."""

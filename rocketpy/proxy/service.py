@@ -210,7 +210,7 @@ class ProxyService:
             client.tell(ENDS)
         port, self._grpc = self._grpc, None
         if port is not None:
-            await port.stop(min(self.settings.grpc_shutdown_time_seconds, GRACE_S))
+            await port.stop(max(0, min(self.settings.grpc_shutdown_time_seconds, GRACE_S)))
         native, self.native = self.native, None
         if native is not None:
             native.close()

@@ -116,7 +116,7 @@ static void an_answer_that_is_not_taken_waits_within_its_bound(void) {
     rp_server_stats stats;
     rp_server_read_stats(server.server, &stats);
     CHECK(stats.buffer_bytes < (3u << 20));
-    CHECK(rp_grpc_ask_room(server.server, id) == RP_OK);
+    CHECK(rp_grpc_ask_room(server.server, id, 0) == RP_OK);
     const rp_nghttp2 *common = &client.library.common;
     uint32_t consumed = 0;
     const struct answer *answer = answer_of(&client, stream);
@@ -130,9 +130,19 @@ static void an_answer_that_is_not_taken_waits_within_its_bound(void) {
             CHECK(room->kind == RP_REQUEST_ROOM && room->connection_id == id);
         }
     }
-    CHECK(room != NULL && consumed >= queued / 4);
+    CHECK(room != NULL && room->command.opaque == 0 && consumed >= queued / 4);
     rp_request_free(room);
     CHECK(rp_grpc_send(server.server, id, stream, (rp_slice){bytes, 100}, 0) == RP_OK);
+    CHECK(rp_grpc_ask_room(server.server, id, stream) == RP_OK); /* of the call: when everything is out */
+    for (int64_t until = now_ms() + WAIT_MS; rp_server_take(server.server, &room, 1) == 0;) {
+        CHECK(now_ms() < until);
+        client_turn(&client, 10);
+        CHECK(common->consume_connection(client.session, answer->size - consumed) == 0);
+        CHECK(common->consume_stream(client.session, stream, answer->size - consumed) == 0);
+        consumed = answer->size;
+    }
+    CHECK(room->kind == RP_REQUEST_ROOM && room->command.opaque == stream && consumed >= queued - 65536 * 2);
+    rp_request_free(room);
     client_close(&client);
     grpc_server_stop(&server);
 }
