@@ -103,8 +103,8 @@ static int on_frame(struct nghttp2_session *http, const rp_http2_frame_head *fra
     return 0;
 }
 
-/* The answer's end is out: a client that goes on sending is told to stop. One that breaks HTTP's rules for a call, so that it is reset here,
- * makes as much work for nothing as if it reset the call itself. */
+/* The answer's end is out: a client that goes on sending is told to stop. One that breaks HTTP's rules for a call, so that it is reset
+ * here, makes as much work for nothing as if it reset the call itself. */
 static int on_sent(struct nghttp2_session *http, const rp_http2_frame_head *frame, void *context) {
     rp_grpc_session *session = context;
     if (frame->type == RP_HTTP2_RST_STREAM) {

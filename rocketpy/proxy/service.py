@@ -191,7 +191,7 @@ class ProxyService:
         return {check: calls[figure] + requests[figure] for check, figure in _CHECKS.items()}
 
     async def stop(self) -> None:
-        """Idempotent: streams end, calls under way have GRACE_S to be answered; then what clients had is let go. Who asks meanwhile waits."""
+        """Idempotent: streams end, calls under way have GRACE_S to be answered; then what clients had is let go. Who asks again waits."""
         async with self._stopping:
             await self._stop()
 

@@ -39,7 +39,7 @@ MB = 1 << 20
 
 
 class Port:
-    """Echoes the topic of QueryRoute; `wait` waits until it is cancelled or may go on."""
+    """Whose methods are below: QueryRoute echoes the topic, and that of `wait` is never answered."""
 
     def __init__(self, port: GrpcPort) -> None:
         self.port = port
@@ -193,8 +193,10 @@ WILD: Mapping[str, bytes] = {
     "stream 0": GREETING + frame(DATA, 0, 0, b"x") + frame(HEADERS, END_HEADERS, 0, head_of("QueryRoute")),
     "an end of what was never begun": GREETING + reset(99),
     "a goodbye, and more": GREETING + frame(GOAWAY, 0, 0, bytes(8)) + call(1, "QueryRoute", b""),
-    "more calls than there may be": GREETING + b"".join(frame(HEADERS, END_HEADERS, n, head_of("QueryRoute")) for n in range(1, 4001, 2)),
-    "calls that break the rules": GREETING + b"".join(call(n, "QueryRoute", query("wait")) + window(n, 0x7FFFFFFF) for n in range(1, 4801, 2)),
+    "more calls than there may be": GREETING
+    + b"".join(frame(HEADERS, END_HEADERS, stream, head_of("QueryRoute")) for stream in range(1, 4001, 2)),
+    "calls that break the rules": GREETING
+    + b"".join(call(stream, "QueryRoute", query("wait")) + window(stream, 0x7FFFFFFF) for stream in range(1, 4801, 2)),
 }
 
 
