@@ -84,7 +84,7 @@ static void put_free(rp_upstreams *upstreams, rp_waiting_call *call) {
 }
 
 static bool make_calls(rp_upstreams *upstreams) {
-    if (upstreams->calls_made >= upstreams->calls_max)
+    if (upstreams->calls_made == CALLS_MAX)
         return false;
     rp_waiting_call *block = calloc(BLOCK_CALLS, sizeof *block);
     if (block == NULL)
@@ -210,7 +210,8 @@ static void arm(rp_upstreams *upstreams, rp_reactor *reactor, rp_waiting_call *c
 rp_waiting_call *rp_upstreams_ask(rp_upstreams *upstreams, rp_reactor *reactor, const rp_address *address, rp_command *command,
                                   int64_t deadline_ns) {
     rp_connection *connection;
-    if (upstreams->free_first == NULL && !make_calls(upstreams))
+    bool is_full = rp_upstreams_waiting(upstreams) >= upstreams->calls_max;
+    if (is_full || (upstreams->free_first == NULL && !make_calls(upstreams)))
         return NULL;
     rp_upstream *upstream = find(upstreams, reactor, address, &connection);
     if (upstream == NULL || rp_connection_unsent_bytes(connection) >= RP_UPSTREAM_UNSENT_MAX)

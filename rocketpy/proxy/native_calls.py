@@ -34,6 +34,8 @@ _TYPES: Final[Mapping[str, int]] = {
 """What is sent natively to topics of a type. Transactions are not."""
 METHODS: Final[Mapping[str, int]] = {"SendMessage": METHOD_SEND, "AckMessage": METHOD_ACK}
 """What is answered natively. They are the first of the port's methods, in this order."""
+CALLS_MAX: Final = 65_535
+"""Of a reactor, that wait for a broker."""
 NS_PER_S: Final = 1_000_000_000
 
 
@@ -62,6 +64,7 @@ class NativeCalls:
             uses_delay_level=int(settings.use_delay_level),
             topics_max=_bound(settings.topic_route_service_cache_max_num),
             reactors=reactors,
+            calls_max=min(CALLS_MAX, max(1, settings.grpc_thread_pool_queue_capacity // reactors)),
             send_method=list(METHODS).index("SendMessage"),
             ack_method=list(METHODS).index("AckMessage"),
         )

@@ -141,7 +141,7 @@ def test_what_is_unusual_or_wrong_is_left_to_python(request_bytes: bytes) -> Non
 SEED = encoded(entry())
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, len(SEED) - 1), st.integers(0, 255)), min_size=1, max_size=3))
 def test_damaged_acknowledgements_say_the_same_or_are_left_to_python(changes: list[tuple[int, int]]) -> None:
     damaged = bytearray(SEED)
