@@ -13,6 +13,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
 END_STREAM, END_HEADERS = 1, 4
 CANCEL = 8
+FRAME_MAX = 16_384
 
 
 def frame(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> bytes:
@@ -54,7 +55,10 @@ def message(data: bytes, flag: int = 0) -> bytes:
 
 def call(stream: int, method: str, data: bytes, more: Mapping[str, str | bytes] | None = None, flag: int = 0) -> bytes:
     """A whole call of one message."""
-    return frame(HEADERS, END_HEADERS, stream, head_of(method, more)) + frame(DATA, END_STREAM, stream, message(data, flag))
+    said = message(data, flag)
+    parts = [said[at : at + FRAME_MAX] for at in range(0, len(said), FRAME_MAX)]
+    frames = [frame(DATA, END_STREAM if part is parts[-1] else 0, stream, part) for part in parts]
+    return frame(HEADERS, END_HEADERS, stream, head_of(method, more)) + b"".join(frames)
 
 
 def reset(stream: int, code: int = CANCEL) -> bytes:
