@@ -92,11 +92,11 @@ class Call:
         self.messages: asyncio.Queue[Any] | None = asyncio.Queue() if request.flag & EVENT_STREAM else None
         """Of the client's stream, as KIND_MESSAGE; _ENDS behind the last. The native side has a bound for them."""
         self.task: asyncio.Task[None] | None = None
-        self.inflated_bytes = 0
-        """Of its last message, where it came compressed."""
         self.room = asyncio.Event()
         self.ahead = 0
         """Bytes of the answer since `room` was waited for."""
+        self.inflated_bytes = 0
+        """Of its last message, where it came compressed."""
 
     @property
     def client(self) -> tuple[str, int]:
@@ -240,10 +240,10 @@ class GrpcPort:
         connection.calls[request.opaque] = call
         call.task = asyncio.ensure_future(self._serve(call, method, kind))
         self._tasks.add(call.task)
-        call.task.add_done_callback(functools.partial(self._ended, call))
+        call.task.add_done_callback(lambda task: self._forget(call, task))
 
-    def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
-        """Not in the task itself, which may be cancelled before it has begun."""
+    def _forget(self, call: Call, task: asyncio.Task[None]) -> None:
+        """Not at the end of _serve: of a call that is cancelled in the turn that it came in nothing is run."""
         self._tasks.discard(task)
         call.task = None  # whose end, where it was cancelled, knows the call: large as it may be it would wait for the collector
         self._inflated_bytes -= call.inflated_bytes
