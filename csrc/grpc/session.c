@@ -103,9 +103,17 @@ static int on_frame(struct nghttp2_session *http, const rp_http2_frame_head *fra
     return 0;
 }
 
-/* The answer's end is out: a client that goes on sending is told to stop. */
+/* The answer's end is out: a client that goes on sending is told to stop. One that breaks HTTP's rules for a call, so that it is reset
+ * here, makes as much work for nothing as if it reset the call itself. */
 static int on_sent(struct nghttp2_session *http, const rp_http2_frame_head *frame, void *context) {
-    const rp_grpc_session *session = context;
+    rp_grpc_session *session = context;
+    if (frame->type == RP_HTTP2_RST_STREAM) {
+        const rp_grpc_call *reset = rp_grpc_session_call(session, frame->stream);
+        if (reset != NULL && !reset->is_ended) {
+            count_reset(session);
+        }
+        return 0;
+    }
     if (frame->type != RP_HTTP2_HEADERS || (frame->flags & RP_HTTP2_END_STREAM) == 0) {
         return 0;
     }
@@ -349,9 +357,10 @@ static int64_t ask_whether_there(rp_grpc_session *session, int64_t now_ns) {
     if (options->idle_timeout_ms == 0) {
         return INT64_MAX;
     }
+    int64_t patience_ns = options->stall_timeout_ms > 0 ? options->stall_timeout_ms * RP_NS_PER_MS : INT64_MAX - now_ns;
     if (session->pinged_ns > 0) {
-        int64_t until_ns = session->pinged_ns + options->stall_timeout_ms * RP_NS_PER_MS;
-        if (until_ns <= now_ns && options->stall_timeout_ms > 0) {
+        int64_t until_ns = session->pinged_ns + patience_ns;
+        if (until_ns <= now_ns) {
             rp_connection_end(session->connection, "silent");
         }
         return until_ns;
@@ -363,7 +372,7 @@ static int64_t ask_whether_there(rp_grpc_session *session, int64_t now_ns) {
     session->pinged_ns = now_ns;
     session->grpc->library.submit_ping(session->http, 0, NULL);
     rp_connection_want_fill(session->connection);
-    return options->stall_timeout_ms > 0 ? now_ns + options->stall_timeout_ms * RP_NS_PER_MS : INT64_MAX;
+    return now_ns + patience_ns;
 }
 
 int64_t rp_grpc_session_look(void *context, rp_connection *connection, int64_t now_ns) {

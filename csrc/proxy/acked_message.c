@@ -55,7 +55,8 @@ int rp_acked_message_read(rp_slice request, rp_acked_message *acked) {
         if (!is_read)
             return 0;
     }
-    return status == 0 && entries == 1 && rp_resource_is_topic(acked->topic) && rp_resource_is_group(acked->group);
+    return status == 0 && entries == 1 && acked->message_id.size <= RP_ACKED_ID_MAX && rp_resource_is_topic(acked->topic) &&
+           rp_resource_is_group(acked->group);
 }
 
 static rp_slice put(uint8_t **at, rp_slice text) {

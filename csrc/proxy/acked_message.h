@@ -1,8 +1,8 @@
 /* acked_message.h: an AckMessageRequest, as far as it can be passed on without Python; the ACK_MESSAGE that a broker gets for it, and the
  * answer to the client. RocketMQ: AckMessageActivity, ConsumerProcessor (5.3.3 proxy/), AckMessageRequestHeader (5.3.3 remoting/).
  *
- * rocketpy/proxy/receiving.py is the specification. Left to it is a request of no message or several, of a lite topic, or of names and
- * handles that are none.
+ * rocketpy/proxy/receiving.py is the specification. Left to it is a request of no message or several, of a lite topic, of a long
+ * message id, or of names and handles that are none.
  *
  * Threads  pure functions. Slices point into the request.
  */
@@ -15,6 +15,7 @@
 #include "resource.h"
 
 #define RP_REQUEST_ACK_MESSAGE 200051
+#define RP_ACKED_ID_MAX 128
 #define RP_RETRY_TOPIC_MAX 390 /* "%RETRY%", a group, a mark and a topic */
 
 typedef struct rp_acked_message {

@@ -6,6 +6,7 @@
 #include "../base/utf8_inl.h"
 
 #define NUMBER_MAX 0x1FFFFFFFu
+#define KEY_SIZE_MAX 5u
 
 /* RP_OK, RP_E_PROTOCOL. */
 static int take_varint(rp_slice *message, uint64_t *value) {
@@ -37,7 +38,8 @@ int rp_protobuf_next(rp_slice *message, rp_protobuf_field *field) {
         return 0;
     uint64_t key, size;
     rp_slice skipped;
-    if (take_varint(message, &key) != RP_OK || key >> 3 == 0 || key >> 3 > NUMBER_MAX)
+    uint32_t size_before = message->size;
+    if (take_varint(message, &key) != RP_OK || size_before - message->size > KEY_SIZE_MAX || key >> 3 == 0 || key >> 3 > NUMBER_MAX)
         return RP_E_PROTOCOL;
     *field = (rp_protobuf_field){.number = (uint32_t)(key >> 3), .wire_type = (uint32_t)key & 7};
     int status = RP_E_PROTOCOL;

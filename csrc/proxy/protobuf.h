@@ -27,7 +27,7 @@ typedef struct rp_protobuf_field {
 } rp_protobuf_field;
 
 /* Takes the next field off the front of *message. 1; 0: there is none left; RP_E_PROTOCOL: cut off, a varint of more than ten bytes or
- * past 64 bits, the number 0, a group, or a size that the message does not hold. */
+ * past 64 bits, a key of more than five, the number 0, a group, or a size that the message does not hold. */
 int rp_protobuf_next(rp_slice *message, rp_protobuf_field *field);
 /* Whether text is UTF-8, which a string has to be. */
 int rp_protobuf_is_text(rp_slice text);

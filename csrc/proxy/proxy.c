@@ -100,10 +100,12 @@ static void on_failure(void *context, rp_waiting_call *waiting, const rp_upstrea
 
 /* ---- calls ---- */
 
-/* What a client calls itself; without data: it does not, or not as it is written. */
+/* What a client calls itself; without data: it does not, or not in letters of which each is one byte. */
 static rp_slice client_of(const rp_grpc_call *call) {
     rp_slice id = rp_grpc_call_metadata(call, "x-mq-client-id");
-    bool is_bare = id.size > 0 && id.data[0] > 0x20 && id.data[0] < 0x7F && id.data[id.size - 1] > 0x20 && id.data[id.size - 1] < 0x7F;
+    bool is_bare = id.size > 0 && id.data[0] != ' ' && id.data[id.size - 1] != ' ';
+    for (uint32_t at = 0; at < id.size && is_bare; at++)
+        is_bare = id.data[at] >= 0x20 && id.data[at] < 0x7F;
     return is_bare ? id : (rp_slice){NULL, 0};
 }
 

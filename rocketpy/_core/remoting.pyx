@@ -3,6 +3,7 @@
 # Requests are converted on demand: a Request keeps its native frame and makes fields, remark and body when they are asked for, so
 # that taking a batch costs next to nothing. The native server lives until the last Request taken from it is gone.
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_Next
@@ -119,6 +120,8 @@ cdef class Command:
         return f"{name}(code={self.code}, opaque={self.opaque}, flag={self.flag}, fields={self.fields!r}, body={size} bytes)"
 
 
+# The collector may not take the server from one that it has found in a cycle, a cancelled task's for example: it is needed to free it.
+@cython.no_gc_clear
 cdef class Request(Command):
     @property
     def remark(self):

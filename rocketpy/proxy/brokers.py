@@ -146,12 +146,25 @@ class Brokers:
         self.route = self._routes.get
         """A topic's TopicRoute. Raises ProxyError TOPIC_NOT_FOUND, RocketpyError."""
         self.message_type = self._types.get
-        """What a topic's messages are: NORMAL, FIFO, DELAY, TRANSACTION, MIXED; UNSPECIFIED when its brokers do not know it."""
-        self.group = self._groups.get
-        """A group's GroupConfig; None when no broker knows it."""
+        """What a topic's messages are: NORMAL, FIFO, DELAY, TRANSACTION, MIXED; UNSPECIFIED when its brokers do not know it. Raises as
+        route, and where none of them answers: whoever took that for an answer would refuse messages when they are back."""
 
     async def stop(self) -> None:
         await self._client.stop()
+
+    async def message_type_if_known(self, topic: str) -> str:
+        """UNSPECIFIED, too, where no broker answers now. Raises ProxyError as route."""
+        try:
+            return await self.message_type(topic)
+        except RocketpyError:
+            return "UNSPECIFIED"
+
+    async def group(self, group: str) -> GroupConfig | None:
+        """None when no broker knows it, or none answers now."""
+        try:
+            return await self._groups.get(group)
+        except RocketpyError:
+            return None
 
     def tell_addresses(self, listener: Callable[[str, str], None]) -> None:
         """It hears of each master's name and address, as often as a route says it."""
@@ -256,15 +269,22 @@ class Brokers:
         return None if members is None else GroupConfig.from_json(members)
 
     async def _ask_any(self, topic: str, code: RequestCode, header: Fields) -> dict[str, Any] | None:
-        """The first answer of a broker that knows."""
+        """The first answer of a broker that knows; None: nobody does. Raises RocketpyError where nobody answers."""
         names = [data.broker_name for data in (await self.route(topic)).queue_datas] if topic else sorted(self._addresses)
+        fault: RocketpyError | None = None
+        is_answered = False
         for name in names:
             if name not in self._addresses:
                 continue
             try:
                 response = await self.call(name, code, header)
+                is_answered = True
                 if response.code == ResponseCode.SUCCESS:
                     return read_object(response.body)
-            except (RocketpyError, JsonError):
+            except JsonError:
                 continue
+            except RocketpyError as error:
+                fault = error
+        if fault is not None and not is_answered:
+            raise NetworkError(f"no broker answers {code.name}: {fault}")
         return None

@@ -57,7 +57,7 @@ class Routing:
     async def query_route(self, context: Context, request: Any) -> Any:
         topic = topic_of(request.topic)
         route = await self._brokers.route(topic)
-        kind = await self._brokers.message_type(topic)
+        kind = await self._brokers.message_type_if_known(topic)
         kinds = [schema.number("MessageType", each) for each in (_MIXED if kind == "MIXED" else (kind,)) if each != "UNSPECIFIED"]
         endpoints = self._endpoints(request.endpoints)
         masters = {data.broker_name for data in route.broker_datas if 0 in data.broker_addrs}

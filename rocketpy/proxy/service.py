@@ -71,6 +71,7 @@ class ProxyService:
         self._tasks: list[asyncio.Task[None]] = []
         self.native: NativeCalls | None = None
         self._under_way = self._streams = 0
+        self._stopping = asyncio.Lock()
 
     @property
     def port(self) -> int:
@@ -187,7 +188,11 @@ class ProxyService:
         return {check: calls[figure] + requests[figure] for check, figure in _CHECKS.items()}
 
     async def stop(self) -> None:
-        """Idempotent: streams end, calls under way have GRACE_S to be answered; then what clients had is let go."""
+        """Idempotent: streams end, calls under way have GRACE_S to be answered; then what clients had is let go. Who asks again waits."""
+        async with self._stopping:
+            await self._stop()
+
+    async def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

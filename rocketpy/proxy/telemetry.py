@@ -103,7 +103,7 @@ class Telemetry:
         """Brokers will ask about the transactions of these topics."""
         for topic in topics:
             try:
-                if await self._brokers.message_type(topic) in ("TRANSACTION", "MIXED"):
+                if await self._brokers.message_type_if_known(topic) in ("TRANSACTION", "MIXED"):
                     await self._transactions.subscribe(topic)
             except (ProxyError, RocketpyError) as error:
                 log.info("a producer of %s has come, of which nothing is known: %s", topic, error)

@@ -150,6 +150,16 @@ def test_a_request_outlives_its_server(peer: Peer, server: Server) -> None:
     gc.collect()
 
 
+def test_what_the_collector_finds_of_a_request_is_given_back(server: Server, peer: Peer) -> None:
+    peer.send(encode_command(105, {"topic": "T"}, bytes(100_000)))
+    cycle: list[object] = [take(server)]
+    cycle.append(cycle)
+    assert server.stats()["buffer_bytes"] >= 100_000
+    del cycle
+    gc.collect()
+    assert server.stats()["buffer_bytes"] < 100_000
+
+
 def test_close_may_be_repeated_and_calls_after_it_are_refused(server: Server) -> None:
     server.close()
     server.close()

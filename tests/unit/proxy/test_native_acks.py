@@ -127,11 +127,12 @@ def test_usual_acknowledgements_go_without_python_and_say_the_same(handle: str) 
         encoded(entry(HANDLE.replace(" 7 ", " 1234567890123456789 "))),
         encoded(entry(f"5 {POP_MS - 60001} 60000 3 0 broker-a 1 7 4096")),
         encoded(entry(lite_topic="l")),
+        encoded(entry(message_id="m" * 129)),
         encoded(entry())[:-1],
         encoded(entry()) + b"\x12\x03\x12\x01t",
         encoded(entry(message_id="xyz")).replace(b"xyz", b"\xc3\x28z"),
     ],
-    ids=range(23),
+    ids=range(24),
 )
 def test_what_is_unusual_or_wrong_is_left_to_python(request_bytes: bytes) -> None:
     assert not compare(request_bytes)

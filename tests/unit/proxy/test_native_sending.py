@@ -236,6 +236,8 @@ UNUSUAL: Mapping[str, tuple[bytes, str]] = {
     "a group of fields": (encoded(message_of()) + b"\x13\x14", "NORMAL"),
     "a varint without an end": (encoded(message_of()) + b"\x10" + b"\xff" * 11, "NORMAL"),
     "the field number 0": (encoded(message_of()) + b"\x00\x00", "NORMAL"),
+    "a key of six bytes": (encoded(message_of()) + b"\xf8\x80\x80\x80\x80\x00\x01", "NORMAL"),
+    "a property that says more": (encoded(message_of(user={"p": "value"})).replace(b"\x05value", b"\x01v\x18\x01\x18\x01"), "NORMAL"),
 }
 
 
