@@ -11,6 +11,7 @@ Environment: CC (default cc), ROCKETPY_WERROR=1 (warnings are errors), ROCKETPY_
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import platform
@@ -71,6 +72,13 @@ class Library:
         self.whole = self.directory / "librocketpy_whole.so"
 
     def build(self) -> Path:
+        """One at a time: several processes of the tests may find it stale at once."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return self.build_alone()
+
+    def build_alone(self) -> Path:
         if shutil.which(self.compiler[0]) is None:
             sys.exit(f"rocketpy: no C compiler ({self.compiler[0]}) was found; install one: sudo apt-get install -y gcc libc6-dev")
         sources = library_sources()
@@ -138,10 +146,12 @@ class Library:
         newest = max(path.stat().st_mtime for path in (self.archive, source, *source.parent.glob("*.h")))
         if not target.exists() or target.stat().st_mtime < newest:
             target.parent.mkdir(parents=True, exist_ok=True)
+            half = target.with_suffix(".tmp")
             command = [*self.compiler, *self.flags, *flags, *self.link_flags, f"-I{CSRC}", str(source), str(self.archive)]
-            done = subprocess.run([*command, *LINK_LIBRARIES, "-o", str(target)], capture_output=True, text=True, check=False)
+            done = subprocess.run([*command, *LINK_LIBRARIES, "-o", str(half)], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise RuntimeError(f"{shlex.join(command)}\n{done.stderr}")
+            half.replace(target)
         return target
 
 
