@@ -99,6 +99,7 @@ def entry(handle: str = HANDLE, message_id: str = "M1", **fields: Any) -> Any:
         f"-1 {POP_MS} 60000 0 1 b 0 0",
         f"0 {POP_MS} 60000 7 2 Broker.a%b|c_d-e 12 123456789012345678 0",
     ],
+    ids=["a message", "no log offset", "of a retry topic", "of its second version"],
 )
 def test_usual_acknowledgements_go_without_python_and_say_the_same(handle: str) -> None:
     assert compare(encoded(entry(handle), topic="%DLQ%g-1", group="group_2"))
