@@ -283,7 +283,8 @@ def test_who_does_not_wait_leaves_nothing_behind() -> None:
     async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
         await client.send()
         broker.script = [Answer(is_silent=True)] * 3
-        late = client.begin(timeout=0.2)
+        late = client.begin(timeout=1.5)
+        await until(lambda: len(broker.sends) == 2)
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await late
         assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
