@@ -194,6 +194,7 @@ class BuildPackage(build_py):
 ROOMS = {
     "base": ["base"],
     "remoting": ["base", "remoting"],
+    "grpc": ["base", "remoting", "grpc"],
     "store": ["base", "store"],
     "broker": ["base", "remoting", "store", "broker"],
     "load": ["base", "load"],

@@ -20,6 +20,8 @@
 #include "remoting/proxy_header.h"
 #include "remoting/server.h"
 
+#include "grpc/grpc.h"
+
 #include "auth/auth_table.h"
 
 #include "store/commit_log.h"

@@ -25,6 +25,8 @@ from .config import Config, ConfigError, Problem, Value
 from .error_lines import ErrorLines
 
 NATIVE_LOGGER = "rocketpy.native"
+METRICS_LOGGER = "rocketpy.metrics.logged.lines"
+"""Of metricsExporterType=LOG: with logPath in a file of its own, bare, as other records would be hard to find among them."""
 NOTICE = 25  # RP_LOG_NOTICE: nothing is wrong, but who waits at a terminal wants to see it
 SAID = {"is_said": True}
 """The `extra` of a record that its program tells standard error itself: it is for the file, and for who collects records."""
@@ -165,9 +167,22 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
         handler.close()
     for handler in handlers:
         root.addHandler(handler)
+    _direct_metrics(Path(directory).expanduser() / f"{name}_metrics.log" if directory else None, file_size, file_count)
     root.setLevel(logging.WARNING)
     logging.getLogger("rocketpy").setLevel(config.text("logLevel"))
     config.subscribe(_change_level)
+
+
+def _direct_metrics(path: Path | None, file_size: int, file_count: int) -> None:
+    """The file is made with the first line."""
+    lines = logging.getLogger(METRICS_LOGGER)
+    for handler in lines.handlers[:]:
+        lines.removeHandler(handler)
+        handler.close()
+    lines.setLevel(logging.INFO)
+    lines.propagate = path is None
+    if path is not None:
+        lines.addHandler(LogFile(path, maxBytes=file_size, backupCount=file_count, encoding="utf-8", errors="backslashreplace", delay=True))
 
 
 def _make_directory(path: Path) -> Path:

@@ -25,6 +25,7 @@ COLUMNS_MAX = 140
 C_ROOMS = {
     "base": set(),
     "remoting": {"base"},
+    "grpc": {"base", "remoting"},
     "store": {"base"},
     "auth": {"base", "remoting"},
     "broker": {"base", "remoting", "store"},
@@ -37,6 +38,7 @@ PYTHON_LEVELS = (
     {"_core"},
     {"config", "error_lines", "state_file"},
     {"remoting", "logs"},
+    {"metrics"},
     {"auth", "namesrv", "broker", "ha", "store", "dledger", "controller", "proxy", "admin"},
     {"cli", "spark", "__main__"},
     {"testing"},

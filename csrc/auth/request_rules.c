@@ -128,6 +128,7 @@ static const rp_request_rule rules[] = {
     {361, SUB, 0, false, CONSUMED, NULL}, /* stricter: as 11 */
     {370, PUB, 0, false, ONE("topic", TOPIC, REQUIRED), NULL},
     {401, UPDATE, 0, false, {{NULL, 0, 0, 0}}, &request_mode}, /* stricter: as 200 */
+    OF_TOPIC(513, CREATE), /* stricter: as 17 */
     OF_NAMED_CLUSTER(901, GET, "clusterName", REQUIRED),
     OF_CLUSTER(902, UPDATE),
     OF_NAMED_CLUSTER(903, UPDATE, "brokerClusterName", REQUIRED),

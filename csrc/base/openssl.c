@@ -23,6 +23,7 @@ static const struct {
     {"SSL_CTX_use_PrivateKey", offsetof(rp_openssl, ctx_use_private_key)},
     {"SSL_CTX_set_default_passwd_cb", offsetof(rp_openssl, ctx_set_password)},
     {"SSL_CTX_set_default_passwd_cb_userdata", offsetof(rp_openssl, ctx_set_password_context)},
+    {"SSL_CTX_set_alpn_select_cb", offsetof(rp_openssl, ctx_set_alpn_select)},
     {"SSL_CTX_set_verify", offsetof(rp_openssl, ctx_set_verify)},
     {"SSL_CTX_load_verify_file", offsetof(rp_openssl, ctx_load_verify_file)},
     {"SSL_CTX_set_default_verify_paths", offsetof(rp_openssl, ctx_set_default_verify_paths)},

@@ -24,6 +24,8 @@ struct x509_store_ctx_st;
 struct asn1_string_st;
 
 typedef int rp_openssl_password(char *buffer, int size, int is_written, void *context);
+typedef int rp_openssl_alpn_select(struct ssl_st *ssl, const unsigned char **chosen, unsigned char *chosen_size,
+                                   const unsigned char *offered, unsigned int offered_size, void *context);
 typedef int rp_openssl_verify(int is_sound, struct x509_store_ctx_st *chain);
 
 typedef struct rp_openssl {
@@ -40,6 +42,7 @@ typedef struct rp_openssl {
     int (*ctx_use_private_key)(struct ssl_ctx_st *context, struct evp_pkey_st *key);
     void (*ctx_set_password)(struct ssl_ctx_st *context, rp_openssl_password *password);
     void (*ctx_set_password_context)(struct ssl_ctx_st *context, void *password_context);
+    void (*ctx_set_alpn_select)(struct ssl_ctx_st *context, rp_openssl_alpn_select *select, void *select_context);
     void (*ctx_set_verify)(struct ssl_ctx_st *context, int mode, rp_openssl_verify *verify);
     int (*ctx_load_verify_file)(struct ssl_ctx_st *context, const char *path);
     int (*ctx_set_default_verify_paths)(struct ssl_ctx_st *context);

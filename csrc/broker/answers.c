@@ -64,6 +64,11 @@ int rp_answer_fault(rp_answer_to to, const rp_header_fault *fault) {
                      size, (const char *)fault->value.data, fault->field);
 }
 
+int rp_answer_not_led(const rp_lane *lane, rp_answer_to to, const char *what, rp_slice topic, int32_t global_id) {
+    return rp_answer(to, RP_RESPONSE_NOT_LEADER_FOR_QUEUE, NULL, 0, "%.*s-%d %s in request process of current broker %s", (int)topic.size,
+                     (const char *)topic.data, global_id, what, lane->broker->options.broker_name);
+}
+
 void rp_peer_text(const rp_connection *connection, char text[RP_ADDRESS_TEXT_MAX]) {
     rp_address address = {0};
     address.size = (uint8_t)rp_connection_peer(connection, address.bytes, &address.port);

@@ -36,6 +36,7 @@ enum rp_response_code {
     RP_RESPONSE_NO_MESSAGE = 208,
     RP_RESPONSE_POLLING_FULL = 209,
     RP_RESPONSE_POLLING_TIMEOUT = 210,
+    RP_RESPONSE_NOT_LEADER_FOR_QUEUE = 501,
     RP_RESPONSE_ILLEGAL_OPERATION = 604
 };
 
@@ -78,6 +79,9 @@ void rp_send_fields_init(rp_field fields[RP_SEND_FIELD_COUNT], const rp_broker_o
 
 /* SYSTEM_ERROR for a header that cannot be used. */
 int rp_answer_fault(rp_answer_to to, const rp_header_fault *fault);
+
+/* NOT_LEADER_FOR_QUEUE of a global queue; what: as RocketMQ says it of that kind of request. */
+int rp_answer_not_led(const struct rp_lane *lane, rp_answer_to to, const char *what, rp_slice topic, int32_t global_id);
 
 /* "ip:port" of a connection's peer. */
 void rp_peer_text(const rp_connection *connection, char text[RP_ADDRESS_TEXT_MAX]);

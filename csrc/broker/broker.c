@@ -81,6 +81,7 @@ static void on_turn_end(void *context, rp_reactor *reactor) {
     if (lane == NULL)
         return;
     rp_send_path_flush(lane);
+    rp_send_path_settle(lane);
     rp_replies_drain(lane);
     rp_long_polling_drain(lane);
     if (lane->parked.count > 0) {

@@ -119,16 +119,26 @@ void rp_broker_set_replicated(rp_broker *broker, int64_t offset);
  * responses it completes. */
 void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 
-/* Topics. RP_TOPIC_NATIVE_SEND, _PULL: plain sends or pulls may take the fast path (not: static topics, compaction, batch queues).
+/* Topics. RP_TOPIC_NATIVE_SEND, _PULL: plain sends or pulls may take the fast path (not: compaction, batch queues).
  * Returns RP_OK, RP_E_INVALID (queue counts outside 0..RP_TOPIC_QUEUES_MAX, name past 255 bytes) or RP_E_NO_MEMORY. */
 #define RP_TOPIC_NATIVE_SEND 1
 #define RP_TOPIC_NATIVE_PULL 2
 #define RP_TOPIC_ORDER 4      /* order topic: refused while the broker is not writable */
 #define RP_TOPIC_MULTI_TAG 8  /* topicFilterType MULTI_TAG: its records carry RP_SYSFLAG_MULTI_TAGS */
 #define RP_TOPIC_CHECKED_SEND 16 /* a retry topic: sends are Python's to look at first, and take the fast path when they come back */
+#define RP_TOPIC_STATIC 32 /* queue ids of requests are global ones, of rp_broker_put_queue_mapping; but for those that say lo=false */
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);
+/* Of a static topic: the queue that a global one is on this broker, whose message at start_offset has logic_offset there (-1: not decided
+ * yet); is_earliest: nothing before it can be read elsewhere. queue_id -1: the global queue is not led here. Who waits for messages hears
+ * of it with the next rp_broker_put_topic. RP_OK; RP_E_INVALID: a name, queue or offset that cannot be; RP_E_NO_MEMORY. */
+int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice topic, int32_t global_id, int32_t queue_id, int64_t logic_offset,
+                                int64_t start_offset, int32_t is_earliest);
+/* Behind a change of mappings: marks the sends that may have met them as they were, and whether all of those are stored or refused by now,
+ * so that nothing comes to a queue any more that was given up. The thread that puts mappings. */
+void rp_broker_mark_mapped_sends(rp_broker *broker);
+int rp_broker_mapped_sends_are_over(const rp_broker *broker);
 /* Before rp_message_store_delete_topic. Its offsets stay until rp_broker_delete_offsets. */
 void rp_broker_delete_topic(rp_broker *broker, rp_slice topic);
 

@@ -20,10 +20,11 @@ static int visit_topic(void *context, rp_name_entry *entry) {
         .topic = topic->head.name,
         .messages_out = read_counter(&topic->messages_out),
         .bytes_out = read_counter(&topic->bytes_out),
-        .ends = {read_counter(&topic->commits), read_counter(&topic->rollbacks), read_counter(&topic->commit_seconds), {0}},
+        .timers_out = read_counter(&topic->timers_out),
+        .ends = {.commits = read_counter(&topic->commits), .rollbacks = read_counter(&topic->rollbacks)},
     };
-    for (uint32_t i = 0; i < RP_END_CLASSES; i++)
-        stats.ends.classes[i] = read_counter(&topic->commit_classes[i]);
+    rp_durations_read(&topic->commit_times, &stats.ends.took);
+    rp_durations_read(&topic->delays, &stats.delays);
     for (uint32_t type = 0; type < RP_MESSAGE_TYPES; type++) {
         rp_intake_read(&topic->in[type], &stats.in[type]);
         stats.bytes_in += stats.in[type].bytes;

@@ -15,9 +15,10 @@
 enum rp_message_type { RP_MESSAGE_NORMAL = 0, RP_MESSAGE_FIFO = 1, RP_MESSAGE_DELAY = 2, RP_MESSAGE_TRANSACTION = 3 };
 #define RP_MESSAGE_TYPES 4
 #define RP_INTAKE_SIZES 7
-#define RP_END_CLASSES 7
+#define RP_DURATION_CLASSES 7
 uint32_t rp_intake_size_max(uint32_t class); /* bytes of a record, in each class but the last */
-int32_t rp_end_seconds_max(uint32_t class);  /* from a message's birth to its commit, in each class but the last */
+int32_t rp_end_seconds_max(uint32_t class);   /* from a message's birth to its commit, in each class but the last */
+int32_t rp_delay_seconds_max(uint32_t class); /* from a timed message's birth to its time, in each class but the last */
 
 /* Of one type: each message counts in one of the sizes. */
 typedef struct rp_intake_counts {
@@ -25,10 +26,16 @@ typedef struct rp_intake_counts {
     uint64_t sizes[RP_INTAKE_SIZES];
 } rp_intake_counts;
 
+/* Each counts in one of the classes. */
+typedef struct rp_duration_counts {
+    uint64_t seconds;
+    uint64_t classes[RP_DURATION_CLASSES];
+} rp_duration_counts;
+
 /* Of the transactions whose messages were sent to a topic: decisions, and how long those took that were committed. */
 typedef struct rp_transaction_ends {
-    uint64_t commits, rollbacks, seconds;
-    uint64_t classes[RP_END_CLASSES];
+    uint64_t commits, rollbacks;
+    rp_duration_counts took;
 } rp_transaction_ends;
 
 typedef struct rp_topic_stats {
@@ -36,6 +43,8 @@ typedef struct rp_topic_stats {
     uint64_t messages_in, bytes_in, messages_out, bytes_out; /* in: of all types */
     rp_intake_counts in[RP_MESSAGE_TYPES];
     rp_transaction_ends ends;
+    rp_duration_counts delays; /* of messages with a time of their own, from birth to that; as many as were entered or came at once */
+    uint64_t timers_out;       /* of those, and of those from before the start: delivered */
 } rp_topic_stats;
 void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats), void *context);
 /* Answers of one kind by the time since their requests' arrival. has_waited: they were written in a later turn of their reactor than the

@@ -25,6 +25,31 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, i
     return status;
 }
 
+int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice name, int32_t global_id, int32_t queue_id, int64_t logic_offset,
+                                int64_t start_offset, int32_t is_earliest) {
+    rp_topic *topic = rp_topic_table_entry(broker->topics, name);
+    rp_mapped_queue queue = {logic_offset, start_offset, queue_id, is_earliest != 0};
+    if (topic == NULL)
+        return is_name(name) ? RP_E_NO_MEMORY : RP_E_INVALID;
+    return rp_topic_map_queue(topic, global_id, queue_id != -1 ? &queue : NULL);
+}
+
+void rp_broker_mark_mapped_sends(rp_broker *broker) {
+    uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
+    atomic_thread_fence(memory_order_seq_cst); /* the mappings first */
+    for (uint32_t i = 0; i < lanes; i++)
+        broker->lanes[i]->mapped_mark = atomic_load_explicit(&broker->lanes[i]->mapped_begun, memory_order_relaxed);
+}
+
+int rp_broker_mapped_sends_are_over(const rp_broker *broker) {
+    uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
+    for (uint32_t i = 0; i < lanes; i++) {
+        if (atomic_load_explicit(&broker->lanes[i]->mapped_over, memory_order_acquire) < broker->lanes[i]->mapped_mark)
+            return 0;
+    }
+    return 1;
+}
+
 int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id) {
     uint64_t reactor = connection_id >> RP_CONNECTION_REACTOR_SHIFT;
     if (client_id.data == NULL || client_id.size == 0 || client_id.size > RP_CLIENT_ID_MAX || server >= broker->server_count ||

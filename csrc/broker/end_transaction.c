@@ -9,8 +9,10 @@
 
 #include "../base/clock.h"
 #include "../base/slice_inl.h"
+#include "../store/light_queue.h"
 #include "half_messages.h"
 #include "lane.h"
+#include "light_copies.h"
 #include "property_text.h"
 #include "response_writer_inl.h"
 #include "stored_message.h"
@@ -30,8 +32,10 @@ typedef struct ending {
     rp_topic *topic; /* where a commit is counted */
     int64_t delay_ms; /* below 0: it is not delayed */
     int64_t out_ms;   /* below 0: it has no timer */
+    uint64_t cuts;    /* of the log, before anything was appended */
     rp_append_item item;
     uint8_t *text; /* owned: its properties */
+    void *light;   /* owned: light queues it goes to */
 } ending;
 
 static int32_t refuse(const char **remark, int32_t code, const char *why) {
@@ -92,8 +96,9 @@ static int32_t code_of(int status, const char **remark) {
     }
 }
 
+/* Nothing behind a cut of the log that came since this decision was begun: the committed message may be what was cut. */
 static int append(ending *end, rp_append_item *item) {
-    rp_commit_log_append(end->broker->commit_log, item, 1);
+    rp_commit_log_append_behind(end->broker->commit_log, item, 1, end->cuts);
     if (item->status == RP_OK && atomic_load_explicit(&end->broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
         rp_message_store_request_flush(end->broker->store, item->commit_log_offset + item->size);
     return item->status;
@@ -101,9 +106,9 @@ static int append(ending *end, rp_append_item *item) {
 
 /* The properties without its way to here; a delayed one gets its level's. RP_OK, RP_E_NO_MEMORY. */
 static int write_properties(ending *end, int32_t level, rp_slice topic, int32_t queue_id) {
-    static const char *const way[] = {"REAL_TOPIC", "REAL_QID", "__CRC32#", NULL};
-    static const char *const delayed[] = {"DELAY",           "REAL_TOPIC",     "REAL_QID", "TIMER_DELIVER_MS",
-                                          "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "__CRC32#", NULL};
+    static const char *const way[] = {"REAL_TOPIC", "REAL_QID", RP_LIGHT_OFFSETS, "__CRC32#", NULL};
+    static const char *const delayed[] = {
+        "DELAY", "REAL_TOPIC", "REAL_QID", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", RP_LIGHT_OFFSETS, "__CRC32#", NULL};
     rp_slice sent = end->stored.message.properties;
     end->text = malloc((size_t)sent.size + topic.size + RP_TIMER_TEXT_ROOM);
     if (end->text == NULL)
@@ -171,6 +176,8 @@ static int32_t commit(ending *end, const char **remark) {
     if (status == RP_E_NOT_FOUND)
         return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "the topic that the prepared message was sent to does not exist");
     if (status == RP_OK)
+        status = rp_copy_to_light_queues(end->broker, &end->item, &end->light);
+    if (status == RP_OK)
         status = append(end, &end->item);
     if (status != RP_OK)
         return code_of(status, remark);
@@ -210,10 +217,6 @@ static int32_t decide(ending *end, const char **remark) {
     return is_commit ? RP_RESPONSE_SUCCESS : code_of(status, remark);
 }
 
-static const int32_t seconds_max[RP_END_CLASSES - 1] = {5, 60, 600, 3600, 43200, 86400};
-
-int32_t rp_end_seconds_max(uint32_t class) { return class < RP_END_CLASSES - 1 ? seconds_max[class] : INT32_MAX; }
-
 /* A decision that is made, with the topic it was about. */
 static void count_end(const ending *end) {
     rp_topic *topic = rp_topic_table_find(end->broker->topics, rp_message_property(end->stored.message.properties, "REAL_TOPIC"));
@@ -223,18 +226,12 @@ static void count_end(const ending *end) {
         atomic_fetch_add_explicit(&topic->rollbacks, 1, memory_order_relaxed);
         return;
     }
-    int64_t seconds = (rp_clock_wall_ms(rp_clock_system()) - end->stored.message.born_timestamp_ms) / 1000;
-    uint32_t class = 0;
-    seconds = seconds > 0 ? seconds : 0;
-    while (class < RP_END_CLASSES - 1 && seconds > seconds_max[class])
-        class++;
     atomic_fetch_add_explicit(&topic->commits, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&topic->commit_seconds, (uint64_t)seconds, memory_order_relaxed);
-    atomic_fetch_add_explicit(&topic->commit_classes[class], 1, memory_order_relaxed);
+    rp_durations_add(&topic->commit_times, rp_end_seconds_max, end->stored.message.born_timestamp_ms, rp_clock_wall_ms(rp_clock_system()));
 }
 
 int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *request, const char **remark) {
-    ending end = {.broker = broker, .request = request};
+    ending end = {.broker = broker, .request = request, .cuts = rp_commit_log_cuts(broker->commit_log)};
     *remark = NULL;
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return code_of(RP_E_CLOSED, remark);
@@ -246,6 +243,7 @@ int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *r
         count_end(&end);
     rp_stored_message_close(&end.stored);
     free(end.text);
+    free(end.light);
     return code;
 }
 

@@ -6,7 +6,7 @@
  * A copy that was made while the message was immune is over, too, when the message it is a copy of is: that operation is needed until the
  * copy has been passed. RocketMQ's position moves past it, and its producers are asked about such copies.
  *
- * Bounds   HALVES_MAX prepared messages are looked at in one scan, OLDER_MAX operations about older ones are remembered.
+ * Bounds   HALVES_MAX prepared messages are looked at in one scan, OLDER_MAX operations about older ones are remembered; a count a topic.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -186,12 +186,14 @@ static int look(rp_broker *broker, const ended_halves *ended, int64_t queue_offs
     const rp_message *message = &stored.message;
     int64_t first = rp_half_said_first_offset(message->properties);
     int64_t times = number_of(message->properties, "TRANSACTION_CHECK_TIMES", 0);
+    const rp_topic *topic = rp_topic_table_find(broker->topics, rp_message_property(message->properties, "REAL_TOPIC"));
     *row = (rp_undecided_half){
         .queue_offset = queue_offset,
         .log_offset = message->physical_offset,
         .born_ms = message->born_timestamp_ms,
         .immune_s = number_of(message->properties, "CHECK_IMMUNITY_TIME_IN_SECONDS", RP_HALF_NOT_IMMUNE),
         .check_times = times >= -1 && times <= INT32_MAX ? (int32_t)times : -1,
+        .topic = topic != NULL ? topic->head.name : (rp_slice){NULL, 0},
     };
     int is_ended = first >= 0 && is_over(ended, first) ? rp_half_is_copy_of(broker, message, first) : 0;
     rp_stored_message_close(&stored);
@@ -220,26 +222,106 @@ static int64_t scan(rp_broker *broker, rp_consume_queue *queue, const ended_halv
     return found;
 }
 
+/* Reads the operations for what the queue has from half_position on. RP_OK; RP_E_IO, RP_E_NO_MEMORY: end_scan all the same. */
+static int begin_scan(rp_broker *broker, const rp_consume_queue *queue, int64_t half_position, int64_t op_position, ended_halves *ended) {
+    *ended = (ended_halves){.begin = within(queue, half_position), .end = rp_consume_queue_max_offset(queue)};
+    if (ended->end - ended->begin > HALVES_MAX)
+        ended->end = ended->begin + HALVES_MAX;
+    if (ended->end == ended->begin)
+        return RP_OK;
+    ended->bits = calloc((size_t)(ended->end - ended->begin + 7) / 8, 1);
+    int64_t operation = ended->bits != NULL ? each_operation(broker, op_position, note, ended) : RP_E_NO_MEMORY;
+    if (operation >= 0 && ended->older_count > 0)
+        qsort(ended->older, ended->older_count, sizeof *ended->older, compare);
+    return operation < 0 ? (int)operation : RP_OK;
+}
+
+static void end_scan(ended_halves *ended) {
+    free(ended->bits);
+    free(ended->older);
+}
+
 int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
                                    uint32_t rows_max, int64_t *scanned_to) {
     rp_consume_queue *queue = rp_half_queue(broker);
     *scanned_to = half_position;
     if (queue == NULL)
         return 0;
-    ended_halves ended = {.begin = within(queue, half_position), .end = rp_consume_queue_max_offset(queue)};
+    ended_halves ended;
+    int64_t status = begin_scan(broker, queue, half_position, op_position, &ended);
     *scanned_to = ended.begin;
-    if (ended.end - ended.begin > HALVES_MAX)
-        ended.end = ended.begin + HALVES_MAX;
-    if (ended.end == ended.begin)
-        return 0;
-    ended.bits = calloc((size_t)(ended.end - ended.begin + 7) / 8, 1);
-    int64_t status = ended.bits != NULL ? each_operation(broker, op_position, note, &ended) : RP_E_NO_MEMORY;
-    if (status >= 0) {
-        if (ended.older_count > 0)
-            qsort(ended.older, ended.older_count, sizeof *ended.older, compare);
+    if (status == RP_OK)
         status = scan(broker, queue, &ended, rows, rows_max, scanned_to);
+    end_scan(&ended);
+    return status;
+}
+
+/* ---- by topic ---- */
+
+typedef struct half_counts {
+    rp_half_count *rows; /* owned; by the address of the name, which each topic has one of */
+    size_t count, room;
+} half_counts;
+
+static size_t place_of(const half_counts *counts, const uint8_t *name) {
+    size_t low = 0, high = counts->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((uintptr_t)counts->rows[middle].topic.data < (uintptr_t)name)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    free(ended.bits);
-    free(ended.older);
+    return low;
+}
+
+/* RP_OK, RP_E_NO_MEMORY. */
+static int count_half(half_counts *counts, rp_slice topic) {
+    size_t place = place_of(counts, topic.data);
+    if (place < counts->count && counts->rows[place].topic.data == topic.data) {
+        counts->rows[place].count++;
+        return RP_OK;
+    }
+    if (counts->count == counts->room) {
+        size_t room = counts->room == 0 ? 16 : counts->room * 2;
+        rp_half_count *larger = realloc(counts->rows, room * sizeof *larger);
+        if (larger == NULL)
+            return RP_E_NO_MEMORY;
+        counts->rows = larger;
+        counts->room = room;
+    }
+    memmove(&counts->rows[place + 1], &counts->rows[place], (counts->count - place) * sizeof *counts->rows);
+    counts->rows[place] = (rp_half_count){topic, 1};
+    counts->count++;
+    return RP_OK;
+}
+
+static int count_halves(rp_broker *broker, rp_consume_queue *queue, const ended_halves *ended, half_counts *counts) {
+    rp_undecided_half rows[ENTRIES];
+    int64_t position = ended->begin, found;
+    do {
+        found = scan(broker, queue, ended, rows, ENTRIES, &position);
+        for (int64_t i = 0; i < found; i++) {
+            if (rows[i].topic.data != NULL && count_half(counts, rows[i].topic) != RP_OK)
+                return RP_E_NO_MEMORY;
+        }
+    } while (found > 0);
+    return (int)found;
+}
+
+int rp_broker_each_half_count(rp_broker *broker, int64_t half_position, int64_t op_position,
+                              int (*visit)(void *context, const rp_half_count *count), void *context) {
+    rp_consume_queue *queue = rp_half_queue(broker);
+    if (queue == NULL)
+        return RP_OK;
+    ended_halves ended;
+    half_counts counts = {0};
+    int status = begin_scan(broker, queue, half_position, op_position, &ended);
+    if (status == RP_OK)
+        status = count_halves(broker, queue, &ended, &counts);
+    for (size_t i = 0; status == RP_OK && i < counts.count && visit(context, &counts.rows[i]) == 0; i++)
+        ;
+    free(counts.rows);
+    end_scan(&ended);
     return status;
 }

@@ -74,6 +74,9 @@ typedef struct rp_lane {
     int64_t filter_turn_ns;   /* the turn, by its time, in which */
     int64_t filter_ns;        /* filters have looked into records for so long */
     uint32_t filters_waiting; /* suspended pulls that wait for a turn with time for them */
+    _Atomic uint64_t mapped_begun; /* sends that have looked up a global queue; the lane's to write */
+    _Atomic uint64_t mapped_over;  /* of them those whose turn has ended: stored, or refused; the lane's to write */
+    uint64_t mapped_mark;          /* mapped_begun of a moment; of the thread that puts mappings */
     rp_lane_counters counters;
     rp_answer_times answer_times;
 } rp_lane;
@@ -127,7 +130,7 @@ struct rp_broker {
     _Atomic uint32_t pops_waiting;     /* relaxed; all lanes together, for the bound */
     _Atomic uint32_t pop_serial;       /* relaxed; spreads checkpoints over the revive queues */
     _Atomic uint64_t pop_order_version; /* relaxed */
-    _Atomic int64_t pop_log_due_ns;    /* of a line that may come often */
+    _Atomic int64_t pop_log_due_ns, light_due_ns; /* of lines that may come often */
     _Atomic uint32_t push_serial;      /* relaxed; makes opaques differ */
     _Atomic uint64_t push_bytes;       /* relaxed; a bound: of frames that no requester's socket has taken */
     _Atomic uint32_t lane_count; /* release after lanes[count - 1] is whole */

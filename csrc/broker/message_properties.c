@@ -7,6 +7,7 @@
 #include "../base/error.h"
 #include "../base/hash.h"
 #include "../remoting/command.h"
+#include "../store/light_queue.h"
 #include "property_pair_inl.h"
 
 enum pair_meaning {
@@ -15,6 +16,7 @@ enum pair_meaning {
     TAGS,
     KEYS,
     UNIQUE_KEY,
+    LIGHT_NAMES,
     WAIT,
     DELAY,
     INNER_NUM,
@@ -64,6 +66,10 @@ static int meaning_of(rp_slice name) {
         return IS("TIMER_DELAY_SEC") ? TIMER_DELAY_SEC : PLAIN;
     case 16:
         return IS("TIMER_DELIVER_MS") ? TIMER_DELIVER_MS : PLAIN;
+    case 20:
+        return IS(RP_LIGHT_NAMES) ? LIGHT_NAMES : PLAIN;
+    case 24:
+        return IS(RP_LIGHT_OFFSETS) ? DROPPED : PLAIN;
     default:
         return PLAIN;
     }
@@ -96,6 +102,10 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         break;
     case UNIQUE_KEY:
         properties->unique_key = value;
+        break;
+    case LIGHT_NAMES:
+        properties->light_names = value;
+        properties->light_lists++;
         break;
     case WAIT:
         properties->wait = rp_slice_to_bool(value);

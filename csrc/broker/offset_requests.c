@@ -100,7 +100,10 @@ int rp_offset_request(rp_lane *lane, rp_connection *connection, const rp_command
     if (rp_offset_header_read(command, &question.header, &fault) != RP_OK)
         return rp_answer_fault(question.to, &fault);
     question.topic = rp_topic_table_find(broker->topics, question.header.topic);
-    if (question.topic == NULL || !(atomic_load_explicit(&question.topic->flags, memory_order_relaxed) & RP_TOPIC_NATIVE_PULL))
+    uint32_t flags = question.topic != NULL ? atomic_load_explicit(&question.topic->flags, memory_order_relaxed) : 0;
+    if (!(flags & RP_TOPIC_NATIVE_PULL))
+        return RP_PUNT;
+    if (__builtin_expect(flags & RP_TOPIC_STATIC, 0) && !rp_names_queue_here(command))
         return RP_PUNT;
     int about_group = command->code == RP_CODE_QUERY_CONSUMER_OFFSET || command->code == RP_CODE_UPDATE_CONSUMER_OFFSET;
     if (about_group && (question.group = rp_group_table_find(broker->groups, question.header.group)) == NULL)

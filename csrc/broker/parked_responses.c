@@ -90,9 +90,10 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
 int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end_offset, int64_t timeout_ms) {
     if (!broker->waits_for_commit)
         return RP_OK;
+    uint64_t cuts = rp_commit_log_cuts(broker->commit_log);
     if (rp_leadership(broker) != leadership)
         return RP_E_READ_ONLY;
-    int status = rp_commit_log_wait_committed(broker->commit_log, end_offset, timeout_ms > 0 ? (uint32_t)timeout_ms : 0);
+    int status = rp_commit_log_wait_committed(broker->commit_log, end_offset, cuts, timeout_ms > 0 ? (uint32_t)timeout_ms : 0);
     return status == RP_E_RANGE || rp_leadership(broker) != leadership ? RP_E_READ_ONLY : status;
 }
 

@@ -33,7 +33,8 @@ static void fill_item(const rp_broker *broker, rp_consume_queue *queue, const rp
     memcpy(item->born_host, broker->options.store_host, sizeof item->born_host);
 }
 
-static int append(rp_broker *broker, int32_t revive_queue_id, const rp_pop_record *record) {
+/* cuts: of the log, before what the record rests on was looked at or appended. */
+static int append(rp_broker *broker, int32_t revive_queue_id, uint64_t cuts, const rp_pop_record *record) {
     rp_append_item item;
     rp_consume_queue *queue;
     if (rp_escape_is_on(broker))
@@ -42,7 +43,7 @@ static int append(rp_broker *broker, int32_t revive_queue_id, const rp_pop_recor
     if (status != RP_OK)
         return status;
     fill_item(broker, queue, record, &item);
-    rp_commit_log_append(broker->commit_log, &item, 1);
+    rp_commit_log_append_behind(broker->commit_log, &item, 1, cuts);
     if (item.status == RP_OK && atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
         rp_message_store_request_flush(broker->store, item.commit_log_offset + item.size);
     return item.status;
@@ -54,7 +55,7 @@ int rp_pop_log_put_checkpoint(rp_broker *broker, int32_t revive_queue_id, const 
     if (room == NULL)
         return RP_E_NO_MEMORY;
     rp_pop_checkpoint_write(checkpoint, rp_clock_wall_ms(rp_clock_system()), room, &record);
-    int status = append(broker, revive_queue_id, &record);
+    int status = append(broker, revive_queue_id, rp_commit_log_cuts(broker->commit_log), &record);
     free(room);
     return status;
 }
@@ -65,7 +66,7 @@ int rp_pop_log_put_ack(rp_broker *broker, int32_t revive_queue_id, const rp_pop_
     if (room == NULL)
         return RP_E_NO_MEMORY;
     rp_pop_ack_write(ack, rp_clock_wall_ms(rp_clock_system()), room, &record);
-    int status = append(broker, revive_queue_id, &record);
+    int status = append(broker, revive_queue_id, rp_commit_log_cuts(broker->commit_log), &record);
     free(room);
     return status;
 }
@@ -81,8 +82,9 @@ int rp_pop_log_replace(rp_broker *broker, int32_t revive_queue_id, const rp_pop_
     int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
     rp_pop_checkpoint_write(checkpoint, now_ms, room, &records[0]);
     rp_pop_ack_write(ack, now_ms, room + checkpoint_room, &records[1]);
-    int status = append(broker, revive_queue_id, &records[0]);
-    int acked = status == RP_OK ? append(broker, revive_queue_id, &records[1]) : RP_OK;
+    uint64_t cuts = rp_commit_log_cuts(broker->commit_log); /* an ack behind a checkpoint that was taken back would lose the message */
+    int status = append(broker, revive_queue_id, cuts, &records[0]);
+    int acked = status == RP_OK ? append(broker, revive_queue_id, cuts, &records[1]) : RP_OK;
     free(room);
     if (acked != RP_OK && rp_log_is_due(&broker->pop_log_due_ns))
         rp_log_write(broker->options.log, RP_LOG_WARNING, "pop: a message of group %.*s comes twice: its ack was not stored (%d)",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../base/slice_inl.h"
+#include "../store/light_queue.h"
 #include "../store/message.h"
 #include "escape_bridge.h"
 #include "pop_revive_inl.h"
@@ -93,8 +94,8 @@ static int open_message(rp_pop_revive *revive, const rp_kept_checkpoint *kept, c
 
 /* The properties with the time of the first pop, without the CRC that the old record ends with. RP_OK, RP_E_NO_MEMORY. */
 static int set_properties(rp_append_item *item, revived_message *due) {
-    static const char *const replaced[] = {"__CRC32#", FIRST_POP_TIME, NULL};
-    static const char *const replaced_later[] = {"__CRC32#", NULL};
+    static const char *const replaced[] = {"__CRC32#", RP_LIGHT_OFFSETS, FIRST_POP_TIME, NULL};
+    static const char *const replaced_later[] = {"__CRC32#", RP_LIGHT_OFFSETS, NULL};
     const rp_message *message = &due->stored.message;
     bool is_first = (message->reconsume_times == 0 || rp_message_property(message->properties, FIRST_POP_TIME).data == NULL) &&
                     message->properties.size + FIRST_POP_ROOM <= RP_PROPERTIES_SIZE_MAX; /* where it fits */

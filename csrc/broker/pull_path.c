@@ -227,8 +227,10 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
     }
     note_offsets(lane, pull, cell, attempt, result.next_offset);
     int32_t code = rp_pull_response_code(lane->broker, pull, &result);
+    if (__builtin_expect(pull->global_id >= 0, 0))
+        code = rp_pull_mapped_code(pull, code, &result);
     int may_wait = attempt == RP_PULL_WOKEN || (attempt == RP_PULL_FIRST && (pull->sys_flag & RP_PULL_SUSPEND));
-    if (code == RP_RESPONSE_PULL_NOT_FOUND && may_wait)
+    if (code == RP_RESPONSE_PULL_NOT_FOUND && may_wait && pull->offset <= result.max_offset)
         return RP_OK;
     return rp_pull_response_send(lane, pull, to, code, &result);
 }
@@ -250,6 +252,37 @@ int rp_pull_read_filter(rp_lane *lane, rp_slice expression, rp_slice type, rp_an
     if (status == RP_OK)
         return RP_OK;
     return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_PARSE_FAILED, NULL, 0, "parse the consumer's subscription failed");
+}
+
+static int is_static(const rp_topic *topic) { return (atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_STATIC) != 0; }
+
+/* A global queue of a static topic becomes the one that it is here, with its offsets. RP_OK; PUNTED: an earlier queue is meant; or as the
+ * answer that it is led elsewhere returned. What is committed lies before it while the consumer reads its first messages: the consumer says
+ * so to Python, too. */
+static int map_queue(const rp_lane *lane, rp_pull *pull, rp_answer_to to) {
+    rp_mapped_queue *at = &pull->at;
+    int64_t begin = 0;
+    int is_led = rp_topic_mapped_queue(pull->topic, pull->queue_id, at);
+    if (is_led == RP_E_BUSY)
+        return PUNTED;
+    if (!is_led)
+        return rp_answer_not_led(lane, to, "cannot find mapping item", pull->topic->head.name, pull->queue_id);
+    if (at->logic_offset < 0 || (!at->is_earliest && pull->offset < at->logic_offset))
+        return PUNTED;
+    if (__builtin_sub_overflow(pull->offset, at->logic_offset - at->start_offset, &begin))
+        return PUNTED;
+    pull->commit_offset = pull->commit_offset >= at->logic_offset ? pull->commit_offset - at->logic_offset + at->start_offset : -1;
+    pull->offset = pull->from = begin;
+    pull->global_id = pull->queue_id;
+    pull->queue_id = at->queue_id;
+    return RP_OK;
+}
+
+/* Of a pull that waited: whether its queue is still the one that it was. */
+static int is_mapped_as_before(const rp_pull *pull) {
+    rp_mapped_queue now;
+    return pull->global_id < 0 || (is_static(pull->topic) && rp_topic_mapped_queue(pull->topic, pull->global_id, &now) == 1 &&
+                                   rp_mapped_queue_is(&now, &pull->at));
 }
 
 /* Fills what the request says. RP_OK, RP_HANDLED (answered), RP_PUNT as PUNTED. */
@@ -280,6 +313,7 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
         .arrived_ns = to.arrived_ns,
         .request_code = to.request_code,
         .queue_id = header.queue_id,
+        .global_id = -1,
         .max_messages = header.max_messages,
         .sys_flag = header.sys_flag,
         .opaque = to.opaque,
@@ -289,6 +323,9 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
     };
     if (pull->consumption == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
+    int outcome = __builtin_expect(is_static(topic), 0) && !rp_names_queue_here(command) ? map_queue(lane, pull, to) : RP_OK;
+    if (outcome != RP_OK)
+        return outcome;
     if (!(header.sys_flag & RP_PULL_SUBSCRIPTION))
         return RP_OK;
     return rp_pull_read_filter(lane, header.subscription, header.expression_type, to, &pull->filter);
@@ -367,7 +404,7 @@ int rp_pull_path_retry(rp_lane *lane, rp_pull *pull, int attempt) {
     if (is_choked && attempt == RP_PULL_WOKEN)
         return RP_PULL_CHOKED;
     int is_over = pull->held && attempt == RP_PULL_LAST; /* may be there meanwhile, but is not read from the disk */
-    int outcome = is_choked ? PUNTED : try_pull(lane, pull, connection, is_over ? RP_PULL_WOKEN : attempt);
+    int outcome = is_choked || !is_mapped_as_before(pull) ? PUNTED : try_pull(lane, pull, connection, is_over ? RP_PULL_WOKEN : attempt);
     if (is_over && (outcome == COLD || outcome == RP_OK))
         outcome = answer_come_again(lane, pull, connection);
     if (outcome == COLD && !ask_disk(lane, pull))

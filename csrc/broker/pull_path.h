@@ -8,7 +8,7 @@
  *                          └──────────── woken or out of time (then it does not wait again) ◄─────────────────────────┘
  *
  * Punts    unknown topic or group, topics without RP_TOPIC_NATIVE_PULL, class filters, expressions that are neither tags nor SQL92,
- *          SQL92 while it is not enabled, subscriptions Python keeps to itself.
+ *          SQL92 while it is not enabled, subscriptions Python keeps to itself; of static topics what lies in an earlier queue.
  * Threads  the reactor's.
  */
 #ifndef RP_BROKER_PULL_PATH_H
@@ -49,6 +49,8 @@ typedef struct rp_pull {
     int64_t arrived_ns;
     rp_message_filter filter; /* of the request; with RP_PULL_SUBSCRIPTION only */
     int32_t queue_id;
+    int32_t global_id;  /* of a static topic: queue and offsets above are those that it has here; -1: the topic is none */
+    rp_mapped_queue at; /* of global_id */
     int32_t max_messages;
     int32_t sys_flag;
     int32_t opaque;

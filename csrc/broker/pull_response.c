@@ -41,6 +41,20 @@ int32_t rp_pull_response_code(const rp_broker *broker, const rp_pull *pull, cons
     return code == RP_RESPONSE_PULL_OFFSET_MOVED && keeps_offsets ? RP_RESPONSE_PULL_RETRY_IMMEDIATELY : code;
 }
 
+int32_t rp_pull_mapped_code(const rp_pull *pull, int32_t code, rp_get_result *result) {
+    if (code == RP_RESPONSE_SUCCESS || result->status == RP_GET_OFFSET_RESET)
+        return code;
+    int64_t asked = pull->offset, min = result->min_offset, max = result->max_offset;
+    if (asked < min) {
+        result->next_offset = min;
+        return pull->at.is_earliest ? RP_RESPONSE_PULL_OFFSET_MOVED : RP_RESPONSE_PULL_RETRY_IMMEDIATELY;
+    }
+    if (asked < max || code != RP_RESPONSE_PULL_OFFSET_MOVED)
+        return code;
+    result->next_offset = max;
+    return pull->at.is_earliest ? RP_RESPONSE_PULL_NOT_FOUND : code;
+}
+
 static int64_t suggested_broker(const rp_broker *broker, const rp_pull *pull, const rp_get_result *result) {
     const rp_group *group = pull->group;
     int64_t broker_id = 0;
@@ -66,14 +80,20 @@ static void count_out(rp_lane *lane, const rp_pull *pull, const rp_get_result *r
     atomic_fetch_add_explicit(&pull->topic->bytes_out, result->bytes, memory_order_relaxed);
 }
 
+static int64_t told_offset(const rp_pull *pull, int64_t offset) {
+    return __builtin_expect(pull->global_id >= 0, 0) ? rp_mapped_offset(&pull->at, offset) : offset;
+}
+
 static uint32_t write_header(const rp_broker *broker, const rp_pull *pull, uint8_t *target, int32_t code, const rp_get_result *result) {
     const char *name = rp_get_status_name(result->status);
     rp_response_writer writer;
     rp_response_begin(&writer, target, pull->serialize_type, code, pull->opaque, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)});
     RP_RESPONSE_NUMBER(&writer, "suggestWhichBrokerId", suggested_broker(broker, pull, result));
-    RP_RESPONSE_NUMBER(&writer, "nextBeginOffset", result->next_offset);
-    RP_RESPONSE_NUMBER(&writer, "minOffset", result->min_offset);
-    RP_RESPONSE_NUMBER(&writer, "maxOffset", result->max_offset);
+    RP_RESPONSE_NUMBER(&writer, "nextBeginOffset", told_offset(pull, result->next_offset));
+    RP_RESPONSE_NUMBER(&writer, "minOffset", told_offset(pull, result->min_offset));
+    RP_RESPONSE_NUMBER(&writer, "maxOffset", told_offset(pull, result->max_offset));
+    if (__builtin_expect(pull->global_id >= 0, 0))
+        RP_RESPONSE_NUMBER(&writer, "offsetDelta", pull->at.logic_offset - pull->at.start_offset);
     RP_RESPONSE_NUMBER(&writer, "topicSysFlag", atomic_load_explicit(&pull->topic->sys_flag, memory_order_relaxed));
     RP_RESPONSE_NUMBER(&writer, "groupSysFlag", atomic_load_explicit(&pull->group->sys_flag, memory_order_relaxed));
     return rp_response_end(&writer, (uint32_t)result->bytes);

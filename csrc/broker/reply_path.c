@@ -154,6 +154,7 @@ int rp_reply_path_request(rp_lane *lane, rp_connection *connection, const rp_com
     request.to = rp_answer_to_command(lane, connection, command);
     request.found = RP_SEND_IS_NEW;
     request.delay_ms = -1;
+    request.global_id = -1;
     int outcome = check(&request, &header);
     if (outcome == RP_OK)
         return pass_on(&request, &header);

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "../base/slice_inl.h"
+
 enum field_kind { TEXT, NUMBER_32, NUMBER_64, BOOLEAN };
 
 typedef struct field_rule {
@@ -287,6 +289,14 @@ int rp_offset_header_read(const rp_command *command, rp_offset_header *header, r
     header->has_queue_id = (seen & (1u << 2)) != 0;
     header->has_commit_offset = (seen & (1u << 3)) != 0;
     return status;
+}
+
+int rp_names_queue_here(const rp_command *command) {
+    for (uint16_t i = 0; i < command->field_count; i++) {
+        if (rp_slice_is(command->fields[i].key, "lo"))
+            return command->fields[i].value.data != NULL && !rp_slice_to_bool(command->fields[i].value);
+    }
+    return 0;
 }
 
 int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction *request, rp_header_fault *fault) {

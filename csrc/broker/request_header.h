@@ -90,6 +90,8 @@ int rp_reply_header_read(const rp_command *command, rp_reply_header *header, rp_
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault);
 int rp_offset_header_read(const rp_command *command, rp_offset_header *header, rp_header_fault *fault);
 int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction *request, rp_header_fault *fault);
+/* Of a static topic: whether the request is about the queue of that number here (lo=false), as brokers ask each other. */
+int rp_names_queue_here(const rp_command *command);
 /* By the command's code. */
 int rp_pop_header_read(const rp_command *command, rp_pop_header *header, rp_header_fault *fault);
 int rp_pop_ack_header_read(const rp_command *command, rp_pop_ack_header *header, rp_header_fault *fault);

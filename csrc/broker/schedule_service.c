@@ -11,9 +11,11 @@
 #include "../base/clock_inl.h"
 #include "../base/log_inl.h"
 #include "../base/thread.h"
+#include "../store/light_queue.h"
 #include "../store/message.h"
 #include "escape_bridge.h"
 #include "lane.h"
+#include "light_copies.h"
 #include "property_text.h"
 #include "stored_message.h"
 #include "target_queue.h"
@@ -40,6 +42,7 @@ typedef struct due_message {
     uint32_t index; /* of its entry in the window */
     void *pin; /* of its record */
     uint8_t *text; /* its properties where they are not the record's; owned */
+    void *light; /* light queues it goes to; owned */
     rp_topic *topic; /* NULL: it is not in the table */
 } due_message;
 
@@ -94,11 +97,12 @@ static void pass_over(rp_schedule_service *service, const rp_queue_entry *entry,
 
 static const rp_slice nothing = {(const uint8_t *)"", 0};
 
-/* The properties without the CRC that the old record ends with; the record's own where it has none. RP_OK, RP_E_NO_MEMORY. */
+/* The properties without the CRC that the old record ends with, and RocketMQ's offsets in light queues; the record's own where it has
+ * none. RP_OK, RP_E_NO_MEMORY. */
 static int set_properties(rp_append_item *item, due_message *due, rp_slice properties) {
-    static const char *const replaced[] = {"__CRC32#", NULL};
+    static const char *const replaced[] = {"__CRC32#", RP_LIGHT_OFFSETS, NULL};
     item->properties[0] = properties;
-    if (rp_message_property(properties, replaced[0]).data == NULL)
+    if (rp_message_property(properties, replaced[0]).data == NULL && rp_message_property(properties, replaced[1]).data == NULL)
         return RP_OK;
     due->text = malloc((size_t)properties.size + 1);
     if (due->text == NULL)
@@ -122,7 +126,12 @@ static int make_item(rp_schedule_service *service, const rp_queue_entry *entry, 
     *item = rp_item_of_message(message);
     item->queue = target.queue;
     due->topic = target.topic;
-    return set_properties(item, due, message->properties);
+    status = set_properties(item, due, message->properties);
+    if (status == RP_OK)
+        status = rp_copy_to_light_queues(service->broker, item, &due->light);
+    if (status != RP_OK)
+        free(due->text);
+    return status;
 }
 
 /* Takes one entry into the batch. RP_OK; RP_E_NOT_FOUND: it is over; else what to try again for. */
@@ -191,6 +200,7 @@ static int append(rp_schedule_service *service, delay_level *level, const rp_que
             level->over |= UINT32_C(1) << due->index;
         rp_log_range_release(due->pin);
         free(due->text);
+        free(due->light);
     }
     service->count = 0;
     return refused;

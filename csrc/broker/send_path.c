@@ -15,6 +15,7 @@
 #include "property_text.h"
 #include "request_header.h"
 #include "send_batch.h"
+#include "send_light.h"
 #include "send_response.h"
 #include "send_timed.h"
 
@@ -139,6 +140,34 @@ static rp_topic *find_topic(rp_lane *lane, rp_slice name) {
     return lane->last_topic = rp_topic_table_find(lane->broker->topics, name);
 }
 
+/* The global queue that is meant, or below 0 any that is led here. As rp_queue_mapping_find. */
+static int find_global_queue(send_request *request, int32_t *global_id) {
+    _Atomic uint64_t *begun = &request->lane->mapped_begun;
+    atomic_store_explicit(begun, atomic_load_explicit(begun, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst); /* first: who changes the mapping sees that this one may have met it as it was */
+    const rp_queue_mapping *mapping = atomic_load_explicit(&request->topic->mapping, memory_order_acquire);
+    if (*global_id >= 0)
+        return rp_queue_mapping_find(mapping, *global_id, &request->at);
+    *global_id = rp_queue_mapping_any(mapping, next_random(&request->lane->random), &request->at);
+    return *global_id >= 0;
+}
+
+/* A global queue of a static topic becomes the one that it is here. RP_OK, RP_PUNT, or as the answer that it is led elsewhere returned: its
+ * senders may be many, until they have heard of the move. Replies go to the queue that they name. */
+static int map_queue(send_request *request) {
+    int32_t code = request->command->code, global_id = request->header.queue_id;
+    if (code == RP_CODE_SEND_REPLY_MESSAGE || code == RP_CODE_SEND_REPLY_MESSAGE_V2 || rp_names_queue_here(request->command))
+        return RP_OK;
+    int is_led = find_global_queue(request, &global_id);
+    if (is_led == RP_E_BUSY)
+        return RP_PUNT; /* and Python gives it back */
+    if (!is_led)
+        return rp_answer_not_led(request->lane, request->to, "does not exit", request->topic->head.name, request->header.queue_id);
+    request->global_id = global_id;
+    request->header.queue_id = request->at.queue_id;
+    return RP_OK;
+}
+
 int rp_send_check_topic(send_request *request) {
     rp_broker *broker = request->lane->broker;
     rp_slice name = request->header.topic;
@@ -148,6 +177,9 @@ int rp_send_check_topic(send_request *request) {
     uint32_t flags = atomic_load_explicit(&topic->flags, memory_order_relaxed);
     if (!(flags & RP_TOPIC_NATIVE_SEND) && !(request->found != RP_SEND_IS_NEW && (flags & RP_TOPIC_CHECKED_SEND)))
         return RP_PUNT;
+    int outcome = __builtin_expect(flags & RP_TOPIC_STATIC, 0) ? map_queue(request) : RP_OK;
+    if (outcome != RP_OK)
+        return outcome;
     int writable = atomic_load_explicit(&broker->settings.permission, memory_order_relaxed) & RP_PERMISSION_WRITE;
     if (!writable && (flags & RP_TOPIC_ORDER))
         return rp_answer(request->to, RP_RESPONSE_NO_PERMISSION, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
@@ -207,6 +239,8 @@ static int check_message(send_request *request) {
         return RP_PUNT;
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return rp_send_answer_not_writable(request->lane, request->to);
+    if (__builtin_expect(request->properties.light_lists > 0, 0) && (outcome = rp_send_check_light_queues(request)) != RP_OK)
+        return outcome;
     if (request->header.batch && (request->properties.delay_level > 0 || request->properties.timed))
         return answer_illegal(request);
     return rp_send_check_body(request);
@@ -338,6 +372,7 @@ static rp_append_item *add_item(send_request *request, int32_t flag, rp_slice bo
     item->body = body;
     item->properties[2] = (rp_slice){NULL, 0};
     item->index_key = item->index_tags = (rp_slice){NULL, 0};
+    item->light = NULL;
     set_born_host(item, request->to.connection);
     return item;
 }
@@ -352,6 +387,7 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
         .item_first = batch->item_count - item_count,
         .item_count = item_count,
         .queue_id = request->queue_id,
+        .is_mapped = 0,
         .reply = NULL,
         .wait = request->properties.wait != 0,
         .batch = batch_request != 0,
@@ -359,6 +395,12 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
     };
     if (__builtin_expect(request->delay_ms >= 0, 0) && request->delay_ms < batch->delay_ms_min)
         batch->delay_ms_min = request->delay_ms;
+    if (__builtin_expect(request->global_id >= 0, 0)) {
+        rp_pending_send *send = &batch->sends[batch->send_count - 1];
+        send->is_mapped = 1;
+        send->queue_id = request->global_id;
+        send->at = request->at;
+    }
 }
 
 static int ends_with_separator(rp_slice properties) {
@@ -391,6 +433,7 @@ static void set_index_key(rp_append_item *item, const rp_sent_properties *proper
     item->index_tags = properties->tags;
 }
 
+/* RP_OK; RP_E_NO_MEMORY, or what the answer to a refusal returned. */
 static int add_single(send_request *request) {
     rp_send_batch *batch = &request->lane->sends;
     if (make_room(request->lane, 1) != RP_OK)
@@ -407,6 +450,11 @@ static int add_single(send_request *request) {
     if (__builtin_expect(request->out_ms >= 0, 0) && rp_send_make_recall_handle(request, &handle) != RP_OK) {
         batch->item_count--;
         return RP_E_NO_MEMORY;
+    }
+    int outcome = __builtin_expect(request->properties.light_lists > 0, 0) ? rp_send_add_light_queues(request, item) : RP_OK;
+    if (outcome != RP_OK) {
+        batch->item_count--;
+        return outcome == RP_E_IO || outcome == RP_E_DISK_FULL ? answer_no_queue(request) : outcome;
     }
     set_index_key(item, &request->properties);
     add_send(request, 1, 0);
@@ -426,11 +474,17 @@ static int add_batch(send_request *request) {
     if (make_room(request->lane, (uint32_t)count) != RP_OK)
         return RP_E_NO_MEMORY;
     rp_batch_message message;
+    uint32_t added = 0;
     position = 0;
     while (rp_batch_next(body, &position, &message) == 1) {
         rp_append_item *item = add_item(request, message.flag, message.body);
         rp_sent_properties properties;
         int is_whole = rp_batch_properties_scan(message.properties, &properties);
+        if (!is_whole && rp_send_drop_light_offsets(request, &message.properties) != RP_OK) {
+            request->lane->sends.item_count -= added + 1;
+            return RP_E_NO_MEMORY;
+        }
+        added++;
         item->tags_code = is_whole ? properties.tags_code : rp_message_tags_code(message.properties);
         item->properties[0] = message.properties;
         item->properties[1] = tail_behind(message.properties, request->lane->broker->property_tail);
@@ -497,6 +551,7 @@ int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     request.found = found;
     request.delay_ms = -1;
     request.out_ms = -1;
+    request.global_id = -1;
     int outcome = check_all(&request);
     if (outcome == RP_OK)
         outcome = request.header.batch ? add_batch(&request) : add_single(&request);
@@ -506,6 +561,12 @@ int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
         outcome = rp_answer(request.to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     rp_count(outcome == RP_PUNT ? &lane->counters.sends_punted : &lane->counters.sends_failed, 1);
     return outcome;
+}
+
+void rp_send_path_settle(rp_lane *lane) {
+    uint64_t begun = atomic_load_explicit(&lane->mapped_begun, memory_order_relaxed);
+    if (__builtin_expect(begun != atomic_load_explicit(&lane->mapped_over, memory_order_relaxed), 0))
+        atomic_store_explicit(&lane->mapped_over, begun, memory_order_release);
 }
 
 void rp_send_path_connection_closed(rp_lane *lane, const rp_connection *connection) {

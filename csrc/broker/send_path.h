@@ -41,6 +41,8 @@ typedef struct rp_pending_send {
     rp_slice recall_handle; /* of a message with a timer; data NULL: none */
     uint32_t item_first, item_count;
     int32_t queue_id;
+    uint8_t is_mapped; /* queue_id is a global one: */
+    rp_mapped_queue at;
     struct rp_reply *reply; /* NULL, or what is told of the append in place of a response (pending_replies.h) */
     uint8_t wait; /* WAIT: 0 is answered without disk and slaves */
     uint8_t batch;
@@ -68,6 +70,8 @@ typedef struct rp_send_request {
     rp_topic *topic;
     rp_consume_queue *queue;
     int32_t queue_id;
+    int32_t global_id;   /* of a static topic, and queue_id is the one that it is here; -1: the topic is none */
+    rp_mapped_queue at;  /* of global_id */
     enum rp_send_found found;
     int64_t delay_ms; /* -1: it is not delayed */
     int64_t out_ms;   /* of a message with a timer: its slot; -1: it has none */
@@ -84,6 +88,8 @@ int rp_send_check_body(const rp_send_request *request);
 int rp_send_add_reply(rp_send_request *request, struct rp_reply *reply);
 
 int rp_send_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command, enum rp_send_found found);
+/* Behind a turn's flush: what it sent to global queues is stored now. */
+void rp_send_path_settle(struct rp_lane *lane);
 /* Appends what this turn collected and answers it. */
 void rp_send_path_flush(struct rp_lane *lane);
 void rp_send_path_connection_closed(struct rp_lane *lane, const rp_connection *connection);

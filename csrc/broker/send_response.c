@@ -144,7 +144,8 @@ static uint32_t write_success(const rp_send_template *template, const rp_pending
     if (!binary)
         *writer.at++ = '"';
     RP_RESPONSE_NUMBER(&writer, "queueId", send->queue_id);
-    RP_RESPONSE_NUMBER(&writer, "queueOffset", items[0].queue_offset);
+    RP_RESPONSE_NUMBER(&writer, "queueOffset",
+                       __builtin_expect(send->is_mapped, 0) ? rp_mapped_offset(&send->at, items[0].queue_offset) : items[0].queue_offset);
     if (send->unique_key.size > 0)
         RP_RESPONSE_TEXT(&writer, "transactionId", send->unique_key);
     if (__builtin_expect(send->recall_handle.size > 0, 0))

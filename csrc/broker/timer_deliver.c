@@ -9,6 +9,7 @@
 
 #include "../base/slice_inl.h"
 #include "escape_bridge.h"
+#include "light_copies.h"
 #include "parked_responses.h"
 #include "stored_message.h"
 #include "target_queue.h"
@@ -84,15 +85,24 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
                    : is_rolled  ? rp_timer_put_rolled(out->text, waited, enqueue_ms, now_ms)
                                 : rp_timer_put_delivered(out->text, waited, enqueue_ms, now_ms);
     item->properties[0] = (rp_slice){out->text, (uint32_t)(end - out->text)};
+    status = rp_copy_to_light_queues(service->broker, item, &out->light);
+    if (status != RP_OK) {
+        free(out->text);
+        return status;
+    }
     out->pin = pin;
     service->outgoing_count++;
     return RP_OK;
 }
 
-static void count_stored(rp_topic *topic, const rp_append_item *item) {
+/* Topics that are not there have no counts. */
+static void count_stored(rp_timer_service *service, rp_topic *topic, const rp_append_item *item) {
+    rp_count(topic == service->topic ? &service->rolled : &service->delivered, 1);
     if (topic == NULL || item->size == 0) /* another broker stored it */
         return;
     rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
+    if (topic != service->topic)
+        rp_count(&topic->timers_out, 1);
 }
 
 int rp_timer_append(rp_timer_service *service, uint32_t *over) {
@@ -102,8 +112,7 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over) {
         const rp_append_item *item = &service->items[i];
         rp_timer_outgoing *out = &service->outgoing[i];
         if (item->status == RP_OK) {
-            count_stored(out->topic, item);
-            rp_count(out->topic == service->topic ? &service->rolled : &service->delivered, 1);
+            count_stored(service, out->topic, item);
         } else if (item->status == RP_E_TOO_LARGE) {
             rp_timer_pass_over(service, out->log_offset, "its record does not fit into the log any more; it was sent to topic ", out->name);
         } else {
@@ -114,6 +123,7 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over) {
             *over |= UINT32_C(1) << out->index;
         rp_log_range_release(out->pin);
         free(out->text);
+        free(out->light);
     }
     service->outgoing_count = 0;
     return refused;

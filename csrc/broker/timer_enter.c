@@ -75,9 +75,14 @@ static int place(rp_timer_service *service, int64_t queue_offset, const rp_queue
         return RP_OK;
     bool is_recall = rp_message_property(message->properties, "TIMER_DEL_UNIQKEY").data != NULL;
     bool is_read = service->delivery.chain != NULL && slot_ms == read_ms; /* its chain is fixed by now */
-    if (slot_ms < read_ms || is_read)
-        return deliver_late(service, message, pin, is_recall, now_ms, is_taken);
-    return put_into_wheel(service, queued, rp_message_property(message->properties, "REAL_TOPIC"), slot_ms, is_recall, now_ms);
+    rp_slice name = rp_message_property(message->properties, "REAL_TOPIC");
+    /* found first: what is delivered at once has let go of its properties */
+    rp_topic *topic = is_recall || rp_timer_roll_times(message->properties) > 0 ? NULL : rp_topic_table_find(service->broker->topics, name);
+    int status = slot_ms < read_ms || is_read ? deliver_late(service, message, pin, is_recall, now_ms, is_taken)
+                                              : put_into_wheel(service, queued, name, slot_ms, is_recall, now_ms);
+    if (status == RP_OK && topic != NULL)
+        rp_durations_add(&topic->delays, rp_delay_seconds_max, message->born_timestamp_ms, out_ms);
+    return status;
 }
 
 /* RP_OK: it is over; else what to try again for. */

@@ -2,6 +2,7 @@
 #include "timer_item.h"
 
 #include "../remoting/command.h"
+#include "../store/light_queue.h"
 
 #define CRC_ROOM 32u /* of the CRC that the log may put behind the properties */
 #define ROLL_TIMES_MAX INT32_MAX
@@ -87,7 +88,7 @@ static uint8_t *put_times(uint8_t *start, uint8_t *at, int64_t enqueue_ms, int64
 }
 
 uint8_t *rp_timer_put_delivered(uint8_t *at, rp_slice waited, int64_t enqueue_ms, int64_t now_ms) {
-    static const char *const replaced[] = {"TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "__CRC32#", NULL};
+    static const char *const replaced[] = {"TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", RP_LIGHT_OFFSETS, "__CRC32#", NULL};
     return put_times(at, rp_copy_pairs_without(at, waited, replaced), enqueue_ms, now_ms);
 }
 

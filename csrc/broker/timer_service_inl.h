@@ -58,6 +58,7 @@ typedef struct rp_timer_refusals {
 typedef struct rp_timer_outgoing {
     void *pin;       /* of its record */
     uint8_t *text;   /* its properties; owned */
+    void *light;     /* light queues it goes to; owned */
     rp_topic *topic; /* whose messages are counted; NULL: it is not in the table */
     rp_slice name;   /* REAL_TOPIC */
     int64_t log_offset; /* where it waited */

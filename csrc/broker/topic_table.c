@@ -28,6 +28,7 @@ static void free_chunks(rp_name_entry *entry) {
     rp_topic *topic = (rp_topic *)entry;
     for (uint32_t chunk = 0; chunk < RP_GROWING_CHUNKS; chunk++)
         free(atomic_load_explicit(&topic->chunks[chunk], memory_order_relaxed));
+    rp_queue_mapping_free(atomic_load_explicit(&topic->mapping, memory_order_relaxed));
 }
 
 static int free_slot_waiters(void *context, rp_name_entry *entry) {
@@ -85,6 +86,22 @@ int rp_topic_put(rp_topic *topic, int32_t read_queues, int32_t write_queues, int
     return RP_OK;
 }
 
+int rp_topic_map_queue(rp_topic *topic, int32_t global_id, const rp_mapped_queue *queue) {
+    rp_queue_mapping *mapping = atomic_load_explicit(&topic->mapping, memory_order_relaxed);
+    if (mapping == NULL && queue == NULL)
+        return RP_OK;
+    if (mapping == NULL) {
+        if ((mapping = calloc(1, sizeof *mapping)) == NULL)
+            return RP_E_NO_MEMORY;
+        atomic_store_explicit(&topic->mapping, mapping, memory_order_release);
+    }
+    return rp_queue_mapping_put(mapping, global_id, queue);
+}
+
+int rp_topic_mapped_queue(const rp_topic *topic, int32_t global_id, rp_mapped_queue *queue) {
+    return rp_queue_mapping_find(atomic_load_explicit(&topic->mapping, memory_order_acquire), global_id, queue);
+}
+
 static void empty_slot(void *context, rp_queue_slot *slot) {
     (void)context;
     atomic_store_explicit(&slot->queue, NULL, memory_order_release);
@@ -94,11 +111,11 @@ void rp_topic_delete(rp_topic *topic) {
     atomic_store_explicit(&topic->live, 0, memory_order_seq_cst);
     atomic_fetch_add_explicit(&topic->generation, 1, memory_order_seq_cst);
     rp_topic_each_slot(topic, empty_slot, NULL);
-    _Atomic uint64_t *counts[] = {&topic->messages_out, &topic->bytes_out, &topic->commits, &topic->rollbacks, &topic->commit_seconds};
+    _Atomic uint64_t *counts[] = {&topic->messages_out, &topic->bytes_out, &topic->commits, &topic->rollbacks, &topic->timers_out};
     for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         atomic_store_explicit(counts[i], 0, memory_order_relaxed);
-    for (uint32_t i = 0; i < RP_END_CLASSES; i++)
-        atomic_store_explicit(&topic->commit_classes[i], 0, memory_order_relaxed);
+    rp_durations_reset(&topic->commit_times);
+    rp_durations_reset(&topic->delays);
     for (uint32_t type = 0; type < RP_MESSAGE_TYPES; type++)
         rp_intake_reset(&topic->in[type]);
     atomic_store_explicit(&topic->timers, 0, memory_order_relaxed);

@@ -14,8 +14,10 @@
 
 #include "../store/message_store.h"
 #include "growing_inl.h"
+#include "durations.h"
 #include "intake.h"
 #include "name_table.h"
+#include "queue_mapping.h"
 
 #define RP_TOPIC_NAME_MAX 255
 #define RP_PERMISSION_READ 4
@@ -42,9 +44,12 @@ struct rp_topic {
     _Atomic uint32_t flags; /* RP_TOPIC_ */
     rp_intake in[RP_MESSAGE_TYPES];
     _Atomic uint64_t messages_out, bytes_out;
-    _Atomic uint64_t commits, rollbacks, commit_seconds, commit_classes[RP_END_CLASSES]; /* of transactions: rp_transaction_ends */
+    _Atomic uint64_t commits, rollbacks; /* of transactions: rp_transaction_ends */
+    rp_durations commit_times, delays;
+    _Atomic uint64_t timers_out; /* such messages that came */
     _Atomic int64_t timers, timers_changed_ms; /* messages with a time that wait for it; 0: none ever did (timer_metrics.h) */
     _Atomic(rp_queue_slot *) chunks[RP_GROWING_CHUNKS];
+    _Atomic(rp_queue_mapping *) mapping; /* of RP_TOPIC_STATIC; made once, kept when it is static no more */
 };
 
 typedef struct rp_topic_table rp_topic_table;
@@ -63,6 +68,10 @@ void rp_topic_table_each(const rp_topic_table *table, int (*visit)(void *context
 int rp_topic_put(rp_topic *topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag, uint32_t flags);
 void rp_topic_delete(rp_topic *topic);
 int rp_topic_is_live(const rp_topic *topic);
+/* Which of its queues a global queue of a static topic is, as rp_queue_mapping_put. RP_OK, RP_E_INVALID, RP_E_NO_MEMORY. */
+int rp_topic_map_queue(rp_topic *topic, int32_t global_id, const rp_mapped_queue *queue);
+/* As rp_queue_mapping_find. */
+int rp_topic_mapped_queue(const rp_topic *topic, int32_t global_id, rp_mapped_queue *queue);
 /* Calls visit for every slot that was ever used. */
 void rp_topic_each_slot(rp_topic *topic, void (*visit)(void *context, rp_queue_slot *slot), void *context);
 

@@ -29,11 +29,19 @@ typedef struct rp_undecided_half {
     int64_t queue_offset, log_offset, born_ms;
     int64_t immune_s;    /* CHECK_IMMUNITY_TIME_IN_SECONDS; -1: no number; RP_HALF_NOT_IMMUNE: it says nothing */
     int32_t check_times; /* how often its producer was asked; -1: no number */
+    rp_slice topic;      /* where it was sent to, in the table of topics; data NULL: there is no such topic */
 } rp_undecided_half;
 /* Those from half_position on, given the operations from op_position on, in their order. How many, rows_max at most; RP_E_IO,
  * RP_E_NO_MEMORY. *scanned_to: all undecided ones below it are among the rows. */
 int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
                                    uint32_t rows_max, int64_t *scanned_to);
+/* How many of those, by the topic they were sent to; of topics that are there, in any order. RP_OK; RP_E_IO, RP_E_NO_MEMORY. */
+typedef struct rp_half_count {
+    rp_slice topic;
+    uint64_t count;
+} rp_half_count;
+int rp_broker_each_half_count(rp_broker *broker, int64_t half_position, int64_t op_position,
+                              int (*visit)(void *context, const rp_half_count *count), void *context);
 /* The first operation, from op_position on, about a prepared message that is not below half_position, or is one of `copied`: those whose
  * immune copies are not below it, in any order. RP_E_IO, RP_E_NO_MEMORY. */
 int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position, const int64_t *copied,

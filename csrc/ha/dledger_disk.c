@@ -17,7 +17,7 @@ void rp_dledger_disk_run(void *context) {
             is_there = !dledger->options.sync || rp_message_store_wait_flushed(dledger->options.store, end, FLUSH_PATIENCE_MS) == RP_OK;
             pthread_mutex_lock(&dledger->lock);
             rp_dledger_advance(dledger);
-            pthread_mutex_unlock(&dledger->lock);
+            rp_dledger_leave(dledger);
         }
         atomic_store(&dledger->disk_sleeping, 1);
         atomic_thread_fence(memory_order_seq_cst);

@@ -113,7 +113,8 @@ static int32_t compare(rp_dledger_log *dledger, const rp_push_entry *entry) {
 
 /* The leader's log begins behind the end of this one: what lies between is nowhere. */
 static void tell_gap(rp_dledger_log *dledger, int64_t begin_index, int64_t end_index) {
-    if (begin_index > end_index + 1 && rp_log_is_due(&dledger->refused_due_ns)) {
+    dledger->gap_index = begin_index > end_index + 1 ? begin_index : -1;
+    if (dledger->gap_index >= 0 && rp_log_is_due(&dledger->refused_due_ns)) {
         rp_log_write(
             dledger->options.log, RP_LOG_ERROR,
             "dledger: the log of %s, which leads, begins at entry %lld, this one ends at %lld: stop this broker, move its store away "
@@ -236,7 +237,7 @@ static void handle(rp_dledger_log *dledger, const rp_push_request *request, rp_p
                                    .end_index = ends.end_index};
     /* What was there before a comparison may not be on disk either, and the leader counts it from now on. */
     *end_offset = dledger->options.sync && code == RP_DLEDGER_SUCCESS && request->type != RP_PUSH_COMMIT ? ends.end_offset : 0;
-    pthread_mutex_unlock(&dledger->lock);
+    rp_dledger_leave(dledger);
 }
 
 int rp_dledger_on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {

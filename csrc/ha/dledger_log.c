@@ -6,6 +6,8 @@
 #include "../base/clock_inl.h"
 #include "dledger_log_inl.h"
 
+#define LOCK_WAIT_MS 500 /* Python's event loop waits */
+
 void rp_dledger_wake(atomic_int *sleeping, int wake_fd) {
     if (atomic_exchange(sleeping, 0)) {
         uint64_t one = 1;
@@ -38,13 +40,15 @@ const rp_dledger_follower *rp_dledger_member(const rp_dledger_log *dledger, rp_s
 }
 
 void rp_dledger_raise_claim(rp_dledger_log *dledger, int64_t term, const char *leader_id) {
-    if (term < dledger->claim.term || (term == dledger->claim.term && leader_id[0] == 0)) {
-        return;
+    pthread_mutex_lock(&dledger->seen_lock);
+    bool is_news = term > dledger->claim.term || (term == dledger->claim.term && leader_id[0] != 0);
+    if (is_news) {
+        uint64_t one = 1;
+        dledger->claim.term = term;
+        strncpy(dledger->claim.leader_id, leader_id, RP_DLEDGER_ID_MAX - 1);
+        (void)!write(dledger->claim_fd, &one, sizeof one);
     }
-    dledger->claim.term = term;
-    strncpy(dledger->claim.leader_id, leader_id, RP_DLEDGER_ID_MAX - 1);
-    uint64_t one = 1;
-    (void)!write(dledger->claim_fd, &one, sizeof one);
+    pthread_mutex_unlock(&dledger->seen_lock);
 }
 
 /* ---- what is committed ---- */
@@ -101,16 +105,23 @@ static void stop_pushing(rp_dledger_log *dledger) {
     }
 }
 
-void rp_dledger_step_down(rp_dledger_log *dledger) {
+int rp_dledger_step_down(rp_dledger_log *dledger, uint32_t wait_ms) {
     if (!dledger->is_leader) {
-        return;
+        return RP_OK;
     }
-    rp_commit_log_follow_entries(dledger->log);
+    if (rp_commit_log_follow_entries(dledger->log, wait_ms) != RP_OK) {
+        return RP_E_BUSY;
+    }
     dledger->is_leader = false;
     stop_pushing(dledger);
     if (dledger->options.on_committed != NULL) {
         dledger->options.on_committed(dledger->options.context, -1);
     }
+    return RP_OK;
+}
+
+static int stuck(rp_error *error) {
+    return rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the log is held by an append that the disk holds up");
 }
 
 static int check_term(const rp_dledger_log *dledger, int64_t term, rp_error *error) {
@@ -134,18 +145,23 @@ static void enter(rp_dledger_log *dledger, int64_t term, const char *leader_id) 
         memset(dledger->leader_id, 0, sizeof dledger->leader_id);
         memcpy(dledger->leader_id, leader_id, strlen(leader_id));
         dledger->matched_index = known_to_match(dledger, term);
+        dledger->gap_index = -1;
         dledger->heard_ms = 0;
     }
 }
 
 int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error) {
     rp_ledger_ends ends;
-    pthread_mutex_lock(&dledger->lock);
+    if (!rp_lock_within(&dledger->lock, LOCK_WAIT_MS)) {
+        return stuck(error);
+    }
     int rc = check_term(dledger, term, error);
     if (rc == RP_OK && !(dledger->is_leader && term == dledger->term)) {
-        rp_dledger_step_down(dledger);
-        enter(dledger, term, dledger->self_id);
-        rc = rp_commit_log_lead_entries(dledger->log, term, error);
+        rc = rp_dledger_step_down(dledger, LOCK_WAIT_MS) == RP_OK ? RP_OK : stuck(error);
+        if (rc == RP_OK) {
+            enter(dledger, term, dledger->self_id);
+            rc = rp_commit_log_lead_entries(dledger->log, term, error);
+        }
         if (rc == RP_OK) {
             rp_commit_log_read_ends(dledger->log, &ends);
             for (uint32_t i = 0; i < dledger->follower_count; i++) {
@@ -158,11 +174,11 @@ int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error) {
                 dledger->options.on_committed(dledger->options.context, dledger->committed_offset);
             }
             atomic_store(&dledger->leads_term, term);
-        } else {
+        } else if (!dledger->is_leader) {
             memset(dledger->leader_id, 0, sizeof dledger->leader_id);
         }
     }
-    pthread_mutex_unlock(&dledger->lock);
+    rp_dledger_leave(dledger);
     wake_followers(dledger);
     rp_dledger_wake(&dledger->disk_sleeping, dledger->disk_fd);
     return rc;
@@ -173,59 +189,89 @@ int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_
     if (leader_id[0] != 0 && rp_dledger_member(dledger, (rp_slice){(const uint8_t *)leader_id, (uint32_t)strlen(leader_id)}) == NULL) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "%.60s is none of the other members of group %s", leader_id, dledger->group);
     }
-    pthread_mutex_lock(&dledger->lock);
+    if (!rp_lock_within(&dledger->lock, LOCK_WAIT_MS)) {
+        return stuck(error);
+    }
     int rc = check_term(dledger, term, error);
+    if (rc == RP_OK && rp_dledger_step_down(dledger, LOCK_WAIT_MS) != RP_OK) {
+        rc = stuck(error);
+    }
     if (rc == RP_OK) {
-        rp_dledger_step_down(dledger);
         enter(dledger, term, leader_id);
     }
-    pthread_mutex_unlock(&dledger->lock);
+    rp_dledger_leave(dledger);
     wake_followers(dledger);
     return rc;
+}
+
+int rp_dledger_pause(rp_dledger_log *dledger, int is_paused, rp_error *error) {
+    if (!rp_lock_within(&dledger->lock, LOCK_WAIT_MS)) {
+        return stuck(error);
+    }
+    int rc = dledger->is_leader ? rp_commit_log_pause_entries(dledger->log, is_paused, LOCK_WAIT_MS) : RP_E_READ_ONLY;
+    rp_dledger_leave(dledger);
+    if (rc == RP_E_READ_ONLY) {
+        return rp_error_set(error, rc, 0, NULL, -1, "%s does not lead group %s", dledger->self_id, dledger->group);
+    }
+    return rc == RP_OK ? rc : stuck(error);
 }
 
 int rp_dledger_fd(const rp_dledger_log *dledger) { return dledger->claim_fd; }
 
 void rp_dledger_take_claim(rp_dledger_log *dledger, rp_dledger_claim *claim) {
     uint64_t drained;
-    pthread_mutex_lock(&dledger->lock);
+    pthread_mutex_lock(&dledger->seen_lock);
     (void)!read(dledger->claim_fd, &drained, sizeof drained);
     *claim = dledger->claim;
     memset(&dledger->claim, 0, sizeof dledger->claim);
-    pthread_mutex_unlock(&dledger->lock);
+    pthread_mutex_unlock(&dledger->seen_lock);
 }
 
 const rp_handler *rp_dledger_handler(rp_dledger_log *dledger) { return &dledger->handler; }
 
-void rp_dledger_read_state(rp_dledger_log *dledger, rp_dledger_state *state) {
-    rp_ledger_ends ends;
-    pthread_mutex_lock(&dledger->lock);
-    rp_commit_log_read_ends(dledger->log, &ends);
-    *state = (rp_dledger_state){.term = dledger->term,
-                                .is_leader = dledger->is_leader,
-                                .is_writable = rp_message_store_writable(dledger->options.store, NULL) == RP_OK,
-                                .begin_index = ends.begin_index,
-                                .end_index = ends.end_index,
-                                .end_term = ends.end_term,
-                                .end_offset = ends.end_offset,
-                                .committed_index = atomic_load_explicit(&dledger->committed_index, memory_order_relaxed),
-                                .committed_offset = dledger->committed_offset,
-                                .heard_ms = dledger->heard_ms,
-                                .pushes_taken = dledger->pushes_taken,
-                                .pushes_refused = dledger->pushes_refused,
-                                .entries_appended = dledger->entries_appended,
-                                .cuts = dledger->cuts};
-    memcpy(state->leader_id, dledger->leader_id, sizeof state->leader_id);
+/* ---- what others see ---- */
+
+void rp_dledger_leave(rp_dledger_log *dledger) {
+    pthread_mutex_lock(&dledger->seen_lock);
+    dledger->seen = (rp_dledger_state){.term = dledger->term,
+                                       .is_leader = dledger->is_leader,
+                                       .committed_index = atomic_load_explicit(&dledger->committed_index, memory_order_relaxed),
+                                       .committed_offset = dledger->committed_offset,
+                                       .heard_ms = dledger->heard_ms,
+                                       .gap_index = dledger->gap_index,
+                                       .pushes_taken = dledger->pushes_taken,
+                                       .pushes_refused = dledger->pushes_refused,
+                                       .entries_appended = dledger->entries_appended,
+                                       .cuts = dledger->cuts};
+    memcpy(dledger->seen.leader_id, dledger->leader_id, sizeof dledger->seen.leader_id);
+    for (uint32_t i = 0; i < dledger->follower_count; i++) {
+        rp_dledger_follower *one = dledger->followers[i];
+        one->row.matched_index = one->matched_index;
+        one->row.matched_offset = one->matched_index < 0 ? -1 : one->matched_offset;
+    }
+    pthread_mutex_unlock(&dledger->seen_lock);
     pthread_mutex_unlock(&dledger->lock);
 }
 
+void rp_dledger_read_state(rp_dledger_log *dledger, rp_dledger_state *state) {
+    rp_ledger_ends ends;
+    pthread_mutex_lock(&dledger->seen_lock);
+    *state = dledger->seen;
+    pthread_mutex_unlock(&dledger->seen_lock);
+    rp_commit_log_peek_ends(dledger->log, &ends);
+    state->begin_index = ends.begin_index;
+    state->end_index = ends.end_index;
+    state->end_term = ends.end_term;
+    state->end_offset = ends.end_offset;
+    state->is_writable = rp_message_store_writable(dledger->options.store, NULL) == RP_OK;
+    state->held_ms = rp_commit_log_held_ms(dledger->log);
+}
+
 uint32_t rp_dledger_read_followers(rp_dledger_log *dledger, rp_dledger_follower_row *rows, uint32_t rows_max) {
-    pthread_mutex_lock(&dledger->lock);
+    pthread_mutex_lock(&dledger->seen_lock);
     for (uint32_t i = 0; i < dledger->follower_count && i < rows_max; i++) {
         rows[i] = dledger->followers[i]->row;
-        rows[i].matched_index = dledger->followers[i]->matched_index;
-        rows[i].matched_offset = rows[i].matched_index < 0 ? -1 : dledger->followers[i]->matched_offset;
     }
-    pthread_mutex_unlock(&dledger->lock);
+    pthread_mutex_unlock(&dledger->seen_lock);
     return dledger->follower_count;
 }

@@ -34,7 +34,7 @@ typedef struct rp_dledger_follower {
 
     pthread_mutex_t read_lock; /* leaf but for the store's: held while the log is read for it; whoever cuts the log has had it */
     int64_t matched_index, matched_offset; /* dledger.lock */
-    rp_dledger_follower_row row;           /* dledger.lock: figures */
+    rp_dledger_follower_row row;           /* dledger.seen_lock: figures, and the two above as of when dledger.lock was left last */
 
     rp_pusher pusher;
     int fd; /* -1: not connected */
@@ -77,20 +77,27 @@ struct rp_dledger_log {
     char leader_id[RP_DLEDGER_ID_MAX];
     int64_t first_end;      /* behind the first entry of the term that is led */
     int64_t matched_index;  /* of a follower: how far its log is its leader's */
+    int64_t gap_index;      /* of one whose log ends before its leader's begins: where that begins; -1 */
     int64_t committed_offset;
     int64_t heard_ms;
-    rp_dledger_claim claim;
     uint64_t pushes_taken, pushes_refused, entries_appended, cuts;
     uint8_t *entry_bytes;   /* owned: of a push's entry */
     uint32_t entry_capacity;
 
+    pthread_mutex_t seen_lock; /* leaf: what Python and operators see, who do not wait for the disk with those that hold lock */
+    rp_dledger_state seen;     /* but for the log's end; as of when lock was left last */
+    rp_dledger_claim claim;
+
     rp_push_answer *answers[RP_DLEDGER_REACTORS_MAX]; /* each its reactor's; in its arena, newest first */
 };
 
+/* Gives lock up, and has seen what is so by then. */
+void rp_dledger_leave(rp_dledger_log *dledger);
 /* dledger_log.c, under lock. */
 void rp_dledger_commit(rp_dledger_log *dledger, int64_t index, int64_t offset);
 void rp_dledger_advance(rp_dledger_log *dledger);
-void rp_dledger_step_down(rp_dledger_log *dledger);
+/* RP_OK, or RP_E_BUSY: an append is stuck, and this member leads on. */
+int rp_dledger_step_down(rp_dledger_log *dledger, uint32_t wait_ms);
 void rp_dledger_raise_claim(rp_dledger_log *dledger, int64_t term, const char *leader_id);
 const rp_dledger_follower *rp_dledger_member(const rp_dledger_log *dledger, rp_slice id);
 /* Any thread; the second in the appender's: the log has grown. */

@@ -8,6 +8,8 @@
 
 #include "dledger_log_inl.h"
 
+#define STUCK_LOOK_MS 10000
+
 void rp_dledger_options_default(rp_dledger_options *options) {
     *options = (rp_dledger_options){
         .window = 1000, .window_bytes = 4u << 20, .push_timeout_ms = 1000, .retry_ms = 500, .commit_interval_ms = 1000};
@@ -23,7 +25,7 @@ static int add_follower(rp_dledger_log *dledger, const char *id, size_t id_size,
     memcpy(one->address, address, address_size);
     memcpy(one->row.id, one->id, sizeof one->id);
     memcpy(one->row.address, one->address, sizeof one->address);
-    one->row.matched_index = one->matched_index = -1;
+    one->matched_index = -1;
     one->fd = one->wake_fd = -1;
     pthread_mutex_init(&one->read_lock, NULL);
     rp_pusher_begin(&one->pusher, -1);
@@ -109,9 +111,10 @@ int rp_dledger_open(const rp_dledger_options *options, rp_dledger_log **opened, 
     dledger->options = *options;
     dledger->log = rp_message_store_commit_log(options->store);
     dledger->handler = (rp_handler){.context = dledger, .on_request = rp_dledger_on_request, .on_turn_end = rp_dledger_on_turn_end};
-    dledger->matched_index = -1;
+    dledger->matched_index = dledger->gap_index = -1;
     atomic_init(&dledger->leads_term, -1);
     pthread_mutex_init(&dledger->lock, NULL);
+    pthread_mutex_init(&dledger->seen_lock, NULL);
     dledger->claim_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     dledger->disk_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int rc = dledger->claim_fd >= 0 && dledger->disk_fd >= 0
@@ -120,6 +123,8 @@ int rp_dledger_open(const rp_dledger_options *options, rp_dledger_log **opened, 
     if (rc == RP_OK) {
         dledger->committed_offset = rp_commit_log_dispatched_offset(dledger->log);
         atomic_init(&dledger->committed_index, rp_commit_log_index_below(dledger->log, dledger->committed_offset));
+        pthread_mutex_lock(&dledger->lock);
+        rp_dledger_leave(dledger);
         rc = start(dledger, error);
     }
     dledger->options.group = dledger->group;
@@ -158,8 +163,9 @@ void rp_dledger_close(rp_dledger_log *dledger) {
     }
     uint64_t wake = 1;
     pthread_mutex_lock(&dledger->lock);
-    rp_dledger_step_down(dledger);
-    pthread_mutex_unlock(&dledger->lock);
+    while (rp_dledger_step_down(dledger, STUCK_LOOK_MS) != RP_OK) { /* what is stuck on the disk is waited for */
+    }
+    rp_dledger_leave(dledger);
     rp_message_store_forget_appended(dledger->options.store, dledger);
     atomic_store(&dledger->stopping, 1);
     if (dledger->disk_fd >= 0) {
@@ -176,6 +182,7 @@ void rp_dledger_close(rp_dledger_log *dledger) {
         close(dledger->claim_fd);
     }
     pthread_mutex_destroy(&dledger->lock);
+    pthread_mutex_destroy(&dledger->seen_lock);
     free(dledger->entry_bytes);
     free(dledger);
 }

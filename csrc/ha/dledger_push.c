@@ -35,14 +35,13 @@ static rp_pusher_view view_of(const rp_dledger_follower *one) {
 }
 
 static void tell_state(rp_dledger_follower *one, const char *error) {
-    rp_dledger_log *dledger = one->dledger;
-    pthread_mutex_lock(&dledger->lock);
+    pthread_mutex_lock(&one->dledger->seen_lock);
     one->row.is_connected = one->fd >= 0;
     one->row.is_appending = one->pusher.is_appending;
     if (error != NULL) {
         snprintf(one->row.last_error, sizeof one->row.last_error, "%s", error);
     }
-    pthread_mutex_unlock(&dledger->lock);
+    pthread_mutex_unlock(&one->dledger->seen_lock);
 }
 
 static void disconnect(rp_dledger_follower *one, const char *error) {
@@ -176,10 +175,10 @@ static int add_push(rp_dledger_follower *one, const rp_pusher_view *view, rp_pus
 }
 
 static void count_sent(rp_dledger_follower *one, const rp_push *push) {
-    pthread_mutex_lock(&one->dledger->lock);
+    pthread_mutex_lock(&one->dledger->seen_lock);
     one->row.entries_sent += push->index >= 0 ? (uint64_t)(push->last_index - push->index + 1) : 0;
     one->row.bytes_sent += push->bytes;
-    pthread_mutex_unlock(&one->dledger->lock);
+    pthread_mutex_unlock(&one->dledger->seen_lock);
 }
 
 /* Pushes up to what is sent at once. RP_OK, or why the connection has to end. */
@@ -254,8 +253,8 @@ static void take_answer(rp_dledger_follower *one, const rp_push_sent *sent, cons
         one->matched_offset = one->matched_index < 0 ? 0 : sent->end_offset;
     }
     rp_dledger_advance(dledger); /* of a COMMIT: nothing, but what is owed to queues */
-    one->row.is_appending = one->pusher.is_appending;
-    pthread_mutex_unlock(&dledger->lock);
+    rp_dledger_leave(dledger);
+    tell_state(one, NULL);
 }
 
 /* One frame. RP_OK, or a status that ends the connection. */

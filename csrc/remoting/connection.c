@@ -102,6 +102,9 @@ static void set_interest(rp_connection *connection) {
 static int64_t next_limit(const rp_connection *connection, bool *is_stall) {
     const rp_server_options *options = &connection->reactor->server->options;
     int64_t idle = options->idle_timeout_ms > 0 ? connection->last_active_ns + (int64_t)options->idle_timeout_ms * RP_NS_PER_MS : NEVER;
+    if (connection->protocol != NULL) {
+        idle = rp_connection_next_look(connection);
+    }
     bool is_stuck = connection->is_blocked || (connection->pauses & RP_PAUSE_MEMORY) != 0 || connection->opening == RP_OPENING_HANDSHAKE;
     int64_t stall =
         is_stuck && options->stall_timeout_ms > 0 ? connection->progress_ns + (int64_t)options->stall_timeout_ms * RP_NS_PER_MS : NEVER;
@@ -155,6 +158,11 @@ void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address)
     connection->pauses = 0;
     connection->is_closing = connection->is_dirty = connection->is_held_back = connection->is_blocked = false;
     connection->opening = RP_OPENING_FIRST;
+    connection->protocol = reactor->server->protocol;
+    connection->spoken = NULL;
+    connection->has_more = false;
+    connection->queued_bytes = 0;
+    connection->look_ns = NEVER;
     connection->tls = NULL;
     connection->peer = connection->address = *address;
     connection->output = (rp_output){0};
@@ -200,6 +208,7 @@ void rp_connection_reap(rp_connection *connection) {
     if (handler->on_close != NULL) {
         handler->on_close(handler->context, reactor, connection);
     }
+    rp_connection_end_spoken(connection);
     rp_dispatch_closed(connection);
     atomic_store_explicit(&connection->id, 0, memory_order_release);
     if (connection->tls != NULL) {
@@ -332,17 +341,17 @@ uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
     }
     connection->is_blocked = is_blocked;
     uint64_t unsent = rp_connection_unsent_bytes(connection);
-    atomic_store_explicit(&connection->output_bytes, unsent, memory_order_relaxed);
+    rp_connection_show_unsent(connection);
     if (connection->is_closing) {
         return sent;
     }
-    if (result == RP_FLUSH_YIELDED) {
+    if (result == RP_FLUSH_YIELDED || (result == RP_FLUSH_DONE && connection->has_more)) {
         rp_connection_mark_dirty(connection);
     }
     set_interest(connection);
     /* While all connections together hold too much, one that does not read its answers may not ask for more. */
     uint64_t unsent_max = unsent > 0 && rp_server_memory_is_over(reactor->server, 0) ? 1 : options->output_bytes_max;
-    if (unsent >= unsent_max) {
+    if (unsent >= unsent_max || !rp_connection_may_read(connection)) {
         rp_connection_pause(connection, RP_PAUSE_OUTPUT);
     } else if (unsent <= unsent_max / 2) {
         rp_connection_resume(connection, RP_PAUSE_OUTPUT);
@@ -359,6 +368,10 @@ void rp_connection_on_timer(rp_connection *connection) {
         if (limit != NEVER) {
             rp_timer_wheel_schedule(&reactor->wheel, &connection->timer, limit);
         }
+        return;
+    }
+    if (!is_stall && connection->spoken != NULL) {
+        rp_connection_look(connection);
         return;
     }
     if (!is_stall) {
@@ -388,6 +401,11 @@ int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uin
 
 uint64_t rp_connection_unsent_bytes(const rp_connection *connection) {
     return connection->output.unsent_bytes + (connection->tls != NULL ? connection->tls->sealed.unsent_bytes : 0);
+}
+
+void rp_connection_show_unsent(rp_connection *connection) {
+    uint64_t bytes = rp_connection_unsent_bytes(connection) + connection->queued_bytes;
+    atomic_store_explicit(&connection->output_bytes, bytes, memory_order_relaxed);
 }
 
 uint8_t *rp_connection_reserve(rp_connection *connection, uint32_t size) {

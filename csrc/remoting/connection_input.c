@@ -116,6 +116,10 @@ static void handle_bytes(rp_connection *connection, const uint8_t *data, uint32_
             }
             continue;
         }
+        if (connection->protocol != NULL) {
+            rp_connection_speak(connection, data, size);
+            return;
+        }
         int status = rp_frame_scan(data, size, options->frame_size_max, &frame_size);
         if (status == 0) {
             break;

@@ -14,7 +14,8 @@ enum rp_inbox_kind {
     RP_INBOX_ACCEPTED,  /* rp_accepted: a new socket for this reactor */
     RP_INBOX_OUTPUT,    /* rp_output_piece: an encoded frame for a connection */
     RP_INBOX_RESUBMIT,  /* rp_held_request: a request for the handler */
-    RP_INBOX_CLOSE      /* rp_inbox_item: close the connection */
+    RP_INBOX_CLOSE,     /* rp_inbox_item: close the connection */
+    RP_INBOX_POSTED     /* rp_posted: for the connection's protocol (protocol.h) */
 };
 
 typedef struct rp_inbox_item {

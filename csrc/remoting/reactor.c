@@ -95,6 +95,7 @@ static void drop_inbox_item(rp_reactor *reactor, rp_inbox_item *item) {
         break;
     case RP_INBOX_OUTPUT:
     case RP_INBOX_CLOSE:
+    case RP_INBOX_POSTED:
         free(item);
         break;
     }
@@ -156,7 +157,7 @@ static void append_output(rp_reactor *reactor, rp_output_piece *piece) {
         free(piece);
     } else {
         rp_output_append(&connection->output, &reactor->pool, piece);
-        atomic_store_explicit(&connection->output_bytes, connection->output.unsent_bytes, memory_order_relaxed); /* its flush may be far */
+        rp_connection_show_unsent(connection); /* its flush may be far */
         rp_count(&reactor->stats.frames_out, 1);
         rp_connection_mark_dirty(connection);
     }
@@ -187,6 +188,9 @@ static void handle_inbox_item(rp_reactor *reactor, rp_inbox_item *item) {
         free(item);
         break;
     }
+    case RP_INBOX_POSTED:
+        rp_connection_take_posted(reactor, (rp_posted *)(void *)item);
+        break;
     }
 }
 
@@ -241,7 +245,12 @@ static void begin_drain(rp_reactor *reactor, int64_t stop_at_ns) {
     for (uint32_t slot = 0; slot < reactor->slots_made; slot++) {
         rp_connection *block = atomic_load_explicit(&reactor->blocks[slot / RP_CONNECTION_BLOCK], memory_order_relaxed);
         rp_connection *connection = &block[slot % RP_CONNECTION_BLOCK];
-        if (rp_connection_id(connection) != 0) {
+        if (rp_connection_id(connection) == 0) {
+            continue;
+        }
+        if (connection->protocol != NULL) {
+            rp_connection_drain(connection);
+        } else {
             rp_connection_pause(connection, RP_PAUSE_STOP);
         }
     }
@@ -313,6 +322,7 @@ static void flush_dirty(rp_reactor *reactor) {
     while (reactor->dirty != NULL) {
         rp_connection *connection = reactor->dirty;
         reactor->dirty = connection->next_dirty;
+        rp_connection_fill(connection);
         if (connection->output.unsent_bytes <= SMALL_OUTPUT_BYTES) {
             rp_connection_flush(connection, UINT64_MAX);
         } else {
@@ -385,7 +395,7 @@ static bool is_drained(const rp_reactor *reactor) {
     for (uint32_t slot = 0; slot < reactor->slots_made; slot++) {
         rp_connection *block = atomic_load_explicit(&reactor->blocks[slot / RP_CONNECTION_BLOCK], memory_order_relaxed);
         const rp_connection *connection = &block[slot % RP_CONNECTION_BLOCK];
-        if (rp_connection_id(connection) != 0 && rp_connection_unsent_bytes(connection) > 0) {
+        if (rp_connection_id(connection) != 0 && (rp_connection_unsent_bytes(connection) > 0 || rp_connection_is_busy(connection))) {
             return false;
         }
     }

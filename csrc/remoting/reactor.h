@@ -25,6 +25,7 @@
 #include "header_form.h"
 #include "input_pool.h"
 #include "output.h"
+#include "protocol.h"
 #include "request_queue.h"
 #include "timer_wheel.h"
 #include "tls.h"
@@ -49,12 +50,12 @@ enum rp_opening {
     RP_OPENING_FIRST = 0,  /* nothing: its first byte has not come */
     RP_OPENING_PROXIED,    /* a balancer has said whom it connects */
     RP_OPENING_HANDSHAKE,  /* TLS, whose handshake is not done */
-    RP_OPENING_DONE        /* frames follow */
+    RP_OPENING_DONE        /* frames follow, or what the protocol speaks */
 };
 
 struct rp_connection {
     _Atomic uint64_t id;           /* 0 while free; released by the reactor, acquired by senders of other threads */
-    _Atomic uint64_t output_bytes; /* output.unsent_bytes for senders, as of its last flush or piece from the inbox */
+    _Atomic uint64_t output_bytes; /* unsent and queued bytes for senders, as of its last flush or piece from the inbox */
     _Atomic uint64_t inbox_bytes;  /* in the inbox for this connection; released behind output_bytes */
     rp_reactor *reactor;           /* fixed after the block is made */
     uint32_t slot;                 /* fixed after the block is made */
@@ -65,7 +66,10 @@ struct rp_connection {
     bool is_dirty;                 /* in the reactor's dirty list, or in its large queue */
     bool is_held_back;             /* in the reactor's held_back list: has frames that may be handled without reading */
     bool is_blocked;               /* waits for EPOLLOUT */
+    bool has_more;                 /* its protocol has something to be sent behind its output */
     uint8_t opening;               /* rp_opening */
+    const rp_protocol *protocol;   /* NULL: it speaks RocketMQ's frames */
+    void *spoken;                  /* the protocol's own; NULL: it has not begun */
     rp_address peer;               /* the socket's other end */
     rp_address address;            /* the client's: of peer, or what a balancer there has told */
     rp_output output;
@@ -75,6 +79,8 @@ struct rp_connection {
     uint32_t input_capacity;
     uint32_t large_frame_size;     /* not 0: input collects one large frame of this size */
     uint32_t wanted_bytes;         /* while paused for memory */
+    uint64_t queued_bytes;         /* what its protocol holds behind its output */
+    int64_t look_ns;               /* when its protocol looks at it; INT64_MAX: never */
     int64_t last_active_ns;
     int64_t progress_ns;           /* while blocked or short of memory: when it last moved */
     rp_timer_node timer;
@@ -169,6 +175,7 @@ struct rp_server {
     char thread_name[11];      /* fixed after open */
     rp_handler handler;        /* fixed after open */
     const rp_gate *gate;       /* fixed after start; NULL: none */
+    const rp_protocol *protocol; /* of accepted connections; the same */
     uint16_t port;             /* fixed after open */
     int listener_fd;           /* reactor 0 while running, else the owner of the server */
     int reserve_fd;            /* the same: given up to accept and close when descriptors run out */
@@ -217,6 +224,7 @@ void rp_connection_resume(rp_connection *connection, enum rp_pause cause);
 bool rp_connection_may_grow(rp_connection *connection, uint32_t more_bytes);
 void rp_reactor_resume_starved(rp_reactor *reactor);
 void rp_connection_mark_dirty(rp_connection *connection);
+void rp_connection_show_unsent(rp_connection *connection); /* to senders of other threads */
 /* Writes limit bytes at most, and marks it dirty when there is more that its socket may take. Returns how many. */
 uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit);
 void rp_connection_on_timer(rp_connection *connection);
@@ -229,6 +237,17 @@ void rp_connection_drop_input(rp_connection *connection);
 void rp_connection_account_input(rp_reactor *reactor, uint32_t taken, uint32_t given_back);
 /* Goes on with the bytes of what the connection has in the arena at the cursor, opened ones behind its rest. */
 void rp_connection_take_opened(rp_connection *connection, uint32_t size);
+
+/* connection_protocol.c: connections that speak a protocol of their own */
+void rp_connection_speak(rp_connection *connection, const uint8_t *data, uint32_t size); /* takes what was read */
+void rp_connection_fill(rp_connection *connection);                                      /* before it is flushed */
+bool rp_connection_may_read(const rp_connection *connection);                            /* true of frames */
+bool rp_connection_is_busy(const rp_connection *connection);                             /* false of frames */
+int64_t rp_connection_next_look(const rp_connection *connection);                        /* when on_timer is to look */
+void rp_connection_look(rp_connection *connection);
+void rp_connection_drain(rp_connection *connection);
+void rp_connection_end_spoken(rp_connection *connection);
+void rp_connection_take_posted(rp_reactor *reactor, rp_posted *item);
 
 /* connection_opening.c */
 /* Looks at the first bytes of a connection, and takes those that are no frame's. False: more are needed to know. */

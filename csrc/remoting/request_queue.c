@@ -30,6 +30,10 @@ void rp_request_queue_close(rp_request_queue *queue) {
     close(queue->event_fd);
 }
 
+int rp_request_is_admitted(int32_t kind) {
+    return kind == RP_REQUEST_COMMAND || kind == RP_REQUEST_RESPONSE || kind == RP_REQUEST_CALL || kind == RP_REQUEST_MESSAGE;
+}
+
 int rp_request_queue_admits(rp_request_queue *queue) {
     if (atomic_fetch_add_explicit(&queue->waiting, 1, memory_order_relaxed) < queue->capacity) {
         return 1;
@@ -94,6 +98,7 @@ rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind k
     held->bytes = size;
     held->request.kind = (int32_t)kind;
     held->request.connection_id = connection_id;
+    held->request.deadline_ns = INT64_MAX;
     rp_address_text(remote, held->request.remote_address);
     copy_command(&held->request.command, command, (uint8_t *)held + head_size);
     atomic_fetch_add_explicit(&queue->bytes, size, memory_order_relaxed);
@@ -140,7 +145,7 @@ uint32_t rp_request_queue_take(rp_request_queue *queue, rp_request **requests, u
         rp_held_request *held = queue->first;
         queue->first = held->next;
         requests[taken] = &held->request;
-        commands += held->request.kind == RP_REQUEST_COMMAND || held->request.kind == RP_REQUEST_RESPONSE;
+        commands += rp_request_is_admitted(held->request.kind);
     }
     if (queue->first == NULL) {
         queue->last = NULL;

@@ -4,8 +4,8 @@
  *
  * Threads  put from any reactor, take from one consumer, free from any thread.
  * Owns     what is in the list. Lock order: `lock` is a leaf.
- * Bounds   commands waiting ≤ capacity (rp_request_queue_admits says no before); connection events are always taken, so the order
- *          OPENED, requests, CLOSED of a connection holds and none is lost.
+ * Bounds   commands, calls and their messages that wait ≤ capacity (rp_request_queue_admits says no before); other events are always
+ *          taken, so the order OPENED, requests, CLOSED of a connection holds and none is lost.
  */
 #ifndef RP_REMOTING_REQUEST_QUEUE_H
 #define RP_REMOTING_REQUEST_QUEUE_H
@@ -45,7 +45,8 @@ struct rp_request_queue {
 int rp_request_queue_init(rp_request_queue *queue, uint32_t capacity); /* RP_OK, RP_E_IO */
 /* Frees what nobody took. */
 void rp_request_queue_close(rp_request_queue *queue);
-/* 1 and counted, when one more command may wait. */
+int rp_request_is_admitted(int32_t kind); /* 1: of this kind only so many may wait */
+/* 1 and counted, when one more of those may wait. */
 int rp_request_queue_admits(rp_request_queue *queue);
 /* Copies command (NULL: a connection event) into a block of its own; NULL when memory is out. */
 rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind kind, uint64_t connection_id, const rp_address *remote,

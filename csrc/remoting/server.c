@@ -135,6 +135,16 @@ int rp_server_set_gate(rp_server *server, const rp_gate *gate) {
     return status;
 }
 
+int rp_server_set_protocol(rp_server *server, const rp_protocol *protocol) {
+    pthread_mutex_lock(&server->lock);
+    int status = server->state == RP_SERVER_OPEN ? RP_OK : RP_E_BUSY;
+    if (status == RP_OK) {
+        server->protocol = protocol;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return status;
+}
+
 int rp_server_start(rp_server *server, rp_error *error) {
     int status = RP_OK;
     pthread_mutex_lock(&server->lock);
@@ -184,7 +194,7 @@ void rp_server_close(rp_server *server) {
 
 int rp_server_load_tls(rp_server *server, const rp_tls_options *options, rp_error *error) {
     rp_tls_context *loaded;
-    int status = rp_tls_context_create(options, &loaded, error);
+    int status = rp_tls_context_create(options, server->protocol != NULL ? server->protocol->alpn : NULL, &loaded, error);
     if (status == RP_OK) {
         pthread_mutex_lock(&server->tls_lock);
         rp_tls_context *before = server->tls_context;
@@ -275,6 +285,23 @@ int rp_server_send(rp_server *server, uint64_t connection_id, const rp_command *
     if (status != RP_OK) {
         rp_connection_settle_inbox(connection->reactor, connection_id, capacity);
         free(piece);
+    }
+    return status;
+}
+
+int rp_server_post(rp_server *server, uint64_t connection_id, rp_posted *item) {
+    rp_connection *connection = find_connection(server, connection_id);
+    if (connection == NULL) {
+        return RP_E_CLOSED;
+    }
+    uint32_t bytes = item->bytes;
+    if (bytes > 0 && !rp_connection_admit_inbox(connection, bytes)) {
+        return RP_E_BUSY;
+    }
+    item->inbox = (rp_inbox_item){RP_INBOX_POSTED, connection_id};
+    int status = rp_ring_put(connection->reactor->inbox, item);
+    if (status != RP_OK && bytes > 0) {
+        rp_connection_settle_inbox(connection->reactor, connection_id, bytes);
     }
     return status;
 }

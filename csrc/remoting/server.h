@@ -28,6 +28,7 @@
 typedef struct rp_server rp_server;
 typedef struct rp_reactor rp_reactor;
 typedef struct rp_connection rp_connection;
+typedef struct rp_protocol rp_protocol; /* what connections speak instead of frames: protocol.h */
 
 enum rp_handled {
     RP_HANDLED = 1, /* answered, parked by the handler, or oneway */
@@ -99,6 +100,8 @@ void rp_server_options_default(rp_server_options *options);
 int rp_server_open(const rp_server_options *options, const rp_handler *handler, rp_server **server, rp_error *error);
 /* Borrowed until rp_server_stop has returned. Before rp_server_start: RP_OK, or RP_E_BUSY afterwards. NULL: everybody may. */
 int rp_server_set_gate(rp_server *server, const rp_gate *gate);
+/* What connections speak that are accepted. Before rp_server_start: RP_OK, or RP_E_BUSY afterwards. Borrowed until rp_server_close. */
+int rp_server_set_protocol(rp_server *server, const rp_protocol *protocol);
 int rp_server_start(rp_server *server, rp_error *error);
 
 enum rp_tls_client_auth {
@@ -134,12 +137,19 @@ enum rp_request_kind {
     RP_REQUEST_COMMAND = 0,  /* a request from a client */
     RP_REQUEST_RESPONSE = 1, /* a response to something we sent by rp_server_send */
     RP_REQUEST_OPENED = 2,   /* a connection was accepted */
-    RP_REQUEST_CLOSED = 3    /* a connection ended; reason in command.remark */
+    RP_REQUEST_CLOSED = 3,   /* a connection ended; reason in command.remark */
+    /* Of gRPC's calls (../grpc/grpc.h): */
+    RP_REQUEST_CALL = 4,        /* one begins */
+    RP_REQUEST_MESSAGE = 5,     /* a message of a client's stream */
+    RP_REQUEST_HALF_CLOSED = 6, /* a client's stream has ended */
+    RP_REQUEST_CANCELLED = 7,   /* the client does not wait any more */
+    RP_REQUEST_ROOM = 8         /* the connection, or a call of it, takes messages again */
 };
 
 typedef struct rp_request {
     int32_t kind;
     uint64_t connection_id;
+    int64_t deadline_ns; /* of RP_REQUEST_CALL: monotonic, INT64_MAX: none */
     char remote_address[RP_ADDRESS_TEXT_MAX];
     /* Last, and cut short: only field_count of its fields are allocated. Use it by pointer, never copy the struct. Slices point into the
      * request's own memory. */

@@ -30,6 +30,8 @@
 #define VERIFY_REQUIRE 3 /* VERIFY_PEER, and it fails without a certificate */
 #define STRING_ASCII 0x1001
 #define X509_VERSION_3 2
+#define ALPN_CHOSEN 0
+#define ALPN_NONE_FITS 2 /* with an alert */
 
 #define YEAR_S (365L * 24 * 3600)
 #define OWN_NAME "localhost" /* as of RocketMQ's */
@@ -133,6 +135,21 @@ static int set_trust(const rp_tls_context *context, const rp_tls_options *option
     return status;
 }
 
+/* Who offers protocols and not this one is told so and closed; who offers none may go on. */
+static int agree_upon(struct ssl_st *ssl, const unsigned char **chosen, unsigned char *chosen_size, const unsigned char *offered,
+                      unsigned int offered_size, void *alpn) {
+    size_t size = strlen(alpn);
+    (void)ssl;
+    for (unsigned int at = 0; at < offered_size && offered[at] < offered_size - at; at += offered[at] + 1u) {
+        if (offered[at] == size && memcmp(&offered[at + 1], alpn, size) == 0) {
+            *chosen = &offered[at + 1];
+            *chosen_size = (unsigned char)size;
+            return ALPN_CHOSEN;
+        }
+    }
+    return ALPN_NONE_FITS;
+}
+
 static int check_options(const rp_tls_options *options, rp_error *error) {
     if (options->client_auth > RP_TLS_CLIENT_REQUIRE) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "client_auth %u: choose 0 to %d", options->client_auth,
@@ -144,7 +161,7 @@ static int check_options(const rp_tls_options *options, rp_error *error) {
     return RP_OK;
 }
 
-static int fill_context(rp_tls_context *context, const rp_tls_options *options, rp_error *error) {
+static int fill_context(rp_tls_context *context, const rp_tls_options *options, const char *alpn, rp_error *error) {
     const rp_openssl *openssl = &context->openssl;
     openssl->err_clear();
     context->context = openssl->ctx_new(openssl->server_method());
@@ -161,11 +178,14 @@ static int fill_context(rp_tls_context *context, const rp_tls_options *options, 
         openssl->ctx_set_num_tickets(context->context, 0) != 1) {
         return refuse(context, error, NULL, "TLS 1.2 is not to be had", "look into OpenSSL's configuration, openssl.cnf");
     }
+    if (alpn != NULL) {
+        openssl->ctx_set_alpn_select(context->context, agree_upon, (void *)(uintptr_t)alpn);
+    }
     int status = options->certificate_path != NULL ? load_files(context, options, error) : make_certificate(context, error);
     return status == RP_OK ? set_trust(context, options, error) : status;
 }
 
-int rp_tls_context_create(const rp_tls_options *options, rp_tls_context **context_out, rp_error *error) {
+int rp_tls_context_create(const rp_tls_options *options, const char *alpn, rp_tls_context **context_out, rp_error *error) {
     int status = check_options(options, error);
     if (status != RP_OK) {
         return status;
@@ -177,7 +197,7 @@ int rp_tls_context_create(const rp_tls_options *options, rp_tls_context **contex
     atomic_init(&context->users, 1);
     status = rp_openssl_load(&context->openssl, error);
     if (status == RP_OK) {
-        status = fill_context(context, options, error);
+        status = fill_context(context, options, alpn, error);
     }
     if (status != RP_OK) {
         rp_tls_context_release(context);

@@ -39,6 +39,7 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     pthread_mutexattr_destroy(&adaptive);
     pthread_mutex_init(&log->failure_lock, NULL);
     pthread_mutex_init(&log->committed_lock, NULL);
+    pthread_mutex_init(&log->flushed_lock, NULL);
     rp_monotonic_cond_init(&log->committed);
     atomic_init(&log->failure, RP_E_CLOSED); /* until the end is known */
     int rc = setup->read_only ? RP_OK : rp_log_staging_open(&log->staging, setup->ops);
@@ -121,6 +122,7 @@ void rp_commit_log_close(rp_commit_log *log) {
     pthread_mutex_destroy(&log->append_lock);
     pthread_mutex_destroy(&log->failure_lock);
     pthread_mutex_destroy(&log->committed_lock);
+    pthread_mutex_destroy(&log->flushed_lock);
     pthread_cond_destroy(&log->committed);
     free(log);
 }
@@ -169,16 +171,23 @@ int64_t rp_commit_log_flushed_offset(const rp_commit_log *log) { return atomic_l
 int64_t rp_commit_log_store_timestamp(const rp_commit_log *log) {
     return atomic_load_explicit(&log->store_timestamp_ms, memory_order_acquire);
 }
-void rp_commit_log_set_flushed(rp_commit_log *log, int64_t offset) { atomic_store(&log->flushed_offset, offset); }
 uint64_t rp_commit_log_cuts(const rp_commit_log *log) { return atomic_load(&log->cuts); }
 
-/* Without a lock: whoever cuts counts first and looks at the flushed offset then, we do both the other way round. */
-void rp_commit_log_set_synced(rp_commit_log *log, int64_t begin, int64_t end, uint64_t cuts) {
-    rp_commit_log_set_flushed(log, end);
-    if (rp_commit_log_cuts(log) != cuts) {
-        int64_t max = rp_commit_log_max_offset(log);
-        rp_commit_log_set_flushed(log, begin < max ? begin : max);
+void rp_commit_log_set_synced(rp_commit_log *log, int64_t end, uint64_t cuts) {
+    pthread_mutex_lock(&log->flushed_lock);
+    if (rp_commit_log_cuts(log) == cuts) { /* else other bytes may lie there by now, also below where the sync began */
+        atomic_store(&log->flushed_offset, end);
     }
+    pthread_mutex_unlock(&log->flushed_lock);
+}
+
+void rp_commit_log_count_cut(rp_commit_log *log, int64_t offset) {
+    pthread_mutex_lock(&log->flushed_lock);
+    atomic_fetch_add(&log->cuts, 1);
+    if (rp_commit_log_flushed_offset(log) > offset) {
+        atomic_store(&log->flushed_offset, offset);
+    }
+    pthread_mutex_unlock(&log->flushed_lock);
 }
 
 void rp_commit_log_fail(rp_commit_log *log, int status, const rp_error *error) {

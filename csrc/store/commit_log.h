@@ -19,6 +19,8 @@ typedef struct rp_commit_log rp_commit_log;
 
 #define RP_APPEND_PROPERTY_PARTS 3
 
+typedef struct rp_light_targets rp_light_targets; /* light_targets.h */
+
 /* One message to append. The record's topic and queue id are the queue's. */
 typedef struct rp_append_item {
     rp_consume_queue *queue;
@@ -34,6 +36,7 @@ typedef struct rp_append_item {
     rp_slice properties[RP_APPEND_PROPERTY_PARTS]; /* written one after the other; together <= RP_PROPERTIES_SIZE_MAX */
     rp_slice index_key; /* the one key the message is indexed by; data NULL: the index thread looks for its keys in the record */
     rp_slice index_tags; /* beside index_key: its TAGS; data NULL: it has none */
+    rp_light_targets *light; /* light queues it goes to, too; NULL: none */
     /* results */
     int32_t status; /* RP_OK, RP_E_TOO_LARGE, RP_E_DISK_FULL, RP_E_IO, RP_E_READ_ONLY, RP_E_CLOSED, RP_E_BUSY (append_wait_timeout_ms) */
     uint32_t size; /* record bytes */
@@ -48,6 +51,10 @@ typedef struct rp_append_item {
  * On return the messages are readable and in their queues, or held back from them until they are confirmed (rp_commit_log_confirm);
  * durable when rp_commit_log_flushed_offset passes their end. */
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count);
+/* The same for what rests on earlier appends: RP_E_READ_ONLY where the log was cut since `cuts` was read, and they may be gone. */
+int64_t rp_commit_log_append_behind(rp_commit_log *log, rp_append_item *items, uint32_t item_count, uint64_t cuts);
+/* How often the log's end went back. While it is what it was when an offset was taken, the bytes below that are the same; read it first. */
+uint64_t rp_commit_log_cuts(const rp_commit_log *log);
 /* For who was refused: whether it was the queue. RP_OK: there is room for its next entry; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY,
  * RP_E_BUSY as of an append. */
 int rp_commit_log_try_queue(rp_commit_log *log, rp_consume_queue *queue);

@@ -19,6 +19,7 @@
 #include "consume_queue_space.h"
 #include "consume_queue_writer.h"
 #include "index_key.h"
+#include "light_targets.h"
 #include "message_encode.h"
 #include "message_layout_inl.h"
 #include "store_path.h"
@@ -62,14 +63,9 @@ static void hash_keys(const rp_commit_log *log, rp_slice topic, rp_append_item *
     item->index_hash = rp_index_key_hash(topic, item->index_key);
 }
 
-static int check_item(const rp_commit_log *log, rp_append_item *item) {
-    rp_encode_source source;
-    if (item->body.size > atomic_load_explicit(&log->message_size_max, memory_order_relaxed) && !item->is_copy) {
-        return RP_E_TOO_LARGE;
-    }
-    source_of(log, item, &source);
-    hash_keys(log, source.topic, item);
-    int64_t size = rp_message_encoded_size(&source);
+/* RP_OK: item->size is that of its record; RP_E_TOO_LARGE. */
+static int measure(const rp_commit_log *log, rp_append_item *item, const rp_encode_source *source) {
+    int64_t size = rp_message_encoded_size(source);
     if (size < 0 || size + log->head_size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
         return RP_E_TOO_LARGE;
     }
@@ -78,6 +74,16 @@ static int check_item(const rp_commit_log *log, rp_append_item *item) {
     }
     item->size = (uint32_t)size;
     return RP_OK;
+}
+
+static int check_item(const rp_commit_log *log, rp_append_item *item) {
+    rp_encode_source source;
+    if (item->body.size > atomic_load_explicit(&log->message_size_max, memory_order_relaxed) && !item->is_copy) {
+        return RP_E_TOO_LARGE;
+    }
+    source_of(log, item, &source);
+    hash_keys(log, source.topic, item);
+    return measure(log, item, &source);
 }
 
 /* Under the lock: bytes up to `end` can be written. */
@@ -124,6 +130,9 @@ static void publish_held(rp_commit_log *log, rp_append_item *item) {
     }
     if (rp_message_is_queued(item->sys_flag)) {
         rp_consume_queue_place(item->queue, item->queue_offset + 1);
+        if (item->light != NULL) {
+            rp_light_targets_place(item->light);
+        }
     }
 }
 
@@ -142,6 +151,9 @@ static void publish_item(rp_commit_log *log, rp_append_item *item) {
         int64_t tags_code = item->queue->is_delay_level ? item->store_timestamp_ms + item->queue->delay_ms : item->tags_code;
         rp_queue_entry entry = {item->commit_log_offset, (int32_t)item->size, tags_code};
         rp_consume_queue_put(item->queue, &entry);
+        if (__builtin_expect(item->light != NULL, 0)) {
+            rp_light_targets_put(item->light, &entry);
+        }
     }
 }
 
@@ -162,6 +174,16 @@ int rp_commit_log_write_out(rp_commit_log *log) {
     return rc;
 }
 
+/* Under the lock: so many more of its entries wait for their record to be written. */
+static void stage(rp_append_item *item, int64_t change) {
+    if (rp_message_is_queued(item->sys_flag)) {
+        item->queue->staged += change;
+        if (item->light != NULL) {
+            rp_light_targets_stage(item->light, change);
+        }
+    }
+}
+
 /* Under the lock: writes what is staged and publishes it. When it cannot be written, none of its items was appended. */
 static int write_staged(rp_commit_log *log, rp_append_item *items) {
     rp_log_staging *staging = &log->staging;
@@ -173,7 +195,7 @@ static int write_staged(rp_commit_log *log, rp_append_item *items) {
         if (items[i].status != RP_OK) {
             continue;
         }
-        items[i].queue->staged -= rp_message_is_queued(items[i].sys_flag);
+        stage(&items[i], -1);
         if (rc == RP_OK) {
             publish_item(log, &items[i]);
         } else {
@@ -274,23 +296,31 @@ static int reserve_unit(rp_commit_log *log) {
     return rc;
 }
 
-/* Under the lock: space for the record and for its queue entry. */
+/* Under the lock: space for the entries of its queues. */
+static int reserve_entries(rp_commit_log *log, const rp_append_item *item) {
+    rp_error error;
+    error.status = RP_OK;
+    int rc = rp_consume_queue_reserve(item->queue, &error);
+    if (rc == RP_OK && __builtin_expect(item->light != NULL, 0)) {
+        rc = rp_light_targets_reserve(item->light, &error);
+    }
+    if (rc != RP_OK) {
+        rp_commit_log_tell_refused(log, &error);
+    }
+    return rc;
+}
+
+/* Under the lock: space for the record and for its queue entries. */
 static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_item *item, bool consumed) {
     rp_consume_queue *queue = item->queue;
     int rc = RP_OK;
     /* Entries are put into the queue's active file, so none may wait while that is exchanged. */
     if (!rp_log_staging_fits(&log->staging, log->head_size + item->size) ||
-        (queue->staged != 0 && rp_consume_queue_max_offset(queue) + queue->staged >= queue->allocated_offset)) {
+        (queue->staged != 0 && rp_consume_queue_max_offset(queue) + queue->staged >= queue->allocated_offset) ||
+        (item->light != NULL && rp_light_targets_need_write(item->light))) {
         rc = write_staged(log, items);
     }
-    if (rc == RP_OK && consumed) {
-        rp_error error;
-        error.status = RP_OK;
-        rc = rp_consume_queue_reserve(queue, &error);
-        if (rc != RP_OK) {
-            rp_commit_log_tell_refused(log, &error);
-        }
-    }
+    rc = rc == RP_OK && consumed ? reserve_entries(log, item) : rc;
     rc = rc == RP_OK && log->head_size != 0 ? reserve_unit(log) : rc;
     rc = rc == RP_OK ? rp_commit_log_make_room(log, items, log->head_size + item->size) : rc;
     return rc == RP_OK && !rp_commit_log_is_staging(log) ? rp_commit_log_hold(log, log->head_size + item->size) : rc;
@@ -300,10 +330,19 @@ static int64_t next_of(const rp_commit_log *log, const rp_consume_queue *queue) 
     return __builtin_expect(log->holds_back, 0) ? rp_consume_queue_next_offset(queue) : rp_consume_queue_max_offset(queue);
 }
 
+/* Under the lock: the offsets that it is going to have in light queues become part of the record. */
+static int number(const rp_commit_log *log, rp_append_item *item) {
+    rp_encode_source source;
+    rp_light_targets_number(item, log->holds_back);
+    source_of(log, item, &source);
+    return measure(log, item, &source);
+}
+
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
     rp_append_item *item = &items[index];
     bool consumed = rp_message_is_queued(item->sys_flag);
-    int rc = reserve(log, items, item, consumed);
+    int rc = __builtin_expect(item->light != NULL, 0) ? number(log, item) : RP_OK;
+    rc = rc == RP_OK ? reserve(log, items, item, consumed) : rc;
     if (rc != RP_OK) {
         return rc;
     }
@@ -328,7 +367,7 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     if (rp_commit_log_is_staging(log)) {
         staging->item_first = target == staging->bytes ? index : staging->item_first;
         staging->item_end = index + 1;
-        item->queue->staged += consumed;
+        stage(item, 1);
     } else {
         publish_item(log, item);
     }
@@ -348,28 +387,26 @@ static void count(rp_commit_log *log, uint64_t messages, uint64_t bytes, uint64_
     }
 }
 
+static void wake_queue(rp_commit_log *log, rp_consume_queue *queue) {
+    uint64_t waiting = rp_consume_queue_waiting_after_put(queue);
+    if (waiting != 0 && log->arrived != NULL) {
+        log->arrived(log->arrived_context, queue, waiting);
+    }
+}
+
 /* Outside the lock; a queue that occurs in the batch with others between is told more than once. */
 static void wake_readers(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
     const rp_consume_queue *last = NULL;
     for (uint32_t i = 0; i < item_count; i++) {
         if (items[i].status == RP_OK && items[i].queue != last) {
             last = items[i].queue;
-            uint64_t waiting = rp_consume_queue_waiting_after_put(items[i].queue);
-            if (waiting != 0 && log->arrived != NULL) {
-                log->arrived(log->arrived_context, items[i].queue, waiting);
-            }
+            wake_queue(log, items[i].queue);
+        }
+        for (uint32_t k = 0; items[i].light != NULL && items[i].status == RP_OK && k < items[i].light->count; k++) {
+            wake_queue(log, items[i].light->targets[k].queue);
         }
     }
 }
-
-#if defined(__SANITIZE_THREAD__)
-/* ThreadSanitizer does not know pthread_mutex_clocklock and would miss that the lock is held. */
-#define LOCK_CLOCK CLOCK_REALTIME
-#define LOCK_UNTIL(mutex, deadline) pthread_mutex_timedlock(mutex, deadline)
-#else
-#define LOCK_CLOCK CLOCK_MONOTONIC
-#define LOCK_UNTIL(mutex, deadline) pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, deadline)
-#endif
 
 /* Spins a little first, as the lock is mostly held for microseconds; then sleeps, but not for ever: another append may be stuck in the
  * page cache or on the disk, and waiting would only hide it from the clients. */
@@ -381,8 +418,7 @@ static bool lock_in_time(rp_commit_log *log) {
         for (volatile int rest = 0; rest < 16; rest++) {
         }
     }
-    struct timespec deadline = rp_deadline_after(LOCK_CLOCK, atomic_load_explicit(&log->wait_timeout_ms, memory_order_relaxed));
-    return LOCK_UNTIL(&log->append_lock, &deadline) == 0;
+    return rp_lock_within(&log->append_lock, atomic_load_explicit(&log->wait_timeout_ms, memory_order_relaxed));
 }
 
 static int64_t refuse_all(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
@@ -415,7 +451,13 @@ int64_t rp_commit_log_held_ms(const rp_commit_log *log) {
     return locked_ns != 0 ? (rp_clock_monotonic_ns(log->setup.clock) - locked_ns) / RP_NS_PER_MS : 0;
 }
 
-int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
+/* Under the lock. cuts NULL: whatever lies before. */
+static bool may_append(const rp_commit_log *log, int64_t now_ns, const uint64_t *cuts) {
+    return !log->is_following && !log->is_paused && now_ns < atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed) &&
+           (cuts == NULL || *cuts == rp_commit_log_cuts(log));
+}
+
+static int64_t append(rp_commit_log *log, rp_append_item *items, uint32_t item_count, const uint64_t *cuts) {
     int64_t appended = 0;
     uint64_t bytes = 0;
     int32_t failure = atomic_load_explicit(&log->failure, memory_order_acquire);
@@ -429,8 +471,7 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     int64_t locked_ns = rp_clock_monotonic_ns(log->setup.clock);
     atomic_store_explicit(&log->locked_ns, locked_ns, memory_order_relaxed);
     failure = atomic_load_explicit(&log->failure, memory_order_acquire);
-    bool may_append = !log->is_following && locked_ns < atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed);
-    failure = failure == 0 && !may_append ? RP_E_READ_ONLY : failure;
+    failure = failure == 0 && !may_append(log, locked_ns, cuts) ? RP_E_READ_ONLY : failure;
     int64_t last_ms = atomic_load_explicit(&log->store_timestamp_ms, memory_order_relaxed);
     now_ms = last_ms > now_ms && last_ms - now_ms < 1000
                  ? last_ms
@@ -471,4 +512,12 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
         rp_commit_log_tell_followers(log);
     }
     return appended;
+}
+
+int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
+    return append(log, items, item_count, NULL);
+}
+
+int64_t rp_commit_log_append_behind(rp_commit_log *log, rp_append_item *items, uint32_t item_count, uint64_t cuts) {
+    return append(log, items, item_count, &cuts);
 }

@@ -78,10 +78,7 @@ static void move_end(rp_commit_log *log, int64_t offset) {
     log->dispatch_failed_at = -1;
     log->appended_end = log->appended_end < offset ? log->appended_end : offset;
     atomic_store_explicit(&log->max_offset, offset, memory_order_release);
-    atomic_fetch_add(&log->cuts, 1);
-    if (rp_commit_log_flushed_offset(log) > offset) {
-        rp_commit_log_set_flushed(log, offset);
-    }
+    rp_commit_log_count_cut(log, offset);
 }
 
 static int check_cut(const rp_commit_log *log, int64_t offset, rp_error *error) {

@@ -113,11 +113,11 @@ static void feed_index(rp_index_feed *feed, const rp_message *message) {
 }
 
 /* Of a master's record; an own one was counted by its append. */
-static void count_record(rp_commit_log *log, const rp_message *message, const rp_consume_queue *queue) {
+static void count_record(rp_commit_log *log, const rp_message *message, int is_entered) {
     if (message->physical_offset < log->appended_end) {
         return;
     }
-    if (queue != NULL && message->queue_offset == 0) {
+    if (is_entered && message->queue_offset == 0) {
         atomic_fetch_add_explicit(&log->queues_begun, 1, memory_order_relaxed);
     }
     atomic_store_explicit(&log->store_timestamp_ms, message->store_timestamp_ms, memory_order_release);
@@ -126,22 +126,25 @@ static void count_record(rp_commit_log *log, const rp_message *message, const rp
 
 /* Enters a record into its queue. A whole one that names an impossible queue stays: it hurts nobody (recovery.c does the same). */
 static int enter_record(rp_commit_log *log, const rp_message *message, rp_dispatch_round *round, rp_error *error) {
-    rp_consume_queue *queue = NULL;
-    int rc = log->dispatch(log->dispatch_context, message, &queue, error);
+    rp_consume_queue *const *queues;
+    uint32_t count;
+    int rc = log->dispatch(log->dispatch_context, message, &queues, &count, error);
+    for (uint32_t i = 0; i < count; i++) { /* also when there was no room in others: those are tried again, and these have it then */
+        if (!queues[i]->is_in_round) {
+            queues[i]->is_in_round = true;
+            round->queues[round->count++] = queues[i];
+        }
+    }
     if (rc == RP_E_CORRUPT) {
         rp_log_write(log->setup.log, RP_LOG_WARNING, "record at %lld is in no queue: %s", (long long)message->physical_offset,
                      error->message);
     } else if (rc != RP_OK) {
         return rc;
     }
-    if (queue != NULL && !queue->is_in_round) {
-        queue->is_in_round = true;
-        round->queues[round->count++] = queue;
-    }
     if (log->index_feed != NULL) {
         feed_index(log->index_feed, message);
     }
-    count_record(log, message, queue);
+    count_record(log, message, count > 0);
     return RP_OK;
 }
 

@@ -49,9 +49,10 @@ void rp_consume_queue_place(rp_consume_queue *queue, int64_t end) {
 
 /* Its place only. One that names an impossible queue has none. */
 static int place_record(rp_commit_log *log, const rp_message *message, rp_dispatch_round *round, rp_error *error) {
-    rp_consume_queue *queue = NULL;
+    rp_consume_queue *const *queues;
+    uint32_t count;
     (void)round;
-    int rc = log->place(log->dispatch_context, message, &queue, error);
+    int rc = log->place(log->dispatch_context, message, &queues, &count, error);
     return rc == RP_E_CORRUPT ? RP_OK : rc;
 }
 

@@ -8,6 +8,7 @@
 
 #include "commit_log_writer.h"
 #include "index_feed.h"
+#include "light_targets.h"
 #include "log_staging.h"
 #include "mapped_file_inl.h"
 
@@ -19,8 +20,9 @@ struct rp_commit_log {
     rp_preallocation *preallocation;     /* fixed after recovery; NULL in a read-only store */
 
     _Atomic int64_t max_offset;          /* released after the record's bytes, so who sees it sees them */
-    /* Stored after the sync by whoever holds the flusher's sync lock. Sequentially consistent, as what was asked of the flusher is: who
-     * asks looks at this afterwards, the flusher stores it and then looks at what was asked, and one of the two sees the other. */
+    /* Stored under flushed_lock, after the sync by who leads it, and by who cuts the log. Sequentially consistent, as what was asked of the
+     * flusher is: who asks looks at this afterwards, the flusher stores it and then looks at what was asked, and one of the two sees the
+     * other. */
     _Atomic int64_t flushed_offset;
     _Atomic int64_t store_timestamp_ms; /* of the last published record; released after max_offset */
     _Atomic uint32_t message_size_max; /* of a body; relaxed: a setting that may change */
@@ -43,11 +45,13 @@ struct rp_commit_log {
     int64_t uncleared_end; /* guarded by append_lock: up to here a cut that failed has left old bytes; 0: nowhere */
     _Atomic int64_t lease_until_ns; /* relaxed: the clock passes it by itself */
     bool is_following; /* guarded by append_lock: appends are refused */
+    bool is_paused; /* guarded by append_lock: the same for a while, of a log that leads */
     int64_t dispatch_limit; /* guarded by append_lock */
     bool holds_back; /* guarded by append_lock, for one append: what it brings gets its entries later (commit_log_held.c) */
     int64_t appended_end; /* guarded by append_lock: own records below it were counted when they were appended */
     _Atomic uint64_t places; /* grows when queues' placed_end are counted anew: older ones say nothing. Written under append_lock */
-    _Atomic uint64_t cuts; /* how often the end went back: a sync that was under way meanwhile says nothing of the new end */
+    _Atomic uint64_t cuts; /* how often the end went back. Written under append_lock and flushed_lock, behind max_offset */
+    pthread_mutex_t flushed_lock; /* leaf */
 
     pthread_mutex_t failure_lock; /* leaf */
     rp_error failure_error; /* guarded by failure_lock until failure is set */
@@ -109,12 +113,12 @@ int rp_commit_log_clear_behind(rp_commit_log *log, rp_error *error);
 int rp_commit_log_place_held(rp_commit_log *log, int64_t *end, rp_error *error);
 
 /* commit_log_dispatch.c */
-#define RP_WOKEN_QUEUES_MAX 64
+#define RP_WOKEN_QUEUES_MAX 64 /* when a record is visited; it may bring its own and all its light ones */
 #define RP_ROUND_RECORDS_MAX 1024 /* while appends wait for the lock */
 
 /* One hold of the lock: queues that got entries, to wake their readers outside of it. */
 typedef struct rp_dispatch_round {
-    rp_consume_queue *queues[RP_WOKEN_QUEUES_MAX];
+    rp_consume_queue *queues[RP_WOKEN_QUEUES_MAX + 1 + RP_LIGHT_TARGETS_MAX];
     uint32_t count, records;
 } rp_dispatch_round;
 

@@ -13,6 +13,7 @@
 
 #define FIRST_ENTRY_TOPIC "SELF_TEST_TOPIC" /* a system topic of RocketMQ, to which nobody can send */
 #define FIRST_ENTRY_BYTES_MAX 256
+#define PEEKS_MAX 16
 
 static int unsupported(const rp_commit_log *log, rp_error *error) {
     return rp_error_set(error, RP_E_UNSUPPORTED, 0, log->setup.directory, -1, "the commit log is not DLedger's: it has no entries");
@@ -42,6 +43,18 @@ void rp_commit_log_read_ends(rp_commit_log *log, rp_ledger_ends *ends) {
                              .end_term = atomic_load_explicit(&log->end_term, memory_order_relaxed),
                              .end_offset = log->position};
     pthread_mutex_unlock(&log->append_lock);
+}
+
+void rp_commit_log_peek_ends(const rp_commit_log *log, rp_ledger_ends *ends) {
+    for (int i = 0; i < PEEKS_MAX; i++) { /* index and term of one entry, unless appends are faster than reads for ever */
+        *ends = (rp_ledger_ends){.end_index = rp_commit_log_end_index(log),
+                                 .end_term = atomic_load_explicit(&log->end_term, memory_order_acquire),
+                                 .begin_index = rp_commit_log_begin_index(log),
+                                 .end_offset = rp_commit_log_max_offset(log)};
+        if (rp_commit_log_end_index(log) == ends->end_index) {
+            break;
+        }
+    }
 }
 
 int rp_commit_log_read_entry(rp_commit_log *log, int64_t index, rp_log_range *range, rp_ledger_entry *entry) {
@@ -250,28 +263,48 @@ void rp_commit_log_commit_entries(rp_commit_log *log, int64_t offset) {
     }
 }
 
-int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint32_t timeout_ms) {
+/* The cuts are looked at behind what is dispatched: that was never cut. */
+int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint64_t cuts, uint32_t timeout_ms) {
     struct timespec deadline = rp_deadline_after(CLOCK_MONOTONIC, timeout_ms);
-    uint64_t cuts = rp_commit_log_cuts(log);
     int rc = offset <= rp_commit_log_max_offset(log) ? RP_OK : RP_E_RANGE;
     if (log->head_size == 0) {
         return rc;
     }
     atomic_fetch_add(&log->commit_waiters, 1);
     pthread_mutex_lock(&log->committed_lock);
-    while (rc == RP_OK && rp_commit_log_dispatched_offset(log) < offset) {
+    while (rc == RP_OK) {
+        bool is_there = rp_commit_log_dispatched_offset(log) >= offset;
+        rc = rp_commit_log_cuts(log) != cuts ? RP_E_RANGE : RP_OK;
+        if (rc != RP_OK || is_there) {
+            break;
+        }
         rc = pthread_cond_timedwait(&log->committed, &log->committed_lock, &deadline) == ETIMEDOUT ? RP_E_TIMEOUT : RP_OK;
-        rc = rp_commit_log_cuts(log) != cuts ? RP_E_RANGE : rc;
     }
     pthread_mutex_unlock(&log->committed_lock);
     atomic_fetch_sub(&log->commit_waiters, 1);
     return rc;
 }
 
-void rp_commit_log_follow_entries(rp_commit_log *log) {
-    if (log->head_size != 0) {
-        rp_commit_log_set_following(log, 1);
+int rp_commit_log_follow_entries(rp_commit_log *log, uint32_t wait_ms) {
+    if (log->head_size == 0) {
+        return RP_OK;
     }
+    if (!rp_lock_within(&log->append_lock, wait_ms)) {
+        return RP_E_BUSY;
+    }
+    log->is_following = true;
+    log->is_paused = false;
+    pthread_mutex_unlock(&log->append_lock);
+    return RP_OK;
+}
+
+int rp_commit_log_pause_entries(rp_commit_log *log, int is_paused, uint32_t wait_ms) {
+    if (!rp_lock_within(&log->append_lock, wait_ms)) {
+        return RP_E_BUSY;
+    }
+    log->is_paused = is_paused != 0;
+    pthread_mutex_unlock(&log->append_lock);
+    return RP_OK;
 }
 
 /* ---- leading ---- */
@@ -324,6 +357,7 @@ int rp_commit_log_lead_entries(rp_commit_log *log, int64_t term, rp_error *error
         rc = put_entry(log, &entry, record, error);
     }
     log->is_following = rc != RP_OK;
+    log->is_paused = false;
     int64_t position = log->position;
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {

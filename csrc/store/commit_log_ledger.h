@@ -9,7 +9,8 @@
  * Of a log without entries these give RP_E_UNSUPPORTED, or nothing. A log with entries follows nobody's term and refuses appends when it is
  * opened; how much of it is committed its last checkpoint says, and then the group.
  *
- * Threads  all of these from any thread; lead, follow, append_entry, cut_entries and commit_entries one at a time (one member decides).
+ * Threads  all of these from any thread; lead, follow, pause, append_entry, cut_entries and commit_entries one at a time (one member
+ *          decides).
  */
 #ifndef RP_STORE_COMMIT_LOG_LEDGER_H
 #define RP_STORE_COMMIT_LOG_LEDGER_H
@@ -29,6 +30,9 @@ typedef struct rp_ledger_ends {
 
 int rp_commit_log_has_entries(const rp_commit_log *log);
 void rp_commit_log_read_ends(rp_commit_log *log, rp_ledger_ends *ends);
+/* The same without the lock, which an append that the disk holds up may have; of a log that neither grows nor is cut meanwhile, else of
+ * one moment or another. */
+void rp_commit_log_peek_ends(const rp_commit_log *log, rp_ledger_ends *ends);
 /* The two indexes alone, without a lock. */
 int64_t rp_commit_log_begin_index(const rp_commit_log *log);
 int64_t rp_commit_log_end_index(const rp_commit_log *log);
@@ -43,8 +47,11 @@ int64_t rp_commit_log_index_below(rp_commit_log *log, int64_t offset);
  * What is not committed is counted to its queues first. RP_OK; RP_E_RANGE: a term below the last entry's; RP_E_CORRUPT, RP_E_IO,
  * RP_E_DISK_FULL, RP_E_READ_ONLY, RP_E_CLOSED: it does not lead. */
 int rp_commit_log_lead_entries(rp_commit_log *log, int64_t term, rp_error *error);
-/* Appends are refused (RP_E_READ_ONLY) when this returns, and none is under way. */
-void rp_commit_log_follow_entries(rp_commit_log *log);
+/* Appends are refused (RP_E_READ_ONLY) when this returns RP_OK, and none is under way. RP_E_BUSY: one still is after wait_ms, stuck on the
+ * disk; all is as it was. */
+int rp_commit_log_follow_entries(rp_commit_log *log, uint32_t wait_ms);
+/* Of a log that leads: the same for a while, until it is called with 0, or the log is led or follows anew. */
+int rp_commit_log_pause_entries(rp_commit_log *log, int is_paused, uint32_t wait_ms);
 /* The leader's next entry, head and record as they are to lie in the log. RP_OK; RP_E_RANGE: it does not follow the last one (index, term,
  * position); RP_E_CORRUPT: it is no record, or not one of this place; RP_E_INVALID: the log leads; RP_E_DISK_FULL, RP_E_IO,
  * RP_E_NO_MEMORY: may be tried again; RP_E_READ_ONLY, RP_E_CLOSED. It is readable then; durable as rp_commit_log_flushed_offset says. */
@@ -55,8 +62,8 @@ int rp_commit_log_append_entry(rp_commit_log *log, const uint8_t *bytes, uint32_
 int rp_commit_log_cut_entries(rp_commit_log *log, int64_t last_index, rp_error *error);
 /* Everything below offset, an entry's end, is committed: into the queues with it. Never goes back. */
 void rp_commit_log_commit_entries(rp_commit_log *log, int64_t offset);
-/* Waits until everything below offset is committed, and in its queues. RP_OK, also of a log without entries; RP_E_TIMEOUT; RP_E_RANGE: it
- * is past the log's end, or the log was cut meanwhile. Any thread. */
-int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint32_t timeout_ms);
+/* Waits until everything below offset is committed, and in its queues. cuts: rp_commit_log_cuts, read before offset was taken. RP_OK, also
+ * of a log without entries; RP_E_TIMEOUT; RP_E_RANGE: it is past the log's end, or the log was cut since. Any thread. */
+int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint64_t cuts, uint32_t timeout_ms);
 
 #endif

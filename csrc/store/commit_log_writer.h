@@ -18,8 +18,9 @@
 #include "message.h"
 #include "preallocation.h"
 
-/* Enters a record that is in the log; *queue gets the queue that has a new entry, or stays NULL. Under the append lock. */
-typedef int rp_dispatch_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error);
+/* Enters a record that is in the log; *queues are those, *count of them, that have a new entry, until the next. Under the append lock. */
+typedef int rp_dispatch_record(void *context, const rp_message *message, rp_consume_queue *const **queues, uint32_t *count,
+                               rp_error *error);
 
 #define RP_LOG_FOLLOWERS_MAX 4
 
@@ -80,10 +81,10 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
 
 rp_mapped_file_queue *rp_commit_log_files(const rp_commit_log *log);
 int64_t rp_commit_log_store_timestamp(const rp_commit_log *log);
-void rp_commit_log_set_flushed(rp_commit_log *log, int64_t offset);
-/* How often the log was cut; and that its bytes [begin, end) are synced now, and were cut so often before. */
-uint64_t rp_commit_log_cuts(const rp_commit_log *log);
-void rp_commit_log_set_synced(rp_commit_log *log, int64_t begin, int64_t end, uint64_t cuts);
+/* Its bytes below end are synced, of a log that had been cut so often when the sync began: nothing, where it was cut meanwhile. */
+void rp_commit_log_set_synced(rp_commit_log *log, int64_t end, uint64_t cuts);
+/* Under the append lock: the log ends at offset, and one more cut is counted. */
+void rp_commit_log_count_cut(rp_commit_log *log, int64_t offset);
 
 /* Ends the log's writability for good: closed, or a sync failed and what is on disk is unknown. The first error stays. */
 void rp_commit_log_fail(rp_commit_log *log, int status, const rp_error *error);

@@ -82,11 +82,20 @@ int64_t rp_dispatcher_tags_code(const rp_dispatcher *dispatcher, const rp_messag
     return rp_message_tags_code(message->properties);
 }
 
+static void note_touched(rp_dispatcher *dispatcher, rp_consume_queue *queue) {
+    uint32_t count = dispatcher->touched_count;
+    bool is_known = count > 0 && dispatcher->touched[count - 1] == queue;
+    if (!is_known && count < sizeof dispatcher->touched / sizeof dispatcher->touched[0]) {
+        dispatcher->touched[dispatcher->touched_count++] = queue;
+    }
+}
+
 static int put(rp_dispatcher *dispatcher, rp_consume_queue *queue, const rp_queue_entry *entry, rp_error *error) {
     int rc = rp_consume_queue_reserve(queue, error);
     if (rc == RP_OK) {
         rp_consume_queue_put(queue, entry);
         dispatcher->entries_added++;
+        note_touched(dispatcher, queue);
     }
     return rc;
 }
@@ -161,18 +170,45 @@ static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t off
     return rc == RP_OK ? put(dispatcher, queue, entry, error) : rc;
 }
 
-/* Light queues that RocketMQ left in the store go on with the log; none is made. What is no queue's is nobody's loss here. */
+/* A light queue of the message; NULL: there is none, or it was deleted since. */
+static rp_consume_queue *light_queue_of(const rp_dispatcher *dispatcher, const rp_message *message, rp_slice name) {
+    rp_consume_queue *queue = dispatcher->makes_light_queues ? rp_queue_table_find_light(dispatcher->queues, name, UINT32_MAX, NULL)
+                                                             : rp_queue_table_find(dispatcher->queues, name, RP_LIGHT_QUEUE_ID, 0, NULL);
+    return queue != NULL && message->physical_offset >= queue->deleted_at ? queue : NULL;
+}
+
+/* An offset below the queue's end, where another message is: RocketMQ's copies of a message have the offsets of the first, and nothing is
+ * cut for them, as there. A queue that was deleted and made again begins at 0. */
+static bool is_stale(rp_consume_queue *queue, int64_t offset) { return offset > 0 && offset < rp_consume_queue_max_offset(queue); }
+
+/* What is no queue's is nobody's loss here. */
 static int enter_light_queues(rp_dispatcher *dispatcher, const rp_message *message, const rp_queue_entry *entry, rp_error *error) {
     rp_light_queues light = rp_light_queues_of(message->properties);
     rp_slice name;
     int64_t offset;
     int rc = RP_OK;
     while (rc == RP_OK && rp_light_queues_next(&light, &name, &offset)) {
-        rp_consume_queue *queue = rp_queue_table_find(dispatcher->queues, name, RP_LIGHT_QUEUE_ID, 0, NULL);
-        rc = queue != NULL ? enter(dispatcher, queue, offset, entry, error) : RP_OK;
+        rp_consume_queue *queue = light_queue_of(dispatcher, message, name);
+        rc = queue != NULL && !is_stale(queue, offset) ? enter(dispatcher, queue, offset, entry, error) : RP_OK;
         rc = rc == RP_E_CORRUPT ? RP_OK : rc;
     }
     return rc;
+}
+
+static void place_in_light_queues(const rp_dispatcher *dispatcher, const rp_message *message) {
+    rp_light_queues light = rp_light_queues_of(message->properties);
+    rp_slice name;
+    int64_t offset;
+    while (rp_light_queues_next(&light, &name, &offset)) {
+        rp_consume_queue *queue = light_queue_of(dispatcher, message, name);
+        if (queue != NULL && offset <= OFFSET_MAX && offset >= rp_consume_queue_next_offset(queue)) {
+            rp_consume_queue_place(queue, offset + 1);
+        }
+    }
+}
+
+static bool is_in_light_queues(const rp_dispatcher *dispatcher, const rp_message *message) {
+    return dispatcher->has_light_queues && rp_topic_has_light_queues(message->topic);
 }
 
 static int find_light_queue(void *context, rp_consume_queue *queue) {
@@ -181,8 +217,11 @@ static int find_light_queue(void *context, rp_consume_queue *queue) {
     return dispatcher->has_light_queues;
 }
 
-void rp_dispatcher_look_for_light_queues(rp_dispatcher *dispatcher) {
-    rp_queue_table_each(dispatcher->queues, find_light_queue, dispatcher);
+void rp_dispatcher_look_for_light_queues(rp_dispatcher *dispatcher, int makes_light_queues) {
+    dispatcher->has_light_queues = dispatcher->makes_light_queues = makes_light_queues;
+    if (!makes_light_queues) {
+        rp_queue_table_each(dispatcher->queues, find_light_queue, dispatcher);
+    }
 }
 
 int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
@@ -190,6 +229,7 @@ int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp
 }
 
 int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *message, int64_t tags_code, rp_error *error) {
+    dispatcher->touched_count = 0;
     if (!rp_message_is_queued(message->sys_flag)) {
         return RP_OK;
     }
@@ -197,13 +237,10 @@ int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *messa
     if (queue == NULL) {
         return error != NULL && error->status == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_CORRUPT;
     }
-    dispatcher->last_queue = queue;
-    if (message->physical_offset < queue->deleted_at) {
-        return RP_OK;
-    }
     rp_queue_entry entry = {message->physical_offset, (int32_t)message->size, tags_code};
-    int rc = enter(dispatcher, queue, message->queue_offset, &entry, error);
-    return rc == RP_OK && dispatcher->has_light_queues ? enter_light_queues(dispatcher, message, &entry, error) : rc;
+    bool is_deleted = message->physical_offset < queue->deleted_at;
+    int rc = is_deleted ? RP_OK : enter(dispatcher, queue, message->queue_offset, &entry, error);
+    return rc == RP_OK && is_in_light_queues(dispatcher, message) ? enter_light_queues(dispatcher, message, &entry, error) : rc;
 }
 
 int rp_dispatcher_place(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
@@ -219,6 +256,9 @@ int rp_dispatcher_place(rp_dispatcher *dispatcher, const rp_message *message, rp
     }
     if (message->physical_offset >= queue->deleted_at) {
         rp_consume_queue_place(queue, message->queue_offset + 1);
+    }
+    if (is_in_light_queues(dispatcher, message)) {
+        place_in_light_queues(dispatcher, message);
     }
     return RP_OK;
 }

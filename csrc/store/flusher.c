@@ -13,6 +13,7 @@
 #include "consume_queue.h"
 
 #define PAGE_SIZE 4096
+#define CUT_SYNCS_MAX 8 /* of who waits: a sync during which the log was cut says nothing */
 #define QUEUE_LEAST_PAGES 2 /* flushConsumeQueueLeastPages */
 
 struct rp_flusher {
@@ -115,7 +116,7 @@ static int sync_log(rp_flusher *flusher, rp_error *error) {
     if (elapsed > atomic_load_explicit(&flusher->flush_ns_max, memory_order_relaxed)) {
         atomic_store_explicit(&flusher->flush_ns_max, elapsed, memory_order_relaxed);
     }
-    rp_commit_log_set_synced(log, begin, end, cuts);
+    rp_commit_log_set_synced(log, end, cuts);
     return RP_OK;
 }
 
@@ -191,14 +192,15 @@ static int sync_now(rp_flusher *flusher, rp_error *error) {
 
 int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms) {
     rp_commit_log *log = flusher->setup.commit_log;
-    if (rp_commit_log_flushed_offset(log) >= offset) {
-        return RP_OK;
-    }
-    if (offset > rp_commit_log_max_offset(log)) {
-        return RP_E_RANGE; /* nobody has appended that: no sync would ever reach it */
-    }
     struct timespec deadline = rp_deadline_after(CLOCK_MONOTONIC, timeout_ms);
-    return sync_up_to(flusher, offset, &deadline, NULL);
+    int rc = RP_OK;
+    for (int tries = 0; rc == RP_OK && rp_commit_log_flushed_offset(log) < offset; tries++) {
+        if (offset > rp_commit_log_max_offset(log)) {
+            return RP_E_RANGE; /* nobody has appended that: no sync would ever reach it */
+        }
+        rc = tries < CUT_SYNCS_MAX ? sync_up_to(flusher, offset, &deadline, NULL) : RP_E_TIMEOUT;
+    }
+    return rc;
 }
 
 void rp_flusher_request(rp_flusher *flusher, int64_t offset) {

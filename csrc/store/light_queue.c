@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "consume_queue.h"
 #include "message.h"
 
 #define PREFIX "%LMQ%"
@@ -12,12 +13,36 @@
 int rp_is_light_queue(rp_slice topic) { return topic.size > PREFIX_SIZE && memcmp(topic.data, PREFIX, PREFIX_SIZE) == 0; }
 
 rp_light_queues rp_light_queues_of(rp_slice properties) {
-    return (rp_light_queues){rp_message_property(properties, "INNER_MULTI_DISPATCH"),
-                             rp_message_property(properties, "INNER_MULTI_QUEUE_OFFSET")};
+    rp_light_queues queues = {rp_message_property(properties, RP_LIGHT_NAMES), {NULL, 0}};
+    if (queues.names.size != 0) {
+        queues.offsets = rp_message_property(properties, RP_LIGHT_OFFSETS);
+    }
+    return queues;
 }
 
-/* Cuts the first part off a list; of an empty one nothing. */
-static rp_slice take_part(rp_slice *list) {
+static int begins_with(rp_slice text, const char *prefix) {
+    size_t size = strlen(prefix);
+    return text.size >= size && memcmp(text.data, prefix, size) == 0;
+}
+
+int rp_topic_has_light_queues(rp_slice topic) {
+    return !begins_with(topic, "%RETRY%") && !begins_with(topic, "%DLQ%") && !begins_with(topic, "rmq_sys_") &&
+           !(topic.size == sizeof RP_DELAY_TOPIC - 1 && begins_with(topic, RP_DELAY_TOPIC));
+}
+
+uint32_t rp_light_names_count(rp_slice names) {
+    while (names.size > 0 && names.data[names.size - 1] == SEPARATOR) {
+        names.size--;
+    }
+    uint32_t count = names.size > 0, blanks = 0;
+    for (uint32_t i = 0; i < names.size; i++) {
+        count += names.data[i] == SEPARATOR;
+        blanks += names.data[i] <= ' ';
+    }
+    return blanks < names.size ? count : 0;
+}
+
+rp_slice rp_light_list_take(rp_slice *list) {
     const uint8_t *separator = list->size == 0 ? NULL : memchr(list->data, SEPARATOR, list->size);
     rp_slice part = {list->data, separator == NULL ? list->size : (uint32_t)(separator - list->data)};
     uint32_t used = part.size + (separator != NULL);
@@ -39,8 +64,8 @@ static int64_t number_of(rp_slice text) {
 
 int rp_light_queues_next(rp_light_queues *queues, rp_slice *name, int64_t *offset) {
     while (queues->names.size != 0) {
-        *name = take_part(&queues->names);
-        *offset = number_of(take_part(&queues->offsets));
+        *name = rp_light_list_take(&queues->names);
+        *offset = number_of(rp_light_list_take(&queues->offsets));
         if (rp_is_light_queue(*name)) { /* the others are of no queue that RocketMQ gave an offset for */
             return *offset >= 0;
         }

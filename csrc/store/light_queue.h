@@ -1,6 +1,7 @@
-/* light_queue.h: RocketMQ's light message queues (enableLmq): queues `%LMQ%name` whose entries point at messages of other topics. A message
- * says in two properties which of them it is in, and at which offsets. This broker fills none, but keeps those that it finds in a store.
- * RocketMQ: LmqDispatch, ConsumeQueue.multiDispatchLmqQueue (5.3.3 store/). Private to csrc/store.
+/* light_queue.h: RocketMQ's light message queues (enableLmq, enableMultiDispatch): queues `%LMQ%name` whose entries point at messages of
+ * other topics. A message says in two properties which of them it is in, and at which offsets: the first is its producer's, the second
+ * is written by the append (light_targets.h).
+ * RocketMQ: LmqDispatch, ConsumeQueue.multiDispatchLmqQueue, MixAll.topicAllowsLMQ (5.5.0 store/, common/).
  *
  * Threads  any; pure.
  */
@@ -12,6 +13,8 @@
 #include "../base/slice.h"
 
 #define RP_LIGHT_QUEUE_ID 0 /* of each of them */
+#define RP_LIGHT_NAMES "INNER_MULTI_DISPATCH"
+#define RP_LIGHT_OFFSETS "INNER_MULTI_QUEUE_OFFSET"
 
 /* What is left to visit of the light queues of a message: comma-separated, one offset a name. */
 typedef struct rp_light_queues {
@@ -20,10 +23,18 @@ typedef struct rp_light_queues {
 } rp_light_queues;
 
 int rp_is_light_queue(rp_slice topic);
+/* Messages of the others are in none, whatever their properties say: retries, dead letters and the system's own keep those of the message
+ * they were made of. */
+int rp_topic_has_light_queues(rp_slice topic);
 rp_light_queues rp_light_queues_of(rp_slice properties);
 /* 1 with the next light queue, 0 when there is none any more. An offset that is no number ends the visit. */
 int rp_light_queues_next(rp_light_queues *queues, rp_slice *name, int64_t *offset);
 /* Does a message with these properties have that offset in the light queue? */
 int rp_light_queue_holds(rp_slice topic, rp_slice properties, int64_t offset);
+
+/* How many names a producer's list has, as Java's split counts them: empty ones at its end are none, and a blank list has none. */
+uint32_t rp_light_names_count(rp_slice names);
+/* Cuts the first name, or offset, off a list; of an empty list an empty one. */
+rp_slice rp_light_list_take(rp_slice *list);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/hash.h"
+#include "light_queue.h"
 #include "message.h"
 #include "message_encode.h"
 
@@ -57,6 +58,19 @@ static void round_trip(const rp_message *message) {
     }
 }
 
+/* As many as there are names at most, each inside the record. */
+static void look_at_light_queues(const rp_message *message, const uint8_t *data) {
+    rp_light_queues light = rp_light_queues_of(message->properties);
+    uint32_t names = rp_light_names_count(light.names), found = 0;
+    rp_slice name;
+    int64_t offset;
+    while (rp_light_queues_next(&light, &name, &offset)) {
+        require_inside(name, data, message->size);
+        require(rp_is_light_queue(name) && offset >= 0 && rp_light_queue_holds(name, message->properties, offset));
+        require(++found <= names);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     rp_message message;
     rp_error error;
@@ -73,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         require_inside(rp_message_property(message.properties, "KEYS"), data, message.size);
         rp_slice tags = rp_message_property(message.properties, "TAGS");
         require(rp_message_tags_code(message.properties) == (tags.data == NULL ? 0 : rp_hash_java(tags.data, tags.size)));
+        look_at_light_queues(&message, data);
         round_trip(&message);
     }
     return 0;

@@ -202,14 +202,14 @@ int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint3
     return store->flusher != NULL ? rp_flusher_wait(store->flusher, offset, timeout_ms) : RP_E_READ_ONLY;
 }
 
-int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint32_t timeout_ms) {
+int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint64_t cuts, uint32_t timeout_ms) {
     int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
     int rc = rp_message_store_wait_flushed(store, offset, timeout_ms);
     if (rc != RP_OK || store->ledger_index == NULL) {
         return rc;
     }
     int64_t waited_ms = (rp_clock_monotonic_ns(rp_clock_system()) - begun_ns) / RP_NS_PER_MS;
-    return rp_commit_log_wait_committed(store->commit_log, offset, waited_ms < timeout_ms ? timeout_ms - (uint32_t)waited_ms : 0);
+    return rp_commit_log_wait_committed(store->commit_log, offset, cuts, waited_ms < timeout_ms ? timeout_ms - (uint32_t)waited_ms : 0);
 }
 
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset) {
@@ -226,6 +226,7 @@ static uint64_t counter(const _Atomic uint64_t *value) { return atomic_load_expl
 
 void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats) {
     const rp_commit_log *log = store->commit_log;
+    uint64_t cuts = rp_commit_log_cuts(log);
     rp_flusher_stats flusher = {0};
     rp_retention_stats retention = {0};
     if (store->retention != NULL) {
@@ -247,6 +248,7 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
         .flushed_offset = rp_commit_log_flushed_offset(log),
         .commit_log_max_offset = rp_commit_log_max_offset(log),
         .commit_log_end_offset = rp_commit_log_max_offset(log),
+        .commit_log_cuts = cuts,
         .queue_count = rp_queue_table_count(store->queues),
         .indexed_offset = store->index_builder == NULL ? 0 : rp_index_builder_offset(store->index_builder),
         .recovered_from = store->recovery.start,

@@ -46,6 +46,7 @@ typedef struct rp_message_store_options {
     int32_t rebuild_queues;             /* tools: consume queues are dropped and made again from the whole commit log */
     int32_t holds_back;                 /* behind a controller: what may not be confirmed gets no queue entry at open (recovery.h) */
     uint32_t queues_max;                /* bound of topic queues, default 1,000,000 */
+    uint32_t light_queues_max;          /* of them light queues (light_queue.h); default 0: none is made, those that are there go on */
     const char *delay_levels;           /* messageDelayLevel; NULL: RocketMQ's 18 levels */
     int32_t index_enable;               /* messageIndexEnable, default 1 */
     uint32_t index_slot_count;          /* maxHashSlotNum, default 5,000,000 */
@@ -126,8 +127,9 @@ rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_
  * one sync, a lone one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed: for good),
  * RP_E_BUSY (descriptors are out: the flusher tries again). */
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
-/* The same, and of a log with entries (commit_log_ledger.h) until they are committed, too. Also RP_E_RANGE: some were taken back. */
-int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
+/* The same, and of a log with entries (commit_log_ledger.h) until they are committed, too. cuts: commit_log_cuts of the stats, read before
+ * offset was taken. Also RP_E_RANGE: some were taken back since. */
+int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint64_t cuts, uint32_t timeout_ms);
 /* Wants every byte below offset on disk soon, without waiting: the flusher syncs at once, on_flushed tells. Any thread. */
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset);
 /* No sync is under way or asked for just now: who needs one may lead it by rp_message_store_wait_flushed. A hint. Any thread. */
@@ -141,6 +143,7 @@ typedef struct rp_message_store_stats {
     uint64_t append_lock_ns_max;
     int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset, dispatched_offset;
     int64_t commit_log_end_offset; /* commit_log_max_offset, and of a log with entries what is not committed yet, too */
+    uint64_t commit_log_cuts; /* how often its end went back, as of before that end */
     int64_t appended_not_synced_bytes;
     int64_t queue_count;
     int64_t indexed_offset;                    /* messages below it can be found by key */

@@ -224,7 +224,7 @@ static int recover(rp_message_store *store, rp_error *error) {
         rp_log_write(store->options.log, RP_LOG_WARNING, "consume queues: %s [%s]; rebuilding all of them", queues_error.message,
                      queues_error.file);
     }
-    rp_dispatcher_look_for_light_queues(&store->dispatcher);
+    rp_dispatcher_look_for_light_queues(&store->dispatcher, store->options.light_queues_max > 0);
     store->recovery = (rp_recovery){.ops = store->ops,
                                     .clock = store->clock,
                                     .log = store->options.log,
@@ -248,16 +248,17 @@ static int recover(rp_message_store *store, rp_error *error) {
     return rc == RP_OK && store->ledger_index != NULL ? rp_message_store_settle_entries(store, error) : rc;
 }
 
-static int dispatch_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
+static int dispatch_record(void *context, const rp_message *message, rp_consume_queue *const **queues, uint32_t *count, rp_error *error) {
     rp_dispatcher *dispatcher = context;
-    uint64_t added = dispatcher->entries_added;
     int rc = rp_dispatcher_apply(dispatcher, message, error);
-    *queue = rc == RP_OK && dispatcher->entries_added > added ? dispatcher->last_queue : NULL;
+    *queues = dispatcher->touched;
+    *count = dispatcher->touched_count;
     return rc;
 }
 
-static int place_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
-    *queue = NULL;
+static int place_record(void *context, const rp_message *message, rp_consume_queue *const **queues, uint32_t *count, rp_error *error) {
+    *queues = NULL;
+    *count = 0;
     return rp_dispatcher_place(context, message, error);
 }
 

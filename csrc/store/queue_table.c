@@ -11,6 +11,7 @@
 
 #include "../base/hash.h"
 #include "consume_queue_inl.h"
+#include "light_queue.h"
 #include "store_path.h"
 
 #define BLOCK_QUEUES 256
@@ -30,6 +31,7 @@ struct rp_queue_table {
     uint32_t slot_count;      /* guarded by lock: a power of two */
     uint32_t count;           /* guarded by lock */
     uint32_t deleted;         /* guarded by lock: of topics that were deleted, as of the last deletion */
+    uint32_t light;           /* guarded by lock: of the queues those that are counted as light ones */
     bool is_loading;          /* owner, while opening: what is on disk is taken, however many there are */
     block *first, *last;      /* guarded by lock; a queue in a block is fixed once counted */
 };
@@ -113,10 +115,10 @@ static bool append_to_blocks(rp_queue_table *table, rp_consume_queue *queue) {
 }
 
 /* A topic becomes a directory name, and it came from the wire. */
-static bool topic_is_a_name(rp_slice topic) {
+int rp_queue_table_takes(rp_slice topic) {
     if (topic.size == 0 || topic.size > RP_TOPIC_SIZE_MAX || memchr(topic.data, '/', topic.size) != NULL ||
         memchr(topic.data, 0, topic.size) != NULL) {
-        return false;
+        return 0;
     }
     return !(topic.data[0] == '.' && (topic.size == 1 || (topic.size == 2 && topic.data[1] == '.')));
 }
@@ -144,8 +146,10 @@ static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queu
     return queue;
 }
 
-rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
-    if (!topic_is_a_name(topic) || queue_id < 0) {
+/* light_max: NULL, or of a light queue that is to be counted. */
+static rp_consume_queue *find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, const uint32_t *light_max,
+                              rp_error *error) {
+    if (!rp_queue_table_takes(topic) || queue_id < 0) {
         rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
                      "\"%.*s\" queue %d is no queue: the name must do as a directory's, the id be 0 or more",
                      (int)(topic.size > 64 ? 64 : topic.size), (const char *)topic.data, queue_id);
@@ -154,11 +158,27 @@ rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int
     uint64_t hash = rp_hash_bytes(topic.data, topic.size, (uint64_t)(uint32_t)queue_id);
     pthread_mutex_lock(&table->lock);
     rp_consume_queue *queue = table->slots[slot_of(table, topic, queue_id, hash)];
-    if (queue == NULL && create) {
+    bool is_new_light = light_max != NULL && (queue == NULL || !queue->is_light_counted);
+    if (is_new_light && table->light >= *light_max) {
+        rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the store has %u light queues, its limit", table->light);
+        queue = NULL;
+    } else if (queue == NULL && create) {
         queue = add(table, topic, queue_id, hash, error);
+    }
+    if (is_new_light && queue != NULL) {
+        queue->is_light_counted = true;
+        table->light++;
     }
     pthread_mutex_unlock(&table->lock);
     return queue;
+}
+
+rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
+    return find(table, topic, queue_id, create, NULL, error);
+}
+
+rp_consume_queue *rp_queue_table_find_light(rp_queue_table *table, rp_slice topic, uint32_t queues_max, rp_error *error) {
+    return find(table, topic, RP_LIGHT_QUEUE_ID, 1, &queues_max, error);
 }
 
 void rp_queue_table_each(rp_queue_table *table, int (*visit)(void *context, rp_consume_queue *queue), void *context) {
@@ -185,16 +205,29 @@ uint32_t rp_queue_table_count(rp_queue_table *table) {
     return count;
 }
 
+typedef struct deleted_count {
+    rp_queue_table *table;
+    uint32_t deleted;
+} deleted_count;
+
 static int count_deleted(void *context, rp_consume_queue *queue) {
-    *(uint32_t *)context += atomic_load(&queue->deleted);
+    deleted_count *count = context;
+    if (!atomic_load(&queue->deleted)) {
+        return 0;
+    }
+    count->deleted++;
+    pthread_mutex_lock(&count->table->lock);
+    count->table->light -= queue->is_light_counted;
+    queue->is_light_counted = false;
+    pthread_mutex_unlock(&count->table->lock);
     return 0;
 }
 
 void rp_queue_table_make_room(rp_queue_table *table) {
-    uint32_t deleted = 0;
-    rp_queue_table_each(table, count_deleted, &deleted);
+    deleted_count count = {table, 0};
+    rp_queue_table_each(table, count_deleted, &count);
     pthread_mutex_lock(&table->lock);
-    table->deleted = deleted;
+    table->deleted = count.deleted;
     pthread_mutex_unlock(&table->lock);
 }
 
@@ -212,7 +245,9 @@ static int32_t queue_id_of_name(const char *name) {
 
 static int load_queue(rp_queue_table *table, const char *topic, int32_t queue_id, rp_error *error) {
     rp_slice name = {(const uint8_t *)topic, (uint32_t)strlen(topic)};
-    rp_consume_queue *queue = rp_queue_table_find(table, name, queue_id, 1, error);
+    bool is_light = rp_is_light_queue(name) && queue_id == RP_LIGHT_QUEUE_ID;
+    rp_consume_queue *queue =
+        is_light ? rp_queue_table_find_light(table, name, UINT32_MAX, error) : rp_queue_table_find(table, name, queue_id, 1, error);
     int rc = queue == NULL ? error->status : rp_consume_queue_load(queue, error);
     if (rc == RP_E_IO && error->os_errno != EIO) { /* descriptors are out, or it is another user's: the disk has lost nothing */
         return rc;

@@ -29,9 +29,16 @@ void rp_queue_table_destroy(rp_queue_table *table);
  * at once. */
 int rp_queue_table_load(rp_queue_table *table, rp_error *error);
 
+/* 1: a topic can have that name, which becomes a directory's. */
+int rp_queue_table_takes(rp_slice topic);
+
 /* The queue; made when it is absent and create is 1. NULL: absent, RP_E_INVALID (no topic name a directory can have, negative id),
  * RP_E_BUSY (queues_max), RP_E_NO_MEMORY. */
 rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error);
+
+/* The light queue of that name, for who has a message for it; made when it is absent. NULL as of rp_queue_table_find, and RP_E_BUSY when it
+ * is the first, and queues_max other light queues have had one. Those that were only asked for are not counted. */
+rp_consume_queue *rp_queue_table_find_light(rp_queue_table *table, rp_slice topic, uint32_t queues_max, rp_error *error);
 
 /* Calls visit for each queue; stops when it returns non-zero. */
 void rp_queue_table_each(rp_queue_table *table, int (*visit)(void *context, rp_consume_queue *queue), void *context);

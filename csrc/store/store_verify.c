@@ -15,6 +15,7 @@
 #include "index_key.h"
 #include "log_scan.h"
 #include "message_layout_inl.h"
+#include "light_queue.h"
 #include "queue_check.h"
 #include "timer_check.h"
 
@@ -70,6 +71,24 @@ static int report_missing(verify_run *run, uint64_t missing) {
     return report(run, RP_DAMAGE_QUEUE, rp_queue_check_path(run->queues, run->missing_queue), run->missing_offset, 0, cause);
 }
 
+/* Its entries in light queues, as far as those are there: each is that of a message of the light queue. What is not confirmed has none. */
+static int check_light_queues(verify_run *run, const rp_message *message) {
+    rp_light_queues light = rp_light_queues_of(message->properties);
+    rp_message in_light = *message;
+    int status = RP_OK;
+    in_light.queue_id = RP_LIGHT_QUEUE_ID;
+    while (status == RP_OK && rp_light_queues_next(&light, &in_light.topic, &in_light.queue_offset)) {
+        uint32_t queue;
+        int64_t offset;
+        const char *cause;
+        int outcome = rp_queue_check_message(run->queues, &in_light, &queue, &offset, &cause);
+        int may_be_missing = run->has_entries || message->physical_offset >= run->confirmed;
+        if (outcome == 0 || (outcome == RP_QUEUE_CHECK_MISSING && !may_be_missing))
+            status = report(run, RP_DAMAGE_QUEUE, rp_queue_check_path(run->queues, queue), offset, 0, cause);
+    }
+    return status;
+}
+
 static int check_message(verify_run *run, const rp_message *message, rp_error *error) {
     run->counts->messages++;
     run->counts->log_max_offset = message->physical_offset + message->size;
@@ -90,9 +109,9 @@ static int check_message(verify_run *run, const rp_message *message, rp_error *e
     }
     if (outcome == 1 && rp_message_is_queued(message->sys_flag) && run->counts->uncommitted != 0)
         return report_missing(run, run->counts->uncommitted);
-    if (status < 0 || outcome == 1 || is_orphan)
-        return status;
-    return report(run, RP_DAMAGE_QUEUE, rp_queue_check_path(run->queues, queue), offset, 0, cause);
+    if (status == RP_OK && outcome != 1 && !is_orphan)
+        status = report(run, RP_DAMAGE_QUEUE, rp_queue_check_path(run->queues, queue), offset, 0, cause);
+    return status == RP_OK && rp_topic_has_light_queues(message->topic) ? check_light_queues(run, message) : status;
 }
 
 /* Does any later file hold a record? One made ahead for the writer is all zero. */

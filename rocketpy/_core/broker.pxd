@@ -14,6 +14,7 @@ cdef extern from "broker/broker.h" nogil:
     enum: RP_TOPIC_ORDER
     enum: RP_TOPIC_MULTI_TAG
     enum: RP_TOPIC_CHECKED_SEND
+    enum: RP_TOPIC_STATIC
     enum: RP_SENT_BACK_TO_DEAD_LETTERS
     enum: RP_SUBSCRIPTION_CODES_MAX
     ctypedef struct rp_broker_options:
@@ -48,6 +49,10 @@ cdef extern from "broker/broker.h" nogil:
     void rp_broker_set_committed(rp_broker *broker, int64_t offset)
     int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission,
                             int32_t sys_flag, uint32_t flags)
+    int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice topic, int32_t global_id, int32_t queue_id, int64_t logic_offset,
+                                    int64_t start_offset, int32_t is_earliest)
+    void rp_broker_mark_mapped_sends(rp_broker *broker)
+    int rp_broker_mapped_sends_are_over(const rp_broker *broker)
     void rp_broker_delete_topic(rp_broker *broker, rp_slice topic)
     int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id)
     void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id)
@@ -103,6 +108,11 @@ cdef extern from "broker/transactions.h" nogil:
         int32_t check_times
     int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
                                        uint32_t rows_max, int64_t *scanned_to)
+    ctypedef struct rp_half_count:
+        rp_slice topic
+        uint64_t count
+    int rp_broker_each_half_count(rp_broker *broker, int64_t half_position, int64_t op_position,
+                                  int (*visit)(void *context, const rp_half_count *count) noexcept nogil, void *context)
     int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position, const int64_t *copied,
                                        size_t copied_count)
     ctypedef struct rp_half_copy:

@@ -44,7 +44,14 @@ class Broker(BrokerCounters):
         order: bool = False,
         multi_tag: bool = False,
         checked_send: bool = False,
+        static: bool = False,
     ) -> None: ...
+    def put_queue_mapping(self, topic: str, global_id: int, queue_id: int, logic_offset: int, start_offset: int, earliest: bool) -> None:
+        """Which queue a global one of a static topic is here; queue_id -1: it is not led here. Raises InvalidArgument, NoMemory."""
+    def mark_mapped_sends(self) -> None:
+        """Behind changes of queue mappings: the sends that may have met them as they were."""
+    def mapped_sends_are_over(self) -> bool:
+        """Whether those that were marked last are stored or refused by now."""
     def delete_topic(self, topic: str) -> None: ...
     def put_producer(self, client_id: str, listener: int, connection_id: int) -> None:
         """Where replies to this client are pushed: a connection of the listener-th Server that was attached, from 0. Raises InvalidArgument
@@ -94,6 +101,8 @@ class Broker(BrokerCounters):
     def undecided_halves(self, half_position: int, op_position: int, count_max: int) -> tuple[list[UndecidedHalf], int]:
         """Prepared messages from half_position on that no operation from op_position on has ended, count_max at most, and the offset below
         which there are no others. Blocks on the disk. Raises StoreIOError, NoMemory."""
+    def half_counts(self, half_position: int, op_position: int) -> list[tuple[str, int]]:
+        """(topic, how many of those were sent to it), of topics that are there. Blocks on the disk. Raises as undecided_halves."""
     def needed_operation(self, op_position: int, half_position: int, copied: array[int]) -> int:
         """The first operation from op_position on that is about a prepared message not below half_position, or about one of `copied` ("q"):
         those whose immune copies are not below it. Raises as undecided_halves."""

@@ -57,6 +57,15 @@ cdef int export_stalled(void *context, const rp_stalled_row *stalled) noexcept n
     return export_row(<export_buffer *>context, stalled.group, stalled.topic, &row)
 
 
+cdef int export_half_count(void *context, const rp_half_count *count) noexcept nogil:
+    cdef exported_row row
+    cdef rp_slice nothing
+    nothing.data = NULL
+    nothing.size = 0
+    row.numbers[0] = count.count
+    return export_row(<export_buffer *>context, count.topic, nothing, &row)
+
+
 def check_sql(str expression not None):
     cdef rp_slice text = slice_of_text(expression)
     cdef uint32_t end = 0
@@ -176,6 +185,7 @@ cdef class Broker(BrokerCounters):
         bint order=False,
         bint multi_tag=False,
         bint checked_send=False,
+        bint static=False,
     ):
         cdef rp_slice name = slice_of_text(topic)
         cdef uint32_t flags = 0
@@ -185,11 +195,35 @@ cdef class Broker(BrokerCounters):
         flags |= RP_TOPIC_ORDER if order else 0
         flags |= RP_TOPIC_MULTI_TAG if multi_tag else 0
         flags |= RP_TOPIC_CHECKED_SEND if checked_send else 0
+        flags |= RP_TOPIC_STATIC if static else 0
         self.enter()
         with nogil:
             status = rp_broker_put_topic(self.native, name, read_queues, write_queues, permission, sys_flag, flags)
         self.leave()
         check(status, NULL)
+
+    def put_queue_mapping(
+        self, str topic not None, int32_t global_id, int32_t queue_id, int64_t logic_offset, int64_t start_offset, bint earliest
+    ):
+        cdef rp_slice name = slice_of_text(topic)
+        cdef int status
+        self.enter()
+        with nogil:
+            status = rp_broker_put_queue_mapping(self.native, name, global_id, queue_id, logic_offset, start_offset, earliest)
+        self.leave()
+        check(status, NULL)
+
+    def mark_mapped_sends(self):
+        self.enter()
+        rp_broker_mark_mapped_sends(self.native)
+        self.leave()
+
+    def mapped_sends_are_over(self):
+        cdef int are_over
+        self.enter()
+        are_over = rp_broker_mapped_sends_are_over(self.native)
+        self.leave()
+        return are_over != 0
 
     def delete_topic(self, str topic not None):
         cdef rp_slice name = slice_of_text(topic)
@@ -359,6 +393,18 @@ cdef class Broker(BrokerCounters):
         finally:
             free(rows)
         return halves, scanned_to
+
+    def half_counts(self, int64_t half_position, int64_t op_position):
+        cdef export_buffer buffer
+        cdef int status
+        memset(&buffer, 0, sizeof(buffer))
+        self.enter()
+        with nogil:
+            status = rp_broker_each_half_count(self.native, half_position, op_position, export_half_count, &buffer)
+        self.leave()
+        rows = imported_rows(&buffer, 1, 1)
+        check(status, NULL)
+        return rows
 
     def needed_operation(self, int64_t op_position, int64_t half_position, const int64_t[::1] copied not None):
         cdef int64_t position

@@ -6,18 +6,23 @@ from rocketpy._core.timed_messages cimport TimedMessages, rp_broker
 
 cdef extern from "broker/broker_stats.h" nogil:
     enum:
-        RP_MESSAGE_TYPES, RP_INTAKE_SIZES, RP_END_CLASSES, RP_ANSWER_CLASSES
+        RP_MESSAGE_TYPES, RP_INTAKE_SIZES, RP_DURATION_CLASSES, RP_ANSWER_CLASSES
     ctypedef struct rp_intake_counts:
         uint64_t bytes
         uint64_t sizes[7]
-    ctypedef struct rp_transaction_ends:
-        uint64_t commits, rollbacks, seconds
+    ctypedef struct rp_duration_counts:
+        uint64_t seconds
         uint64_t classes[7]
+    ctypedef struct rp_transaction_ends:
+        uint64_t commits, rollbacks
+        rp_duration_counts took
     ctypedef struct rp_topic_stats:
         rp_slice topic
         uint64_t messages_in, bytes_in, messages_out, bytes_out
         rp_intake_counts *intake "in"
         rp_transaction_ends ends
+        rp_duration_counts delays
+        uint64_t timers_out
     ctypedef struct rp_answer_stats:
         int32_t request_code, response_code, has_waited
         uint64_t total_ns
@@ -29,6 +34,7 @@ cdef extern from "broker/broker_stats.h" nogil:
         pass
     uint32_t rp_intake_size_max(uint32_t cls)
     int32_t rp_end_seconds_max(uint32_t cls)
+    int32_t rp_delay_seconds_max(uint32_t cls)
     int32_t rp_answer_class_ms(uint32_t cls)
     void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats) noexcept nogil,
                                     void *context)

@@ -10,6 +10,8 @@ ANSWER_CLASSES_MS: Final[tuple[int, ...]]
 """Milliseconds from a request's arrival to its answer, at most, in each class but the last."""
 END_SECONDS: Final[tuple[int, ...]]
 """Seconds from a transactional message's birth to its commit, at most, in each class but the last."""
+DELAY_SECONDS: Final[tuple[int, ...]]
+"""Seconds from a timed message's birth to its time, at most, in each class but the last."""
 
 class BrokerCounters(TimedMessages):
     """What Broker has of it; nothing by itself."""
@@ -21,6 +23,9 @@ class BrokerCounters(TimedMessages):
         which there are any."""
     def transaction_ends(self) -> list[tuple[Any, ...]]:
         """(topic, commits, rollbacks, seconds from birth to commit of all, commits of each class: END_SECONDS and above…)."""
+    def timer_delays(self) -> list[tuple[Any, ...]]:
+        """(topic, timed messages delivered, seconds from birth to time of those that came to wait, how many of them are in each class:
+        DELAY_SECONDS and above…); those that there were any for."""
     def answer_stats(self) -> list[tuple[int, ...]]:
         """(request code, response code, 1 when it waited for something, ns of all, answers of each class: ANSWER_CLASSES_MS and above…) of
         what was answered natively; a row a reactor."""

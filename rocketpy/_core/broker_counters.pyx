@@ -23,7 +23,8 @@ cdef extern from *:
 
 INTAKE_SIZES = tuple(rp_intake_size_max(i) for i in range(RP_INTAKE_SIZES - 1))
 ANSWER_CLASSES_MS = tuple(rp_answer_class_ms(i) for i in range(RP_ANSWER_CLASSES - 1))
-END_SECONDS = tuple(rp_end_seconds_max(i) for i in range(RP_END_CLASSES - 1))
+END_SECONDS = tuple(rp_end_seconds_max(i) for i in range(RP_DURATION_CLASSES - 1))
+DELAY_SECONDS = tuple(rp_delay_seconds_max(i) for i in range(RP_DURATION_CLASSES - 1))
 
 
 cdef int export_topic(void *context, const rp_topic_stats *stats) noexcept nogil:
@@ -67,10 +68,25 @@ cdef int export_ends(void *context, const rp_topic_stats *stats) noexcept nogil:
         return 0
     row.numbers[0] = stats.ends.commits
     row.numbers[1] = stats.ends.rollbacks
-    row.numbers[2] = stats.ends.seconds
-    for i in range(RP_END_CLASSES):
-        row.numbers[3 + i] = stats.ends.classes[i]
+    row.numbers[2] = stats.ends.took.seconds
+    for i in range(RP_DURATION_CLASSES):
+        row.numbers[3 + i] = stats.ends.took.classes[i]
     return export_row(<export_buffer *>context, stats.topic, nothing, &row)
+
+
+cdef int export_delays(void *context, const rp_topic_stats *stats) noexcept nogil:
+    cdef exported_row row
+    cdef rp_slice nothing
+    cdef uint64_t count = stats.timers_out
+    cdef int i
+    nothing.data = NULL
+    nothing.size = 0
+    row.numbers[0] = stats.timers_out
+    row.numbers[1] = stats.delays.seconds
+    for i in range(RP_DURATION_CLASSES):
+        row.numbers[2 + i] = stats.delays.classes[i]
+        count += stats.delays.classes[i]
+    return export_row(<export_buffer *>context, stats.topic, nothing, &row) if count > 0 else 0
 
 
 cdef int export_answers(void *context, const rp_answer_stats *stats) noexcept nogil:
@@ -121,7 +137,16 @@ cdef class BrokerCounters(TimedMessages):
         with nogil:
             rp_broker_each_topic_stats(self.native, export_ends, &buffer)
         self.leave()
-        return imported_rows(&buffer, 1, 3 + RP_END_CLASSES)
+        return imported_rows(&buffer, 1, 3 + RP_DURATION_CLASSES)
+
+    def timer_delays(self):
+        cdef export_buffer buffer
+        memset(&buffer, 0, sizeof(buffer))
+        self.enter()
+        with nogil:
+            rp_broker_each_topic_stats(self.native, export_delays, &buffer)
+        self.leave()
+        return imported_rows(&buffer, 1, 2 + RP_DURATION_CLASSES)
 
     def answer_stats(self):
         cdef export_buffer buffer

@@ -23,6 +23,9 @@ class DLedgerLog(Handler):
     def follow(self, term: int, leader_id: str | None) -> None:
         """The term has begun, and that member leads it; None: nobody is known to. The store takes no appends when this returns. To be
         called for every change of the elector's term, leader or role but that to leader. Raises InvalidArgument, OffsetOutOfRange."""
+    def pause(self, is_paused: bool) -> None:
+        """While this member leads: the store takes no appends when this returns, and pushes what it has, until it takes them again or the
+        lead is another's. Raises StoreReadOnly: it does not lead; Busy: an append is held up by the disk."""
     @property
     def claim_fd(self) -> int:
         """Readable since somebody claimed a later term, or to lead this one, until take_claim()."""

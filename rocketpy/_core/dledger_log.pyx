@@ -34,6 +34,7 @@ cdef extern from "ha/dledger_log.h" nogil:
     const rp_handler *rp_dledger_handler(rp_dledger_log *dledger)
     int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error)
     int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_id, rp_error *error)
+    int rp_dledger_pause(rp_dledger_log *dledger, int is_paused, rp_error *error)
     int rp_dledger_fd(const rp_dledger_log *dledger)
     void rp_dledger_take_claim(rp_dledger_log *dledger, rp_dledger_claim *claim)
     void rp_dledger_read_state(rp_dledger_log *dledger, rp_dledger_state *state)
@@ -49,9 +50,9 @@ cdef extern from *:
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_dledger_state, member)
     static const rp_field_row dledger_state_rows[] = {
-        ROW(term), ROW(is_leader), ROW(is_writable), ROW(leader_id), ROW(begin_index), ROW(end_index), ROW(end_term), ROW(end_offset),
-        ROW(committed_index), ROW(committed_offset), ROW(heard_ms), ROW(pushes_taken), ROW(pushes_refused), ROW(entries_appended),
-        ROW(cuts), RP_FIELD_END};
+        ROW(term), ROW(is_leader), ROW(is_writable), ROW(held_ms), ROW(leader_id), ROW(begin_index), ROW(end_index), ROW(end_term),
+        ROW(end_offset), ROW(committed_index), ROW(committed_offset), ROW(heard_ms), ROW(gap_index), ROW(pushes_taken),
+        ROW(pushes_refused), ROW(entries_appended), ROW(cuts), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_dledger_follower_row, member)
     static const rp_field_row dledger_follower_rows[] = {
@@ -137,6 +138,18 @@ cdef class DLedgerLog(Handler):
         try:
             with nogil:
                 status = rp_dledger_follow(self.native, term, native_id, &error)
+            check(status, &error)
+        finally:
+            self.leave()
+
+    def pause(self, bint is_paused):
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        try:
+            with nogil:
+                status = rp_dledger_pause(self.native, is_paused, &error)
             check(status, &error)
         finally:
             self.leave()

@@ -47,6 +47,8 @@ cdef extern from "remoting/server.h" nogil:
         pass
     ctypedef struct rp_gate:
         pass
+    ctypedef struct rp_protocol:
+        pass
     ctypedef struct rp_server_options:
         rp_log *log
     ctypedef struct rp_tls_options:
@@ -54,6 +56,7 @@ cdef extern from "remoting/server.h" nogil:
     ctypedef struct rp_request:
         int32_t kind
         uint64_t connection_id
+        int64_t deadline_ns
         char *remote_address
         rp_command command
     ctypedef struct rp_server_stats:
@@ -61,6 +64,7 @@ cdef extern from "remoting/server.h" nogil:
     void rp_server_options_default(rp_server_options *options)
     int rp_server_open(const rp_server_options *options, const rp_handler *handler, rp_server **server, rp_error *error)
     int rp_server_set_gate(rp_server *server, const rp_gate *gate)
+    int rp_server_set_protocol(rp_server *server, const rp_protocol *protocol)
     int rp_server_start(rp_server *server, rp_error *error)
     int rp_server_load_tls(rp_server *server, const rp_tls_options *options, rp_error *error)
     void rp_server_stop(rp_server *server, uint32_t drain_ms)
@@ -79,6 +83,7 @@ cdef extern from "remoting/server.h" nogil:
 cdef class Handler(NativeObject):
     """What a Server calls on its reactors: the broker's fast path. Closed after the servers it is attached to have stopped."""
     cdef const rp_handler *handler
+    cdef const void *call_handler  # an rp_grpc_handler of gRPC's calls; NULL: it has none
     cdef list servers
 
     cdef int attach_native(self, Server server) except -1
@@ -88,6 +93,11 @@ cdef class Gate(NativeObject):
     """What a Server asks before every request whether it may. Closed after the servers that have it."""
 
     cdef const rp_gate *open_gate(self, uint16_t reactors) except NULL
+
+
+cdef class Protocol(NativeObject):
+    """What a Server's connections speak instead of frames. Closed after the servers that have it."""
+    cdef const rp_protocol *protocol
 
 
 cdef class Command:
@@ -109,6 +119,7 @@ cdef class Server(NativeObject):
     cdef rp_server *native
     cdef Handler handler
     cdef Gate gate
+    cdef Protocol protocol
     cdef NativeObject log
     cdef Py_ssize_t requests_out
     cdef bint is_stopped

@@ -14,6 +14,12 @@ KIND_COMMAND: Final = 0
 KIND_RESPONSE: Final = 1
 KIND_OPENED: Final = 2
 KIND_CLOSED: Final = 3
+KIND_CALL: Final = 4
+KIND_MESSAGE: Final = 5
+KIND_HALF_CLOSED: Final = 6
+KIND_CANCELLED: Final = 7
+KIND_ROOM: Final = 8
+NO_DEADLINE: Final = 0x7FFFFFFFFFFFFFFF
 
 @disjoint_base
 class Command:
@@ -55,6 +61,9 @@ class Request(Command):
     @property
     def remote_address(self) -> str:
         """ "ip:port" or "[ipv6]:port"."""
+    @property
+    def deadline_ns(self) -> int:
+        """Of a call: until when its client waits, by time.monotonic_ns; NO_DEADLINE: for ever."""
 
 def decode_command(frame: bytes | bytearray | memoryview) -> Command:
     """Decodes one whole frame, its 4 length bytes included. Raises ProtocolError with the byte offset and cause."""
@@ -88,6 +97,12 @@ class Gate(NativeObject):
     """What a Server asks before every request whether it may; the AuthTable is one. Closed after the servers that have it."""
 
 @disjoint_base
+class Protocol(NativeObject):
+    """What a Server's connections speak instead of RocketMQ's frames; Grpc is one."""
+
+    def close(self) -> None: ...
+
+@disjoint_base
 class Server(NativeObject):
     """Owner of one rp_server. `handler` is a Broker whose fast path answers sends and pulls, or None: everything comes up to Python.
 
@@ -102,6 +117,8 @@ class Server(NativeObject):
         """Readable when requests wait; for asyncio's add_reader."""
     def set_gate(self, gate: Gate) -> None:
         """Before start(), once: later it raises Busy."""
+    def set_protocol(self, protocol: Protocol) -> None:
+        """Before load_tls() and start(), once: later it raises Busy. It is this server's from then on, and closed with it."""
     def start(self) -> None: ...
     def load_tls(self, **options: Unpack[TlsOptions]) -> None:
         """Reads certificate, key and trust; handshakes that begin from now on go by them. Raises Unsupported without OpenSSL, NotFound,

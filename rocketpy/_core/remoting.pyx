@@ -46,6 +46,13 @@ KIND_COMMAND = 0
 KIND_RESPONSE = 1
 KIND_OPENED = 2
 KIND_CLOSED = 3
+KIND_CALL = 4
+KIND_MESSAGE = 5
+KIND_HALF_CLOSED = 6
+KIND_CANCELLED = 7
+KIND_ROOM = 8
+
+NO_DEADLINE = 0x7FFFFFFFFFFFFFFF
 
 # Defaults of encode_command: LanguageCode.PYTHON and MQVersion.V5_3_3 (rocketpy/remoting/codes.py has the names).
 cdef enum: LANGUAGE = 3
@@ -66,6 +73,11 @@ cdef class Handler(NativeObject):
 cdef class Gate(NativeObject):
     cdef const rp_gate *open_gate(self, uint16_t reactors) except NULL:
         raise NotImplementedError(f"{type(self).__name__} makes its native gate for a server: open_gate")
+
+
+cdef class Protocol(NativeObject):
+    def close(self):
+        raise NotImplementedError(f"{type(self).__name__} frees its native protocol: close")
 
 
 cdef class Command:
@@ -127,6 +139,10 @@ cdef class Request(Command):
         if self._remote_address is None:
             self._remote_address = "" if self.native == NULL else (<bytes>self.native.remote_address).decode("ascii", "replace")
         return self._remote_address
+
+    @property
+    def deadline_ns(self):
+        return NO_DEADLINE if self.native == NULL else self.native.deadline_ns
 
     def __dealloc__(self):
         if self.native != NULL and self.server is not None:
@@ -310,6 +326,19 @@ cdef class Server(NativeObject):
         finally:
             self.leave()
 
+    def set_protocol(self, Protocol protocol not None):
+        self.enter()
+        try:
+            if self.protocol is not None:
+                raise Busy("this Server has a protocol already")
+            if protocol.is_closed:
+                raise Closed("the protocol is closed")
+            check(rp_server_set_protocol(self.native, protocol.protocol), NULL)
+            self.protocol = protocol
+            protocol.borrowers += 1
+        finally:
+            self.leave()
+
     def start(self):
         cdef rp_error error
         cdef int status
@@ -365,6 +394,10 @@ cdef class Server(NativeObject):
     cdef int free_native(self) noexcept:
         rp_server_close(self.native)
         self.native = NULL
+        if self.protocol is not None:  # what reactors have not taken from their inboxes is its own
+            self.protocol.borrowers -= 1
+            self.protocol.close()
+            self.protocol = None
         return 0
 
     cdef int give_back(self, rp_request *request) noexcept:

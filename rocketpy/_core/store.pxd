@@ -101,7 +101,7 @@ cdef extern from "store/message_store.h" nogil:
     uint32_t rp_message_store_reclaim(rp_message_store *store)
     int rp_message_store_on_appended(rp_message_store *store, void (*appended)(void *context) noexcept nogil, void *context)
     void rp_message_store_forget_appended(rp_message_store *store, const void *context)
-    int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint32_t timeout_ms)
+    int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint64_t cuts, uint32_t timeout_ms)
     void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats)
 
 

@@ -80,8 +80,9 @@ class MessageStore(NativeObject):
         """After which time an append counts as stuck, and how long another waits for it, from now on."""
     def set_message_size_max(self, byte_count: int) -> None:
         """The largest body that later appends may have."""
-    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
-        """Until every byte below offset is on disk, and in a DLedger group committed. Raises TimedOut; OffsetOutOfRange, also when entries
-        were taken back; StoreIOError for good after a failed sync. Ctrl-C works."""
+    def wait_flushed(self, offset: int, timeout_ms: int, cuts: int = ...) -> None:
+        """Until every byte below offset is on disk, and in a DLedger group committed. cuts: commit_log_cuts of the stats that offset is of.
+        Raises TimedOut; OffsetOutOfRange, also when entries were taken back since; StoreIOError for good after a failed sync. Ctrl-C
+        works."""
     def stats(self) -> dict[str, int]:
         """The fields of rp_message_store_stats."""

@@ -25,14 +25,15 @@ cdef extern from *:
         ROW(flush_backend), ROW(liburing_path), ROW(flush_interval_ms), ROW(flush_least_pages), ROW(flush_thorough_interval_ms),
         ROW(queue_flush_interval_ms), ROW(append_busy_timeout_ms), ROW(append_wait_timeout_ms), ROW(populate_ahead_bytes),
         ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(rebuild_queues), ROW(holds_back), ROW(queues_max),
-        ROW(delay_levels), ROW(index_enable), ROW(index_slot_count), ROW(index_entry_count_max), ROW(store_host), ROW(store_host_is_v6),
+        ROW(light_queues_max), ROW(delay_levels), ROW(index_enable), ROW(index_slot_count), ROW(index_entry_count_max), ROW(store_host),
+        ROW(store_host_is_v6),
         ROW(ledger_index_path), ROW(ledger_index_file_size), ROW(ledger_committed_index), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_message_store_stats, member)
     static const rp_field_row store_stats_rows[] = {
         ROW(messages_appended), ROW(bytes_appended), ROW(append_failures), ROW(append_refused_busy), ROW(flushes),
         ROW(flush_ns_total), ROW(flush_ns_max), ROW(append_lock_ns_max), ROW(commit_log_min_offset), ROW(commit_log_max_offset),
-        ROW(commit_log_end_offset),
+        ROW(commit_log_end_offset), ROW(commit_log_cuts),
         ROW(flushed_offset), ROW(dispatched_offset),
         ROW(appended_not_synced_bytes), ROW(queue_count), ROW(indexed_offset), ROW(recovered_from), ROW(recovered_records),
         ROW(flush_backend), ROW(files_deleted), ROW(bytes_deleted), ROW(files_leaving), RP_FIELD_END};
@@ -481,7 +482,7 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
-    def wait_flushed(self, int64_t offset, uint32_t timeout_ms):
+    def wait_flushed(self, int64_t offset, uint32_t timeout_ms, uint64_t cuts=0):
         """Waits in slices so that Ctrl-C works."""
         cdef int status = 0
         cdef uint32_t left = timeout_ms, part
@@ -490,7 +491,7 @@ cdef class MessageStore(NativeObject):
             while True:
                 part = min(left, <uint32_t>WAIT_SLICE_MS)
                 with nogil:
-                    status = rp_message_store_wait_committed(self.native, offset, part)
+                    status = rp_message_store_wait_committed(self.native, offset, cuts, part)
                 left -= part
                 if status != RP_E_TIMEOUT or left == 0:
                     check(status, NULL)

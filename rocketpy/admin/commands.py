@@ -32,6 +32,19 @@ COMMANDS: tuple[CommandRow, ...] = (
     CommandRow(
         "updateOrderConf", "A topic's queues for clients that need an order.", "topics:update_order_conf", "t!topic m!method v:orderConf"
     ),
+    CommandRow(
+        "updateStaticTopic",
+        "Make a static topic, of a fixed number of queues, or give it more of them.",
+        "static_topics:update_static_topic",
+        "c|clusters b|brokers t!topic qn!totalQueueNum mf:mapFile fr:forceReplace",
+    ),
+    CommandRow(
+        "remappingStaticTopic",
+        "Move the queues of a static topic to other brokers.",
+        "static_topics:remapping_static_topic",
+        "c|clusters b|brokers t!topic mf:mapFile fr:forceReplace",
+        asks="Move the queues of static topic {t} to {b}{c}?",
+    ),
     CommandRow("allocateMQ", "How consumers would share a topic's queues.", "topics:allocate_mq", "t!topic i!ipList"),
     # ---- groups and their clients ----
     CommandRow(
@@ -311,8 +324,6 @@ COMMANDS: tuple[CommandRow, ...] = (
 )
 
 LEFT_OUT = {
-    "updateStaticTopic": "static topics are not served by rocketpy's brokers",
-    "remappingStaticTopic": "static topics are not served by rocketpy's brokers",
     "exportMetadataInRocksDB": "it reads RocksDB's files, which needs their library; rocksDBConfigToJson -b lets the broker do it",
 }
 """Commands of mqadmin that are not here, and why."""

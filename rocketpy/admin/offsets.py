@@ -162,7 +162,7 @@ async def skip_accumulated_message(session: Session, given: Given, out: Output) 
 
 async def clone_group_offset(session: Session, given: Given, out: Output) -> None:
     source, target, topic = given.text("s"), given.text("d"), given.text("t")
-    stats = await consume_stats(session, source)
+    stats = await consume_stats(session, source, as_stored=True)
     addresses = await session.addresses(topic)
     for queue, _, offset, _, _ in stats.rows():
         address = addresses.get(queue["brokerName"])

@@ -1,7 +1,4 @@
-"""How far consumer groups are behind. RocketMQ: ConsumerProgressSubCommand, BrokerConsumeStatsSubCommad, examineConsumeStats (5.5.0).
-
-Of static topics the physical queues are shown: their mapping is not looked at.
-"""
+"""How far consumer groups are behind. RocketMQ: ConsumerProgressSubCommand, BrokerConsumeStatsSubCommad, examineConsumeStats (5.5.0)."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from .clients import connections_in, consumers_of, running_info
 from .cluster import address_of
 from .command_line import Given
 from .errors import AdminError
+from .global_queues import global_progress, led_by_route
 from .output import Columns, Output, Shown
 from .queues import by_queue, queue_key
 from .session import SLOW_TIMES, Session
@@ -114,8 +112,11 @@ async def first_route(session: Session, topics: list[str]) -> TopicRoute:
     return await session.route(topics[-1])
 
 
-async def consume_stats(session: Session, group: str, topic: str | None = None, cluster: str | None = None) -> ConsumeStats:
-    """A group's offsets at all brokers. Raises AdminError, also where there are none."""
+async def consume_stats(
+    session: Session, group: str, topic: str | None = None, cluster: str | None = None, *, as_stored: bool = False
+) -> ConsumeStats:
+    """A group's offsets at all brokers; as_stored: those of static topics by the brokers' own queues, too. Raises AdminError, also where
+    there are none."""
     route = await first_route(session, route_topics(group, topic, cluster))
     stats = ConsumeStats()
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
@@ -126,6 +127,8 @@ async def consume_stats(session: Session, group: str, topic: str | None = None, 
         found = ConsumeStats.from_json(value)
         stats.queues |= found.queues
         stats.rate += found.rate
+    if not cluster and not as_stored:
+        await _count_globally(session, stats)
     if stats.queues:
         return stats
     what = "Not found the consumer group consume stats, because return offset table is empty, "
@@ -136,6 +139,18 @@ async def consume_stats(session: Session, group: str, topic: str | None = None, 
     if connection.get("messageModel") == "BROADCASTING":
         raise AdminError(what + "the consumer is under the broadcast mode", code=ResponseCode.BROADCAST_CONSUMPTION)
     return stats
+
+
+async def _count_globally(session: Session, stats: ConsumeStats) -> None:
+    """Static topics are shown by their global queues."""
+    for topic in sorted({str(queue["topic"]) for queue in stats.queues}):
+        try:
+            led = await led_by_route(session, topic, await session.route(topic))
+        except AdminError:  # no name server has it any more, or brokers disagree: their own queues say what they know
+            continue
+        if led:
+            found = global_progress(led, stats.queues)
+            stats.queues = {queue: row for queue, row in stats.queues.items() if queue["topic"] != topic} | found
 
 
 async def _clients_of_queues(session: Session, group: str) -> dict[Any, str]:

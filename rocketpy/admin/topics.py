@@ -20,6 +20,7 @@ from ..remoting.json_codec import JsonError, read_json, write_fastjson
 from ..remoting.route import MASTER_ID, TopicRoute
 from .command_line import Given
 from .errors import AdminError, UsageError
+from .global_queues import global_bounds, led_by_route
 from .name_values import delete_value, get_value, merged_order, put_value
 from .output import Columns, Output, Shown
 from .queues import by_queue, queue_key
@@ -263,6 +264,8 @@ async def topic_status(session: Session, given: Given, out: Output) -> None:
     topic = given.text("t")
     addresses = await session.addresses(given.text("c") or topic)
     offsets, rate = await topic_stats(session, topic, list(addresses.values()))
+    if not given.has("c"):
+        offsets |= global_bounds(await led_by_route(session, topic, await session.route(topic)), offsets)
     if not offsets and not given.has("c"):
         raise AdminError("Not found the topic stats info", remedy="topicRoute shows whether the topic has queues")
     out.heading(STATUS)

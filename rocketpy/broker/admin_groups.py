@@ -195,7 +195,9 @@ class GroupAdmin:
         except ValueError as error:
             raise CommandError(ResponseCode.INVALID_PARAMETER, str(error)) from error
         mode = self._parts.request_modes.get(topic, group)
-        queues = self._assigned(topic, group, client_id, model, strategy, mode, await self._parts.routes.queues(topic))
+        is_light = self._parts.topics.is_light(topic)
+        there = [self._parts.queue(topic, 0)] if is_light else await self._parts.routes.queues(topic)
+        queues = self._assigned(topic, group, client_id, model, strategy, mode, there)
         if queues is None:
             return json_response({})
         return json_response({"messageQueueAssignments": [{"messageQueue": queue_json(queue), "mode": mode.mode} for queue in queues]})

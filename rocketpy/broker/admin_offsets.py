@@ -40,11 +40,11 @@ from .clients import Client, ConsumerGroup
 from .masters_answers import LOG_END
 from .parts import HandlerTable, Parts, json_response, now_ms, queue_json, queue_key
 from .rebalance_locks import MessageQueue
+from .static_topics import BOUNDARIES, NOT_LED_TO_BEGIN, StaticTopics
 
 log = logging.getLogger(__name__)
 
 _LONG_MAX = (1 << 63) - 1
-_BOUNDARIES = {"lower": 0, "upper": 1}
 CLIENT_TIMEOUT_S = 5.0
 
 
@@ -71,6 +71,7 @@ class OffsetAdmin:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._static = StaticTopics(parts)
 
     def handlers(self) -> HandlerTable:
         return {
@@ -91,22 +92,30 @@ class OffsetAdmin:
 
     # ---- queues ----
 
-    def _max_offset(self, request: Request) -> Response:
+    async def _max_offset(self, request: Request) -> Response:
         header = GetMaxOffsetRequestHeader.decode(request.fields)
+        if (queue := self._static.queue(request, header.topic, header.queue_id)) is not None:
+            return await self._static.max_offset(request, queue)
         return Response(fields=GetMaxOffsetResponseHeader(offset=self._parts.store.max_offset(header.topic, header.queue_id)))
 
-    def _min_offset(self, request: Request) -> Response:
+    async def _min_offset(self, request: Request) -> Response:
         header = GetMinOffsetRequestHeader.decode(request.fields)
+        if (queue := self._static.queue(request, header.topic, header.queue_id, NOT_LED_TO_BEGIN)) is not None:
+            return await self._static.min_offset(request, queue)
         return Response(fields=GetMinOffsetResponseHeader(offset=self._parts.store.min_offset(header.topic, header.queue_id)))
 
     async def _search(self, request: Request) -> Response:
         header = SearchOffsetRequestHeader.decode(request.fields)
-        boundary = _BOUNDARIES.get(header.boundary_type.lower(), 0)
+        if (queue := self._static.queue(request, header.topic, header.queue_id)) is not None:
+            return await self._static.search(request, queue, header)
+        boundary = BOUNDARIES.get(header.boundary_type.lower(), 0)
         offset = await self._parts.reads.run(lambda store: store.offset_by_time(header.topic, header.queue_id, header.timestamp, boundary))
         return Response(fields=SearchOffsetResponseHeader(offset=offset))
 
     async def _earliest_time(self, request: Request) -> Response:
         header = GetEarliestMsgStoretimeRequestHeader.decode(request.fields)
+        if (queue := self._static.queue(request, header.topic, header.queue_id)) is not None:
+            return await self._static.earliest_time(request, queue)
         timestamp = await self._parts.reads.run(lambda store: store.earliest_time(header.topic, header.queue_id))
         return Response(fields=GetEarliestMsgStoretimeResponseHeader(timestamp=timestamp))
 
@@ -116,12 +125,13 @@ class OffsetAdmin:
         """With the log's end behind them: what a transaction check's position says was copied lies below it, and checkpoints of what was
         popped."""
         snapshot = self._parts.offsets.snapshot()
-        return Response(body=snapshot.text(log_end=self._parts.store.stats()["commit_log_end_offset"]).encode())
+        log_end, is_light = self._parts.ha.durable_log.mark().end, self._parts.config.boolean("enableLmq")
+        return Response(body=snapshot.text(light=is_light, log_end=log_end).encode())
 
     def _all_delay_offsets(self, request: Request) -> Response:
         """For slaves, which ours take over once their own logs go as far."""
         snapshot = self._parts.delay_offsets.snapshot()
-        return json_response({**snapshot.to_json(), LOG_END: snapshot.log_end})
+        return json_response({**snapshot.to_json(), LOG_END: snapshot.mark.end})
 
     # ---- lag ----
 
@@ -171,7 +181,8 @@ class OffsetAdmin:
 
     async def _lags(self, group: str, config: TopicConfig, queues: int) -> list[tuple[MessageQueue, QueueLag]]:
         parts, topic = self._parts, config.topic_name
-        committed = [max(0, parts.offsets.query(group, topic, queue_id)) for queue_id in range(queues)]
+        lowest = -1 if topic in parts.queue_mappings else 0  # of a static topic: the group may stand in another piece of the global queue
+        committed = [max(lowest, parts.offsets.query(group, topic, queue_id)) for queue_id in range(queues)]
         last_ms = await parts.reads.run(lambda store: [_consumed_ms(store, topic, *each) for each in enumerate(committed)])
         return [
             (

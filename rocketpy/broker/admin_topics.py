@@ -24,10 +24,13 @@ from ..remoting.headers import (
     QueryTopicConsumeByWhoRequestHeader,
     QueryTopicsByConsumerRequestHeader,
 )
+from ..remoting.json_codec import write_fastjson
+from ..remoting.queue_mapping import MappingFault, QueueMapping, StaticTopic
 from . import names
 from .attributes import MESSAGE_TYPE, AttributeFault, parse_attributes
 from .json_members import list_member
 from .parts import HandlerTable, Parts, is_version, json_response, queue_key, read_body, read_object
+from .queue_mappings import check_queues_here, sends_settled
 from .topics import topic_config_fault
 
 log = logging.getLogger(__name__)
@@ -43,6 +46,7 @@ class TopicAdmin:
         return {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self._update,
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self._update_list,
+            RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: self._update_static,
             RequestCode.DELETE_TOPIC_IN_BROKER: self._delete,
             RequestCode.GET_ALL_TOPIC_CONFIG: self._all,
             RequestCode.GET_TOPIC_CONFIG: self._one,
@@ -55,21 +59,37 @@ class TopicAdmin:
     async def _update(self, request: Request) -> Response:
         header = CreateTopicRequestHeader.decode(request.fields)
         log.info("Broker receive request to update or create topic=%s, caller address=%s", header.topic, request.remote_address)
-        config = TopicConfig(
-            header.topic,
-            header.read_queue_nums,
-            header.write_queue_nums,
-            header.perm,
-            header.topic_filter_type,
-            header.topic_sys_flag or 0,
-            header.order,
-        )
+        config = _asked_config(header)
         try:
             changes = parse_attributes(header.attributes)
         except AttributeFault as error:
             raise CommandError(ResponseCode.SYSTEM_ERROR, str(error)) from error
         self._check(config, changes)
         return await self._apply([(config, changes)])
+
+    async def _update_static(self, request: Request) -> Response:
+        """A topic and where its global queues lie. The mapping is judged first: what is refused changes nothing."""
+        parts = self._parts
+        header = CreateTopicRequestHeader.decode(request.fields)
+        log.info("Broker receive request to update or create static topic=%s, caller address=%s", header.topic, request.remote_address)
+        config, mapping = _asked_config(header), read_body(request, QueueMapping.from_json)
+        self._check(config, {})
+        await parts.deletion.over(config.topic_name)
+        try:
+            if mapping.topic != config.topic_name:
+                raise MappingFault(f"The mapping is of topic {mapping.topic}, the request of {config.topic_name}")
+            mapping = parts.queue_mappings.successor(mapping, is_forced=header.force is True)
+            check_queues_here(config, mapping)
+        except MappingFault as error:
+            log.error("Update static topic failed for [%s]: %s", config.topic_name, error)
+            raise CommandError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        is_mapped = parts.queue_mappings.update(mapping)
+        if not parts.topics.update(config) and is_mapped:
+            parts.topics.next_version()  # name servers and slaves look at it alone
+        await parts.saved.queue_mappings.save()
+        await parts.topics_changed([config.topic_name])
+        await sends_settled(parts.native)
+        return Response()
 
     async def _update_list(self, request: Request) -> Response:
         configs = read_body(request, _read_topics)
@@ -133,12 +153,14 @@ class TopicAdmin:
                 await self._delete_one(name)
         finally:  # what has left the tables must not come back with the next start
             await parts.saved.topics.save()
+            await parts.saved.queue_mappings.save()
             await parts.saved.offsets.save()
         return Response()
 
     async def _delete_one(self, topic: str) -> None:
         parts = self._parts
         parts.topics.delete(topic)
+        parts.queue_mappings.delete(topic)
         parts.offsets.delete_topic(topic)
         parts.stats.forget_topic(topic)
         await parts.deletion.delete_queues(topic, self._save_tables)
@@ -146,6 +168,7 @@ class TopicAdmin:
     async def _save_tables(self) -> None:
         """What cannot be saved now is tried again, and answered, when the queues are gone."""
         await self._parts.saved.topics.save_or_log()
+        await self._parts.saved.queue_mappings.save_or_log()
         await self._parts.saved.offsets.save_or_log()
 
     def _all(self, request: Request) -> Response:
@@ -159,14 +182,17 @@ class TopicAdmin:
             listed = sorted(asked.configs, key=lambda config: config.topic_name)
             asked = replace(asked, configs=tuple(listed[begin : begin + max(0, count)]))
         fields = GetAllTopicConfigResponseHeader(total_topic_num=len(topics))
-        return Response(fields=fields, body=topics.texts.compact(asked))
+        mappings = self._parts.queue_mappings
+        body = topics.texts.compact(asked, mappings.details_text(), write_fastjson(mappings.version.to_json()).decode())
+        return Response(fields=fields, body=body)
 
     def _one(self, request: Request) -> Response:
-        topic = GetTopicConfigRequestHeader.decode(request.fields).topic
+        header = GetTopicConfigRequestHeader.decode(request.fields)
+        topic = header.topic
         config = self._parts.topics.get(topic)
         if config is None:
             return Response(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {topic}")
-        return json_response(config.to_json())
+        return json_response(StaticTopic(config, self._parts.queue_mappings.get(topic) if header.lo is True else None).to_json())
 
     async def _stats(self, request: Request) -> Response:
         parts = self._parts
@@ -204,3 +230,15 @@ def _queue_bounds(store: MessageStore, topic: str, queue_id: int) -> dict[str, i
         "maxOffset": max_offset,
         "minOffset": store.min_offset(topic, queue_id),
     }
+
+
+def _asked_config(header: CreateTopicRequestHeader) -> TopicConfig:
+    return TopicConfig(
+        header.topic,
+        header.read_queue_nums,
+        header.write_queue_nums,
+        header.perm,
+        header.topic_filter_type,
+        header.topic_sys_flag or 0,
+        header.order,
+    )

@@ -8,9 +8,9 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from .._core.broker import Broker
+from ..metrics.families import HistogramRow, MetricFamilies
 from ..remoting.codes import RequestCode
 from ..remoting.latencies import BOUNDS_MS, Kind, Latencies, remoting_kind
-from .metric_families import HistogramRow, MetricFamilies
 
 _POLLS: Final = {RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.POP_MESSAGE, RequestCode.NOTIFICATION}
 _TOPIC_CHANGES: Final = ("update_and_create_topic", "update_and_create_topic_list")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._core.remoting import Request
@@ -27,6 +28,7 @@ from .heartbeat import CONSUME_ACTIVELY, ConsumerData, Heartbeat, Subscription
 from .json_members import boolean_member, list_member, text_member
 from .parts import HandlerTable, Parts, json_response, monotonic_ms, queue_json, read_body, read_object, read_queue
 from .pull import subscription_fault
+from .static_topics import StaticTopics
 from .subscriptions import GroupConfig
 from .topics import QUEUES_MAX
 
@@ -40,6 +42,7 @@ class ClientRequests:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._static = StaticTopics(parts)
 
     def handlers(self, listener: int) -> HandlerTable:
         return {
@@ -135,9 +138,10 @@ class ClientRequests:
             return Response(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
         return json_response({"consumerIdList": info.client_ids})
 
-    def _update_offset(self, request: Request) -> Response:
+    async def _update_offset(self, request: Request) -> Response:
         parts = self._parts
         header = UpdateConsumerOffsetRequestHeader.decode(request.fields)
+        queue = self._static.queue(request, header.topic, header.queue_id)
         if header.consumer_group not in parts.groups:
             return Response(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
         if header.topic not in parts.topics:
@@ -147,12 +151,19 @@ class ClientRequests:
                 ResponseCode.INVALID_PARAMETER,
                 f"queueId {header.queue_id} or offset {header.commit_offset} is negative, topic is {header.topic}",
             )
+        if queue is not None:
+            return await self._static.update_offset(request, queue, header)
         parts.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset, request.remote_address)
         return Response()
 
-    def _query_offset(self, request: Request) -> Response:
+    async def _query_offset(self, request: Request) -> Response:
         parts = self._parts
         header = QueryConsumerOffsetRequestHeader.decode(request.fields)
+        queue = self._static.queue(request, header.topic, header.queue_id)
+        if queue is not None and not queue.is_plain:
+            return await self._static.query_offset(request, queue, header)
+        if queue is not None:
+            header = replace(header, queue_id=queue.items[-1].queue_id)
         offset = parts.offsets.query(header.consumer_group, header.topic, header.queue_id)
         if offset < 0:
             if header.set_zero_if_not_found is False:

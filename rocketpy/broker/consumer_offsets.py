@@ -214,6 +214,17 @@ class ConsumerOffsets:
                 moved += 1
         return moved
 
+    def take_back(self, saved: SavedOffsets, rests_on_log: Callable[[str, str], bool]) -> int:
+        """Of what rests on records in the log, as rests_on_log(topic, group) says: what the file holds, of a broker whose own records since
+        then may have been taken back. How many moved. A queue that was begun since stays: where it began is not known."""
+        moved = 0
+        for group, topic, queue_id, offset in self._table.offsets():
+            known = saved.offsets.get(topic + SEPARATOR + group, {}).get(queue_id, offset)
+            if known < offset and rests_on_log(topic, group):
+                self._table.put_offset(group, topic, queue_id, known)
+                moved += 1
+        return moved
+
     def load(self, saved: SavedOffsets) -> None:
         self.merge(saved, forward_only=False)
         self.assign_version(saved.version)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from ..ha.service import DurableLog
+from ..ha.service import DurableLog, LogMark
 from ..remoting.bodies import DataVersion
 from .json_members import integer_member, object_member
 from .masters_answers import LOG_END, LoggedAnswers
@@ -44,7 +44,7 @@ class DelayOffsetsSnapshot:
 
     version: DataVersion
     offsets: Mapping[int, int]
-    log_end: int
+    mark: LogMark
 
     def to_json(self) -> dict[str, Any]:
         return {"dataVersion": self.version.to_json(), "offsetTable": dict(sorted(self.offsets.items()))}
@@ -84,11 +84,11 @@ class DelayOffsets:
         delivered = sum(offsets.values())
         if delivered - self._delivered >= self._version_step:
             self._version, self._delivered = self._version.next(now_ms=self._now_ms()), delivered
-        return DelayOffsetsSnapshot(self._version, offsets, self._log.stats()["commit_log_end_offset"])
+        return DelayOffsetsSnapshot(self._version, offsets, self._log.mark())
 
     def durable_text(self, snapshot: DelayOffsetsSnapshot) -> str:
         """What the file holds; returns when the log is on disk as far as it says. Blocks. Raises what the sync may."""
-        self._log.wait_flushed(snapshot.log_end, SYNC_TIMEOUT_MS)
+        self._log.wait_durable(snapshot.mark, SYNC_TIMEOUT_MS)
         return pretty_text(snapshot.to_json())
 
     def load(self, saved: SavedDelayOffsets) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ..ha.service import DurableLog
+from ..ha.service import DurableLog, LogMark
 from .consumer_offsets import ConsumerOffsets, OffsetsSnapshot
 from .delay_offsets import SYNC_TIMEOUT_MS
 
@@ -24,15 +24,15 @@ class DurableOffsets:
         self._pop_stats = pop_stats
         self._light = light
 
-    def snapshot(self) -> tuple[OffsetsSnapshot, int]:
-        """The offsets, and below which end of the log their checkpoints lie; 0: there are none."""
+    def snapshot(self) -> tuple[OffsetsSnapshot, LogMark | None]:
+        """The offsets, and below which end of the log their checkpoints lie; None: there are none."""
         offsets, stats = self._offsets.snapshot(), self._pop_stats()
         has_popped = stats["pops_found"] or stats["revived"]
-        return offsets, self._log.stats()["commit_log_end_offset"] if has_popped else 0
+        return offsets, self._log.mark() if has_popped else None
 
-    def text(self, taken: tuple[OffsetsSnapshot, int]) -> str:
+    def text(self, taken: tuple[OffsetsSnapshot, LogMark | None]) -> str:
         """Blocks. Raises what the sync may."""
-        offsets, log_end = taken
-        if log_end > 0:
-            self._log.wait_flushed(log_end, SYNC_TIMEOUT_MS)
+        offsets, mark = taken
+        if mark is not None:
+            self._log.wait_durable(mark, SYNC_TIMEOUT_MS)
         return offsets.text(pretty=True, light=self._light)

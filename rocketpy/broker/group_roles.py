@@ -89,6 +89,7 @@ class GroupRoles:
         """Raises as LogNode.start."""
         self.switch = RoleSwitch(steps)
         self.node.on_role_change.append(self._role_changed)
+        self.node.may_take_over = lambda: self._synchronize.has_copied
         tasks = {"role": self.switch.run(), "queues of new topics": self._look_for_queues()}
         self._tasks = [asyncio.create_task(task, name=name) for name, task in tasks.items()]
         await self.node.start()
@@ -137,7 +138,7 @@ class GroupRoles:
         """All that the log held is committed and in the queues. Raises RocketpyError where somebody else leads by now."""
         await self.node.lead_is_whole(role.epoch)
         self.check_leads(role)
-        self._ha.leads = True
+        self._ha.lead()
 
     def check_leads(self, role: Role) -> None:
         """Raises RocketpyError where somebody else leads by now."""
@@ -146,7 +147,7 @@ class GroupRoles:
 
     async def step_down(self) -> None:
         """The log has been given up before, with the lead of the group."""
-        self._ha.leads = False
+        self._ha.step_down()
 
     # ---- for operators ----
 
@@ -163,7 +164,7 @@ class GroupRoles:
             "dLedgerSelfId": node.settings.self_id,
             "dLedgerRole": str(node.role),
             "dLedgerLeaseLeftMillis": "-1" if left_ms is None else str(left_ms),
-            "dLedgerFault": str(node.fault or ""),
+            "dLedgerFault": str(node.fault or self._ha.gap()),
             "roleSwitches": str(switch.switches if switch is not None else 0),
             "roleFailure": switch.failure if switch is not None else "",
         }

@@ -14,6 +14,7 @@ from ..remoting.look_up import LookUps
 from .acting_master import ActingMaster
 from .acting_state import may_act
 from .addresses import looked_up
+from .mapping_cleaner import MappingCleaner
 from .parts import Parts
 from .periodic import at_midnight, every, plain
 from .pop import RetryTopics
@@ -29,6 +30,7 @@ SAVE_TABLES_S = 10.0
 STORE_RATES_S = 1.0
 SERIES_RATES_S = 10.0
 CLEAN_OFFSETS_S = 600.0
+CLEAN_MAPPINGS_S = 300.0
 STALLED_QUEUES_S = 10.0
 RETRY_TOPICS_S = 1.0
 CHECKS_LOOK_S = 1.0  # how often their interval, which may change, is looked at
@@ -67,6 +69,7 @@ class Housekeeping:
             every("persist tables", SAVE_TABLES_S, self.save_all),
             every("retention", retention_s, parts.retention.run_once),
             every("clean offsets", CLEAN_OFFSETS_S, plain(self._clean_offsets)),
+            every("cleaning of queue mappings", CLEAN_MAPPINGS_S, MappingCleaner(parts).run_if_due),
             every("stalled queues", STALLED_QUEUES_S, plain(self.warn_of_stalled_queues)),
             at_midnight("the morning's mark of what was counted", plain(parts.stats.record_morning)),
         ]
@@ -143,5 +146,6 @@ class Housekeeping:
         parts = self._parts
         if parts.settings.clean_offsets:
             parts.offsets.clean_unsubscribed(
-                lambda group, topic: parts.consumers.subscription(group, topic) is not None, parts.store.min_offset
+                lambda group, topic: parts.groups.is_light(group) or parts.consumers.subscription(group, topic) is not None,
+                parts.store.min_offset,
             )

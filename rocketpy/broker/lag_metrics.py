@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from prometheus_client.core import Metric
 
 from .._core.store import MessageStore
+from ..metrics.families import Labels, MetricFamilies
 from . import names
-from .metric_families import Labels, MetricFamilies
 from .parts import Parts
 from .stalled_queues import StalledQueues
 

@@ -24,6 +24,7 @@ def member_settings(config: Config) -> GroupSettings:
         parse_peers(config.text("dLegerPeers")),
         Path(config.text("storePathRootDir")),
         data_file_size=config.integer("mappedFileSizeCommitLog"),
+        preferred_leaders=frozenset(filter(None, config.text("preferredLeaderId").split(";"))),
     )
 
 

@@ -11,6 +11,7 @@ from .consumer_offsets import SavedOffsets
 from .consumer_orders import SavedOrders
 from .delay_offsets import SavedDelayOffsets
 from .parts import Parts
+from .queue_mappings import SavedMappings
 from .request_modes import RequestModes
 from .subscriptions import SavedGroups
 from .topics import SavedTopics
@@ -23,6 +24,8 @@ def load_tables(parts: Parts, auth: AuthService, directory: Path) -> None:
     """What the files say, over what every broker has. Damaged files leave their table as it is, loudly. Raises as SavedState.load."""
     if parts.saved.topics.load(SavedTopics.from_json, parts.topics.load) and not parts.ha.is_slave:
         list_unlisted(parts.topics, parts.store)
+    if not parts.saved.queue_mappings.load(SavedMappings.from_json, parts.queue_mappings.load):
+        parts.saved.queue_mappings.mark_saved()
     parts.saved.groups.load(SavedGroups.from_json, parts.groups.load)
     parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
     if not parts.ha.is_slave:

@@ -37,6 +37,7 @@ GROUPS_VERSION: Final = "groupsVersion"
 CHANGES: Final = frozenset(
     {
         RequestCode.UPDATE_AND_CREATE_TOPIC,
+        RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,
         RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
         RequestCode.DELETE_TOPIC_IN_BROKER,
         RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,

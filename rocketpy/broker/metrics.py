@@ -1,4 +1,4 @@
-"""What a broker tells Prometheus: its tables and native counters as they are at the moment of a scrape, under RocketMQ's names.
+"""What a broker tells of itself: its tables and native counters as they are at the moment of a scrape, under RocketMQ's names.
 RocketMQ: BrokerMetricsManager, DefaultStoreMetricsManager (5.3.3 broker/metrics/, store/metrics/); units stand in names as its exporter
 writes them. RocketMQ has none for replication and refusals: those begin with rocketmq_ha_ and rocketmq_auth_.
 
@@ -16,17 +16,18 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from .._core.broker_counters import END_SECONDS, INTAKE_SIZES
+from .._core.broker_counters import DELAY_SECONDS, INTAKE_SIZES
 from .._core.errors import RocketpyError
 from .._core.store import decode_message
+from ..metrics.exporters import Exporter, make_exporter
+from ..metrics.families import MetricFamilies, Scrape
 from ..remoting.codes import Language
 from . import names
 from .call_metrics import CallMetrics
 from .lag_metrics import LagMetrics, QueueBehind
-from .metric_families import MetricFamilies, Scrape
-from .metrics_service import MetricsService
 from .metrics_settings import MetricsSettings
 from .parts import Parts, now_ms
+from .transaction_metrics import TransactionMetrics
 
 _LOCAL_DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
 _TIMER_BOUNDS_S: Final = (5, 60, 300, 900, 3600, 14400, 28800, 86400)
@@ -43,11 +44,14 @@ class BrokerMetrics:
         self._gauge, self._counter = families.gauge, families.counter
         self._calls = CallMetrics(parts.native, parts.latencies, families)
         self._lag_metrics = LagMetrics(parts, families, self._group_labels)
+        self._transactions = TransactionMetrics(parts, families)
         self._wanted = settings.sections
         sections: dict[str, Callable[[], Iterable[Metric]]] = {
             "enableStatsMetrics": self._tables,
             "enableConnectionMetrics": self._connections,
             "enableRequestMetrics": self._requests,
+            "enableRemotingMetrics": self._calls.calls,
+            "enableTransactionMetrics": self._transactions.ends,
             "enableLagAndDlqMetrics": self._dead_letters,
             "enableMessageStoreMetrics": self._store_and_timers,
             "enablePopMetrics": self._pop,
@@ -61,15 +65,17 @@ class BrokerMetrics:
         metrics = list(chain.from_iterable(section() for section in self._sections))
         if "enableLagAndDlqMetrics" in self._wanted:
             metrics += self._lag_metrics.read(behind)
-        return Scrape(metrics, functools.partial(self._times, behind))
+        return Scrape(metrics, functools.partial(self._looked_up, behind, self._transactions.positions()))
 
-    def _times(self, behind: list[QueueBehind]) -> Iterator[Metric]:
+    def _looked_up(self, behind: list[QueueBehind], positions: tuple[int, int]) -> Iterator[Metric]:
         """The metrics for which the log is read, which may wait for the disk. Any thread but the event loop's."""
         if "enableLagAndDlqMetrics" in self._wanted:
             yield from self._lag_metrics.times(behind, self._parts.store, now_ms())
         if "enableMessageStoreMetrics" in self._wanted:
             age_ms = self._oldest_age_ms()
             yield self._gauge("rocketmq_storage_message_reserve_time_milliseconds", "Age of the oldest message", [(_LOCAL_DISK, age_ms)])
+        if "enableTransactionMetrics" in self._wanted:
+            yield from self._transactions.halves(positions)
 
     def _oldest_age_ms(self) -> int:
         """0 while the log is empty; also when its first record has just gone."""
@@ -126,8 +132,6 @@ class BrokerMetrics:
 
     def _requests(self) -> Iterator[Metric]:
         yield from self._messages()
-        yield from self._transactions()
-        yield from self._calls.calls()
         yield from self._calls.changes()
 
     def _messages(self) -> Iterator[Metric]:
@@ -143,19 +147,6 @@ class BrokerMetrics:
         )
         yield self._counter("rocketmq_messages_out", "Outgoing messages", [(labels, count) for labels, count, _ in given])
         yield self._counter("rocketmq_throughput_out", "Bytes of outgoing messages", [(labels, size) for labels, _, size in given])
-
-    def _transactions(self) -> Iterator[Metric]:
-        ends = [({"topic": topic}, *rest) for topic, *rest in self._parts.native.transaction_ends()]
-        yield self._counter("rocketmq_commit_messages", "Transactions committed", [(labels, commits) for labels, commits, *_ in ends])
-        yield self._counter(
-            "rocketmq_rollback_messages", "Transactions rolled back", [(labels, rollbacks) for labels, _, rollbacks, *_ in ends]
-        )
-        yield self._families.histogram(
-            "rocketmq_finish_message_latency_milliseconds",
-            "Seconds, whatever its name says, from a message's birth to its commit",
-            END_SECONDS,
-            [(labels, counts, seconds) for labels, _, _, seconds, *counts in ends],
-        )
 
     def _dead_letters(self) -> Iterator[Metric]:
         """As many as their topics took in."""
@@ -204,8 +195,15 @@ class BrokerMetrics:
             ("rocketmq_timer_dequeue_latency_milliseconds", "How long the next slot has been due", stats["dequeue_behind_ms"]),
         ):
             yield self._gauge(name, help_text, [(_LOCAL_DISK, max(0, value))])
-        yield self._counter("rocketmq_timer_enqueue", "Timed messages entered", [(_LOCAL_DISK, stats["entered"])])
-        yield self._counter("rocketmq_timer_dequeue", "Timed messages delivered", [(_LOCAL_DISK, stats["delivered"])])
+        rows = [({**_LOCAL_DISK, "topic": topic}, *numbers) for topic, *numbers in native.timer_delays()]
+        yield self._counter("rocketmq_timer_enqueue", "Timed messages taken", [(labels, sum(counts)) for labels, _, _, *counts in rows])
+        yield self._counter("rocketmq_timer_dequeue", "Timed messages delivered", [(labels, delivered) for labels, delivered, *_ in rows])
+        yield self._families.histogram(
+            "rocketmq_delay_message_latency_seconds",
+            "From a timed message's birth to its time",
+            DELAY_SECONDS,
+            [(labels, counts, seconds) for labels, _, seconds, *counts in rows],
+        )
         yield self._gauge(
             "rocketmq_timing_messages",
             "Timed messages that wait",
@@ -270,9 +268,9 @@ class BrokerMetrics:
         return {"topic": topic, "consumer_group": group, "is_system": _bool(is_system)}
 
 
-def exporter_of(parts: Parts, settings: MetricsSettings) -> MetricsService:
-    """Not started yet. A broker is ready when a name server has it."""
-    return MetricsService(BrokerMetrics(parts, settings).read, settings.host, settings.port, parts.registration.why_nowhere)
+def exporter_of(parts: Parts, settings: MetricsSettings) -> Exporter:
+    """Not started yet. A broker is ready when a name server has it. Raises as make_exporter."""
+    return make_exporter(settings.exporter, BrokerMetrics(parts, settings).read, parts.registration.why_nowhere)
 
 
 def _client_labels(language: int, version: int) -> dict[str, str]:

@@ -1,20 +1,22 @@
-"""What the configuration says about metrics. Apart from the exporter, whose library takes a tenth of a second to import."""
+"""What the configuration says about a broker's metrics. Apart from them, whose library takes a tenth of a second to import."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from ..config import Config
+from ..metrics.settings import ExporterSettings, exporter_settings
 
-log = logging.getLogger(__name__)
+SCOPE: Final = "broker-meter"
 
 SECTIONS: Final = (
     "enableStatsMetrics",
     "enableConnectionMetrics",
     "enableRequestMetrics",
+    "enableRemotingMetrics",
+    "enableTransactionMetrics",
     "enableLagAndDlqMetrics",
     "enableMessageStoreMetrics",
     "enablePopMetrics",
@@ -23,11 +25,9 @@ SECTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
-    """Where metrics are served, and which."""
+    """How metrics leave it, and which."""
 
-    is_served: bool
-    host: str
-    port: int
+    exporter: ExporterSettings
     labels: Mapping[str, str]
     """Of every series, besides its own."""
     series_max: int
@@ -37,32 +37,11 @@ class MetricsSettings:
 
 
 def metrics_settings(config: Config) -> MetricsSettings:
-    """Types go by name or by number, as in RocketMQ; one that is not there is told."""
-    kind = config.text("metricsExporterType")
-    if kind not in ("DISABLE", "0", "PROM", "2"):
-        log.warning("metricsExporterType=%s is not supported, no metrics are exported: set it to PROM", kind)
+    exporter = exporter_settings(config, SCOPE, config.text("bindAddress"), config.integer("metricsExportBatchMaxDataPoints"))
+    own = {"cluster": config.text("brokerClusterName"), "node_type": "broker", "node_id": config.text("brokerName")}
     return MetricsSettings(
-        is_served=kind in ("PROM", "2"),
-        host=config.text("metricsPromExporterHost") or config.text("bindAddress"),
-        port=config.integer("metricsPromExporterPort"),
-        labels={
-            **parse_labels(config.text("metricsLabel")),
-            "cluster": config.text("brokerClusterName"),
-            "node_type": "broker",
-            "node_id": config.text("brokerName"),
-        },
+        exporter=exporter,
+        labels=exporter.labels(config.text("metricsLabel"), own),
         series_max=config.integer("metricsOtelCardinalityLimit"),
         sections=frozenset(key for key in SECTIONS if config.boolean(key)),
     )
-
-
-def parse_labels(text: str) -> dict[str, str]:
-    """`key:value,key:value` of metricsLabel; what is no pair is left out, loudly, as RocketMQ does."""
-    labels = {}
-    for item in filter(None, text.split(",")):
-        key, separator, value = item.partition(":")
-        if not separator or not (key.isidentifier() and key.isascii()) or ":" in value:
-            log.warning("metricsLabel: %r is no key:value", item)
-            continue
-        labels[key] = value
-    return labels

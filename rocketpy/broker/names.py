@@ -120,6 +120,11 @@ def group_fault(group: str | None) -> str | None:
     return None
 
 
+def is_light(name: str) -> bool:
+    """Whether it is a light queue's, as a topic or as a group: of a message that other topics' messages say they are in."""
+    return name.startswith(LIGHT_QUEUE_PREFIX) and len(name) > len(LIGHT_QUEUE_PREFIX) and is_possible(name) and "/" not in name
+
+
 def retry_topic(group: str) -> str:
     return RETRY_PREFIX + group
 

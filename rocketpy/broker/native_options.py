@@ -16,6 +16,7 @@ from .._core.store import MessageStoreOptions
 from ..config import Config
 from ..ha.service import HaSettings
 from .ledger_options import with_ledger
+from .light_queues import light_queues_max
 from .settings import ROLES
 
 FLUSH_MODES = ("ASYNC_FLUSH", "SYNC_FLUSH")
@@ -72,6 +73,7 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "append_wait_timeout_ms": appending["wait_timeout_ms"],
         "append_property_crc": int(config.boolean("enabledAppendPropCRC")),
         "holds_back": int(config.boolean("enableControllerMode")),
+        "light_queues_max": light_queues_max(config),
         "delay_levels": config.text("messageDelayLevel"),
         "index_enable": int(config.boolean("messageIndexEnable")),
         "index_slot_count": config.integer("maxHashSlotNum"),

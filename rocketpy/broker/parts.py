@@ -31,7 +31,9 @@ from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
 from .consumer_orders import ConsumerOrders
 from .delay_offsets import DelayOffsets
+from .other_brokers import OtherBrokers
 from .persistence import SavedState
+from .queue_mappings import QueueMappings
 from .rebalance_locks import MessageQueue, RebalanceLocks
 from .registration import Registration
 from .request_modes import RequestModes
@@ -78,6 +80,7 @@ class SavedStates:
     timer_metrics: SavedState
     consumer_orders: SavedState
     auth: SavedState
+    queue_mappings: SavedState
 
     def __iter__(self) -> Any:
         return iter(
@@ -90,6 +93,7 @@ class SavedStates:
                 self.timer_metrics,
                 self.consumer_orders,
                 self.auth,
+                self.queue_mappings,
             )
         )
 
@@ -113,6 +117,7 @@ class Parts:
     """Of clients who wait for a stored message to be stored again: operators' reads do not hold them up."""
     native: Broker
     topics: TopicTable
+    queue_mappings: QueueMappings
     groups: GroupTable
     offsets: ConsumerOffsets
     consumers: ConsumerTable
@@ -127,6 +132,7 @@ class Parts:
     timer_metrics: TimerMetrics
     registration: Registration
     routes: TopicRoutes
+    other_brokers: OtherBrokers
     client: RemotingClient
     link: ClientLink
     ha: HaService
@@ -163,6 +169,12 @@ class Parts:
         config = self.topics.get(topic)
         has_plain_queues = config is not None and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
         return self.store.next_offset(topic, queue_id) if has_plain_queues else None
+
+    def serves(self, topic: str) -> bool:
+        """Whether the topic is here, and the fast path has it from now on: a light queue gets there when it is used first."""
+        if not self.topics.is_light(topic):
+            return topic in self.topics
+        return self.topics.serve_light(topic, has_messages=self.store.max_offset(topic, 0) > 0)
 
     async def release_new(self, topic: str) -> None:
         """Returns when a topic that was made by being used is in its file: what is acknowledged can be read after a crash. One write for

@@ -64,13 +64,17 @@ class SavedState:
         """Reads the file or its backup and gives it to `use`; False when there is nothing to read. from_json raises ValueError.
 
         Raises StoreIOError for a file that cannot be read, and from_json's Unsupported."""
-        value = self.file.read(lambda text: from_json(read_json(text, tolerant_max=None)))
+        value = self.read(from_json)
         if value is None:
             return False
         use(value)
         if not self.file.faults:
             self._saved_version = self._version()
         return True
+
+    def read(self, from_json: Callable[[Any], T]) -> T | None:
+        """As load, of who takes over only a part of it."""
+        return self.file.read(lambda text: from_json(read_json(text, tolerant_max=None)))
 
     def mark_saved(self) -> None:
         """The table as it is needs no file: it is what every broker begins with."""

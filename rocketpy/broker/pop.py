@@ -74,7 +74,7 @@ class PopRequests:
         if not settings.permission & names.PERM_READ:
             what = "pop" if isinstance(header, PopMessageRequestHeader) else "peeking"
             return Response(ResponseCode.NO_PERMISSION, f"the broker[{settings.broker_ip}] {what} message is forbidden")
-        if header.topic not in self._parts.topics:
+        if not self._parts.serves(header.topic):
             log.error("The topic %s not exist, consumer: %s", header.topic, request.remote_address)
             return Response(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please! "))
         return None

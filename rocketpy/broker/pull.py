@@ -15,14 +15,20 @@ from .._core.remoting import Request
 from ..remoting.codes import RequestCode, ResponseCode, see_faq
 from ..remoting.command import Response
 from ..remoting.headers import PullMessageRequestHeader
+from . import names
 from .heartbeat import SQL92, TAG, TAGS_MAX, Subscription
 from .parts import HandlerTable, Parts
+from .static_topics import StaticTopics
 
 log = logging.getLogger(__name__)
 
 FLAG_SUBSCRIPTION: Final = 4
 FLAG_CLASS_FILTER: Final = 8
+BROKER_FORBIDDEN: Final = "1"
+GROUP_FORBIDDEN: Final = "2"
+TOPIC_FORBIDDEN: Final = "3"
 SUBSCRIPTION_FORBIDDEN: Final = "5"
+"""forbiddenType of an answer."""
 
 
 class PullRequests:
@@ -30,6 +36,7 @@ class PullRequests:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._static = StaticTopics(parts)
 
     def handlers(self, listener: int) -> HandlerTable:
         pull = functools.partial(self._pull, listener)
@@ -43,12 +50,14 @@ class PullRequests:
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
                 see_faq(f"subscription group [{header.consumer_group}] does not exist, "),
             )
-        if header.topic not in parts.topics:
+        if not parts.serves(header.topic):
             log.error("the topic %s not exist, consumer: %s", header.topic, request.remote_address)
             return Response(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please! "))
-        fault = self._filter_fault(header)
+        fault = self._filter_fault(header) or self._permission_fault(header)
         if fault is not None:
             return fault
+        if (answer := await self._static.pull(request, header)) is not None:
+            return answer
         parts.server_of(listener).resubmit(request)
         return None
 
@@ -60,11 +69,7 @@ class PullRequests:
         if header.sys_flag & FLAG_SUBSCRIPTION:
             return self._type_fault(header.expression_type or TAG)
         if not parts.groups.is_readable(header.consumer_group, header.topic):
-            return Response(
-                ResponseCode.NO_PERMISSION,
-                f"the consumer group[{header.consumer_group}] is forbidden for topic[{header.topic}]",
-                {"forbiddenType": SUBSCRIPTION_FORBIDDEN},
-            )
+            return _forbidden(SUBSCRIPTION_FORBIDDEN, f"the consumer group[{header.consumer_group}] is forbidden for topic[{header.topic}]")
         subscription = parts.consumers.subscription(header.consumer_group, header.topic)
         if subscription is None:
             return None
@@ -76,9 +81,24 @@ class PullRequests:
             return too_many_tags(subscription)
         return self._type_fault(subscription.expression_type or TAG)
 
+    def _permission_fault(self, header: PullMessageRequestHeader) -> Response | None:
+        """What the fast path would say: a pull that is passed on to another broker is refused here first."""
+        parts, topic, group = self._parts, self._parts.topics.get(header.topic), self._parts.groups.get(header.consumer_group)
+        if not parts.settings.permission & names.PERM_READ:
+            return _forbidden(BROKER_FORBIDDEN, f"the broker[{parts.settings.broker_ip}] pulling message is forbidden")
+        if group is not None and not group.consume_enable:
+            return _forbidden(GROUP_FORBIDDEN, f"subscription group no permission, {header.consumer_group}")
+        if topic is not None and not topic.perm & names.PERM_READ:
+            return _forbidden(TOPIC_FORBIDDEN, f"the topic[{header.topic}] pulling message is forbidden")
+        return None
+
     def _type_fault(self, expression_type: str) -> Response | None:
         is_allowed = expression_type == TAG or (expression_type == SQL92 and self._parts.settings.property_filter)
         return None if is_allowed else not_supported(expression_type)
+
+
+def _forbidden(forbidden_type: str, remark: str) -> Response:
+    return Response(ResponseCode.NO_PERMISSION, remark, {"forbiddenType": forbidden_type})
 
 
 async def make_group(parts: Parts, group: str) -> bool:

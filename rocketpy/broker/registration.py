@@ -83,6 +83,13 @@ class TopicsSnapshot:
     configs: tuple[TopicConfig, ...]
     version: DataVersion
     broker_permission: int
+    queue_mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of the static ones among them."""
+
+    def part(self, begin: int, end: int) -> TopicsSnapshot:
+        configs = self.configs[begin:end]
+        mappings = {each.topic_name: mapping for each in configs if (mapping := self.queue_mappings.get(each.topic_name)) is not None}
+        return replace(self, configs=configs, queue_mappings=mappings)
 
 
 def registered_topic(config: TopicConfig, broker_permission: int) -> TopicConfig:
@@ -95,7 +102,7 @@ def registered_topic(config: TopicConfig, broker_permission: int) -> TopicConfig
 def register_body(snapshot: TopicsSnapshot, *, compressed: bool = False) -> bytes:
     """The body of REGISTER_BROKER."""
     topics = {config.topic_name: registered_topic(config, snapshot.broker_permission) for config in snapshot.configs}
-    return RegisterBrokerBody(topics, snapshot.version).encode(compressed=compressed)
+    return RegisterBrokerBody(topics, snapshot.version, queue_mappings=snapshot.queue_mappings).encode(compressed=compressed)
 
 
 def topic_body(config: TopicConfig, broker_name: str, broker_permission: int) -> bytes:
@@ -243,7 +250,7 @@ class Registration:
     def _parts(self, snapshot: TopicsSnapshot) -> Iterable[TopicsSnapshot]:
         size = self._settings.split_size or max(1, len(snapshot.configs))
         for begin in range(0, max(1, len(snapshot.configs)), size):
-            yield TopicsSnapshot(snapshot.configs[begin : begin + size], snapshot.version, snapshot.broker_permission)
+            yield snapshot.part(begin, begin + size)
 
     async def _register_changed(self) -> None:
         """In rounds: what changes during one travels in the next, and nobody waits for a later round than that of his change."""
@@ -253,13 +260,21 @@ class Registration:
                 topics, self._changed = self._changed, set()
                 told, self._told = self._told, None
                 try:
-                    if topics and self._settings.single_topics:
-                        await self._register_topics(self._snapshot(topics))
-                    elif topics:
-                        await self._register(self.name_servers, self._snapshot(topics))
+                    if topics:
+                        await self._register_some(self._snapshot(topics))
                 finally:
                     if not told.done():
                         told.set_result(None)
+
+    async def _register_some(self, snapshot: TopicsSnapshot) -> None:
+        """Static topics by a registration in any case: it alone tells their queue mappings, and for it no name server forgets others."""
+        if not self._settings.single_topics:
+            await self._register(self.name_servers, snapshot)
+            return
+        static = tuple(config for config in snapshot.configs if config.topic_name in snapshot.queue_mappings)
+        if static:
+            await self._register(self.name_servers, replace(snapshot, configs=static))
+        await self._register_topics(replace(snapshot, configs=tuple(config for config in snapshot.configs if config not in static)))
 
     async def _register_topics(self, snapshot: TopicsSnapshot) -> None:
         """Each topic by itself. A name server that misses one learns it with the next registration of all."""

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
+from .consumer_offsets import SavedOffsets
 from .delay_offsets import SavedDelayOffsets
 from .group_members import group_members
 from .live_settings import apply_changes
@@ -31,9 +33,11 @@ from .replica_state import Role
 from .returning_master import return_as_master
 from .role_switch import RoleStep, RoleSteps
 from .settings import MASTER_ID, SLAVE, SYNC_MASTER
-from .slave_synchronize import SlaveSynchronize
+from .slave_synchronize import SlaveSynchronize, is_logged
 from .transaction_checks import TransactionChecks
 from .unlisted_topics import list_unlisted
+
+log = logging.getLogger(__name__)
 
 REGISTER_WAIT_S: Final = 3.0
 """A name server that is slow does not hold the role up."""
@@ -146,9 +150,17 @@ class RoleServices:
         await self._blocking(native.stop_revive)
         if self._timers_deliver:
             await self._blocking(native.stop_timers)
-        saved = self._parts.saved.delay_offsets
-        if not await saved.save_or_log():  # what was delivered is not committed: it comes again, should this broker lead before another has
-            saved.load(SavedDelayOffsets.from_json, self._parts.delay_offsets.take_back)
+        await self._take_positions_back()
+
+    async def _take_positions_back(self) -> None:
+        """What was delivered, revived or popped and is not committed comes again, should this broker lead before another has."""
+        parts = self._parts
+        if not await parts.saved.delay_offsets.save_or_log():
+            parts.saved.delay_offsets.load(SavedDelayOffsets.from_json, parts.delay_offsets.take_back)
+        if not await parts.saved.offsets.save_or_log():
+            saved = parts.saved.offsets.read(SavedOffsets.from_json)
+            if saved is not None and (moved := parts.offsets.take_back(saved, functools.partial(is_logged, parts.topics))):
+                log.warning("%d offsets go back to what their file holds: what they rest on in the log is not committed", moved)
 
     async def _step_down(self, role: Role) -> None:
         await self._log.step_down()

@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 REJECTED: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 
+TOO_MANY_LIGHT_QUEUES: Final = "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]lmq consume queue num exceeded."
+
 _REPLIES: Final = (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
 PLAIN_SYS_FLAGS: Final = 0x703
 """Compressed, several tags, and how it is compressed: what the fast path keeps as it comes."""
@@ -55,7 +57,9 @@ def is_prepared(properties: Mapping[str, str]) -> bool:
     return properties.get("TRAN_MSG", "").lower() == "true"
 
 
-def special_fault(topic: str, properties: dict[str, str], *, reject_transaction: bool, broker_ip: str) -> Response | None:
+def special_fault(
+    topic: str, properties: dict[str, str], *, reject_transaction: bool, broker_ip: str, light_queues: bool = False
+) -> Response | None:
     """Why a message that is not a plain one is refused, or None for a plain one."""
     if is_prepared(properties) and reject_transaction:
         return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
@@ -65,8 +69,8 @@ def special_fault(topic: str, properties: dict[str, str], *, reject_transaction:
         return _not_yet("inner batches (property INNER_NUM)")
     if "__LITE_TOPIC" in properties:  # stored as a plain message it would be one that no lite consumer ever gets
         return _not_yet("lite topics (property __LITE_TOPIC)")
-    if topic.startswith(names.LIGHT_QUEUE_PREFIX):
-        return _not_yet("light message queues")
+    if topic.startswith(names.LIGHT_QUEUE_PREFIX) and not light_queues:
+        return _not_yet("light message queues without enableLmq and enableMultiDispatch")
     return None
 
 
@@ -136,6 +140,7 @@ class SendRequests:
             properties,
             reject_transaction=settings.reject_transaction,
             broker_ip=settings.broker_ip,
+            light_queues=parts.topics.is_light(header.topic),
         )
         if special is None and request.code in _REPLIES and any(_is_set(properties, name) for name in ("DELAY", *_TIMERS)):
             special = _not_yet("delayed replies")
@@ -144,6 +149,8 @@ class SendRequests:
             return special
         if header.sys_flag & ~(PLAIN_SYS_FLAGS | (TRANSACTION_SYS_FLAGS if is_prepared(properties) else 0)):
             return _not_yet(f"messages with sys flag {header.sys_flag:#x}")
+        if parts.topics.is_light(header.topic):
+            return None if parts.serves(header.topic) else Response(ResponseCode.SYSTEM_ERROR, TOO_MANY_LIGHT_QUEUES)
         if header.topic not in parts.topics:  # last: what is refused makes no topic
             try:
                 await self._create_topic(header, request)

@@ -74,10 +74,12 @@ from .native_options import (
     reactor_count,
     store_options,
 )
+from .other_brokers import OtherBrokers
 from .parts import Parts, SettingsHolder, monotonic_ms, now_ms
 from .persistence import save_for_good
 from .pop import PopRequests
 from .pull import PullRequests
+from .queue_mappings import QueueMappings
 from .rebalance_locks import RebalanceLocks
 from .recalls import RecallRequests
 from .registration import RegisterResult, Registration, TopicsSnapshot
@@ -102,7 +104,7 @@ from .topics import TopicTable
 from .transactions import TransactionRequests
 
 if TYPE_CHECKING:
-    from .metrics_service import MetricsService
+    from ..metrics.exporters import Exporter
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +139,7 @@ class BrokerService:
         self._housekeeping: Housekeeping | None = None
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
-        self._metrics: MetricsService | None = None
+        self._metrics: Exporter | None = None
         self._elected: Elected | None = None
         self._is_closing = False
 
@@ -327,7 +329,7 @@ class BrokerService:
 
     def _open_metrics(self, parts: Parts) -> None:
         settings = metrics_settings(self.config)
-        if settings.is_served:
+        if settings.exporter.is_wanted:
             from .metrics import exporter_of  # here: a tenth of a second that others need not wait for
 
             self._metrics = exporter_of(parts, settings)
@@ -352,6 +354,7 @@ class BrokerService:
             credentials=self._auth.settings.credentials,
         )
         topics = TopicTable(topic_settings(config), native, now_ms, is_copy=self._ha.is_slave)
+        queue_mappings = QueueMappings(current.broker_name, topics, native, now_ms)
         groups = GroupTable(
             native,
             now_ms,
@@ -375,7 +378,7 @@ class BrokerService:
             self._client,
             identity_of(config),
             registration_settings(config),
-            lambda names: self._topics_snapshot(topics, names),
+            lambda names: self._topics_snapshot(topics, queue_mappings, names),
             lambda result: self._registered(topics, result),
             config.addresses("namesrvAddr"),
         )
@@ -397,13 +400,14 @@ class BrokerService:
             timer_metrics,
             orders,
             self._auth.metadata,
+            queue_mappings,
             durable_offsets=DurableOffsets(offsets, self._ha.durable_log, native.pop_stats, light=is_light),
             offsets_file=LIGHT_OFFSETS_FILE if is_light else OFFSETS_FILE,
         )
         deletion = TopicDeletion(store.delete_topic)
         if self._ha.is_slave:
             timers = FollowedTimers(native) if config.boolean("timerWheelEnable") else None
-            states = copied_states(topics, offsets, groups, modes, delay_offsets, saved, self._ha, deletion, timers)
+            states = copied_states(topics, queue_mappings, offsets, groups, modes, delay_offsets, saved, self._ha, deletion, timers)
             self._synchronize = SlaveSynchronize(self._client, (*states, *copied_users(config, self._auth, saved.auth)), self._ha)
         return Parts(
             config=config,
@@ -413,6 +417,7 @@ class BrokerService:
             copies=StoreReads(store),
             native=native,
             topics=topics,
+            queue_mappings=queue_mappings,
             groups=groups,
             offsets=offsets,
             consumers=consumers,
@@ -433,6 +438,7 @@ class BrokerService:
             timer_metrics=timer_metrics,
             registration=registration,
             routes=routes,
+            other_brokers=OtherBrokers(self._client, registration, monotonic_ms, config.integer("forwardTimeout") / 1000),
             client=self._client,
             link=ServiceLink(self._servers, self._services),
             ha=self._ha,
@@ -578,10 +584,11 @@ class BrokerService:
             self._synchronize.follow(master_address)
             self._ha.follow(self.config.text("haMasterAddress") or ha_address)
 
-    def _topics_snapshot(self, topics: TopicTable, names: Iterable[str] | None) -> TopicsSnapshot:
+    def _topics_snapshot(self, topics: TopicTable, mappings: QueueMappings, names: Iterable[str] | None) -> TopicsSnapshot:
         assert self._settings is not None
         configs = tuple(topics) if names is None else tuple(config for name in names if (config := topics.get(name)) is not None)
-        return TopicsSnapshot(configs, topics.version, self._settings.current.permission)
+        infos = mappings.infos(config.topic_name for config in configs) if mappings else {}
+        return TopicsSnapshot(configs, topics.version, self._settings.current.permission, infos)
 
     def _config_changed(self, changes: Mapping[str, Value]) -> None:
         if self.parts is not None and not self._is_closing:

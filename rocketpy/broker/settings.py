@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..config import Config
+from .light_queues import light_queues_max
 from .registration import RegistrationSettings
 from .replica_state import ReplicaPeriods
 from .replicas_manager import ReplicaSettings
@@ -133,6 +134,7 @@ def topic_settings(config: Config) -> TopicSettings:
         trace_topic_name=config.text("msgTraceTopicName"),
         revive_queues=config.integer("reviveQueueNum"),
         timer_wheel=config.boolean("timerWheelEnable"),
+        light_queues_max=light_queues_max(config),
     )
 
 
@@ -140,6 +142,7 @@ def group_settings(config: Config) -> GroupSettings:
     return GroupSettings(
         auto_create=config.boolean("autoCreateSubscriptionGroup"),
         create_system_groups=config.boolean("enableCreateSysGroup"),
+        light_groups_max=light_queues_max(config),
     )
 
 

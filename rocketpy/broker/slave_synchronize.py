@@ -31,6 +31,7 @@ from .delay_offsets import CopiedDelayOffsets, DelayOffsets, SavedDelayOffsets
 from .deleted_topics import DeletedTopics
 from .masters_answers import LoggedAnswers, MastersAnswers
 from .parts import SavedStates
+from .queue_mappings import QueueMappings, SavedMappings
 from .request_modes import RequestModes
 from .subscriptions import GroupTable, SavedGroups
 from .timers import CopiedCheckpoint, FollowedTimers
@@ -99,6 +100,7 @@ class SlaveSynchronize:
         self._is_for_topics = False  # is_due, for new topics only
         self._whole_connection: int | None = None  # the log's, in the last round that copied everything
         self._whole_s = 0.0
+        self._copied_connection: int | None = None  # the log's, when all of a round had been copied last
         self.is_standing_in = False
         """Nothing is copied from a master that this broker stands in for, nor is an answer taken that is under way."""
         self._has_complained = False
@@ -124,6 +126,11 @@ class SlaveSynchronize:
         is_known = self._own_log.connection() == self._whole_connection is not None
         self._is_for_topics = is_known and (self._is_for_topics or not self.is_due.is_set())
         self.is_due.set()
+
+    @property
+    def has_copied(self) -> bool:
+        """All that this slave knows besides its log is of the master whose log it has, since it is connected to it."""
+        return self._own_log.connection() == self._copied_connection is not None
 
     async def run_due(self) -> int:
         """As run_once, but of topics only where a new one is all that there may be and the rest was copied a moment ago."""
@@ -155,6 +162,8 @@ class SlaveSynchronize:
                 if self.master_address != address or self._own_log.is_stranger:  # another one came meanwhile, and waits its turn
                     break
                 changed += await self._copy(state, address)
+            if is_whole and self.master_address == address and not self._failing and self._own_log.connection() == connection:
+                self._copied_connection = connection
         return changed
 
     async def settled(self) -> None:
@@ -178,8 +187,12 @@ class SlaveSynchronize:
         try:
             if state.asked is not None:
                 state.asked(address)
+            connection = self._own_log.connection()
             answer = await self._caller.call(address, state.code, timeout_s=TIMEOUT_S)
             if self.master_address != address or self.is_standing_in:
+                return False
+            if self._own_log.connection() != connection:  # what it says of the log may be of another one
+                self.is_due.set()
                 return False
             is_changed = bool(state.take(state.read(answer)))
             if is_changed and state.save is not None:
@@ -247,6 +260,7 @@ def is_logged(topics: TopicTable, topic: str, group: str) -> bool:
 
 def copied_states(
     topics: TopicTable,
+    queue_mappings: QueueMappings,
     offsets: ConsumerOffsets,
     groups: GroupTable,
     modes: RequestModes,
@@ -271,7 +285,13 @@ def copied_states(
     def take_topics(value: Any) -> bool:
         copied = SavedTopics.from_json(value)
         deleted.take(copied, own_log.connection(), lambda: SavedTopics({config.topic_name: config for config in topics}, topics.version))
-        return topics.replace_all(copied.configs, copied.version)
+        mappings = SavedMappings.of_master(value)
+        is_changed = mappings is not None and queue_mappings.replace_all(mappings)
+        return topics.replace_all(copied.configs, copied.version) or is_changed
+
+    async def save_topics() -> None:
+        await saved.queue_mappings.save()
+        await saved.topics.save()
 
     async def delete_queues() -> None:
         for topic in sorted(deleted.topics):
@@ -300,7 +320,7 @@ def copied_states(
         return masters_delay_offsets.take(SavedDelayOffsets.from_json(value), own_log.log_end(), own_log.connection())
 
     states = (
-        CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save, topics_asked, delete_queues),
+        CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, save_topics, topics_asked, delete_queues),
         CopiedState("consumer offsets", RequestCode.GET_ALL_CONSUMER_OFFSET, take_offsets, saved.offsets.save, offsets_asked),
         CopiedState("subscription groups", RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, take_groups, saved.groups.save),
         CopiedState("delay offsets", RequestCode.GET_ALL_DELAY_OFFSET, take_delay_offsets, saved.delay_offsets.save),

@@ -16,6 +16,7 @@ from ..config import Config
 from ..remoting.client import split_address
 from .addresses import Identity, address_warnings
 from .group_members import Members
+from .light_queues import warn_of_light_queues
 from .parts import Parts
 from .undelivered import undelivered
 
@@ -68,6 +69,7 @@ def warn_at_start(parts: Parts, directory: Path) -> None:
     )
     warn_of_limits(config)
     warn_of_maps()
+    warn_of_light_queues(config)
     if not parts.ha.is_slave and not config.boolean("timerWheelEnable"):
         warn_of_undelivered(undelivered(directory, parts.store.max_offset), config.integer("fileReservedTime"))
     if not parts.ha.is_slave:

@@ -11,6 +11,7 @@ from .delay_offsets import DELAY_OFFSETS_FILE, DelayOffsets
 from .durable_offsets import DurableOffsets
 from .parts import SavedStates
 from .persistence import SavedState
+from .queue_mappings import QUEUE_MAPPINGS_FILE, QueueMappings
 from .request_modes import RequestModes
 from .subscriptions import GroupTable
 from .timer_metrics import TIMER_METRICS_FILE, TimerMetrics
@@ -27,6 +28,7 @@ def saved_states(
     timer_metrics: TimerMetrics,
     orders: ConsumerOrders,
     auth: AuthMetadata,
+    queue_mappings: QueueMappings,
     *,
     durable_offsets: DurableOffsets,
     offsets_file: str,
@@ -41,4 +43,5 @@ def saved_states(
         SavedState(directory / TIMER_METRICS_FILE, timer_metrics.to_json, timer_metrics.version, timer_metrics.text),
         SavedState(directory / ORDERS_FILE, orders.snapshot, orders.version),
         SavedState(directory / AUTH_FILE, auth.snapshot, lambda: auth.change_count, SavedAuth.text, is_private=True),
+        SavedState(directory / QUEUE_MAPPINGS_FILE, queue_mappings.to_json, lambda: queue_mappings.version),
     )

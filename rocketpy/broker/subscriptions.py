@@ -124,6 +124,8 @@ class GroupSettings:
 
     auto_create: bool = True
     create_system_groups: bool = True
+    light_groups_max: int = 0
+    """Groups `%LMQ%…` that are served, none of which is in a file; 0: they are as all others."""
 
 
 class GroupTable:
@@ -142,6 +144,7 @@ class GroupTable:
         self._settings = settings or GroupSettings()
         self._on_forbidden = on_forbidden
         self._configs: dict[str, GroupConfig] = {}
+        self._light: set[str] = set()
         self._forbidden: dict[str, dict[str, int]] = {}
         self.version = DataVersion(now_ms())
         for group in names.PREDEFINED_GROUPS:
@@ -152,7 +155,7 @@ class GroupTable:
         self._settings = settings
 
     def __contains__(self, group: str) -> bool:
-        return group in self._configs
+        return group in self._configs or self.is_light(group)
 
     def __len__(self) -> int:
         return len(self._configs)
@@ -161,10 +164,15 @@ class GroupTable:
         return iter(self._configs.values())
 
     def get(self, group: str) -> GroupConfig | None:
-        return self._configs.get(group)
+        return GroupConfig(group) if self.is_light(group) else self._configs.get(group)
+
+    def is_light(self, group: str) -> bool:
+        return self._settings.light_groups_max > 0 and names.is_light(group)
 
     def find_or_create(self, group: str) -> GroupConfig | None:
         """The group, made on first use when the broker's settings allow that; None when they do not or the name is bad."""
+        if self.is_light(group):
+            return self._serve_light(group)
         known = self._configs.get(group)
         if known is not None:
             return known
@@ -176,8 +184,19 @@ class GroupTable:
         self._change(config)
         return config
 
+    def _serve_light(self, group: str) -> GroupConfig | None:
+        if group not in self._light and len(self._light) >= self._settings.light_groups_max:
+            return None
+        if group not in self._light:
+            self._sink.put_group(group)
+            self._light.add(group)
+        return GroupConfig(group)
+
     def update(self, config: GroupConfig) -> None:
-        """Creates or changes a group; config.attributes is the signed change request. Raises AttributeFault."""
+        """Creates or changes a group; config.attributes is the signed change request. Of light ones nothing is kept. Raises
+        AttributeFault."""
+        if self.is_light(config.group):
+            return
         known = self._configs.get(config.group)
         attributes = altered_attributes(GROUP_ATTRIBUTES, None if known is None else known.attributes, config.attributes)
         config = replace(config, attributes=attributes)
@@ -192,6 +211,9 @@ class GroupTable:
         config = self._configs.pop(group, None)
         for topic in forbidden:
             self._on_forbidden(group, topic)
+        if group in self._light:
+            self._light.discard(group)
+            self._sink.delete_group(group)
         if config is None:
             log.warning("delete subscription group failed, subscription groupName: %s not exist", group)
             return False

@@ -25,8 +25,24 @@ class TopicSink(Protocol):
         native_send: bool = ...,
         native_pull: bool = ...,
         checked_send: bool = ...,
+        static: bool = ...,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
+
+
+class MappingSink(Protocol):
+    """Where the global queues of static topics lie, of those that this broker leads."""
+
+    def put_queue_mapping(
+        self, topic: str, global_id: int, queue_id: int, logic_offset: int, start_offset: int, earliest: bool
+    ) -> None: ...
+
+
+class SettlingSink(Protocol):
+    """Sends that are under way while a mapping changes."""
+
+    def mark_mapped_sends(self) -> None: ...
+    def mapped_sends_are_over(self) -> bool: ...
 
 
 class GroupSink(Protocol):

@@ -55,7 +55,7 @@ class TimerAdmin:
             raise CommandError(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
         if acting_log_end is not None:
             return Response(fields={ACTING_LOG_END: str(acting_log_end)}, body=checkpoint)
-        log_end = self._parts.store.stats()["commit_log_end_offset"]  # behind all that the checkpoint calls delivered
+        log_end = self._parts.ha.durable_log.mark().end  # behind all that the checkpoint calls delivered
         return Response(fields={LOG_END: str(log_end)}, body=checkpoint)
 
     def _metrics(self, request: Request) -> Response:

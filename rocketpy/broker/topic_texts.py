@@ -39,15 +39,15 @@ class TopicTexts:
         texts = self._texts = self._texts_of(topics.configs)
         return f'{{\n\t"dataVersion":{version},\n\t"topicConfigTable":{_table(texts)}\n}}'
 
-    def compact(self, topics: TopicsOfAMoment) -> bytes:
-        """The body of GET_ALL_TOPIC_CONFIG, of all topics or a piece of them, and of no static ones."""
+    def compact(self, topics: TopicsOfAMoment, mappings: str = "{}", mappings_version: str = _NO_VERSION) -> bytes:
+        """The body of GET_ALL_TOPIC_CONFIG, of all topics or a piece of them; mappings: of the static ones, by their names."""
         version = write_fastjson(topics.version.to_json()).decode()
         texts = self._texts_of(topics.configs)
         self._texts = self._texts | texts
         table = _LAYOUT.sub("", _table(texts))
         return (
-            f'{{"dataVersion":{version},"mappingDataVersion":{_NO_VERSION},"topicConfigTable":{table},'
-            '"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}'
+            f'{{"dataVersion":{version},"mappingDataVersion":{mappings_version},"topicConfigTable":{table},'
+            f'"topicQueueMappingDetailMap":{mappings},"topicQueueMappingInfoMap":{{}}}}'
         ).encode()
 
     def _texts_of(self, configs: Iterable[TopicConfig]) -> dict[str, tuple[TopicConfig, str]]:

@@ -70,6 +70,8 @@ class TopicSettings:
     trace_topic_name: str = names.TRACE_TOPIC
     revive_queues: int = 8
     timer_wheel: bool = True
+    light_queues_max: int = 0
+    """Names of light queues that are served without having messages yet; 0: those that have some are not served, either."""
 
 
 class TopicTable:
@@ -84,8 +86,10 @@ class TopicTable:
         self._now_ms = now_ms
         self._configs: dict[str, TopicConfig] = {}
         self._withheld: set[str] = set()
+        self._static: set[str] = set()
+        self._light: set[str] = set()
         self.texts = TopicTexts()
-        self.version = DataVersion(now_ms())
+        self.version = DataVersion(0 if is_copy else now_ms())  # of no master yet
         self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
         for config in predefined_topics(settings):
             self.system_topics.add(config.topic_name)
@@ -101,7 +105,7 @@ class TopicTable:
         return True
 
     def __contains__(self, topic: str) -> bool:
-        return topic in self._configs
+        return topic in self._configs or self.is_light(topic)
 
     def __len__(self) -> int:
         return len(self._configs)
@@ -110,7 +114,21 @@ class TopicTable:
         return iter(self._configs.values())
 
     def get(self, topic: str) -> TopicConfig | None:
-        return self._configs.get(topic)
+        """Of light queues, too, which are in no file: each is as if it had been made with one queue."""
+        return light_topic(topic) if self.is_light(topic) else self._configs.get(topic)
+
+    def is_light(self, topic: str) -> bool:
+        return self._settings.light_queues_max > 0 and names.is_light(topic)
+
+    def serve_light(self, topic: str, *, has_messages: bool) -> bool:
+        """The native table gets a light queue when it is used first. False: it has as many as it may."""
+        if topic in self._light:
+            return True
+        if len(self._light) >= self._settings.light_queues_max * (2 if has_messages else 1):
+            return False
+        self._sink.put_topic(topic, 1, 1, names.PERM_READ | names.PERM_WRITE, native_send=True, native_pull=True)
+        self._light.add(topic)
+        return True
 
     @property
     def withheld(self) -> frozenset[str]:
@@ -170,6 +188,8 @@ class TopicTable:
 
     def update(self, config: TopicConfig, attribute_changes: Mapping[str, str] | None = None) -> bool:
         """Creates or changes a topic. False when nothing differs. Raises AttributeFault; the name was checked by the caller."""
+        if self.is_light(config.topic_name):
+            return False
         known = self._configs.get(config.topic_name)
         current = None if known is None else known.attributes
         attributes = altered_attributes(TOPIC_ATTRIBUTES, current, attribute_changes or {})
@@ -195,6 +215,9 @@ class TopicTable:
 
     def delete(self, topic: str) -> bool:
         config = self._configs.pop(topic, None)
+        if topic in self._light:
+            self._light.discard(topic)
+            self._sink.delete_topic(topic)
         if config is None:
             log.warning("delete topic config failed, topic: %s not exists", topic)
             return False
@@ -203,6 +226,12 @@ class TopicTable:
         self._sink.delete_topic(topic)
         self.next_version()
         return True
+
+    def set_static(self, topic: str, *, is_static: bool) -> None:
+        """Whether the topic's queues are named by the numbers that its queue mapping has; it may be one that is yet to come."""
+        (self._static.add if is_static else self._static.discard)(topic)
+        if (config := self._configs.get(topic)) is not None:
+            self._put(config)
 
     def next_version(self) -> None:
         self.version = self.version.next(self._epoch, now_ms=self.version.timestamp if self._is_copy else self._now_ms())
@@ -266,8 +295,13 @@ class TopicTable:
             native_send=is_native_send(config) and not is_new and config.topic_name not in self._withheld,
             native_pull=True,
             checked_send=is_checked_send(config),
+            static=config.topic_name in self._static,
         )
         self._configs[config.topic_name] = config
+
+
+def light_topic(topic: str) -> TopicConfig:
+    return TopicConfig(topic, 1, 1, names.PERM_READ | names.PERM_WRITE)
 
 
 def is_native_send(config: TopicConfig) -> bool:

@@ -92,6 +92,7 @@ class TransactionChecks:
         self._last_ms = monotonic_ms()
         self._copies = HalfCopies()
         self._reached = (0, 0)
+        self._cuts = 0  # of the log that the copies were put into
         self._turn = 0
         self._rounds = asyncio.Lock()
 
@@ -99,8 +100,11 @@ class TransactionChecks:
         """Of a master that has become a slave: returns when no round is under way. What was reached is forgotten, as the log may become
         another one."""
         async with self._rounds:
-            self._copies = HalfCopies()
-            self._reached = (0, 0)
+            self._forget()
+
+    def _forget(self) -> None:
+        self._copies = HalfCopies()
+        self._reached = (0, 0)
 
     async def run_if_due(self) -> None:
         """A round, when transactionCheckInterval has passed since the last one ended."""
@@ -117,6 +121,9 @@ class TransactionChecks:
         the store may; the next round goes on where this one got."""
         parts = self._parts
         end, until_ms = parts.store.max_offset(names.TRANS_HALF_TOPIC, 0), monotonic_ms() + ROUND_MS
+        if (cuts := parts.store.stats()["commit_log_cuts"]) != self._cuts:  # another member of the group has led
+            self._forget()
+            self._cuts = cuts
         half, operation = self._positions()
         self._copies.begin(half, end)
         if self._reached[0] == half != self._reached[1]:
@@ -173,10 +180,11 @@ class TransactionChecks:
         return _Step(scanned_to, False, questions)
 
     async def _move(self, half: int, operation: int) -> int:
-        """The new offsets are the group's once copies, and what was committed, are on disk. The one among the operations."""
-        parts = self._parts
+        """The new offsets are the group's once copies, and what was committed, are on disk, and nobody takes them back. The one among the
+        operations."""
+        parts, cuts = self._parts, self._cuts
         end = parts.store.stats()["commit_log_end_offset"]
-        await parts.reads.run(lambda store: store.wait_flushed(end, SYNC_TIMEOUT_MS))
+        await parts.reads.run(lambda store: store.wait_flushed(end, SYNC_TIMEOUT_MS, cuts))
         firsts, needed = self._copies.firsts(half), operation
         if firsts is not None:
             needed = await parts.reads.run(lambda _: parts.native.needed_operation(operation, half, firsts))

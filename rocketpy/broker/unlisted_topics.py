@@ -3,6 +3,7 @@ the master. Without them what producers were told is stored could not be read. R
 
     first message not older than the table  → made after it was: it gets a configuration
     first message older                     → it was deleted, and the table knows: it stays away
+    the table is of no time                 → of a slave that has copied none yet: it knows of no deletion, and each gets one
 
 Both times are of one clock, the master's: the table's version says when that changed it last, and the message when it stored it.
 """
@@ -32,8 +33,8 @@ def unlisted_topics(
     """How many queues each such topic has, as far as its messages tell.
 
     `offsets` gives the first one of a queue and its end, `first_ms` when its first message was stored (-1: it cannot be read); `listed_ms`
-    is when the table changed last. A topic with a queue that does not begin with its first message is older than that: nothing expires, and
-    nothing is deleted, within seconds of its making."""
+    is when the table changed last, 0: never. A topic with a queue that does not begin with its first message is older than that: nothing
+    expires, and nothing is deleted, within seconds of its making."""
     found: dict[str, int] = {}
     old: set[str] = set()
     for topic, queue_id in queues:
@@ -42,7 +43,7 @@ def unlisted_topics(
         begin, end = offsets(topic, queue_id)
         if begin == end == 0:
             continue
-        if begin == 0 and first_ms(topic, queue_id) >= listed_ms:
+        if listed_ms == 0 or (begin == 0 and first_ms(topic, queue_id) >= listed_ms):
             found[topic] = max(found.get(topic, 0), queue_id + 1)
         else:
             old.add(topic)

@@ -16,7 +16,6 @@ from .parts import HandlerTable
 
 _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
     "rollbacks of POP's database": (RequestCode.POP_ROLLBACK,),
-    "static topics": (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,),
     "modes of reading the commit log": (RequestCode.SET_COMMITLOG_READ_MODE,),
 }
 

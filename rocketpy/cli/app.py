@@ -48,7 +48,7 @@ def up(
         bool, typer.Option("--proxy", help="A proxy, too, for clients that speak gRPC: on 8081 or, when that is taken, a free port.")
     ] = False,
     cluster: Annotated[
-        str, typer.Option(help="All brokers of conf/NAME (2m-2s-sync, 2m-2s-async, 2m-noslave) or of a directory, on free ports.")
+        str, typer.Option(help="All brokers of conf/NAME (2m-2s-sync, 2m-2s-async, 2m-noslave, dledger) or of a directory, on free ports.")
     ] = "",
 ) -> None:
     """Start a name server and a broker, or a whole cluster, in this process."""

@@ -1,6 +1,7 @@
 """`rocketpy up --cluster NAME`: every broker of a sample deployment (conf/2m-2s-sync and its like) in this process, on free ports.
 
-The files are read as they are; only addresses, ports and directories are replaced, so what is tried here is what will be deployed.
+The files are read as they are; only addresses, ports and directories are replaced, so what is tried here is what will be deployed. The
+members of a DLedger group (conf/dledger) find one another at ports of this trial.
 A broker changes its file when an operator changes its configuration: here that is a copy below the trial's directory, which counts from
 then on, until the deployment's own file is changed.
 """
@@ -11,27 +12,44 @@ import os
 from pathlib import Path
 
 from .._core.errors import NotFound
+from ..broker.listen_ports import free_port
 from ..config import Config, load_config, registered_host
+from ..dledger.settings import parse_peers
+from ..remoting.listen_address import numeric_address
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SAMPLES = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
 """In the package where it is installed, beside it in a source tree."""
-DEPLOYED_ELSEWHERE = ("storePathCommitLog", "namesrvAddr", "advertise", "advertiseHa", "haMasterAddress", "metricsPromExporterHost")
+FILES = ("*.properties", "*.conf")
+"""Of brokers; the second where there are none of the first."""
+DEPLOYED_ELSEWHERE = (
+    "storePathCommitLog",
+    "namesrvAddr",
+    "advertise",
+    "advertiseHa",
+    "haMasterAddress",
+    "metricsPromExporterHost",
+    "metricsGrpcExporterTarget",
+)
 """Directories and addresses of the deployment that a broker does without: a trial keeps its hands off them."""
 
 
 def deployment_files(name: str) -> list[Path]:
     """The brokers' files of a deployment by name. name is a directory, or one of conf/. Raises NotFound."""
     directory = Path(name) if Path(name).is_dir() else SAMPLES / name
-    files = sorted(directory.glob("*.properties")) if directory.is_dir() else []
+    files = _broker_files(directory)
     if not files:
-        known = ", ".join(sorted(path.name for path in SAMPLES.glob("*") if any(path.glob("*.properties")))) or "none installed"
-        raise NotFound(f"no deployment {name!r}: name a directory of broker .properties files, or one of {known}", file=str(directory))
+        known = ", ".join(sorted(path.name for path in SAMPLES.glob("*") if _broker_files(path))) or "none installed"
+        raise NotFound(f"no deployment {name!r}: name a directory of brokers' files, or one of {known}", file=str(directory))
     return files
 
 
+def _broker_files(directory: Path) -> list[Path]:
+    return next((files for pattern in FILES if (files := sorted(directory.glob(pattern)))), [])
+
+
 def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
-    """One configuration per broker, masters first. Raises NotFound, ConfigError."""
+    """One configuration per broker, masters first. Raises NotFound, ConfigError; as _settle_groups."""
     configs = []
     for path in deployment_files(name):
         copy = directory / "conf" / path.name
@@ -53,4 +71,22 @@ def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
             os.utime(copy, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
         config.file = copy
         configs.append(config)
+    _settle_groups(configs, host)
     return sorted(configs, key=lambda config: config.integer("brokerId"))
+
+
+def _settle_groups(configs: list[Config], host: str) -> None:
+    """The members of DLedger groups find one another at free ports of this host. Raises InvalidArgument for a list of members that is none,
+    NetworkError."""
+    addresses: dict[tuple[str, str], str] = {}
+    for config in configs:
+        if not config.boolean("enableDLegerCommitLog"):
+            continue
+        given, group = config.text("dLegerPeers"), config.text("dLegerGroup")
+        members = parse_peers(given)
+        for member in members:
+            if (group, member) not in addresses:
+                port = free_port(numeric_address("bindAddress", host))
+                addresses[group, member] = f"{registered_host(host)}:{port}"
+        config.override("storePathDLedgerCommitLog", "")  # as DEPLOYED_ELSEWHERE; others do not have the key
+        config.override("dLegerPeers", ";".join(f"{member}-{addresses[group, member]}" for member in members))

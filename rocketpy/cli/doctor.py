@@ -88,6 +88,17 @@ def check_sync(directory: Path) -> Finding:
     return Finding("sync", "ok", f"{by_calls}, {by_ring}: the flusher uses {BACKENDS[times.taken]} (flushBackend)")
 
 
+def check_grpc(directory: Path) -> Finding:
+    from .._core.errors import RocketpyError
+    from .._core.grpc import Grpc
+
+    try:
+        Grpc([]).close()
+    except RocketpyError as error:
+        return Finding("gRPC", "note", f"no proxy here: {error}")
+    return Finding("gRPC", "ok", "libnghttp2 is there, for the proxy")
+
+
 def check_open_files(directory: Path) -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < NOFILE_WANTED:
@@ -165,6 +176,7 @@ CHECKS: tuple[Callable[[Path], Finding], ...] = (
     check_native,
     check_kernel,
     check_sync,
+    check_grpc,
     check_open_files,
     check_maps,
     check_memory,

@@ -86,7 +86,7 @@ def run_proxy(arguments: Sequence[str], program: str) -> int:
     started: list[ProxyService] = []
 
     def make(native_log: NativeLog) -> list[Service]:
-        started.append(ProxyService(settings))
+        started.append(ProxyService(settings, log_tap=native_log.tap))
         return [*started]
 
     def announce() -> None:

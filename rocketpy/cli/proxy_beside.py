@@ -11,21 +11,24 @@ from .._core.errors import RocketpyError
 from ..config import ConfigError, Problem
 
 if TYPE_CHECKING:
+    from .._core.base import LogTap
     from ..proxy.service import ProxyService
 
-MISSING = "the proxy needs grpcio and protobuf: pip install 'rocketpy-mq[proxy]'"
+MISSING = "the proxy needs protobuf: pip install 'rocketpy-mq[proxy]'"
 
 
 class ProxyBeside:
     """A proxy in the process of its broker, started behind it: only then the name servers are known.
 
-    Raises ConfigError from its start, RocketpyError where grpcio is missing or the port cannot be had."""
+    Raises ConfigError from its start, RocketpyError where protobuf or libnghttp2 is missing or the port cannot be had."""
 
     def __init__(self, name_servers: Callable[[], str], file: Path | None = None, port: int | None = None) -> None:
         self._name_servers = name_servers
         self._file = file
         self._port = port
         self._service: ProxyService | None = None
+        self.log_tap: LogTap | None = None
+        """The process', before the start."""
 
     @property
     def port(self) -> int:
@@ -44,7 +47,7 @@ class ProxyBeside:
         settings, _ = load_settings(self._file, defaults, overrides)
         if not settings.name_servers:
             raise ConfigError([Problem("namesrvAddr", "is needed by the proxy, which finds brokers and topics there")])
-        self._service = ProxyService(settings)
+        self._service = ProxyService(settings, log_tap=self.log_tap)
         await self._service.start()
 
     async def stop(self) -> None:
@@ -56,7 +59,7 @@ class ProxyBeside:
 def why_missing() -> str | None:
     """What is to be installed first; None: nothing."""
     try:
-        found = [importlib.util.find_spec(name) for name in ("grpc", "google.protobuf")]
+        found = importlib.util.find_spec("google.protobuf")
     except ModuleNotFoundError:  # there is no google at all
         return MISSING
-    return None if all(found) else MISSING
+    return None if found is not None else MISSING

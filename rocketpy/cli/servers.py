@@ -121,7 +121,10 @@ def run_broker(program: str, config: Config, proxy: ProxyBeside | None = None) -
 
     def make(native_log: NativeLog) -> list[Service]:
         brokers.append(BrokerService(config, log_tap=native_log.tap))
-        return [*brokers, proxy] if proxy is not None else [*brokers]
+        if proxy is None:
+            return [*brokers]
+        proxy.log_tap = native_log.tap
+        return [*brokers, proxy]
 
     def announce() -> None:
         announce_broker(config, brokers[0])

@@ -22,6 +22,7 @@ from rocketpy._core.errors import StoreLocked
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
+from rocketpy.broker.names import LIGHT_QUEUE_PREFIX
 from rocketpy.cli.process import complain, say
 from rocketpy.cli.tables import output, table_of
 from rocketpy.remoting.json_codec import read_object
@@ -190,6 +191,8 @@ def _as_written(root: Path, commitlog: Path | None) -> MessageStoreOptions:
         options["commit_log_file_size"] = log_files[0].stat().st_size
     if queue_files := sorted((root / "consumequeue").glob("*/*/" + "[0-9]" * 20)):
         options["consume_queue_file_size"] = queue_files[0].stat().st_size
+    if any((root / "consumequeue").glob(LIGHT_QUEUE_PREFIX + "*")):  # those that are set aside are made again
+        options["light_queues_max"] = 2**31 - 1
     return options
 
 

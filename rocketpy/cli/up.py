@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._core.errors import DiskFull, NotFound, RocketpyError, StoreIOError
+from .._core.errors import DiskFull, InvalidArgument, NetworkError, NotFound, RocketpyError, StoreIOError
 from ..broker.service import BrokerService
 from ..config import Config, ConfigError, load_config, registered_host
 from ..logs import NativeLog, start_logging
@@ -114,28 +114,45 @@ class Embedded:
 
     async def start(self) -> None:
         await self.namesrv.start()
+        members: list[BrokerService] = []
         for config in self._broker_configs:
             config.override("namesrvAddr", f"{config.text('brokerIP1')}:{self.namesrv.port}")
             broker = BrokerService(config, log_tap=self._native_log.tap)
-            await broker.start()
             self.brokers.append(broker)
+            if config.boolean("enableDLegerCommitLog"):
+                members.append(broker)
+            else:
+                await broker.start()
+        faults = await asyncio.gather(*(member.start() for member in members), return_exceptions=True)  # none has a role without others
+        for fault in filter(None, faults):
+            raise fault
         self.registered_after_s = process_age_s()
+
+    def masters(self) -> list[BrokerService]:
+        """Those of this moment: the members of a DLedger group elect theirs."""
+        return [broker for broker in self.brokers if broker.config.text("brokerRole") != "SLAVE"]
+
+    def _is_whole(self) -> bool:
+        """Every name has a master, with all other brokers of its name in sync."""
+        names, masters = [broker.name for broker in self.brokers], self.masters()
+        return {master.name for master in masters} == set(names) and all(
+            master.slaves_in_sync >= names.count(master.name) - 1 for master in masters
+        )
 
     async def slaves_follow(self) -> None:
         """Until every master has the slaves of its name in sync, SLAVES_WAIT_S at most. Those connect once they have registered, behind the
         start: what is sent before is stored without them."""
-        names = [config.text("brokerName") for config in self._broker_configs if config.text("brokerRole") == "SLAVE"]
-        masters = [broker for broker in self.brokers if broker.config.text("brokerRole") != "SLAVE"]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SLAVES_WAIT_S):
-                while any(master.slaves_in_sync < names.count(master.name) for master in masters):  # noqa: ASYNC110 - native threads count them
+                while not self._is_whole():  # noqa: ASYNC110 - native threads count them
                     await asyncio.sleep(SLAVES_LOOK_S)
 
     async def stop(self) -> None:
         """Stops all of them, whatever fails. Raises StoreIOError with each broker that did not stop cleanly."""
         faults: list[str] = []
         self._native_log.expect(SLAVE_LEAVES)
-        for broker in reversed(self.brokers):
+        masters = self.masters()  # they end last
+        for broker in sorted(self.brokers, key=lambda broker: broker in masters):
             try:
                 await broker.stop()
             except (RocketpyError, OSError) as error:
@@ -169,7 +186,7 @@ def run_up(options: UpOptions) -> int:
             if options.cluster:
                 broker_configs = cluster_configs(options.cluster, options.host, directory)
             start_logging("rocketpy", broker_config, foreground=True)
-        except (ConfigError, NotFound) as error:
+        except (ConfigError, NotFound, InvalidArgument, NetworkError) as error:
             complain(PROGRAM, error)
             return EXIT_USAGE
         started: list[Embedded] = []
@@ -180,7 +197,10 @@ def run_up(options: UpOptions) -> int:
 
         def make(native_log: NativeLog) -> list[Service]:
             started.append(Embedded(namesrv_config, broker_configs, native_log))
-            return [*started, proxy] if proxy is not None else [*started]
+            if proxy is None:
+                return [*started]
+            proxy.log_tap = native_log.tap
+            return [*started, proxy]
 
         def announce() -> None:
             if options.json and options.check_count > 0:
@@ -204,7 +224,8 @@ def run_up(options: UpOptions) -> int:
 
             async def checked() -> int:
                 await started[0].slaves_follow()
-                return await run_check(started[0].brokers[0].address, check_options, started[0].registered_after_s)
+                checked_brokers = started[0].masters() or started[0].brokers
+                return await run_check(checked_brokers[0].address, check_options, started[0].registered_after_s)
 
             check = asyncio.ensure_future(checked())
             ended = asyncio.ensure_future(stop.wait())

@@ -14,8 +14,7 @@ from .keys import (
     CONTAINER,
     FILTER_BITS,
     LITE,
-    LMQ,
-    METRICS,
+    LMQ_STATS,
     QUEUES,
     ROCKSDB,
     THREADS,
@@ -26,6 +25,7 @@ from .keys import (
     switch,
     text,
 )
+from .keys_metrics import EXPORTER_KEYS
 from .keys_namesrv import rocketmq_home
 
 OPERATIONS = "what ends a transaction is written at once"
@@ -323,7 +323,14 @@ _TRANSACTION_KEYS: tuple[Key, ...] = (
     long("transactionTimeOut", 6000, "Age at which a prepared message is first checked.", "ms", least=1, live=True, important=True),
     number("transactionCheckMax", 15, "Checks before a prepared message is given up.", "checks", least=1, live=True, important=True),
     long("transactionCheckInterval", 30000, "Pause between checks.", "ms", least=1, live=True, important=True),
-    long("transactionMetricFlushInterval", 10000, "Pause between writes of transaction counts.", "ms", least=1),
+    long(
+        "transactionMetricFlushInterval",
+        10000,
+        "Pause between writes of transaction counts.",
+        "ms",
+        least=1,
+        idle="what waits is looked up in the log, there is no file of counts",
+    ),
     number("transactionOpMsgMaxSize", 4096, "Operations gathered in one message.", "bytes", least=64, idle=OPERATIONS),
     number("transactionOpBatchInterval", 3000, "How long they are gathered.", "ms", least=1, idle=OPERATIONS),
     number("transactionCheckRocksdbCoreThreads", 2, "Threads.", idle=ROCKSDB),
@@ -371,18 +378,9 @@ _GROUP_KEYS: tuple[Key, ...] = (
 )
 
 _METRIC_KEYS: tuple[Key, ...] = (
-    choice("metricsExporterType", "DISABLE", "DISABLE OTLP_GRPC PROM LOG 0 1 2 3", "Exporter of metrics; PROM is the one there is."),
+    *EXPORTER_KEYS,
     number("metricsOtelCardinalityLimit", 50000, "Series of one metric.", least=1),
-    text("metricsGrpcExporterTarget", "", "OTLP target.", idle=METRICS),
-    text("metricsGrpcExporterHeader", "", "OTLP headers.", idle=METRICS),
-    long("metricGrpcExporterTimeOutInMills", 3000, "OTLP time-out.", "ms", idle=METRICS),
-    long("metricGrpcExporterIntervalInMills", 60000, "OTLP interval.", "ms", idle=METRICS),
-    long("metricLoggingExporterIntervalInMills", 10000, "Interval of logged metrics.", "ms", idle=METRICS),
-    number("metricsPromExporterPort", 5557, "Port of Prometheus metrics; 0: any free one.", most=65535),
-    text("metricsPromExporterHost", "", "Address of Prometheus metrics; empty: bindAddress.", pattern="host"),
-    text("metricsLabel", "", "Labels added to every metric: key:value,key:value."),
-    number("metricsExportBatchMaxDataPoints", 1000, "OTLP batch.", idle=METRICS),
-    switch("metricsInDelta", False, "Deltas instead of totals.", idle=METRICS),
+    number("metricsExportBatchMaxDataPoints", 1000, "Series of one push of OTLP, or of one line of the log.", least=1),
     switch("enableRemotingMetrics", True, "Metrics of requests."),
     switch("enableMessageStoreMetrics", True, "Metrics of the store."),
     switch("enablePopMetrics", True, "Metrics of POP."),
@@ -394,7 +392,7 @@ _METRIC_KEYS: tuple[Key, ...] = (
 )
 
 _LITE_KEYS: tuple[Key, ...] = (
-    switch("enableLmqStats", False, "Statistics of light message queues.", idle=LMQ),
+    switch("enableLmqStats", False, "Statistics of light message queues.", idle=LMQ_STATS),
     switch("enableLiteEventMode", True, "Wake consumers of lite topics by events.", idle=LITE),
     long("liteEventCheckInterval", 10000, "Lite topics.", "ms", idle=LITE),
     long("liteTtlCheckInterval", 120000, "Lite topics.", "ms", idle=LITE),

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 
-from .keys import METRICS, THREADS, Key, choice, home_directory, long, number, switch, text
+from .keys import THREADS, Key, choice, home_directory, long, number, switch, text
+from .keys_metrics import EXPORTER_KEYS
 
 
 def _home_file(*parts: str) -> str:
@@ -71,16 +72,7 @@ CONTROLLER_KEYS: tuple[Key, ...] = (
     switch("isProcessReadEvent", False, "Pass reads through the log as well."),
     switch("notifyBrokerRoleChanged", True, "Tell brokers their new role instead of waiting until they ask.", live=True),
     long("scanInactiveMasterInterval", 5000, "Pause between looks for groups without master.", "ms", least=10),
-    choice("metricsExporterType", "DISABLE", "DISABLE OTLP_GRPC PROM LOG", "Exporter of metrics.", idle=METRICS),
-    text("metricsGrpcExporterTarget", "", "OTLP target.", idle=METRICS),
-    text("metricsGrpcExporterHeader", "", "OTLP headers.", idle=METRICS),
-    long("metricGrpcExporterTimeOutInMills", 3000, "OTLP time-out.", "ms", idle=METRICS),
-    long("metricGrpcExporterIntervalInMills", 60000, "OTLP interval.", "ms", idle=METRICS),
-    long("metricLoggingExporterIntervalInMills", 10000, "Interval of logged metrics.", "ms", idle=METRICS),
-    number("metricsPromExporterPort", 5557, "Port of Prometheus metrics.", most=65535, idle=METRICS),
-    text("metricsPromExporterHost", "", "Address of Prometheus metrics.", pattern="host", idle=METRICS),
-    text("metricsLabel", "", "Labels added to every metric: key:value,key:value.", idle=METRICS),
-    switch("metricsInDelta", False, "Deltas instead of totals.", idle=METRICS),
+    *EXPORTER_KEYS,
     text("configBlackList", "configBlackList;configStorePath", "Keys that UPDATE_CONTROLLER_CONFIG must not touch."),
     number("jRaftElectionTimeoutMs", 1000, "Election time-out of jRaft.", "ms", least=1, idle=NO_JRAFT),
     number("jRaftScanWaitTimeoutMs", 1000, "How long a scan waits for jRaft.", "ms", least=1, idle=NO_JRAFT),

@@ -9,7 +9,7 @@ from .keys import (
     COMPACTION,
     FILTER_BITS,
     JAVA_IO,
-    LMQ,
+    LMQ_QUOTA,
     ROCKSDB,
     THREADS,
     Key,
@@ -296,7 +296,7 @@ _HA_KEYS: tuple[Key, ...] = (
     text("dLegerGroup", None, "Name of the DLedger group."),
     text("dLegerPeers", None, 'Members of the DLedger group, such as "n0-10.0.0.1:40911;n1-10.0.0.2:40911".', pattern="peers"),
     text("dLegerSelfId", None, "Which member this is: a letter and a number, which is its brokerId as a slave less 1."),
-    text("preferredLeaderId", None, "Member that shall lead when it can.", idle="no lead is handed over; who leads goes on leading"),
+    text("preferredLeaderId", None, "Members that shall lead when they can: who leads instead hands its lead over, for which sends pause."),
     switch("enableBatchPush", False, "Send several entries of the log to a member at once: of all members, or of none."),
 )
 
@@ -352,10 +352,10 @@ _DELAY_KEYS: tuple[Key, ...] = (
 )
 
 _OTHER_KEYS: tuple[Key, ...] = (
-    switch("enableLmq", False, "Consumer offsets are in config/lmqConsumerOffset.json, as in RocketMQ; light queues are not supported."),
-    switch("enableMultiDispatch", False, "Put a message into several queues.", idle=LMQ),
-    number("maxLmqConsumeQueueNum", 20000, "Light message queues.", idle=LMQ),
-    switch("enableLmqQuota", False, "Limit light message queues.", idle=LMQ),
+    switch("enableLmq", False, "Consumer offsets are in config/lmqConsumerOffset.json; with enableMultiDispatch light queues are served."),
+    switch("enableMultiDispatch", False, "With enableLmq: messages go to the light queues that INNER_MULTI_DISPATCH names, too."),
+    number("maxLmqConsumeQueueNum", 20000, "Light queues with messages; each takes a map of the process (vm.max_map_count).", least=1),
+    switch("enableLmqQuota", False, "Limit light queues.", idle=LMQ_QUOTA),
     switch("enableCompaction", True, "Compacted topics.", idle=COMPACTION),
     number("compactionMappedFileSize", 100 * 1024**2, "Compacted topics.", "bytes", idle=COMPACTION),
     number("compactionCqMappedFileSize", 10 * 1024**2, "Compacted topics.", "bytes", idle=COMPACTION),

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from .._core.errors import RocketpyError
 from ..remoting.codes import ResponseCode
 from .consensus import Consensus
+from .counters import FAILED, SUCCESS, TIMEOUT, Counters
 from .decisions import Decision
 from .events import encode_event
 
@@ -39,8 +40,10 @@ BUSY = Decision(ResponseCode.SYSTEM_BUSY, f"{WAITING_MAX} requests wait for the 
 class EventScheduler:
     """The only writer of the log."""
 
-    def __init__(self, consensus: Consensus) -> None:
+    def __init__(self, consensus: Consensus, counters: Counters | None = None) -> None:
+        """counters: where entries are counted."""
         self._consensus = consensus
+        self._counters = counters if counters is not None else Counters()
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._settled_term: int | None = None
@@ -92,15 +95,17 @@ class EventScheduler:
 
     async def _append(self, body: bytes) -> Decision | None:
         """None once it is committed, else what the asker is told."""
-        consensus, term = self._consensus, self._consensus.term
+        consensus, term, began_us = self._consensus, self._consensus.term, self._counters.now_us()
         self._settled_term = None
         try:
             async with asyncio.timeout(APPEND_WITHIN_S):
                 await consensus.append(body)
         except (TimeoutError, RocketpyError) as error:
+            self._counters.appended(TIMEOUT if isinstance(error, TimeoutError) else FAILED, began_us)
             if not isinstance(error, RocketpyError):
                 return _not_committed(f"not committed within {APPEND_WITHIN_S:g} s")
             return _not_committed(str(error)) if consensus.is_leader else NOT_LEADER
+        self._counters.appended(SUCCESS, began_us)
         self._settled_term = term
         return None
 

@@ -33,6 +33,7 @@ from ..remoting.headers import (
 from ..remoting.json_codec import JsonError, read_json, read_object
 from .broker_lives import LIVES_MAX, BrokerLives
 from .consensus import Consensus
+from .counters import Counters, Handler
 from .decisions import Decision, Decisions, RoleNotice
 from .event_scheduler import EventScheduler
 from .events import read_ids
@@ -46,8 +47,6 @@ log = logging.getLogger(__name__)
 BROKER_NAMES_MAX = 10_000
 """Of one GET_SYNC_STATE_DATA."""
 _ALWAYS_BLACK = frozenset({"configBlackList", "configStorePath", "rocketmqHome"})
-
-Handler = Callable[["Request"], Response | Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +69,7 @@ class ControllerRequests:
         tables: ReplicasInfo,
         lives: BrokerLives,
         effects: Effects,
+        counters: Counters,
     ) -> None:
         self._config = config
         self._consensus = consensus
@@ -77,11 +77,12 @@ class ControllerRequests:
         self._tables = tables
         self._lives = lives
         self._effects = effects
+        self._counters = counters
         self._decisions = Decisions(tables, lives.life, lambda: self._unclean_is_allowed)
         self._reads_are_logged = config.boolean("isProcessReadEvent")
         self._read_settings()
         config.subscribe(lambda changes: self._read_settings())
-        self.handlers: dict[int, Handler] = {
+        handlers: dict[RequestCode, Handler] = {
             RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: self.alter_sync_state_set,
             RequestCode.CONTROLLER_ELECT_MASTER: self.elect_master,
             RequestCode.CONTROLLER_REGISTER_BROKER: self.register_broker,
@@ -95,6 +96,7 @@ class ControllerRequests:
             RequestCode.CONTROLLER_GET_NEXT_BROKER_ID: self.get_next_broker_id,
             RequestCode.CONTROLLER_APPLY_BROKER_ID: self.apply_broker_id,
         }
+        self.handlers: dict[int, Handler] = {code: counters.timed(code, handler) for code, handler in handlers.items()}
 
     def _read_settings(self) -> None:
         self._unclean_is_allowed = self._config.boolean("enableElectUncleanMaster")
@@ -120,6 +122,7 @@ class ControllerRequests:
     async def elect(self, header: ElectMasterRequestHeader) -> Decision:
         """An election; whoever is elected is told."""
         decision = await self._scheduler.run(lambda: self._decisions.elect_master(header))
+        self._counters.elected(header.broker_name, self._tables, decision)
         if decision.notice is not None:
             said = logging.INFO if decision.remark is None else logging.WARNING
             text = "Elect new master %d for broker %s, master epoch %d%s"

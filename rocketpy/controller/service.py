@@ -21,11 +21,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .._core.errors import RocketpyError
 from .._core.remoting import LogTap, Request, Server
 from ..config import Config, StoredConfig, home_directory
 from ..dledger import DLedgerNode, GroupSettings, parse_peers
+from ..metrics.settings import exporter_settings
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import ElectMasterRequestHeader, NotifyBrokerRoleChangedRequestHeader
@@ -34,6 +36,7 @@ from ..remoting.listener_options import few_reactors, server_options
 from ..remoting.service import RemotingService
 from ..remoting.tls import ListenerTls, client_context, tls_settings
 from .broker_lives import BrokerIdentity, BrokerLives
+from .counters import Counters
 from .decisions import RoleNotice
 from .event_scheduler import EventScheduler
 from .inactive_masters import sets_without_master
@@ -42,6 +45,9 @@ from .replicas_info import ReplicasInfo
 from .requests import ControllerRequests, Effects
 from .role_notices import RoleNotices, Telling
 from .state_machine import ControllerStateMachine
+
+if TYPE_CHECKING:
+    from ..metrics.exporters import Exporter
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +71,8 @@ class Controller:
         self.config = config
         self.tables = ReplicasInfo()
         self.lives = BrokerLives(_monotonic_ms)
+        self._counters = Counters()
+        self._metrics: Exporter | None = None
         self._log_tap = log_tap
         self._notices = RoleNotices(self.lives, _monotonic_ms)
         self._stored_config = StoredConfig(config, Path(config.text("configStorePath")))
@@ -93,20 +101,25 @@ class Controller:
         """Whether its group has elected it."""
         return self._node is not None and self._node.is_leader
 
+    @property
+    def metrics_port(self) -> int:
+        """The port Prometheus reads; 0: none."""
+        return self._metrics.port if self._metrics is not None else 0
+
     async def start(self) -> None:
         """Reads its log, binds, listens and answers; who leads is found out after it, but by a controller that is alone.
-        Raises NetworkError, and what DLedgerNode.start raises."""
+        Raises NetworkError, Unsupported (make_exporter), and what DLedgerNode.start raises."""
         config = self.config
         tls = tls_settings(config)
         client_tls = client_context(config, tls)
         node = self._node = DLedgerNode(self._group_settings(), ControllerStateMachine(self.tables), serves=False, tls=client_tls)
-        scheduler = EventScheduler(node)
+        scheduler = EventScheduler(node, self._counters)
         leadership = self._leadership = Leadership(node, scheduler, _monotonic_ms, self._begin_to_lead, self._forget)
         node.on_role_change.append(lambda role, term: leadership.role_changed())
         self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, tls=client_tls)
         await node.start()
         effects = Effects(self._post, self._stored_config.store)
-        requests = self.requests = ControllerRequests(config, node, scheduler, self.tables, self.lives, effects)
+        requests = self.requests = ControllerRequests(config, node, scheduler, self.tables, self.lives, effects, self._counters)
         self._server = self._make_server()
         self._tls = ListenerTls(tls, [self._server])
         await self._tls.start()
@@ -114,6 +127,7 @@ class Controller:
             log.warning("The controller is alone and does not lead yet: %s", node.fault or "its log took no entry")
         handlers = {**requests.handlers, **node.handlers}
         self._service = RemotingService(self._server, handlers, on_closed=self._connection_closed)
+        self._open_metrics(node)
         self._service.start()
         self._server.start()
         create = asyncio.get_running_loop().create_task
@@ -138,6 +152,9 @@ class Controller:
         if self._service is not None:
             await self._service.stop()
             self._service = None
+        if self._metrics is not None:
+            await self._metrics.stop()
+            self._metrics = None
         if self._leadership is not None:
             self._leadership.stop()
             self._leadership = None
@@ -150,6 +167,18 @@ class Controller:
         if self._server is not None:
             server, self._server = self._server, None
             await asyncio.get_running_loop().run_in_executor(None, server.close)
+
+    def _open_metrics(self, node: DLedgerNode) -> None:
+        """Raises as make_exporter and Exporter.start."""
+        settings = exporter_settings(self.config, "controller", self.config.text("bindAddress"))
+        if not settings.is_wanted:
+            return
+        from ..metrics.exporters import make_exporter  # here: a tenth of a second that others need not wait for
+        from .metrics import ControllerMetrics
+
+        metrics = ControllerMetrics(self.config, settings, node, self.lives, self._counters)
+        self._metrics = make_exporter(settings, metrics.read, lambda: "" if node.leader_id is not None else "no controller leads the group")
+        self._metrics.start()
 
     def _group_settings(self) -> GroupSettings:
         config = self.config

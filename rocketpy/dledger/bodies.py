@@ -97,7 +97,19 @@ class PushResponse(Message):
 
 @dataclass(slots=True, kw_only=True)
 class MetadataResponse(Message):
+    """instance: which process answers; of rocketpy only."""
+
     peers: dict[str, str] | None = None
+    instance: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class LeadershipTransferRequest(Message):
+    """transfer_id hands its lead over to transferee_id, once that has the entry."""
+
+    transfer_id: str | None = None
+    transferee_id: str | None = None
+    take_leadership_ledger_index: int = -1
 
 
 Request = VoteRequest | HeartBeatRequest | PushRequest

@@ -64,6 +64,11 @@ class Elector:
         elif member.role is Role.CANDIDATE:
             self._await_ballot(now)
 
+    def stand_at_once(self, now: int) -> None:
+        """In the next term, because the leader of this one wants it so."""
+        if self._follow_term(self._member.term + 1):
+            self._needs_new_term, self._next_ballot = False, now
+
     def is_ours(self, leader_id: str | None, term: int, now: int) -> DLedgerResponseCode:
         """Takes a message of a leader for its sign of life; SUCCESS when it leads this member's term."""
         member = self._member

@@ -13,15 +13,28 @@ import asyncio
 import functools
 import logging
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 
 from .._core.errors import ProtocolError, RocketpyError
 from .._core.remoting import Request as Command
 from ..remoting.client import RemotingClient
 from ..remoting.command import Response
 from ..remoting.service import Handler
-from .bodies import Answer, HeartBeatRequest, HeartBeatResponse, Message, PushRequest, PushResponse, Request, VoteRequest, VoteResponse
+from .bodies import (
+    Answer,
+    HeartBeatRequest,
+    HeartBeatResponse,
+    LeadershipTransferRequest,
+    Message,
+    MetadataResponse,
+    PushRequest,
+    PushResponse,
+    Request,
+    VoteRequest,
+    VoteResponse,
+)
 from .codes import DLedgerRequestCode, DLedgerResponseCode
+from .identity import Question
 from .replica import Sent
 from .settings import GroupSettings
 
@@ -47,9 +60,39 @@ class Exchange:
 
     def ask(self, outbox: Iterable[Sent], told: Callable[[Sent, Answer | None], object]) -> None:
         for sent in outbox:
-            task = asyncio.get_running_loop().create_task(self._ask(sent, told))
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
+            self._keep(self._ask(sent, told))
+
+    def _keep(self, asking: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(asking)
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    def ask_who(self, questions: Iterable[Question], told: Callable[[Question, MetadataResponse], object]) -> None:
+        """Nobody is told where nothing comes in time."""
+        for question in questions:
+            self._keep(self.ask_one(question, told))
+
+    async def ask_one(self, question: Question, told: Callable[[Question, MetadataResponse], object]) -> None:
+        settings = self._settings
+        request = Message(group=settings.group, local_id=settings.self_id, remote_id=question.member)
+        timeout_s = settings.push_timeout_ms / 1000
+        try:
+            code = DLedgerRequestCode.METADATA
+            response = await self._client.invoke(question.address, code, None, request.encode(), timeout_s=timeout_s)
+            answer = MetadataResponse.decode(response.body)
+        except (RocketpyError, OSError) as error:
+            log.debug("METADATA to %s at %s: %s", question.member, question.address, error)
+            return
+        told(question, answer)
+
+    async def ask_to_lead(self, member: str, request: LeadershipTransferRequest, timeout_s: float) -> Message | None:
+        """What it answers; None when nothing in time."""
+        code, address = DLedgerRequestCode.LEADERSHIP_TRANSFER, self._settings.peers[member]
+        try:
+            return Message.decode((await self._client.invoke(address, code, None, request.encode(), timeout_s=timeout_s)).body)
+        except (RocketpyError, OSError) as error:
+            log.debug("%s to %s: %s", code.name, member, error)
+            return None
 
     async def stop(self) -> None:
         """What is under way is told to nobody."""
@@ -100,5 +143,5 @@ def response_of(message: Message) -> Response:
 
 
 def unsupported(command: Command) -> Response:
-    """To clients, who neither append nor read here, and to a leader that would hand its lead over."""
+    """To clients, who neither append nor read here, and of members without entries in native hands to who would hand a lead over."""
     return response_of(Message(code=DLedgerResponseCode.UNSUPPORTED))

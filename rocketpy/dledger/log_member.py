@@ -78,10 +78,10 @@ class LogMember:
         self.member.on_role_change.append(self._role_changed)
         log.enter_term(promises.term)
 
-    def tick(self, now: int) -> None:
-        """To be called every few ten milliseconds, and after answers came."""
+    def tick(self, now: int, *, may_lead: bool = True) -> None:
+        """To be called every few ten milliseconds, and after answers came. may_lead: whether the others reach it under its id."""
         self._elector.heard(min(self._log.heard_ms, now))
-        if self._log.is_writable:
+        if may_lead and self._log.is_writable:
             self._elector.tick(now)
         else:
             self._elector.rest(now)
@@ -122,6 +122,10 @@ class LogMember:
             self._elector.vote_answered(sent.peer, request, answer_of(VoteResponse, answer), now)
         elif isinstance(request, HeartBeatRequest):
             self._elector.heart_beat_answered(sent.peer, request, answer_of(HeartBeatResponse, answer), sent.at, now)
+
+    def stand_at_once(self, now: int) -> None:
+        """As Elector's."""
+        self._elector.stand_at_once(now)
 
     def led_at(self) -> int | None:
         """As Elector's."""

@@ -7,30 +7,37 @@ RocketMQ: DLedgerServer, DLedgerLeaderElector (DLedger 0.3.2), as DLedgerCommitL
                                                               │ └─ enter_term, follow, lead ─► native log
                                                               └─ on_role_change ─► the broker
 
-A term file or a native log that fails takes this member out: it leads no more, follows nobody, answers the others DISK_ERROR, and begins
-anew every HEAL_MS.
+A term file or a native log that fails, or whose disk stands still while a term begins, takes this member out: it leads no more, follows
+nobody, answers the others DISK_ERROR, and begins anew every HEAL_MS, or STUCK_MS. A leader whose log is held up for longer than it may be
+silent gives up; others' heartbeats are answered meanwhile.
 
-Threads  one event loop, which waits for the disk where a term or a vote is written. Bounds: a vote and a heartbeat to each other member.
+Threads  one event loop, which waits for the disk where a term or a vote is written, and half a second for an append that is under way when
+         a term begins. Bounds: a vote and a heartbeat to each other member.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
+import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from .._core.dledger_log import DLedgerLog
-from .._core.errors import RocketpyError, StoreCorrupt
+from .._core.errors import Busy, InvalidArgument, ProtocolError, RocketpyError, StoreCorrupt
 from .._core.remoting import Request as Command
 from .._core.remoting import Server
 from ..remoting.command import Response
 from ..remoting.service import Handler, RemotingService
-from .bodies import Answer, MetadataResponse, Request
+from .bodies import Answer, Message, MetadataResponse, Request
+from .codes import DLedgerRequestCode
 from .entry_files import read_properties, write_file
 from .exchange import Exchange, member_handlers, response_of
+from .identity import Identity, Question
+from .lead_transfer import LeadTransfer
 from .log_member import LogMember
 from .member import Role
 from .replica import Sent
@@ -41,14 +48,20 @@ log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.02
 HEAL_MS: Final = 10_000
+STUCK_MS: Final = 1000
+"""The same of a log that an append holds: it may be over at once."""
 CHECKPOINT_MS: Final = 3000
+UNREACHED_MS: Final = 30_000
+"""Between two lines that nobody reaches this member."""
 
 
 class _NativeLog:
-    """The native log as LogMember asks for it."""
+    """The native log as LogMember asks for it. One that an append has held for as long as a leader may be silent takes none: another
+    member's disk may be faster."""
 
-    def __init__(self, native: DLedgerLog) -> None:
+    def __init__(self, native: DLedgerLog, held_max_ms: int) -> None:
         self._native = native
+        self._held_max_ms = held_max_ms
 
     @property
     def end_index(self) -> int:
@@ -64,7 +77,8 @@ class _NativeLog:
 
     @property
     def is_writable(self) -> bool:
-        return bool(self._native.state()["is_writable"])
+        state = self._native.state()
+        return bool(state["is_writable"]) and int(state["held_ms"]) < self._held_max_ms
 
     def enter_term(self, term: int) -> None:
         self._native.follow(term, None)
@@ -92,16 +106,22 @@ class LogNode:
         self.native = native
         self.on_role_change: list[Callable[[Role, int], None]] = []
         """Called on the event loop with the role and its term; a leader's log takes appends by then."""
+        self.may_take_over: Callable[[], bool] = lambda: True
+        """Whether this member would be a leader like the one that hands its lead over, as far as the log does not say it."""
         self._server = server
         self._clock = clock
         self._chance = chance or random.Random()
         self._member: LogMember | None = None
+        self._told_role = Role.CANDIDATE
         self._fault: RocketpyError | None = None
         self._heal_at = 0
         self._checkpoint_at = 0
         self._checkpoint = ""
         self._lead_index = -1
         self._committed_lead = asyncio.Event()
+        self._identity = Identity(settings, secrets.token_hex(8))
+        self._unreached_due = 0
+        self._transfer = LeadTransfer(self)
         self._exchange: Exchange | None = None
         self._service: RemotingService | None = None
         self._ticker: asyncio.Task[None] | None = None
@@ -127,16 +147,28 @@ class LogNode:
     @property
     def handlers(self) -> dict[int, Handler]:
         """What the port answers beside the pushes that the native log takes."""
-        return member_handlers(self.settings.group, self._decide, self._metadata)
+        handlers = member_handlers(self.settings.group, self._decide, self._metadata)
+        return {**handlers, int(DLedgerRequestCode.LEADERSHIP_TRANSFER): self._transfer.handle}
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """None before the start and after the stop."""
+        return self._exchange
 
     async def start(self) -> None:
-        """Listens and takes part. Raises StoreCorrupt: the term file does not go with the log; StoreIOError."""
+        """Listens and takes part. Raises StoreCorrupt: the term file does not go with the log; InvalidArgument: another process is this
+        member; StoreIOError."""
         self._begin()
         try:
             self._exchange = Exchange(self.settings)
             self._service = RemotingService(self._server, self.handlers)
             self._service.start()
             self._server.start()
+            self._unreached_due = self._clock() + UNREACHED_MS
+            own = Question(self.settings.self_id, self.settings.address)
+            await self._exchange.ask_one(own, self._identity.answered)
+            if self._identity.fault:
+                raise InvalidArgument(self._identity.fault)
             asyncio.get_running_loop().add_reader(self.native.claim_fd, self._claimed)
         except BaseException:
             await self.stop()
@@ -153,6 +185,7 @@ class LogNode:
             self._ticker = None
         if self._checkpointing is not None:
             await asyncio.wait([self._checkpointing])
+        await self._transfer.stop()
         if self._service is not None:
             await self._service.stop()
             self._service = None
@@ -169,7 +202,7 @@ class LogNode:
         """Once all that the log held when this member began to lead in that term is committed, and in the queues; False when it does not
         lead in it any more."""
         while self.role is Role.LEADER and self.term == term:
-            if self._is_whole():
+            if self.is_whole():
                 return True
             self._committed_lead.clear()
             await self._committed_lead.wait()
@@ -178,6 +211,11 @@ class LogNode:
     def lease_left_ms(self) -> int | None:
         """As LogMember's."""
         return self._member.lease_left_ms(self._clock()) if self._member is not None else 0
+
+    def stand_at_once(self) -> None:
+        """In the next term, because the leader of this one hands its lead over; not where nobody reaches this member."""
+        if self._identity.is_reached:
+            self._with_member(lambda member: member.stand_at_once(self._clock()))
 
     # ---- turns ----
 
@@ -192,16 +230,29 @@ class LogNode:
 
     def _turn(self) -> None:
         now = self._clock()
+        self._prove_identity(now)
         if self._member is None:
             if self._fault is not None and now >= self._heal_at:
                 self._heal(now)
             return
-        self._with_member(lambda member: member.tick(now))
-        if self._is_whole():
+        self._with_member(lambda member: member.tick(now, may_lead=self._identity.is_reached))
+        self._transfer.tick(now)
+        if self.is_whole():
             self._committed_lead.set()
         if now >= self._checkpoint_at and (self._checkpointing is None or self._checkpointing.done()):
             self._checkpoint_at = now + CHECKPOINT_MS
             self._checkpointing = asyncio.get_running_loop().create_task(self._write_checkpoint(), name="dledger checkpoint")
+
+    def _prove_identity(self, now: int) -> None:
+        identity = self._identity
+        if self._exchange is not None:
+            self._exchange.ask_who(identity.due(now), identity.answered)
+        if identity.fault and self._member is not None:
+            self._fail(InvalidArgument(identity.fault))
+        if not identity.is_reached and now >= self._unreached_due:
+            self._unreached_due = now + UNREACHED_MS
+            text = "%s stands for no election: nobody has reached it at %s, which dLegerPeers says is its address"
+            log.warning(text, self.settings.self_id, self.settings.address)
 
     def _with_member(self, work: Callable[[LogMember], Any]) -> Any:
         """What it decides, and sends what comes of it. None where it takes no part, or fails now."""
@@ -222,8 +273,13 @@ class LogNode:
             self._with_member(lambda member: member.answered(sent, answer, self._clock()))
 
     def _decide(self, request: Request) -> Answer | None:
+        self._addressed(request)
         decided: Answer | None = self._with_member(lambda member: member.handle(request, self._clock()))
         return decided
+
+    def _addressed(self, request: Message) -> None:
+        if (request.group, request.remote_id) == (self.settings.group, self.settings.self_id):
+            self._identity.addressed(request.local_id)
 
     def _claimed(self) -> None:
         claim = self.native.take_claim()
@@ -236,12 +292,18 @@ class LogNode:
             self._with_member(lambda member: member.pushed(leader_id, term, self._clock()))
 
     def _metadata(self, command: Command) -> Response:
-        peers: Mapping[str, str] = self.settings.peers
-        return response_of(MetadataResponse(group=self.settings.group, leader_id=self.leader_id, term=self.term, peers=dict(peers)))
+        with contextlib.suppress(ProtocolError):  # anybody may ask, with any body
+            self._addressed(Message.decode(command.body))
+        peers, token = dict(self.settings.peers), self._identity.token
+        return response_of(
+            MetadataResponse(group=self.settings.group, leader_id=self.leader_id, term=self.term, peers=peers, instance=token)
+        )
 
     # ---- the disk ----
 
     def _begin(self) -> None:
+        if self._identity.fault:
+            raise InvalidArgument(self._identity.fault)
         state = self.native.state()
         promises = TermFile(self.settings.term_path)
         known = promises.read()
@@ -257,19 +319,18 @@ class LogNode:
                 lost,
                 self.settings.self_id,
             )
-        member = LogMember(self.settings, _NativeLog(self.native), promises, self._chance, self._clock())
+        member = LogMember(self.settings, _NativeLog(self.native, self.settings.silence_max_ms), promises, self._chance, self._clock())
         member.member.on_role_change.append(self._role_changed)
         self._member = member
 
     def _fail(self, error: Exception) -> None:
         """Out of the group until it can begin anew."""
-        was = self.role
         self._fault = error if isinstance(error, RocketpyError) else StoreCorrupt(f"the term file of the group failed: {error}")
         log.error("%s of group %s takes no part: %s", self.settings.self_id, self.settings.group, error)
         term = self.term
         self._leave()
-        self._heal_at = self._clock() + HEAL_MS
-        if was is not Role.CANDIDATE:
+        self._heal_at = self._clock() + _pause_ms(error)
+        if self._told_role is not Role.CANDIDATE:  # the member's own role is another one already where the log did not take it
             self._tell(Role.CANDIDATE, term)
 
     def _leave(self) -> None:
@@ -285,7 +346,7 @@ class LogNode:
         try:
             self._begin()
         except (RocketpyError, OSError) as error:
-            self._heal_at = now + HEAL_MS
+            self._heal_at = now + _pause_ms(error)
             log.error("%s cannot take part in group %s yet: %s", self.settings.self_id, self.settings.group, error)
             return
         log.warning("%s takes part in group %s again", self.settings.self_id, self.settings.group)
@@ -305,7 +366,8 @@ class LogNode:
 
     # ---- roles ----
 
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
+        """It leads, and all that its log held when it began to is committed."""
         return self.role is Role.LEADER and int(self.native.state()["committed_index"]) >= self._lead_index
 
     def _role_changed(self, role: Role, term: int) -> None:
@@ -316,11 +378,16 @@ class LogNode:
         self._tell(role, term)
 
     def _tell(self, role: Role, term: int) -> None:
+        self._told_role = role
         for callback in self.on_role_change:
             try:
                 callback(role, term)
             except Exception:  # outer edge: the others have to hear of it too
                 log.exception("a listener for roles failed")
+
+
+def _pause_ms(error: Exception) -> int:
+    return STUCK_MS if isinstance(error, Busy) else HEAL_MS
 
 
 def committed_index(settings: GroupSettings) -> int:

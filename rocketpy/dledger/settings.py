@@ -28,6 +28,8 @@ class GroupSettings:
     data_file_size: int = 1 << 30
     index_file_size: int = 32 * 5 * 1024 * 1024
     entry_size_max: int = 4 * 1024 * 1024
+    preferred_leaders: frozenset[str] = frozenset()
+    """Who shall lead where they can; of a log in native hands."""
 
     def __post_init__(self) -> None:
         if not self.group:
@@ -50,6 +52,11 @@ class GroupSettings:
     @property
     def checkpoint_path(self) -> Path:
         return self.directory / "checkpoint"
+
+    @property
+    def address(self) -> str:
+        """Of this member, for the others."""
+        return self.peers[self.self_id]
 
     @property
     def others(self) -> list[str]:

@@ -22,7 +22,7 @@ from ..config import Config
 from ..dledger.settings import parse_peers
 from ..remoting.client import split_address
 from ..remoting.listener_options import server_options
-from .service import DurableLog, HaService, HaSettings
+from .service import NOWHERE, DurableLog, HaService, HaSettings, LogMark, StoreLog
 
 TLS_DISABLED: Final = 0
 """Members of RocketMQ speak plainly, whatever tlsMode says."""
@@ -31,18 +31,32 @@ BATCH_BYTES: Final = 256 * 1024
 """Of a push with enableBatchPush."""
 
 
-class _MembersLog:
-    """The store, but that nobody waits long for a commit behind the end of this member's part: none comes any more."""
+class _MembersLog(StoreLog):
+    """Positions of a leader rest on what it has appended since it began to lead. They stay as they are written for a moment when it leads
+    no more, and another may have cut its log by then: so a mark is of the log as it was led. Nobody waits long for a commit behind the
+    end of this member's part, or of its lead: none may come any more."""
 
-    def __init__(self, store: MessageStore) -> None:
-        self._store = store
+    def __init__(self, store: MessageStore, leads: Callable[[], bool]) -> None:
+        """leads: whether the native log is led just now."""
+        super().__init__(store)
+        self._leads = leads
+        self._led_cuts: int | None = None
         self.is_over = False
 
-    def stats(self) -> dict[str, int]:
-        return self._store.stats()
+    def begin_lead(self) -> None:
+        self._led_cuts = super().mark().cuts
 
-    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
-        self._store.wait_flushed(offset, min(timeout_ms, OVER_MS) if self.is_over else timeout_ms)
+    def end_lead(self) -> None:
+        """What the positions were ahead of the log by has been taken back."""
+        self._led_cuts = None
+
+    def mark(self) -> LogMark:
+        mark, led_cuts = super().mark(), self._led_cuts
+        return mark if led_cuts is None or led_cuts == mark.cuts else LogMark(NOWHERE, led_cuts)
+
+    def wait_durable(self, mark: LogMark, timeout_ms: int) -> None:
+        is_over = self.is_over or (self._led_cuts is not None and not self._leads())
+        super().wait_durable(mark, min(timeout_ms, OVER_MS) if is_over else timeout_ms)
 
 
 class LedgerHa(HaService):
@@ -54,10 +68,11 @@ class LedgerHa(HaService):
         self._config = config
         self.broker_id = broker_id
         self.leads = False
+        """As a master: for a moment longer than the log is led."""
         self.describe: Callable[[], Mapping[str, str]] = dict
         """What else brokerStatus says of the member."""
         self._is_to_copy: Callable[[], None] | None = None
-        self._members_log = _MembersLog(store)
+        self._members_log = _MembersLog(store, self._is_led)
         self.server: Server | None = None
         """Of the members' port, from start on."""
         self.ledger = DLedgerLog(
@@ -71,9 +86,22 @@ class LedgerHa(HaService):
             sync=int(config.text("flushDiskType") == "SYNC_FLUSH"),
         )
 
+    def _is_led(self) -> bool:
+        return bool(self.ledger.state()["is_leader"])
+
     @property
     def is_slave(self) -> bool:
         return not self.leads
+
+    def lead(self) -> None:
+        """All that the log held is committed: what is appended from now on is this master's."""
+        self._members_log.begin_lead()
+        self.leads = True
+
+    def step_down(self) -> None:
+        """Its positions are those of what is committed. Idempotent."""
+        self.leads = False
+        self._members_log.end_lead()
 
     def connection(self) -> int | None:
         """The term of the leader that is followed: whoever leads has all that is in our queues."""
@@ -126,6 +154,17 @@ class LedgerHa(HaService):
     def log_end(self) -> int:
         """Where that ends which is committed: what lies behind is in no queue, and may go."""
         return int(self.ledger.state()["committed_offset"])
+
+    def gap(self) -> str:
+        """Why this member's log cannot follow its leader's: the files between the two are nowhere any more. Empty where it can. It does not
+        begin anew by itself: what it holds of before may be the last that there is of it, and consumers may have to read it."""
+        state = self.ledger.state()
+        if state["gap_index"] < 0:
+            return ""
+        return (
+            f"the log of {state['leader_id']} begins at entry {state['gap_index']}, this one ends at {state['end_index']}: "
+            "stop this broker, move its storePathRootDir away and start it anew"
+        )
 
     def slave_lag_bytes(self) -> int | None:
         if not self.leads:

@@ -15,7 +15,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from .._core.base import LogTap
 from .._core.broker import Broker
@@ -101,13 +101,40 @@ class HaSettings:
         }
 
 
+NOWHERE: Final = 1 << 62
+"""An end that no log comes to."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogMark:
+    """Where a log ended, and how often it had been cut: while it is that, what lies below is what lay there."""
+
+    end: int
+    cuts: int = 0
+
+
 class DurableLog(Protocol):
     """What the writers of positions ask of the log."""
 
-    def stats(self) -> dict[str, int]: ...
+    def mark(self) -> LogMark:
+        """To be taken behind the positions that rest on what was appended. It ends NOWHERE while some of that may have been taken back."""
 
-    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
-        """Returns once it is on disk up to there, and nobody takes it back. Blocks."""
+    def wait_durable(self, mark: LogMark, timeout_ms: int) -> None:
+        """Returns once it is on disk up to there, and nobody takes it back. Blocks. Raises as MessageStore.wait_flushed."""
+
+
+class StoreLog:
+    """Of a broker that nobody takes anything back from."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+
+    def mark(self) -> LogMark:
+        stats = self._store.stats()
+        return LogMark(stats["commit_log_end_offset"], stats["commit_log_cuts"])
+
+    def wait_durable(self, mark: LogMark, timeout_ms: int) -> None:
+        self._store.wait_flushed(mark.end, timeout_ms, mark.cuts)
 
 
 class HaService:
@@ -116,6 +143,7 @@ class HaService:
     def __init__(self, settings: HaSettings, store: MessageStore, native: Broker, *, log_tap: LogTap | None = None) -> None:
         self.settings = settings
         self._store = store
+        self._durable_log: DurableLog = StoreLog(store)
         self._native = native
         self._log_tap = log_tap
         self._master: HaMaster | None = None
@@ -193,7 +221,7 @@ class HaService:
     @property
     def durable_log(self) -> DurableLog:
         """By which positions that rest on what was appended are written down."""
-        return self._store
+        return self._durable_log
 
     def is_uncommitted(self, error: RocketpyError) -> bool:
         """Whether that says of a position that what it rests on may still be taken back: it has to stay as it was written last."""

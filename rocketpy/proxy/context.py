@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..broker.addresses import join_address
@@ -40,9 +40,8 @@ class Context:
         return join_address(self.host, self.port)
 
     @classmethod
-    def of(cls, metadata: Iterable[tuple[str, str | bytes]], client: tuple[str, int], remaining_s: Callable[[], float | None]) -> Context:
-        """client: its host and port. Raises ProxyError CLIENT_ID_REQUIRED."""
-        given = {str(name): value if isinstance(value, str) else "" for name, value in metadata}
+    def of(cls, given: Mapping[str, str], client: tuple[str, int], remaining_s: Callable[[], float | None]) -> Context:
+        """given: metadata; client: its host and port. Raises ProxyError CLIENT_ID_REQUIRED."""
         client_id = given.get("x-mq-client-id", "").strip()
         if not client_id:
             raise ProxyError("CLIENT_ID_REQUIRED", "client id cannot be empty")

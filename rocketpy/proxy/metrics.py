@@ -1,4 +1,4 @@
-"""What a proxy tells Prometheus. RocketMQ: ProxyMetricsManager (5.3.3 proxy/metrics/), which tells that the proxy is up and nothing else:
+"""What a proxy tells of itself. RocketMQ: ProxyMetricsManager (5.3.3 proxy/metrics/), which tells that the proxy is up and nothing else:
 the other names are those of RocketMQ's brokers. Units stand in names as its exporter writes them.
 
 Bounds   the clients' and the latencies' own; SERIES_MAX series of clients.
@@ -13,8 +13,8 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from ..broker.metric_families import MetricFamilies, Scrape
-from ..broker.metrics_settings import parse_labels
+from ..metrics.families import MetricFamilies, Scrape
+from ..metrics.settings import ExporterSettings
 from ..remoting.codes import CURRENT_VERSION
 from ..remoting.latencies import BOUNDS_MS, GRPC, Latencies
 from . import schema
@@ -28,19 +28,18 @@ _MODES: Final = {"PUSH_CONSUMER": "push", "LITE_PUSH_CONSUMER": "push"}
 class ProxyMetrics:
     """Reads the proxy for a scrape. refusals: calls and requests refused, by check; empty where nobody is asked."""
 
-    def __init__(self, settings: ProxySettings, clients: Clients, latencies: Latencies) -> None:
+    def __init__(self, settings: ProxySettings, exporter: ExporterSettings, clients: Clients, latencies: Latencies) -> None:
         self._clients = clients
         self._latencies = latencies
         self.refusals: Mapping[str, int] = {}
         self.guests = 0
-        common = {
-            **parse_labels(settings.metrics_label),
+        own = {
             "cluster": settings.proxy_cluster_name,
             "node_type": "proxy",
             "node_id": settings.proxy_name or socket.gethostname(),
             "proxy_mode": settings.proxy_mode,
         }
-        self._families = MetricFamilies(common, SERIES_MAX, "the most")
+        self._families = MetricFamilies(exporter.labels(settings.metrics_label, own), SERIES_MAX, "the most")
 
     def read(self) -> Scrape:
         """On the event loop."""

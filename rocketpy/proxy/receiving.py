@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final
 
 from .._core.errors import ProtocolError, RocketpyError
@@ -72,7 +72,7 @@ class Receiving:
 
     # ---- ReceiveMessage ----
 
-    async def receive_message(self, context: Context, request: Any) -> AsyncIterator[Any]:
+    async def receive_message(self, context: Context, request: Any) -> AsyncGenerator[Any, None]:
         """A status, the messages, and when they were delivered."""
         answer = schema.message("ReceiveMessageResponse")
         taken: list[Popped] = []

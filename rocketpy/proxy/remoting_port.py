@@ -15,10 +15,9 @@ import time
 from typing import Final
 
 from .._core.auth import AuthTable
-from .._core.errors import NetworkError, RocketpyError
-from .._core.options import TlsOptions
-from .._core.remoting import Request, Server
-from ..config import ConfigError, Problem, registered_host
+from .._core.errors import NetworkError
+from .._core.remoting import LogTap, Request, Server
+from ..config import registered_host
 from ..remoting.command import Response
 from ..remoting.latencies import Latencies, remoting_kind
 from ..remoting.listen_address import numeric_address
@@ -28,6 +27,7 @@ from .clients import Clients
 from .relay import Relay, RelayHandler
 from .relay_rules import POLLS
 from .settings import NO_PORT, ProxySettings
+from .tls_files import PERMISSIVE, load_tls
 
 log = logging.getLogger(__name__)
 
@@ -37,20 +37,27 @@ FILES_EACH: Final = 8
 CONNECTIONS_MAX: Final = 65_536
 TASKS_MAX: Final = 50_000
 """Requests under way; pulls wait for messages."""
-PERMISSIVE: Final = 1
 
 
 class RemotingPort:
     """One listener. `stop` before the brokers' client and the gate end."""
 
     def __init__(
-        self, settings: ProxySettings, brokers: Brokers, clients: Clients, gate: AuthTable | None, latencies: Latencies | None = None
+        self,
+        settings: ProxySettings,
+        brokers: Brokers,
+        clients: Clients,
+        gate: AuthTable | None,
+        latencies: Latencies | None = None,
+        *,
+        log_tap: LogTap | None = None,
     ) -> None:
         """latencies: where the time of each request is counted. Raises NetworkError, ConfigError, InvalidArgument."""
         self._settings = settings
         host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
         try:
             self._server = Server(
+                log=log_tap,
                 bind_address=host,
                 port=settings.remoting_listen_port,
                 reactors=REACTORS,
@@ -84,21 +91,9 @@ class RemotingPort:
 
     async def start(self) -> None:
         """Raises ConfigError for a certificate that cannot be used."""
-        await asyncio.get_running_loop().run_in_executor(None, self._load_tls)
+        await asyncio.get_running_loop().run_in_executor(None, load_tls, self._server, self._settings, "4.x clients")
         self._service.start()
         self._server.start()
-
-    def _load_tls(self) -> None:
-        settings = self._settings
-        files: TlsOptions = {"certificate_path": settings.tls_cert_path, "key_path": settings.tls_key_path}
-        if not settings.tls_test_mode_enable and not settings.tls_cert_path:
-            return
-        try:
-            self._server.load_tls(**({} if settings.tls_test_mode_enable else files))
-        except RocketpyError as error:
-            if not settings.tls_test_mode_enable:
-                raise ConfigError([Problem("tlsCertPath", str(error))]) from error
-            log.warning("4.x clients come in the clear only: %s", error)
 
     async def stop(self) -> None:
         """Guests leave the brokers; their connections are cut."""

@@ -1,9 +1,9 @@
 """The proxy's server: gRPC's methods in front of the activities. RocketMQ: GrpcServer, GrpcMessagingApplication (5.3.3 proxy/grpc/).
 
-    client ── gRPC, clear or TLS ── front port ──► grpc.aio ── bytes ── activity ── remoting ──► brokers, name servers
+    client ── gRPC, clear or TLS ── port ──► activity ── remoting ──► brokers, name servers
 
-Threads  one event loop; grpc's own threads beside it. Bounds: grpc_thread_pool_queue_capacity calls at once, more are answered
-         TOO_MANY_REQUESTS; grpc_max_inbound_message_size a message.
+Threads  one event loop; the ports' reactors beside it. Bounds: grpc_thread_pool_queue_capacity calls at once, more are answered
+         TOO_MANY_REQUESTS.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ import logging
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
-
-import grpc
-import grpc.aio
 
 from .._core.errors import NetworkError, RocketpyError
-from .._core.remoting import Command
+from .._core.remoting import Command, LogTap
 from ..remoting.codes import RequestCode
 from ..remoting.latencies import GRPC, Kind, Latencies
 from . import schema
@@ -30,7 +27,8 @@ from .brokers import Brokers
 from .clients import Clients
 from .context import Context, now_ms
 from .copied_users import LOOK_S, CopiedUsers
-from .front import Front
+from .grpc_port import INTERNAL, INVALID_ARGUMENT, Call, CallError, GrpcPort, Method
+from .metrics_settings import exporter_of
 from .receiving import Receiving
 from .remoting_port import RemotingPort
 from .routing import Routing
@@ -41,16 +39,14 @@ from .telemetry import ENDS, Telemetry
 from .transactions import Transactions
 
 if TYPE_CHECKING:
-    from ..broker.metric_families import Scrape
-    from ..broker.metrics_service import MetricsService
+    from ..metrics.exporters import Exporter
+    from ..metrics.families import Scrape
 
 log = logging.getLogger(__name__)
 
 EXPIRE_S: Final = 10.0
 GRACE_S: Final = 2
 """For calls under way when the proxy stops. What polls for messages polls on elsewhere."""
-STREAMS_MAX: Final = 1024
-"""Calls at once of one connection."""
 _CHECKS: Final[Mapping[str, str]] = {"authentication": "unauthenticated", "authorization": "unauthorized"}
 Unary = Callable[[Context, Any], Awaitable[Any]]
 
@@ -58,25 +54,26 @@ Unary = Callable[[Context, Any], Awaitable[Any]]
 class ProxyService:
     """One proxy. RocketpyError from start where its port cannot be had."""
 
-    def __init__(self, settings: ProxySettings) -> None:
+    def __init__(self, settings: ProxySettings, *, log_tap: LogTap | None = None) -> None:
         self.settings = settings
+        self._log_tap = log_tap
         self._clients = Clients(now_ms, settings.channel_expired_timeout)
         self._brokers: Brokers | None = None
-        self._server: Any = None
-        self._front = Front(settings)
+        self._grpc: GrpcPort | None = None
         self._receiving: Receiving | None = None
         self._users: CopiedUsers | None = None
         self._authority: Authority | None = None
         self._remoting: RemotingPort | None = None
-        self._metrics: MetricsService | None = None
-        self._latencies = Latencies() if settings.serves_metrics else None
+        self._metrics: Exporter | None = None
+        self._exporter = exporter_of(settings)
+        self._latencies = Latencies() if self._exporter.is_wanted else None
         self._tasks: list[asyncio.Task[None]] = []
         self._under_way = self._streams = 0
 
     @property
     def port(self) -> int:
         """Where clients connect; 0 before the start."""
-        return self._front.port
+        return self._grpc.port if self._grpc is not None else 0
 
     @property
     def remoting_port(self) -> int:
@@ -115,14 +112,14 @@ class ProxyService:
             "ChangeInvisibleDuration": self._receiving.change_invisible_duration,
             "ForwardMessageToDeadLetterQueue": self._receiving.forward_message_to_dead_letter_queue,
         }
-        handlers = {name: self._unary(name, method) for name, method in unary.items()}
-        handlers["ReceiveMessage"] = self._answers(self._receiving.receive_message)
-        handlers["Telemetry"] = self._both(telemetry)
-        await self._listen(handlers)
+        methods = [self._unary(name, method) for name, method in unary.items()]
+        methods += [self._answers(self._receiving.receive_message), self._both(telemetry)]
+        self._grpc = GrpcPort(settings, methods, log_tap=self._log_tap)
         routing.port = self.port
+        await self._grpc.start()
         if settings.remoting_listen_port != NO_PORT:
             gate = self._users.native if self._users is not None else None
-            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies)
+            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies, log_tap=self._log_tap)
             await self._remoting.start()
         self._open_metrics()
         receiving = self._receiving
@@ -156,26 +153,21 @@ class ProxyService:
         ]
 
     def _open_metrics(self) -> None:
-        """Raises NetworkError when the port cannot be had."""
+        """Raises as make_exporter and Exporter.start."""
         settings, latencies = self.settings, self._latencies
         if latencies is None:
-            if settings.metrics_exporter_type not in ("DISABLE", "0"):
-                log.warning(
-                    "metricsExporterType=%s is not supported, no metrics are exported: set it to PROM", settings.metrics_exporter_type
-                )
             return
-        from ..broker.metrics_service import MetricsService  # here: a tenth of a second that others need not wait for
+        from ..metrics.exporters import make_exporter  # here: a tenth of a second that others need not wait for
         from .metrics import ProxyMetrics
 
-        metrics = ProxyMetrics(settings, self._clients, latencies)
+        metrics = ProxyMetrics(settings, self._exporter, self._clients, latencies)
 
         def read() -> Scrape:
             metrics.refusals = self._refusals()
             metrics.guests = len(self._remoting) if self._remoting is not None else 0
             return metrics.read()
 
-        host = settings.metrics_prom_exporter_host or settings.local_serve_addr or "0.0.0.0"
-        self._metrics = MetricsService(read, host, settings.metrics_prom_exporter_port)
+        self._metrics = make_exporter(self._exporter, read)
         self._metrics.start()
 
     def _refusals(self) -> dict[str, int]:
@@ -184,18 +176,6 @@ class ProxyService:
             return {}
         calls, requests = self._authority.counts, self._users.native.stats()
         return {check: calls[figure] + requests[figure] for check, figure in _CHECKS.items()}
-
-    async def _listen(self, handlers: dict[str, Any]) -> None:
-        options = [
-            ("grpc.max_receive_message_length", self.settings.grpc_max_inbound_message_size),
-            ("grpc.max_send_message_length", -1),
-            ("grpc.so_reuseport", 0),
-            ("grpc.max_connection_idle_ms", self.settings.grpc_client_idle_time_mills),
-            ("grpc.max_concurrent_streams", STREAMS_MAX),
-        ]
-        self._server = grpc.aio.server(options=options)
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(schema.SERVICE, handlers),))
-        await self._front.start(self._server)
 
     async def stop(self) -> None:
         """Idempotent: streams end, calls under way have GRACE_S to be answered; then what clients had is let go."""
@@ -206,15 +186,14 @@ class ProxyService:
         metrics, self._metrics = self._metrics, None
         if metrics is not None:
             await metrics.stop()
-        server, self._server = self._server, None
-        await self._front.stop()
         remoting, self._remoting = self._remoting, None
         if remoting is not None:
             await remoting.stop()
         for client in self._clients:
             client.tell(ENDS)
-        if server is not None:
-            await server.stop(min(self.settings.grpc_shutdown_time_seconds, GRACE_S))
+        port, self._grpc = self._grpc, None
+        if port is not None:
+            await port.stop(max(0, min(self.settings.grpc_shutdown_time_seconds, GRACE_S)))
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
             if self._receiving is not None:
@@ -231,10 +210,6 @@ class ProxyService:
 
     # ---- calls ----
 
-    def _context(self, call: Any) -> Context:
-        peer = unquote(call.peer())  # ipv4:127.0.0.1:5000 or ipv6:[::1]:5000
-        return Context.of(call.invocation_metadata() or (), self._front.client_of(peer), call.time_remaining)
-
     async def _admit(self, context: Context, request: Any) -> None:
         """Raises ProxyError."""
         if self._under_way >= self.settings.grpc_thread_pool_queue_capacity:
@@ -242,13 +217,13 @@ class ProxyService:
         if self._authority is not None:
             await self._authority.check(context, request)
 
-    def _unary(self, name: str, method: Unary) -> Any:
+    def _unary(self, name: str, method: Unary) -> Method:
         response = schema.response_of(name)
 
-        async def answer(request: Any, call: Any) -> Any:
+        async def answer(request: Any, call: Call) -> Any:
             self._under_way += 1
             try:
-                context = self._context(call)
+                context = context_of(call)
                 await self._admit(context, request)
                 return await method(context, request)
             except Exception as error:  # outer edge: whatever it is becomes a status
@@ -256,7 +231,7 @@ class ProxyService:
             finally:
                 self._under_way -= 1
 
-        async def timed(request: Any, call: Any) -> Any:
+        async def timed(request: Any, call: Call) -> Any:
             assert self._latencies is not None
             began_s = time.monotonic()
             answered = await answer(request, call)
@@ -264,22 +239,21 @@ class ProxyService:
             self._latencies.add(Kind(GRPC, name, schema.label("Code", answered.status.code)), took_ms)
             return answered
 
-        if self._latencies is not None:
-            return grpc.unary_unary_rpc_method_handler(timed, *_codecs(name))
-        return grpc.unary_unary_rpc_method_handler(answer, *_codecs(name))
+        return Method(name, answer if self._latencies is None else timed)
 
-    def _answers(self, method: Callable[[Context, Any], AsyncIterator[Any]]) -> Any:
+    def _answers(self, method: Callable[[Context, Any], AsyncGenerator[Any, None]]) -> Method:
         response = schema.response_of("ReceiveMessage")
 
-        async def answer(request: Any, call: Any) -> AsyncIterator[Any]:
+        async def answer(request: Any, call: Call) -> AsyncGenerator[Any, None]:
             self._under_way += 1
             began_s, code = time.monotonic(), 0
             try:
-                context = self._context(call)
+                context = context_of(call)
                 await self._admit(context, request)
-                async for each in method(context, request):
-                    code = each.status.code or code
-                    yield each
+                async with aclosing(method(context, request)) as answers:
+                    async for each in answers:
+                        code = each.status.code or code
+                        yield each
             except (ProxyError, RocketpyError) as error:
                 status = status_of(error)
                 code = status.code
@@ -290,23 +264,24 @@ class ProxyService:
                     took_ms = (time.monotonic() - began_s) * 1000
                     self._latencies.add(Kind(GRPC, "ReceiveMessage", schema.label("Code", code), True), took_ms)
 
-        return grpc.unary_stream_rpc_method_handler(answer, *_codecs("ReceiveMessage"))
+        return Method("ReceiveMessage", answer, gives_stream=True)
 
-    def _both(self, telemetry: Telemetry) -> Any:
-        async def answer(requests: AsyncIterator[Any], call: Any) -> AsyncIterator[Any]:
+    def _both(self, telemetry: Telemetry) -> Method:
+        async def answer(requests: AsyncIterator[Any], call: Call) -> AsyncGenerator[Any, None]:
             self._streams += 1
             try:
                 if self._streams > self.settings.grpc_thread_pool_queue_capacity:
                     raise ProxyError("TOO_MANY_REQUESTS", "flow limit")
-                async for each in telemetry.telemetry(self._context(call), requests):
-                    yield each
+                async with aclosing(telemetry.telemetry(context_of(call), requests)) as answers:
+                    async for each in answers:
+                        yield each
             except (ProxyError, RocketpyError) as error:
-                code = grpc.StatusCode.INVALID_ARGUMENT if isinstance(error, ProxyError) else grpc.StatusCode.INTERNAL
-                await call.abort(code, f"process client telemetryCommand failed. {error}")
+                code = INVALID_ARGUMENT if isinstance(error, ProxyError) else INTERNAL
+                raise CallError(code, f"process client telemetryCommand failed. {error}") from error
             finally:
                 self._streams -= 1
 
-        return grpc.stream_stream_rpc_method_handler(answer, *_codecs("Telemetry"))
+        return Method("Telemetry", answer, takes_stream=True, gives_stream=True)
 
 
 async def _every(what: str, period_s: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -319,6 +294,6 @@ async def _every(what: str, period_s: float, work: Callable[[], Awaitable[None]]
             log.exception("%s failed; they are tried again in %g s", what, period_s)
 
 
-def _codecs(method: str) -> tuple[Any, Any]:
-    """(bytes to a request, a response to bytes)."""
-    return schema.request_of(method).FromString, schema.response_of(method).SerializeToString
+def context_of(call: Call) -> Context:
+    """Raises ProxyError."""
+    return Context.of(call.metadata, call.client, call.remaining_s)

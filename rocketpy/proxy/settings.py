@@ -83,9 +83,15 @@ class ProxySettings:
     renew_schedule_period_millis: int = 5000
     invisible_time_millis_when_clear: int = 1000
     metrics_exporter_type: str = "DISABLE"
+    metrics_grpc_exporter_target: str = ""
+    metrics_grpc_exporter_header: str = dataclasses.field(default="", repr=False)
+    metric_grpc_exporter_time_out_in_mills: int = 3000
+    metric_grpc_exporter_interval_in_mills: int = 60_000
+    metric_logging_exporter_interval_in_mills: int = 10_000
     metrics_prom_exporter_host: str = ""
     metrics_prom_exporter_port: int = 5557
     metrics_label: str = ""
+    metrics_in_delta: bool = False
     authentication_enabled: bool = False
     authorization_enabled: bool = False
     authentication_whitelist: str = ""
@@ -97,11 +103,6 @@ class ProxySettings:
     @property
     def name_servers(self) -> list[str]:
         return [part.strip() for part in self.namesrv_addr.split(";") if part.strip()]
-
-    @property
-    def serves_metrics(self) -> bool:
-        """Types go by name or by number, as in RocketMQ's files."""
-        return self.metrics_exporter_type in ("PROM", "2")
 
     @property
     def checks(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from .._core.errors import RocketpyError
@@ -41,7 +41,7 @@ class Telemetry:
         self._transactions = transactions
         self._check = check
 
-    async def telemetry(self, context: Context, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def telemetry(self, context: Context, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
         """Commands both ways, for as long as the client keeps the stream. Settings come first and are answered."""
         stream: asyncio.Queue[Any] = asyncio.Queue(TOLD_MAX)
         reader = asyncio.ensure_future(self._read(context, requests, stream))

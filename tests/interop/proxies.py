@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.nghttp2 import need_nghttp2
 from tests.processes import PATIENCE_S, Process, free_port, port_accepts
 
 from .javaenv import (
@@ -84,6 +85,7 @@ class OwnProxy(Proxy):
     """rocketpy's."""
 
     def start(self) -> Proxy:
+        need_nghttp2()
         conf = self.home / "rmq-proxy.json"
         self.home.mkdir(parents=True, exist_ok=True)
         conf.write_text(json.dumps(self._settings))

@@ -19,6 +19,7 @@ import pytest
 
 from tests.processes import PATIENCE_S, wait_until
 
+from . import wire
 from .authority import SETTINGS
 from .javaenv import CURRENT, JavaClients, Jvm
 from .mqadmin import TROUBLE, MqAdmin
@@ -290,3 +291,19 @@ def test_nobody_in_particular_is_told_where_credentials_come_from(
     monkeypatch.setenv("ROCKETMQ_ACCESS_KEY", "root")
     monkeypatch.setenv("ROCKETMQ_SECRET_KEY", "secret-of-root")
     assert "root" in ours(cluster.address, *words)
+
+
+def test_static_topics_are_made_and_shown_as_by_mqadmin(stage: Stage) -> None:
+    namesrv, broker = stage.cluster.address, stage.cluster.broker.address
+    said, mapped = [], []
+    for topic, tool in (("static-ours", lambda *words: ours(namesrv, *words)), ("static-theirs", stage.admin.run)):
+        lines = [tool("updateStaticTopic", "-b", "broker-a", "-t", topic, "-qn", queues).splitlines() for queues in ("2", "3")]
+        lines.append(tool("remappingStaticTopic", "-b", "broker-a", "-t", topic).splitlines())
+        said.append([re.sub(rf"/\S*/{topic}-\d+", "FILE", line) for each in lines for line in each])
+        known = wire.call(broker, 351, {"topic": topic, "lo": "true"}).json()
+        known["mappingDetail"].pop("epoch")
+        mapped.append(json.loads(json.dumps(known).replace(topic, "TOPIC")))
+    assert said[0] == said[1] and len(said[0]) == 6, said
+    assert mapped[0] == mapped[1], mapped
+    wait_until(lambda: stage.cluster.route("static-ours"), 15, "the route")
+    assert settled(ours(namesrv, "topicStatus", "-t", "static-ours")) == settled(stage.admin.run("topicStatus", "-t", "static-ours"))

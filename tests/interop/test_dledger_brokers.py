@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from rocketpy.dledger.codes import DLedgerRequestCode, DLedgerResponseCode
+from rocketpy.dledger.settings import parse_peers
+from rocketpy.dledger.term_file import TermFile
 from tests.processes import wait_until
 
 from . import wire
@@ -110,6 +114,36 @@ def test_a_member_with_an_empty_disk_gets_everything(group: Callable[..., Group]
     brokers.await_roles()
     await_same_log(brokers, late)
     assert len(log_files(late)) > 2, "it rolled over files"
+
+
+def hand_over(brokers: Group, to: Broker) -> int:
+    """As DLedger's command line asks the leader for it; DLedger's code."""
+    leader = brokers.await_master()
+    peers = parse_peers(leader.settings["dLegerPeers"])
+    own, other = (f"n{member.broker_id - 1}" for member in (leader, to))
+    promises = TermFile(leader.store / f"dledger-{own}" / "currterm")
+    assert promises.read()
+    named = {"group": leader.settings["dLegerGroup"], "remoteId": own, "localId": own}
+    asked = {**named, "term": promises.term, "transferId": own, "transfereeId": other}
+    return int(wire.call(peers[own], DLedgerRequestCode.LEADERSHIP_TRANSFER, body=json.dumps(asked).encode()).json()["code"])
+
+
+@pytest.mark.parametrize("who", ["OTT", "OOT"])
+def test_the_lead_goes_from_one_product_to_the_other_and_back(group: Callable[..., Group], who: str) -> None:
+    brokers = group(who)
+    brokers.start()
+    leader = brokers.await_roles()
+    load = Load(brokers)
+    load.start()
+    acknowledges_more(load)
+    ours, theirs = brokers.members[0], brokers.members[-1]
+    for target in (theirs, ours, theirs) if leader is ours else (ours, theirs, ours):
+        if brokers.await_master() is not target:
+            assert hand_over(brokers, target) == DLedgerResponseCode.SUCCESS
+        wait_until(lambda target=target: brokers.master() is target, 60, f"{target.address} is the master")
+        acknowledges_more(load)
+    acked = load.end()
+    assert set(acked) <= set(bodies(brokers.await_roles())), "nothing acknowledged is lost on the way"
 
 
 @pytest.mark.parametrize("who", MEMBERS)

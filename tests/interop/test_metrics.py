@@ -24,7 +24,6 @@ TOPIC, GROUP = "measured", "readers"
 EVERYWHERE = {"cluster", "node_type", "node_id", "otel_scope_name", "le"}
 NOT_OURS = {
     "rocketmq_processor_watermark",  # queues of its thread pools
-    "rocketmq_half_messages",  # counted from the start of a file of its own
     "rocketmq_pop_offset_buffer_size",  # of a table of its own, as is the next
     "rocketmq_pop_buffer_scan_time_consume_milliseconds",
     "target_info",  # OpenTelemetry's
@@ -85,6 +84,7 @@ def drive(side: Measured) -> None:
         last = side.send(body=b"x" * size)
     side.send("__SHARDINGKEY\x01k\x02")
     side.send("DELAY\x011\x02")
+    side.send("TIMER_DELAY_SEC\x013600\x02")
     for decision in (COMMIT, ROLL_BACK):
         half = side.send("TRAN_MSG\x01true\x02PGROUP\x01P\x02", f="4")
         ids = {"fromTransactionCheck": "false", "msgId": half.fields["msgId"], "transactionId": "t", "topic": TOPIC}
@@ -135,6 +135,8 @@ def test_every_metric_of_rocketmq_is_here_with_its_labels(sides: tuple[Measured,
         ("rocketmq_rollback_messages_total", {"topic": TOPIC}),
         ("rocketmq_finish_message_latency_milliseconds_bucket", {"topic": TOPIC, "le": "86400.0"}),
         ("rocketmq_finish_message_latency_milliseconds_count", {"topic": TOPIC}),
+        ("rocketmq_half_messages", {"topic": TOPIC}),
+        ("rocketmq_delay_message_latency_seconds_count", {"topic": TOPIC}),
         ("rocketmq_send_to_dlq_messages_total", {"consumer_group": GROUP}),
         ("rocketmq_rpc_latency_milliseconds_count", {"request_code": "send_message_v2", "response_code": "success"}),
         ("rocketmq_rpc_latency_milliseconds_count", {"request_code": "pull_message", "response_code": "success"}),

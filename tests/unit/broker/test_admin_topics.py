@@ -37,7 +37,7 @@ def test_a_topic_whose_queues_cannot_be_deleted_does_not_come_back_with_the_next
     parts = Mock()
     parts.settings = SimpleNamespace(validate_system_topic=False, clear_retry_topics=False, is_slave=False)
     parts.deletion = TopicDeletion(Mock(side_effect=StoreIOError("the disk says no")))
-    parts.saved = SimpleNamespace(topics=AsyncMock(), offsets=AsyncMock())
+    parts.saved = SimpleNamespace(topics=AsyncMock(), offsets=AsyncMock(), queue_mappings=AsyncMock())
     delete = TopicAdmin(parts).handlers()[RequestCode.DELETE_TOPIC_IN_BROKER]
     request = cast(Any, SimpleNamespace(fields={"topic": "t"}, remote_address="127.0.0.1:1"))
     with pytest.raises(CommandError, match=r"queues of topic t could not be deleted: .*the disk says no"):

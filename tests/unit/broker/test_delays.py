@@ -11,6 +11,7 @@ from rocketpy._core.remoting import Command
 from rocketpy._core.store import Message, decode_message
 from rocketpy.broker import names
 from rocketpy.broker.delay_offsets import DelayOffsets, SavedDelayOffsets
+from rocketpy.ha.service import LogMark
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json
@@ -215,10 +216,10 @@ class Positions:
     def delay_offsets(self) -> list[tuple[int, int]]:
         return [(offset, 99) for offset in self.offsets]
 
-    def stats(self) -> dict[str, int]:
-        return {"commit_log_end_offset": 0}
+    def mark(self) -> LogMark:
+        return LogMark(0)
 
-    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
+    def wait_durable(self, mark: LogMark, timeout_ms: int) -> None:
         raise AssertionError
 
 

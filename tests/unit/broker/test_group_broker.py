@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,17 +11,20 @@ from typing import Any
 
 import pytest
 
-from rocketpy._core.errors import StoreIOError
+from rocketpy._core.errors import InvalidArgument, StoreIOError
 from rocketpy.broker import grouped, ledger_options
 from rocketpy.broker.ledger_options import member_settings
 from rocketpy.broker.service import BrokerService
-from rocketpy.config import load_config
+from rocketpy.config import Config, load_config
+from rocketpy.dledger.bodies import LeadershipTransferRequest, Message
+from rocketpy.dledger.codes import DLedgerRequestCode, DLedgerResponseCode
 from rocketpy.dledger.log_node import committed_index
-from rocketpy.dledger.settings import GroupSettings
+from rocketpy.dledger.settings import GroupSettings, parse_peers
 from rocketpy.dledger.term_file import TermFile
 from rocketpy.namesrv.service import NameServer
+from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode, ResponseCode
-from tests.processes import free_port
+from tests.processes import PATIENCE_S, free_port
 
 from .running import Peer, broker_config, eventually, run
 
@@ -36,10 +40,10 @@ class Members:
 
     def __init__(self, home: Path, namesrv: NameServer, count: int, settings: dict[str, str]) -> None:
         self.namesrv = namesrv
-        peers = ";".join(f"n{number}-127.0.0.1:{free_port()}" for number in range(count))
+        self.peers = ";".join(f"n{number}-127.0.0.1:{free_port()}" for number in range(count))
         self._homes = [home / f"n{number}" for number in range(count)]
         self._settings = {
-            "enableDLegerCommitLog": "true", "dLegerGroup": "group", "dLegerPeers": peers, "slaveReadEnable": "true",
+            "enableDLegerCommitLog": "true", "dLegerGroup": "group", "dLegerPeers": self.peers, "slaveReadEnable": "true",
             "namesrvAddr": f"127.0.0.1:{namesrv.port}", **settings,
         }  # fmt: skip
         self.services: dict[int, BrokerService] = {}
@@ -49,10 +53,13 @@ class Members:
         return range(len(self._homes))
 
     async def start(self, number: int) -> BrokerService:
-        service = BrokerService(broker_config(self._homes[number], dLegerSelfId=f"n{number}", **self._settings))
+        service = BrokerService(self.config(number, self._homes[number]))
         self.services[number] = service
         await service.start()
         return service
+
+    def config(self, number: int, home: Path, **settings: str) -> Config:
+        return broker_config(home, **{**self._settings, "dLegerSelfId": f"n{number}", **settings})
 
     async def stop(self, number: int) -> None:
         await self.services.pop(number).stop()
@@ -69,6 +76,15 @@ class Members:
 
     def facts(self, number: int) -> dict[str, str]:
         return self.services[number].runtime_table()
+
+    async def leader(self) -> int:
+        """Of the log; the role comes behind it."""
+
+        def leaders() -> list[int]:
+            return [number for number in self.services if self.facts(number)["dLedgerRole"] == "LEADER"]
+
+        await eventually(lambda: len(leaders()) == 1, "one that leads")
+        return leaders()[0]
 
     def known(self) -> dict[int, str]:
         """Whom the name server knows by which id."""
@@ -95,9 +111,14 @@ class Members:
 
 
 @asynccontextmanager
-async def members(home: Path, monkeypatch: pytest.MonkeyPatch, count: int, **settings: str) -> AsyncIterator[Members]:
+async def members(
+    home: Path, monkeypatch: pytest.MonkeyPatch, count: int, *, heartbeat_ms: int = 300, **settings: str
+) -> AsyncIterator[Members]:
+    """heartbeat_ms: three of them missed end a lead. Short where one has to be missed, long where a slow machine must not end it."""
+
     def less_patient(config: Any) -> GroupSettings:
-        return replace(ledger_options.member_settings(config), heartbeat_interval_ms=300, vote_interval_min_ms=50, vote_interval_max_ms=300)
+        given = ledger_options.member_settings(config)
+        return replace(given, heartbeat_interval_ms=heartbeat_ms, vote_interval_min_ms=50, vote_interval_max_ms=300)
 
     monkeypatch.setattr(grouped, "member_settings", less_patient)
     monkeypatch.setattr(grouped, "START_WAIT_S", 0.05)
@@ -234,5 +255,105 @@ def test_delayed_messages_go_on_at_the_next_leader(tmp_path: Path, monkeypatch: 
             await group.follow(2)
             answer = await group.peer(second).pull(GROUP, TOPIC)
             assert answer.body.count(b"delivered here") == answer.body.count(b"delivered there") == 1
+
+    run(test)
+
+
+def test_two_processes_of_one_id_do_not_vote_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a configuration makes them that was copied to another machine, here to another address of this one."""
+
+    async def test() -> None:
+        async with members(tmp_path, monkeypatch, 3) as group:
+            for number in group.start_order():
+                await group.start(number)
+            await group.master()
+            copied = BrokerService(group.config(0, tmp_path / "copied", bindAddress="127.0.0.2", brokerIP1="127.0.0.2"))
+            with pytest.raises(InvalidArgument, match="two of one dLegerSelfId would vote twice"):
+                await copied.start()
+            peers = group.peers.replace(group.peers.partition(";")[0], f"n0-127.0.0.1:{free_port()}")
+            moved = BrokerService(group.config(0, tmp_path / "moved", dLegerPeers=peers))
+            await moved.start()
+            try:
+                await eventually(lambda: "vote twice" in moved.runtime_table()["dLedgerFault"], "the other n0, of which n1 and n2 tell")
+                assert moved.runtime_table()["brokerRole"] == "SLAVE"
+            finally:
+                await moved.stop()
+            await group.leader()
+
+    run(test)
+
+
+async def hand_over(those: Members, leader: int, to: int, **members: Any) -> int:
+    """As DLedger's leadershipTransfer asks the leader for it; the answer's code."""
+    addresses = parse_peers(those.peers)
+    own, term = f"n{leader}", int(those.facts(leader)["dLedgerTerm"])
+    request = LeadershipTransferRequest(group="group", remote_id=own, term=term, transfer_id=own, transferee_id=f"n{to}")
+    for name, value in members.items():
+        setattr(request, name, value)
+    async with RemotingClient() as client:
+        address = addresses[own]
+        answer = await client.invoke(address, DLedgerRequestCode.LEADERSHIP_TRANSFER, None, request.encode(), timeout_s=PATIENCE_S)
+    return Message.decode(answer.body).code
+
+
+def test_a_leader_hands_its_lead_over_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with members(tmp_path, monkeypatch, 3, heartbeat_ms=10_000) as group:
+            for number in group.start_order():
+                await group.start(number)
+            first = await group.master()
+            second = (first + 1) % 3
+            peer, acknowledged = group.peer(first), []
+            assert (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS)).code == 0
+
+            async def send_on() -> None:
+                for number in range(10_000):
+                    body = f"{number}".encode()
+                    if (await peer.send(TOPIC, body)).code != 0:
+                        return
+                    acknowledged.append(body)
+
+            await peer.send(TOPIC, b"first")
+            sending = asyncio.create_task(send_on())
+            await eventually(lambda: len(acknowledged) > 20, "sends")
+            for wait_s in ("CATCH_UP_S", "ELECTION_S", "PAUSE_S"):
+                monkeypatch.setattr(f"rocketpy.dledger.lead_transfer.{wait_s}", PATIENCE_S / 3)
+            while (leader := await group.leader()) != second:  # once; but that a slow machine may not vote in time
+                await hand_over(group, leader, second)
+            await sending
+            await eventually(lambda: group.facts(second)["brokerRole"] == "SYNC_MASTER", "the role that comes behind the lead")
+            assert await group.master() == second
+            assert (await group.peer(second).send(TOPIC, b"after")).code == 0
+            ends = {number: service.parts.store for number, service in group.services.items() if service.parts is not None}
+            wanted = len(acknowledged) + 2  # one more where the last one was refused when it was stored already
+            await eventually(lambda: all(store.max_offset(TOPIC, 0) >= wanted for store in ends.values()), "all of them at all members")
+
+            for code, asked in (
+                (DLedgerResponseCode.NOT_LEADER, {"remote_id": f"n{first}", "transfer_id": f"n{first}"}),
+                (DLedgerResponseCode.UNKNOWN_MEMBER, {"transferee_id": "n7"}),
+                (DLedgerResponseCode.INCONSISTENT_TERM, {"term": 99}),
+                (DLedgerResponseCode.UNKNOWN_GROUP, {"group": "other"}),
+                (DLedgerResponseCode.UNEXPECTED_ARGUMENT, {"transfer_id": "n7"}),
+            ):
+                leader = first if code == DLedgerResponseCode.NOT_LEADER else second
+                assert await hand_over(group, leader, 3 - first - second, **asked) == code
+            assert await group.master() == second and (await group.peer(second).send(TOPIC, b"still")).code == 0
+
+    run(test)
+
+
+def test_the_lead_goes_to_a_member_that_shall_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        monkeypatch.setattr("rocketpy.dledger.lead_transfer.OFFER_MS", 20)
+        monkeypatch.setattr("rocketpy.dledger.lead_transfer.RETRY_MS", 20)
+        async with members(tmp_path, monkeypatch, 3, heartbeat_ms=10_000, preferredLeaderId="n7;n2") as group:
+            await group.start(0)
+            await group.start(1)
+            first = await group.master()
+            assert (await group.peer(first).send(TOPIC)).code == 0
+            await group.start(2)
+            await eventually(lambda: group.facts(2)["brokerRole"] == "SYNC_MASTER", "n2 leads")
+            assert await group.master() == 2
+            await group.follow(1)
 
     run(test)

@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rocketpy._core.broker_counters import ANSWER_CLASSES_MS
 from rocketpy._core.errors import NetworkError
-from rocketpy.broker.metrics_settings import parse_labels
 from rocketpy.broker.service import BrokerService
+from rocketpy.metrics.settings import parse_labels
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.latencies import BOUNDS_MS, REMOTING, Kind, Latencies
 from tests.processes import PATIENCE_S, wait_until
@@ -125,6 +125,30 @@ def test_messages_count_as_what_they_are_and_by_their_size(tmp_path: Path) -> No
             assert value(samples, "rocketmq_messages_in_total", topic="t", message_type="fifo") == 1
             assert value(samples, "rocketmq_messages_in_total", topic="SCHEDULE_TOPIC_XXXX", message_type="delay") == 1
             assert value(samples, "rocketmq_messages_in_total", topic="RMQ_SYS_TRANS_HALF_TOPIC", message_type="transaction") == 1
+
+    run(test)
+
+
+def test_what_waits_for_a_decision_is_counted_as_long_as_it_does(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **PROM) as at:
+            peer, port = at.peer(), at.broker.metrics_port
+            halves = [await peer.send("t", b"x", "TRAN_MSG\x01true\x02PGROUP\x01p\x02", f=4, g=int(time.time() * 1000)) for _ in range(2)]
+            assert value(await scrape(port), "rocketmq_half_messages", topic="t") == 2
+            for half, decision, left in zip(halves, (8, 12), (1, 0), strict=True):
+                end = {
+                    "producerGroup": "p",
+                    "tranStateTableOffset": half.fields["queueOffset"],
+                    "commitLogOffset": int(half.fields["msgId"][16:], 16),
+                    "commitOrRollback": decision,
+                    "fromTransactionCheck": False,
+                    "msgId": "m",
+                }
+                assert (await peer.ask(RequestCode.END_TRANSACTION, end)).code == 0
+                assert value(await scrape(port), "rocketmq_half_messages", topic="t") == left
+            samples = await scrape(port)
+            assert value(samples, "rocketmq_commit_messages_total", topic="t") == 1
+            assert value(samples, "rocketmq_finish_message_latency_milliseconds_bucket", topic="t", le="43200.0") == 1
 
     run(test)
 
@@ -251,10 +275,13 @@ def test_a_metric_has_no_more_series_than_the_limit(tmp_path: Path, caplog: pyte
 
 def test_sections_can_be_left_out(tmp_path: Path) -> None:
     async def test() -> None:
-        async with running(tmp_path, **PROM, enableStatsMetrics="false", enableMessageStoreMetrics="false") as at:
+        async with running(
+            tmp_path, **PROM, **dict.fromkeys(("enableStatsMetrics", "enableMessageStoreMetrics", "enableRemotingMetrics"), "false")
+        ) as at:
+            assert (await at.peer().send("t")).code == 0
             seen = {name for name, _ in await scrape(at.broker.metrics_port)}
             assert "rocketmq_ha_slaves" in seen
-            assert not seen & {"rocketmq_topic_number", "rocketmq_storage_size_bytes"}
+            assert not seen & {"rocketmq_topic_number", "rocketmq_storage_size_bytes", "rocketmq_rpc_latency_milliseconds_count"}
 
     run(test)
 
@@ -267,13 +294,13 @@ def test_without_the_exporter_nothing_is_served(tmp_path: Path) -> None:
     run(test)
 
 
-def test_an_exporter_that_is_not_there_is_told_and_the_broker_starts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exporter_without_a_target_is_told_and_the_broker_starts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with running(tmp_path, metricsExporterType="OTLP_GRPC") as at:
             assert at.broker.metrics_port == 0
 
     run(test)
-    assert any("metricsExporterType=OTLP_GRPC is not supported" in message for message in caplog.messages)
+    assert any("metricsExporterType=OTLP_GRPC without metricsGrpcExporterTarget" in message for message in caplog.messages)
 
 
 def test_a_taken_port_refuses_the_start_with_the_remedy(tmp_path: Path) -> None:

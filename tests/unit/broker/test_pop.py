@@ -18,6 +18,7 @@ from rocketpy.broker.parts import Parts
 from rocketpy.broker.pop import RetryTopics
 from rocketpy.broker.slave_synchronize import is_logged
 from rocketpy.broker.topics import TopicSettings, TopicTable
+from rocketpy.ha.service import LogMark
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.command import CommandError
@@ -200,11 +201,11 @@ class Log:
     def __init__(self) -> None:
         self.synced: list[int] = []
 
-    def stats(self) -> dict[str, int]:
-        return {"commit_log_end_offset": 500}
+    def mark(self) -> LogMark:
+        return LogMark(500)
 
-    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
-        self.synced.append(offset)
+    def wait_durable(self, mark: LogMark, timeout_ms: int) -> None:
+        self.synced.append(mark.end)
 
 
 @pytest.mark.parametrize(("stats", "synced"), [((0, 0), []), ((1, 0), [500]), ((0, 1), [500])])

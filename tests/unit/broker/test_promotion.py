@@ -18,12 +18,13 @@ from rocketpy._core.store import MessageStore
 from rocketpy.broker import slave_synchronize
 from rocketpy.broker.deleted_topics import DeletedTopics
 from rocketpy.broker.slave_synchronize import TOPICS, CopiedState, SlaveSynchronize
-from rocketpy.broker.topics import SavedTopics
+from rocketpy.broker.topics import SavedTopics, TopicSettings, TopicTable
 from rocketpy.broker.unlisted_topics import unlisted_topics
 from rocketpy.remoting.bodies import DataVersion, TopicConfig
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .pair import Pair, pair
+from .recorder import Clock, Recorder
 from .running import Peer, eventually, run, started
 
 TOPIC = {
@@ -160,6 +161,13 @@ QUEUES |= {("%LMQ%light", 0): (0, 1, 100), ("rmq_sys_wheel_timer", 0): (0, 1, 10
 def test_only_topics_whose_every_message_is_younger_than_the_table_are_new() -> None:
     found = unlisted_topics(QUEUES, lambda topic: topic == "known", lambda *queue: QUEUES[queue][:2], lambda *queue: QUEUES[queue][2], 100)
     assert found == {"new": 4}
+
+
+def test_a_table_that_was_never_copied_knows_of_no_deletion() -> None:
+    """As of a member that joined its group a moment ago and leads: others would take topics that it lacks for deleted ones."""
+    found = unlisted_topics(QUEUES, lambda topic: topic == "known", lambda *queue: QUEUES[queue][:2], lambda *queue: QUEUES[queue][2], 0)
+    assert found == {"new": 4, "old": 1, "kept": 1, "both": 3, "lost": 1}
+    assert TopicTable(TopicSettings(), Recorder(), Clock(), is_copy=True).version.timestamp == 0
 
 
 # ---- topics that were deleted ----

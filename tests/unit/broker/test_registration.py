@@ -77,10 +77,12 @@ class Topics:
         self.configs = {name: TopicConfig(name) for name in names}
         self.version = DataVersion(1, 0)
         self.permission = 6
+        self.mappings: dict[str, dict[str, Any]] = {}
 
     def snapshot(self, wanted: Iterable[str] | None) -> TopicsSnapshot:
         names = list(self.configs) if wanted is None else list(wanted)
-        return TopicsSnapshot(tuple(self.configs[name] for name in names), self.version, self.permission)
+        mappings = {name: self.mappings[name] for name in names if name in self.mappings}
+        return TopicsSnapshot(tuple(self.configs[name] for name in names), self.version, self.permission, mappings)
 
 
 async def wait_until(holds: Any) -> None:
@@ -440,6 +442,24 @@ def test_real_name_servers_learn_forget_and_follow(tmp_path: Path) -> None:
             await server.stop()
 
     asyncio.run(asyncio.wait_for(run(), 4 * PATIENCE_S))
+
+
+def test_a_static_topic_travels_with_its_queue_mapping() -> None:
+    async def run() -> None:
+        caller, topics = ScriptedCaller({A: Answer(), B: Answer()}), Topics("plain", "static", "more")
+        topics.mappings["static"] = {"bname": "broker-a", "currIdMap": {0: 2}, "topic": "static"}
+        registration, _ = make(caller, topics, split_size=2, single_topics=True)
+        await registration.register_all()
+        whole = [RegisterBrokerBody.decode(body) for _, _, _, body in caller.calls]
+        assert [sorted(part.queue_mappings) for part in whole] == [["static"], []]
+        caller.calls.clear()
+        await registration.topics_changed(["plain", "static"])
+        told = {code: body for code, _, _, body in caller.calls}
+        assert set(told) == {RequestCode.REGISTER_BROKER, RequestCode.REGISTER_TOPIC_IN_NAMESRV}
+        part = RegisterBrokerBody.decode(told[RequestCode.REGISTER_BROKER])
+        assert (list(part.topics), part.queue_mappings["static"]["currIdMap"]) == (["static"], {"0": 2})
+
+    asyncio.run(run())
 
 
 def test_single_registration_keeps_the_other_topics_of_a_name_server_that_takes_lists_for_whole(tmp_path: Path) -> None:

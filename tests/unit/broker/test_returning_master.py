@@ -59,7 +59,8 @@ async def alone(home: Path) -> AsyncIterator[Away]:
         at.peers.append(Peer(slave.address))
         try:
             assert slave.parts is not None
-            await eventually(lambda: slave.parts.store.max_offset("t", 0) == MESSAGES and "g" in slave.parts.groups)  # type: ignore[union-attr]
+            parts = slave.parts
+            await eventually(lambda: parts.store.max_offset("t", 0) == MESSAGES and "t" in parts.topics and "g" in parts.groups)
             await master.stop()
             yield Away(home, at.namesrv, at.peers[-1], slave, settings)
         finally:

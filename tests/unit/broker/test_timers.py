@@ -448,5 +448,9 @@ def test_what_slaves_and_operators_are_told(tmp_path: Path) -> None:
             (waiting,) = families["rocketmq_timing_messages"].samples
             assert (waiting.labels["topic"], waiting.value) == ("t", 3)
             assert families["rocketmq_timer_enqueue"].samples[0].value == 3
+            delays = {
+                sample.labels.get("le", sample.name): sample.value for sample in families["rocketmq_delay_message_latency_seconds"].samples
+            }
+            assert (delays["259200.0"], delays["+Inf"]) == (0, 3), "since they were born, in 1970"
 
     run(test)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rocketpy._core.errors import TimedOut
+from rocketpy._core.errors import OffsetOutOfRange, TimedOut
 from rocketpy._core.remoting import Command
 from rocketpy._core.results import UndecidedHalf
 from rocketpy._core.store import MessageStore, decode_message
@@ -112,10 +112,10 @@ class SlowDisk:
     async def run(self, read: Callable[[Any], Any]) -> Any:
         return read(self)
 
-    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
+    def wait_flushed(self, offset: int, timeout_ms: int, cuts: int) -> None:
         if self.is_slow:
             raise TimedOut("the disk is slow")
-        self._store.wait_flushed(offset, timeout_ms)
+        self._store.wait_flushed(offset, timeout_ms, cuts)
 
 
 def store_of(at: Running) -> MessageStore:
@@ -374,6 +374,44 @@ def test_copies_that_did_not_come_to_the_disk_are_forgotten_when_somebody_else_m
             disk.is_slow = False
             await checks.run_round()
             assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 6 + 4  # of c, and of the copies
+
+    run(test)
+
+
+class CutLog(SlowDisk):
+    """A store of a DLedger group whose log another leader cuts behind the first copies."""
+
+    def __init__(self, store: MessageStore) -> None:
+        super().__init__(store)
+        self.cuts = 0
+
+    def stats(self) -> dict[str, int]:
+        return {**self._store.stats(), "commit_log_cuts": self.cuts}
+
+    def wait_flushed(self, offset: int, timeout_ms: int, cuts: int) -> None:
+        if self.is_slow:
+            self.cuts, self.is_slow = self.cuts + 1, False
+        if cuts != self.cuts:
+            raise OffsetOutOfRange("taken back")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def test_copies_that_another_leader_took_back_are_made_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **CALM) as at:
+            assert at.broker.parts is not None
+            peer, log = at.peer(), CutLog(store_of(at))
+            checks = TransactionChecks(replace(at.broker.parts, reads=log, store=log))  # type: ignore[arg-type]
+            for body in (b"a", b"b"):
+                await prepare(peer, body, born_ms=now_ms() - 1000)
+            with pytest.raises(OffsetOutOfRange):
+                await checks.run_round()
+            assert positions(at)[0] <= 0
+            await checks.run_round()
+            assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 2 + 2 + 4, "of all that lie behind the position, copies too"
+            assert positions(at)[0] == 4
 
     run(test)
 

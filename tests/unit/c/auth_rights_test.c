@@ -269,6 +269,7 @@ static void consumers_ask_for_their_groups(void) {
 static void operators_ask_for_what_they_change(void) {
     check_asks(17, "topic=t", NULL, "T:t 20");
     check_asks(17, "topic=%RETRY%g", NULL, "G:g 20");
+    check_asks(513, "topic=t", "{\"topic\":\"u\"}", "T:t 20");
     check_asks(18, "", "{\"topicConfigList\":[{\"topicName\":\"t\"},{\"topicName\":\"u\"}]}", "T:t 20, T:u 20");
     check_asks(25, "a=b", NULL, "C:here 40");
     check_asks(2001, "a=b", "group=1000", "C:here 40");

@@ -1,6 +1,9 @@
 /* broker_commit_test.c: sends to a broker whose log has entries wait until these are committed, or this broker leads no more. */
 #include <pthread.h>
 
+#include "../../../csrc/broker/half_messages.h"
+#include "../../../csrc/broker/lane.h"
+#include "../../../csrc/broker/pop_log.h"
 #include "../../../csrc/store/commit_log_ledger.h"
 #include "broker_fixture.h"
 
@@ -80,7 +83,7 @@ static void who_leads_no_more_says_so_at_once(void) {
         send_one(&c, NULL);
     wait_until(are_parked, &(parked_claim){&fx, 20});
     rp_commit_log *log = rp_message_store_commit_log(fx.store);
-    rp_commit_log_follow_entries(log);
+    CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
     CHECK(rp_commit_log_lead_entries(log, 2, &error) == RP_OK); /* and again: what is committed now says nothing of those */
     commit_all(&fx);
@@ -94,7 +97,7 @@ static void who_leads_no_more_says_so_at_once(void) {
     commit_all(&fx);
     rp_command response;
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
-    rp_commit_log_follow_entries(log);
+    CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
     send_one(&c, NULL); /* the log takes nothing */
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SERVICE_NOT_AVAILABLE);
@@ -163,7 +166,7 @@ static void what_is_sent_back_waits_too(void) {
     back.status = first_end;
     CHECK(pthread_create(&thread, NULL, send_back, &back) == 0);
     wait_until(has_grown, &(parked_claim){&fx, 3});
-    rp_commit_log_follow_entries(log);
+    CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
     CHECK(rp_commit_log_lead_entries(log, 2, &error) == RP_OK);
     commit_all(&fx); /* by another leadership: who asked hears that it may be lost */
@@ -178,7 +181,77 @@ static void what_is_sent_back_waits_too(void) {
     fixture_close(&fx);
 }
 
+/* The lead is lost behind the next append, what it brought is cut by another leader, and the lead is won again: all in one moment, which
+ * no thread sees. */
+typedef struct losing {
+    rp_commit_log *log;
+    int64_t kept; /* the last entry that stays */
+    int appends;
+} losing;
+
+static void lose_and_win(void *context) {
+    losing *self = context;
+    rp_error error;
+    if (self->appends++ == 0) {
+        CHECK(rp_commit_log_follow_entries(self->log, 60000) == RP_OK);
+        CHECK(rp_commit_log_cut_entries(self->log, self->kept, &error) == RP_OK);
+        CHECK(rp_commit_log_lead_entries(self->log, 2, &error) == RP_OK);
+    }
+}
+
+/* Its end alone would be in the log: the transaction would be over, and its message nowhere. */
+static void a_transaction_is_not_over_without_its_message(void) {
+    fixture fx;
+    open_leader(&fx, 60000);
+    CHECK(rp_broker_put_topic(fx.broker, text(RP_HALF_TOPIC), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    CHECK(rp_broker_put_topic(fx.broker, text(RP_OP_TOPIC), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    number_text queue;
+    rp_command response, request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, "TRAN_MSG\1true\2PGROUP\1P\2", text("x"), &queue);
+    for (uint16_t i = 0; i < request.field_count; i++) {
+        if (slice_is(request.fields[i].key, "f")) /* sysFlag */
+            request.fields[i].value = text("4");
+    }
+    rp_commit_log *log = rp_message_store_commit_log(fx.store);
+    int64_t half = rp_commit_log_max_offset(log) + RP_LEDGER_HEAD_SIZE;
+    client_send(&c, &request);
+    wait_until(are_parked, &(parked_claim){&fx, 1});
+    commit_all(&fx);
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    losing self = {log, end_index(&fx), 0};
+    CHECK(rp_message_store_on_appended(fx.store, lose_and_win, &self) == RP_OK);
+    rp_end_transaction end = {.producer_group = text("P"), .log_offset = half, .decision = RP_SYSFLAG_TRANSACTION_COMMIT};
+    const char *remark;
+    (void)rp_broker_end_transaction(fx.broker, &end, &remark);
+    CHECK(self.appends == 2); /* the second is the next leader's first entry */
+    rp_message_store_forget_appended(fx.store, &self);
+    commit_all(&fx);
+    rp_consume_queue *over = rp_message_store_queue(fx.store, text(RP_OP_TOPIC), 0, 0, NULL);
+    CHECK(over == NULL || rp_consume_queue_max_offset(over) == 0);
+    CHECK(end_index(&fx) == self.kept + 1);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+/* Its ack alone: the message would never come again. */
+static void a_message_is_not_acked_without_its_new_checkpoint(void) {
+    fixture fx;
+    open_leader(&fx, 60000);
+    CHECK(rp_broker_put_topic(fx.broker, fx.broker->revive_topic, 8, 8, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    losing self = {rp_message_store_commit_log(fx.store), end_index(&fx), 0};
+    CHECK(rp_message_store_on_appended(fx.store, lose_and_win, &self) == RP_OK);
+    rp_pop_checkpoint checkpoint = {.topic = text("T"), .group = text("G"), .broker_name = text("b"), .count = 1, .diff_count = 1};
+    int64_t offset = 0;
+    rp_pop_ack ack = {.topic = text("T"), .group = text("G"), .broker_name = text("b"), .offset_count = 1, .offsets = &offset};
+    CHECK(rp_pop_log_replace(fx.broker, 0, &checkpoint, &ack) == RP_OK);
+    rp_message_store_forget_appended(fx.store, &self);
+    CHECK(end_index(&fx) == self.kept + 1);
+    fixture_close(&fx);
+}
+
 int main(void) {
+    RUN(a_transaction_is_not_over_without_its_message);
+    RUN(a_message_is_not_acked_without_its_new_checkpoint);
     RUN(what_is_sent_back_waits_too);
     RUN(a_commit_answers_all_below_it);
     RUN(who_leads_no_more_says_so_at_once);

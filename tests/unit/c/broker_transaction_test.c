@@ -18,15 +18,19 @@ static void open_with_transactions(fixture *fx) {
     CHECK(rp_broker_put_topic(fx->broker, text(RP_OP_TOPIC), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
 }
 
-static void send_prepared(client *c, int32_t queue_id, const char *properties, const char *body) {
+static void send_prepared_to(client *c, const char *topic, int32_t queue_id, const char *properties, const char *body) {
     number_text queue;
-    rp_command request = send_request_v2(c, RP_CODE_SEND_MESSAGE_V2, "T", queue_id, properties, text(body), &queue);
+    rp_command request = send_request_v2(c, RP_CODE_SEND_MESSAGE_V2, topic, queue_id, properties, text(body), &queue);
     for (uint16_t i = 0; i < request.field_count; i++) {
         if (slice_is(request.fields[i].key, "f")) /* sysFlag */
             request.fields[i].value = text("4");
     }
     rp_command answer = client_call(c, &request);
     CHECK(answer.code == 0 && field_number(&answer, "queueId") == queue_id);
+}
+
+static void send_prepared(client *c, int32_t queue_id, const char *properties, const char *body) {
+    send_prepared_to(c, "T", queue_id, properties, body);
 }
 
 static int64_t log_offset_of(const fixture *fx, const char *topic, int64_t offset) {
@@ -204,6 +208,74 @@ static void whoever_does_not_know_is_asked(void) {
     fixture_close(&fx);
 }
 
+typedef struct seen_counts {
+    rp_half_count rows[4];
+    int count, room;
+} seen_counts;
+
+static int see_count(void *context, const rp_half_count *count) {
+    seen_counts *seen = context;
+    seen->rows[seen->count++] = *count;
+    return seen->count == seen->room;
+}
+
+static seen_counts counts_from(const fixture *fx, int64_t half_position, int64_t op_position, int room) {
+    seen_counts seen = {.room = room};
+    CHECK(rp_broker_each_half_count(fx->broker, half_position, op_position, see_count, &seen) == RP_OK);
+    return seen;
+}
+
+static void what_waits_is_counted_by_topic(void) {
+    fixture fx;
+    fixture_init(&fx);
+    open_with_transactions(&fx);
+    CHECK(rp_broker_put_topic(fx.broker, text("U"), 8, 8, 6, 0, RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL) == RP_OK);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    CHECK(counts_from(&fx, 0, 0, 4).count == 0);
+    for (int i = 0; i < 300; i++) /* more than are read at once */
+        send_prepared(&c, 1, PREPARED, "m");
+    send_prepared_to(&c, "U", 1, PREPARED, "m");
+    for (int i = 0; i < 10; i++)
+        CHECK(end_transaction(&c, "P", i, log_offset_of(&fx, HALF, i), i % 2 ? COMMIT : ROLL_BACK, false) == 0);
+    seen_counts seen = counts_from(&fx, 0, 0, 4);
+    int u = slice_is(seen.rows[0].topic, "U") ? 0 : 1;
+    CHECK(seen.count == 2 && slice_is(seen.rows[u].topic, "U") && slice_is(seen.rows[1 - u].topic, "T"));
+    CHECK(seen.rows[u].count == 1 && seen.rows[1 - u].count == 290);
+    CHECK(counts_from(&fx, 0, 0, 1).count == 1); /* whoever has seen enough says so */
+    seen = counts_from(&fx, 299, 0, 4);
+    CHECK(seen.count == 2 && seen.rows[0].count == 1 && seen.rows[1].count == 1);
+    CHECK(counts_from(&fx, 999, 999, 4).count == 0);
+    rp_broker_delete_topic(fx.broker, text("T"));
+    seen = counts_from(&fx, 0, 0, 4);
+    CHECK(seen.count == 1 && slice_is(seen.rows[0].topic, "U"));
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void times_that_clients_made_up_are_bounded(void) {
+    static const struct {
+        int64_t begin_ms, end_ms, seconds;
+        uint32_t class;
+    } rows[] = {{0, 5999, 5, 0},
+                {0, 6000, 6, 1},
+                {INT64_MIN, INT64_MAX, INT32_MAX, 6},
+                {INT64_MAX, INT64_MIN, 0, 0},
+                {-1, INT64_MAX, INT32_MAX, 6},
+                {0, 86401000, 86401, 6}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rp_durations durations = {0};
+        rp_duration_counts counts;
+        rp_durations_add(&durations, rp_end_seconds_max, rows[i].begin_ms, rows[i].end_ms);
+        rp_durations_read(&durations, &counts);
+        CHECK(counts.seconds == (uint64_t)rows[i].seconds && counts.classes[rows[i].class] == 1);
+        rp_durations_reset(&durations);
+        rp_durations_read(&durations, &counts);
+        CHECK(counts.seconds == 0 && counts.classes[rows[i].class] == 0);
+    }
+    CHECK(rp_delay_seconds_max(0) == 60 && rp_delay_seconds_max(5) == 259200 && rp_delay_seconds_max(6) == INT32_MAX);
+}
+
 /* The message of a copy is over when the one it is a copy of is. */
 static void what_is_copied_keeps_what_it_was(void) {
     fixture fx;
@@ -363,6 +435,8 @@ int main(void) {
     RUN(a_timed_one_waits_for_its_time);
     RUN(what_cannot_be_ended_is_refused_and_nothing_is_stored);
     RUN(whoever_does_not_know_is_asked);
+    RUN(what_waits_is_counted_by_topic);
+    RUN(times_that_clients_made_up_are_bounded);
     RUN(what_is_copied_keeps_what_it_was);
     RUN(what_only_says_that_it_is_a_copy_is_none);
     RUN(what_is_given_up_may_be_asked_about_again);

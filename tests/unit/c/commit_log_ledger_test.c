@@ -57,7 +57,7 @@ static void leads_and_commits(int flush_mode) {
     ledger_commit_all(&one);
     ledger_check_queues(&one, MANY);
     CHECK(key_hits(&one) == MANY);
-    rp_commit_log_follow_entries(ledger_log(&one));
+    CHECK(rp_commit_log_follow_entries(ledger_log(&one), 60000) == RP_OK);
     CHECK(ledger_try_append(&one) == RP_E_READ_ONLY);
     fixture_close(one.store);
     ledger_reopen(&one);
@@ -189,7 +189,7 @@ static void a_tail_is_cut(int flush_mode) {
     CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 2, &error) == RP_OK);
     ledger_append(&leader, 200);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), 40, &error) == RP_E_INVALID); /* it leads */
-    rp_commit_log_follow_entries(ledger_log(&old));
+    CHECK(rp_commit_log_follow_entries(ledger_log(&old), 60000) == RP_OK);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), 500, &error) == RP_E_RANGE);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), 39, &error) == RP_E_RANGE);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), 40, &error) == RP_OK);
@@ -221,7 +221,7 @@ static void all_is_cut(void) {
     ledger_append(&old, 300);
     CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 2, &error) == RP_OK);
     ledger_append(&leader, 250);
-    rp_commit_log_follow_entries(ledger_log(&old));
+    CHECK(rp_commit_log_follow_entries(ledger_log(&old), 60000) == RP_OK);
     CHECK(rp_commit_log_cut_entries(ledger_log(&old), -1, &error) == RP_OK);
     CHECK(ledger_ends(&old).end_index == -1 && ledger_ends(&old).end_term == -1 && ledger_ends(&old).begin_index == -1);
     ledger_copy(&leader, &old, 0, 250);
@@ -406,7 +406,7 @@ typedef struct waiter {
 
 static void *wait_for_commit(void *context) {
     waiter *self = context;
-    self->rc = rp_message_store_wait_committed(self->one->store, self->offset, 60000);
+    self->rc = rp_message_store_wait_committed(self->one->store, self->offset, 0, 60000);
     return NULL;
 }
 
@@ -419,19 +419,48 @@ static void commits_are_waited_for(void) {
     CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
     ledger_append(&one, 5);
     waiter committed = {&one, ledger_ends(&one).end_offset, 1};
-    CHECK(rp_message_store_wait_committed(one.store, committed.offset, 0) == RP_E_TIMEOUT);
-    CHECK(rp_message_store_wait_committed(one.store, committed.offset + 1, 0) == RP_E_RANGE);
+    CHECK(rp_message_store_wait_committed(one.store, committed.offset, 0, 0) == RP_E_TIMEOUT);
+    CHECK(rp_message_store_wait_committed(one.store, committed.offset + 1, 0, 0) == RP_E_RANGE);
     CHECK(pthread_create(&thread, NULL, wait_for_commit, &committed) == 0);
     ledger_commit_all(&one);
     pthread_join(thread, NULL);
-    CHECK(committed.rc == RP_OK && rp_message_store_wait_committed(one.store, committed.offset, 0) == RP_OK);
+    CHECK(committed.rc == RP_OK && rp_message_store_wait_committed(one.store, committed.offset, 0, 0) == RP_OK);
     ledger_append(&one, 5);
     waiter cut = {&one, ledger_ends(&one).end_offset, 1};
     CHECK(pthread_create(&thread, NULL, wait_for_commit, &cut) == 0);
-    rp_commit_log_follow_entries(ledger_log(&one));
+    CHECK(rp_commit_log_follow_entries(ledger_log(&one), 60000) == RP_OK);
     CHECK(rp_commit_log_cut_entries(ledger_log(&one), 5, &error) == RP_OK);
     pthread_join(thread, NULL);
     CHECK(cut.rc == RP_E_RANGE);
+    ledger_close(&one);
+}
+
+/* The log of who lost the lead and has it again goes past the same offset with other bytes. */
+static void what_has_grown_again_is_not_what_was_there(void) {
+    ledger one;
+    rp_error error;
+    rp_message_store_stats before, now;
+    ledger_open(&one, RP_FLUSH_SYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
+    ledger_append(&one, 5);
+    rp_message_store_read_stats(one.store, &before);
+    CHECK(rp_message_store_wait_flushed(one.store, before.commit_log_end_offset, 60000) == RP_OK);
+    CHECK(rp_commit_log_follow_entries(ledger_log(&one), 60000) == RP_OK);
+    CHECK(rp_commit_log_cut_entries(ledger_log(&one), 2, &error) == RP_OK);
+    int64_t cut_end = ledger_ends(&one).end_offset;
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 2, &error) == RP_OK);
+    one.appended = 2;
+    ledger_append(&one, 10);
+    rp_commit_log_set_synced(ledger_log(&one), before.commit_log_end_offset, before.commit_log_cuts); /* a sync of before ends late */
+    CHECK(rp_commit_log_flushed_offset(ledger_log(&one)) == cut_end);
+    ledger_commit_all(&one);
+    rp_message_store_read_stats(one.store, &now);
+    CHECK(now.commit_log_end_offset > before.commit_log_end_offset && now.commit_log_cuts == before.commit_log_cuts + 1);
+    CHECK(rp_message_store_wait_committed(one.store, before.commit_log_end_offset, before.commit_log_cuts, 60000) == RP_E_RANGE);
+    CHECK(rp_message_store_wait_committed(one.store, before.commit_log_end_offset, now.commit_log_cuts, 60000) == RP_OK);
+    rp_append_item item = fixture_item(ledger_queue(&one, 0), "x", 1);
+    CHECK(rp_commit_log_append_behind(ledger_log(&one), &item, 1, before.commit_log_cuts) == 0 && item.status == RP_E_READ_ONLY);
+    CHECK(rp_commit_log_append_behind(ledger_log(&one), &item, 1, now.commit_log_cuts) == 1);
     ledger_close(&one);
 }
 
@@ -505,7 +534,7 @@ static void a_log_without_entries_has_none(void) {
     CHECK(rp_commit_log_append_entry(log, (const uint8_t *)"", 0, &error) == RP_E_UNSUPPORTED);
     CHECK(rp_commit_log_cut_entries(log, -1, &error) == RP_E_UNSUPPORTED);
     CHECK(rp_commit_log_read_entry(log, 0, &range, &entry) == RP_E_UNSUPPORTED);
-    rp_commit_log_follow_entries(log);
+    CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     CHECK(fixture_append(store, fixture_queue(store, "T", 0), 0) == RP_OK);
     fixture_close(store);
     fixture_remove(path);
@@ -529,6 +558,7 @@ int main(void) {
     RUN(old_files_go);
     RUN(a_batch_crosses_files);
     RUN(commits_are_waited_for);
+    RUN(what_has_grown_again_is_not_what_was_there);
     RUN(a_log_from_before_is_refused);
     RUN(the_log_is_read_from_outside);
     RUN(a_log_without_entries_has_none);

@@ -139,6 +139,38 @@ static void a_group_of_one(void) {
 }
 
 /* A leader that nobody has named, and a later term that a follower knows, are told to who decides. */
+/* It was away until the leader's first files went: it cuts nothing, says what helps, and counts for no majority; with an empty store it
+ * joins where the leader's log begins. */
+static void a_log_that_ends_before_its_leaders_begins_stays_as_it_is(void) {
+    group all;
+    rp_error error;
+    open_group(&all, RP_FLUSH_ASYNC, 0);
+    member *leader = &all.members[0], *late = &all.members[2];
+    elect(&all, 0, 1);
+    append_and_count(leader, 5);
+    wait_same(&all, 0, 5);
+    stop_member(late);
+    append_and_count(leader, 700);
+    wait_committed(leader, 705);
+    CHECK(rp_message_store_wait_flushed(leader->ledger.store, ledger_ends(&leader->ledger).end_offset, 60000) == RP_OK);
+    CHECK(rp_message_store_expire_file(leader->ledger.store, &error) == RP_OK);
+    int64_t begin = state_of(leader).begin_index;
+    CHECK(begin > 6);
+    start_member(&all, 2);
+    CHECK(rp_dledger_follow(late->dledger, 1, "n0", &error) == RP_OK);
+    WAIT_FOR(state_of(late).gap_index == begin);
+    CHECK(state_of(late).end_index == 5 && state_of(late).committed_index <= 5);
+    ledger_check_queues(&late->ledger, 5);
+    stop_member(late);
+    fixture_remove(late->ledger.path);
+    start_member(&all, 2);
+    CHECK(rp_dledger_follow(late->dledger, 1, "n0", &error) == RP_OK);
+    WAIT_FOR(state_of(late).committed_index == 705);
+    CHECK(state_of(late).gap_index == -1 && state_of(late).begin_index == begin);
+    ledger_check_same(&leader->ledger, &late->ledger);
+    close_group(&all);
+}
+
 static void claims_are_told(void) {
     group all;
     rp_error error;
@@ -290,6 +322,7 @@ int main(void) {
     RUN(an_earlier_terms_entries_are_committed_by_a_later_one);
     RUN(a_new_leaders_log_counts);
     RUN(a_new_leaders_log_counts_with_syncs);
+    RUN(a_log_that_ends_before_its_leaders_begins_stays_as_it_is);
     RUN(claims_are_told);
     RUN(bad_options_are_refused);
     RUN(roles_change_under_load);

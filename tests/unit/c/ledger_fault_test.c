@@ -45,7 +45,7 @@ static void a_failure_at_the_end_of_a_file(void) {
     while ((status = ledger_try_append(&one)) == RP_OK)
         ;
     CHECK(status == RP_E_DISK_FULL);
-    rp_commit_log_follow_entries(ledger_log(&one));
+    CHECK(rp_commit_log_follow_entries(ledger_log(&one), 60000) == RP_OK);
     fails_at_border = 0;
     int rc = rp_commit_log_lead_entries(ledger_log(&one), 2, &error);
     if (rc != RP_OK)

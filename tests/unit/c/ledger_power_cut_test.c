@@ -69,7 +69,7 @@ static void entries_survive_power_cuts(uint64_t seed, int flush_mode) {
             ledger_append(&one, (int)(cut_random(&seed) % 100)); /* whatever becomes of them */
             cut_index = -1;
         } else {
-            rp_commit_log_follow_entries(ledger_log(&one));
+            CHECK(rp_commit_log_follow_entries(ledger_log(&one), 60000) == RP_OK);
             int64_t end = ledger_ends(&one).end_index;
             cut_index = kept_index = committed + (int64_t)(cut_random(&seed) % (uint32_t)(end - committed + 1));
             CHECK(rp_commit_log_cut_entries(ledger_log(&one), cut_index, &error) == RP_OK);
@@ -118,7 +118,7 @@ static int64_t work_with_a_fault(int64_t fail_at, int fail_errno, int flush_mode
             rp_commit_log_commit_entries(log, ledger_ends(&one).end_offset);
             for (int i = 0; i < 60; i++)
                 (void)ledger_try_append(&one);
-            rp_commit_log_follow_entries(log);
+            CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
             (void)rp_commit_log_cut_entries(log, end, &error);
             one.appended = ledger_ends(&one).end_index + 1 - leaders; /* each began with an entry that is no message */
         }

@@ -16,6 +16,7 @@ from rocketpy.broker.service import BrokerService
 from rocketpy.cli.cluster import SAMPLES, cluster_configs, deployment_files
 from rocketpy.cli.up import SLAVES_LOOK_S, Embedded
 from rocketpy.config import Config, load_config
+from rocketpy.dledger.settings import parse_peers
 from rocketpy.logs import NativeLog
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
@@ -120,8 +121,26 @@ def test_every_broker_of_a_trial_serves_its_metrics(tmp_path: Path) -> None:
     asyncio.run(start_both())
 
 
+def test_the_members_of_a_group_find_one_another_at_ports_of_the_trial(tmp_path: Path) -> None:
+    configs = cluster_configs("dledger", "127.0.0.1", tmp_path)
+    peers = {config.text("dLegerPeers") for config in configs}
+    assert [config.text("dLegerSelfId") for config in configs] == ["n0", "n1", "n2"] and len(peers) == 1
+    members = parse_peers(peers.pop())
+    deployed = [parse_peers(load_config("broker", path, {}).text("dLegerPeers")) for path in deployment_files("dledger")]
+    assert members.keys() == deployed[0].keys() and not set(members.values()) & set(deployed[0].values())
+    assert len(set(members.values())) == 3, "each its own"
+    assert {config.text("storePathCommitLog") for config in configs} == {""}
+
+
+def test_a_group_of_brokers_takes_messages_and_gives_them_back() -> None:
+    command = [sys.executable, "-m", "rocketpy", "up", "--cluster", "dledger", "--check", "500", "--namesrv-port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "every message came back as it was sent" in done.stdout and "2 of its 3 members must hold it" in done.stdout
+
+
 def test_an_unknown_deployment_names_those_there_are() -> None:
-    with pytest.raises(NotFound, match="2m-2s-async, 2m-2s-sync, 2m-noslave"):
+    with pytest.raises(NotFound, match="2m-2s-async, 2m-2s-sync, 2m-noslave, dledger"):
         deployment_files("3m-9s")
 
 

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from rocketpy._core.errors import Unsupported
 from rocketpy._core.liburing import liburing_path
 from rocketpy.cli import doctor
 from rocketpy.cli.doctor import CHECKS, Finding, run_doctor
+from tests.nghttp2 import why_no_grpc
 from tests.unit.cli.processes import run
 
 
@@ -77,6 +79,17 @@ def test_the_sync_is_timed_and_a_library_that_is_missing_is_named(monkeypatch: p
 def test_liburing_is_the_one_that_pyuring_bundles() -> None:
     pyuring = pytest.importorskip("pyuring")
     assert liburing_path() == str(Path(pyuring.__file__).parent / "lib" / "liburingwrap.so")
+
+
+def test_a_library_that_only_the_proxy_needs_is_a_note(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if why_no_grpc() is None:
+        assert doctor.check_grpc(tmp_path).grade == "ok"
+
+    def refuse(methods: list[str]) -> None:
+        raise Unsupported("gRPC needs nghttp2; install it")
+
+    monkeypatch.setattr("rocketpy._core.grpc.Grpc", refuse)
+    assert doctor.check_grpc(tmp_path) == doctor.Finding("gRPC", "note", "no proxy here: gRPC needs nghttp2; install it")
 
 
 def test_the_command_prints_its_findings() -> None:

@@ -266,6 +266,19 @@ def test_a_repair_takes_the_delay_levels_of_the_stores_broker(root: Path) -> Non
         assert store.entries(topic, 0, 0, 1)[0][2] == stored_ms + 5 * 3_600_000
 
 
+def test_a_repair_makes_light_queues_again(root: Path) -> None:
+    lists = "INNER_MULTI_DISPATCH\x01%LMQ%q\x02INNER_MULTI_QUEUE_OFFSET\x01{}\x02"
+    with MessageStore(root, **OPTIONS) as store:
+        stored = [store.append("T", 0, b"light", lists.format(number)).commit_log_offset for number in range(3)]
+    with MessageStore(root, **OPTIONS, light_queues_max=1, rebuild_queues=1) as store:
+        assert store.max_offset("%LMQ%q", 0) == 3
+    flip(root / "consumequeue" / "%LMQ%q" / "0" / f"{0:020d}", 27)
+    done = rocketpy("repair", root, *SHAPE, "--yes")
+    assert done.returncode == 0 and "%LMQ%q" in done.stdout.replace("\n", ""), done.stdout + done.stderr
+    with MessageStore(root, **OPTIONS) as store:
+        assert [entry[0] for entry in store.entries("%LMQ%q", 0, 0, 3)] == stored
+
+
 def test_file_names_are_whole_also_where_nobody_is_at_a_terminal(root: Path) -> None:
     (index,) = (root / "index").iterdir()
     assert str(index) in rocketpy("verify", root).stdout

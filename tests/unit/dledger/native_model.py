@@ -5,9 +5,11 @@ leader as it was told them, and what it cannot judge it claims.
 from __future__ import annotations
 
 import random
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
-from rocketpy.dledger.bodies import Answer, HeartBeatRequest, PushRequest, Request, VoteRequest
+from rocketpy._core.errors import Busy
+from rocketpy.dledger.bodies import Answer, HeartBeatRequest, HeartBeatResponse, PushRequest, Request, VoteRequest, VoteResponse
 from rocketpy.dledger.codes import DLedgerResponseCode
 from rocketpy.dledger.elector import Elector
 from rocketpy.dledger.log_member import LogMember
@@ -17,7 +19,7 @@ from rocketpy.dledger.pusher import Pusher
 from rocketpy.dledger.replica import Sent
 from rocketpy.dledger.settings import GroupSettings
 
-from .simulation import MemoryLog
+from .simulation import MemoryLog, Simulation
 
 
 class NativeTerm:
@@ -40,6 +42,8 @@ class NativeModel:
         self._leader: str | None = None
         self.heard_ms = 0
         self.is_writable = True
+        self.is_stuck = False
+        """The disk holds an append up: of a leader, that no other term begins behind."""
         self.claims: list[tuple[int, str | None]] = []
         self.told: list[tuple[str, int]] = []
         """Orders as they came."""
@@ -68,6 +72,8 @@ class NativeModel:
 
     def _enter(self, order: str, term: int, role: Role, leader_id: str | None) -> None:
         assert term >= self._term.term, "the term went back"
+        if self.is_stuck and self.leads:
+            raise Busy("the log is held by an append that the disk holds up")
         self.told.append((order, term))
         self._term.term = term
         self._leader = leader_id
@@ -94,6 +100,8 @@ class NativeModel:
 
     def append(self, bodies: list[bytes]) -> int:
         assert self.leads
+        if self.is_stuck:
+            return -1
         return self._pusher.append(bodies)
 
     def answered(self, sent: Sent, answer: Answer | None, now: int) -> None:
@@ -152,3 +160,67 @@ class LogReplica:
                 self.decisions.outlived(term, now)
             else:
                 self.decisions.pushed(leader_id, term, now)
+
+
+class StallingReplica(LogReplica):
+    """As LogNode has it: a term that the log cannot fence off takes the member out until it can."""
+
+    def __init__(self, settings: GroupSettings, log: MemoryLog, promises: Promises, chance: random.Random, now: int) -> None:
+        super().__init__(settings, log, promises, chance, now)
+        self._again = lambda now: LogMember(settings, self.native, promises, chance, now)
+        self._is_out = False
+
+    def stand_at_once(self, now: int) -> None:
+        """The leader of its term hands its lead over."""
+        if self.native.member.role is Role.FOLLOWER:
+            self._while_in(lambda: self.decisions.stand_at_once(now))
+
+    def tick(self, now: int) -> None:
+        if self._is_out and not self.native.is_stuck:
+            self.decisions, self._is_out = self._again(now), False
+        self._while_in(lambda: self.decisions.tick(now))
+        self.native.tick(now)
+        self._settle(now)
+
+    def handle(self, request: Request, now: int) -> Answer:
+        if isinstance(request, PushRequest):
+            return super().handle(request, now)
+        refused = VoteResponse if isinstance(request, VoteRequest) else HeartBeatResponse
+        answer: Answer | None = self._while_in(lambda: self.decisions.handle(request, now))
+        return answer or refused(code=DLedgerResponseCode.DISK_ERROR)
+
+    def answered(self, sent: Sent, answer: Answer | None, now: int) -> None:
+        self._while_in(lambda: super(StallingReplica, self).answered(sent, answer, now))
+
+    def _settle(self, now: int) -> None:
+        self._while_in(lambda: super(StallingReplica, self)._settle(now))
+
+    def _while_in(self, work: Callable[[], Any]) -> Any:
+        if self._is_out:
+            return None
+        try:
+            return work()
+        except Busy:
+            self._is_out = True
+            return None
+
+
+class StallingSimulation(Simulation):
+    """Disks stand still for a while, and leads are handed over, besides all else."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        super().__init__(size, seed, make_replica=StallingReplica)
+        self._after(300, self._stall)
+
+    def _stall(self) -> None:
+        replica = self.members[self.chance.choice(list(self.members))].replica
+        if not self._is_faulty:
+            return
+        if replica is not None and self.chance.random() < 0.5:
+            replica.native.is_stuck = True
+            self._after(self.chance.randrange(20, 900), lambda: setattr(replica.native, "is_stuck", False))
+        for name, member in self.members.items():
+            if member.replica is not None and self.chance.random() < 0.1:
+                member.replica.stand_at_once(member.clock(self.now))
+                self._after_step(name)
+        self._after(self.chance.randrange(50, 400), self._stall)

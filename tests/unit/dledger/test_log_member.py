@@ -13,7 +13,7 @@ from rocketpy.dledger.log_member import LogMember
 from rocketpy.dledger.member import Role
 from rocketpy.dledger.settings import GroupSettings
 
-from .native_model import LogReplica, NativeModel
+from .native_model import LogReplica, NativeModel, StallingSimulation
 from .simulation import MemoryLog, MemoryPromises, Simulation
 
 SEEDS = 3
@@ -70,12 +70,18 @@ def test_what_is_committed_stays_and_one_leads_a_term(size: int) -> None:
         Simulation(size, seed, make_replica=LogReplica).run()
 
 
+def test_the_same_while_disks_stand_still_and_leads_are_handed_over() -> None:
+    for seed in range(SEEDS):
+        StallingSimulation(3, seed).run()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [3, 5])
-def test_the_same_for_many_seeds(size: int) -> None:
+@pytest.mark.parametrize("with_stalls", [False, True])
+def test_the_same_for_many_seeds(size: int, with_stalls: bool) -> None:
     for seed in range(SEEDS, 600):
         try:
-            Simulation(size, seed, make_replica=LogReplica).run()
+            (StallingSimulation(size, seed) if with_stalls else Simulation(size, seed, make_replica=LogReplica)).run()
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}") from error
 

@@ -182,7 +182,7 @@ def test_tls_and_clear_text_come_to_one_port(cluster: LocalRocketMQ) -> None:
         assert code(await peer.ask("QueryRoute", topic={"name": topic})) == "OK"
         certificate = await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", proxy.port))
         credentials = grpc.ssl_channel_credentials(certificate.encode())
-        options = [("grpc.ssl_target_name_override", "rocketpy proxy")]
+        options = [("grpc.ssl_target_name_override", "localhost")]
         async with grpc.aio.secure_channel(f"127.0.0.1:{proxy.port}", credentials, options) as channel:
             assert code(await Peer(channel).ask("QueryRoute", topic={"name": topic})) == "OK"
 

@@ -84,14 +84,16 @@ func sendAll(producer rmq.Producer, count int) {
 	}
 }
 
-// receive takes messages until count came, or time is over. With again the first one is put off once.
+// receive takes messages until count different ones came, or time is over: a transaction that was asked about twice may be there
+// twice. With again the first one is put off once.
 func receive(kind, expression string, count int, again bool) []*rmq.MessageView {
 	subscription := map[string]*rmq.FilterExpression{topic(kind): rmq.NewFilterExpression(expression)}
 	consumer := must(rmq.NewSimpleConsumer(config(topic(kind)+"-push"), rmq.WithAwaitDuration(5*time.Second),
 		rmq.WithSubscriptionExpressions(subscription)))
 	check(consumer.Start())
 	var taken []*rmq.MessageView
-	for end := time.Now().Add(patience); len(taken) < count && time.Now().Before(end); {
+	different := map[string]bool{}
+	for end := time.Now().Add(patience); len(different) < count && time.Now().Before(end); {
 		messages, err := consumer.Receive(context.Background(), 16, 60*time.Second)
 		if err != nil && !strings.Contains(err.Error(), "MESSAGE_NOT_FOUND") {
 			log.Print(err)
@@ -103,6 +105,7 @@ func receive(kind, expression string, count int, again bool) []*rmq.MessageView 
 			}
 			check(consumer.Ack(context.Background(), each))
 			taken = append(taken, each)
+			different[string(each.GetBody())] = true
 		}
 	}
 	check(consumer.GracefulStop())

@@ -1,8 +1,8 @@
-"""Serves the metrics of a broker or a proxy over HTTP, and whether it is well (health.py): metricsExporterType=PROM.
+"""Serves the metrics of a server over HTTP, and whether it is well (health.py): metricsExporterType=PROM.
 
-    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: read ─► HTTP thread: rest of the scrape ─► text
+    scrape ─ HTTP thread (prometheus_client) ─ Scraper ─► event loop ─► HTTP thread: text
 
-One thread a scrape; each waits for the event loop, where alone the tables may be read, for READ_WITHIN_S at most.
+One thread a scrape.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from typing import Final
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -20,22 +19,19 @@ from prometheus_client.registry import Collector
 
 from .._core.errors import NetworkError
 from .health import HealthPaths
-from .metric_families import Scrape
+from .scraper import Scraper
 
 log = logging.getLogger(__name__)
 
-READ_WITHIN_S: Final = 5.0
 
+class PrometheusExporter(Collector):
+    """One port."""
 
-class MetricsService(Collector):
-    """One exporter."""
-
-    def __init__(self, read: Callable[[], Scrape], host: str, port: int, why_not_ready: Callable[[], str] = str) -> None:
-        """Both are called on the event loop that starts it. why_not_ready: empty when clients may come."""
+    def __init__(self, scraper: Scraper, host: str, port: int, why_not_ready: Callable[[], str]) -> None:
+        """why_not_ready: empty when clients may come; called on the event loop."""
         self._host, self._port = host, port
-        self._read = read
+        self._scraper = scraper
         self._why_not_ready = why_not_ready
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._running: tuple[WSGIServer, threading.Thread] | None = None
 
     @property
@@ -45,7 +41,6 @@ class MetricsService(Collector):
 
     def start(self) -> None:
         """Raises NetworkError when the port cannot be had."""
-        self._loop = asyncio.get_running_loop()
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
         try:
@@ -56,7 +51,7 @@ class MetricsService(Collector):
             ) from error
         server, behind = self._running[0], self._running[0].get_app()
         assert behind is not None
-        server.set_app(HealthPaths(self._loop, self._why_not_ready, behind))
+        server.set_app(HealthPaths(self._scraper.loop, self._why_not_ready, behind))
         log.info("metrics are served on http://%s:%d/metrics", self._host, self.port)
 
     async def stop(self) -> None:
@@ -70,13 +65,8 @@ class MetricsService(Collector):
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, nothing else does."""
-        assert self._loop is not None
-        scrape = asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
-        return [*scrape.metrics, *scrape.rest()]
-
-    async def _read_on_loop(self) -> Scrape:
-        return self._read()
+        """On an HTTP thread. Raises as Scraper.collect."""
+        return self._scraper.collect()
 
 
 def _end(server: WSGIServer, thread: threading.Thread) -> None:

@@ -1,4 +1,4 @@
-"""Series under the labels that all series of a server have, in Prometheus' families.
+"""Series under the labels that all series of a server have, in Prometheus' families: what all exporters show.
 
 Bounds: series_max series of one metric; the log says once when there are more.
 """
@@ -70,4 +70,9 @@ class MetricFamilies:
         return rows[: self._limit], list(rows[0][0]) if rows else []
 
     def _values(self, labels: Labels, own: list[str]) -> list[str]:
-        return [*self._common.values(), *(labels[label] for label in own)]
+        return [*self._common.values(), *(_text(labels[label]) for label in own)]
+
+
+def _text(value: str) -> str:
+    """Names of a client's JSON may hold halves of characters, which cannot be written."""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")

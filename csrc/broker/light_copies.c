@@ -1,0 +1,35 @@
+/* light_copies.c: see light_copies.h. */
+#include "light_copies.h"
+
+#include <stdlib.h>
+
+#include "../base/log_inl.h"
+#include "../store/light_targets.h"
+#include "lane.h"
+
+static void tell_left_out(rp_broker *broker, rp_slice topic, int status) {
+    if (rp_log_is_due(&broker->light_due_ns))
+        rp_log_write(broker->options.log, RP_LOG_WARNING, "a message of topic %.*s goes to none of the light queues it names: %s",
+                     (int)topic.size, (const char *)topic.data,
+                     status == RP_E_BUSY ? "the store has as many as it may"
+                                         : "one of the names is no light queue's, or there are too many");
+}
+
+int rp_copy_to_light_queues(rp_broker *broker, rp_append_item *item, void **room) {
+    rp_slice topic = rp_consume_queue_topic(item->queue), names = rp_light_names_of(broker->store, topic, item->properties[0]);
+    *room = NULL;
+    if (names.size == 0)
+        return RP_OK;
+    size_t size = rp_light_targets_size(names, item->properties[RP_APPEND_PROPERTY_PARTS - 1]);
+    if (size > 0 && (*room = malloc(size)) == NULL)
+        return RP_E_NO_MEMORY;
+    int status = size > 0 ? rp_light_targets_open(broker->store, names, *room, item) : RP_E_INVALID;
+    if (status == RP_OK)
+        return RP_OK;
+    free(*room);
+    *room = NULL;
+    if (status != RP_E_INVALID && status != RP_E_BUSY)
+        return status;
+    tell_left_out(broker, topic, status);
+    return RP_OK;
+}

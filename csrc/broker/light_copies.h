@@ -1,0 +1,18 @@
+/* light_copies.h: messages that the broker appends for others, delayed ones and those of transactions, go to the light queues they name
+ * (store/light_queue.h) when they come to their topic. Private to csrc/broker.
+ * RocketMQ: LmqDispatch (5.5.0 store/), which every append passes by. There a message of a transaction is in them before its commit, too.
+ *
+ * Threads  any.
+ */
+#ifndef RP_BROKER_LIGHT_COPIES_H
+#define RP_BROKER_LIGHT_COPIES_H
+
+#include "../store/commit_log.h"
+#include "broker.h"
+
+/* Has the item, which is ready but for that, go to them. *room is to be freed behind the append, NULL: it goes to none. Names that name
+ * no light queue, and those past the store's limit, are left out with a line in the log: the message itself is not held up by them. RP_OK;
+ * RP_E_NO_MEMORY, RP_E_DISK_FULL, RP_E_IO: to be tried again. */
+int rp_copy_to_light_queues(rp_broker *broker, rp_append_item *item, void **room);
+
+#endif

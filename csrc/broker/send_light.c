@@ -1,0 +1,54 @@
+/* send_light.c: see send_light.h. */
+#include "send_light.h"
+
+#include "../store/light_queue.h"
+#include "../store/light_targets.h"
+#include "lane.h"
+#include "property_text.h"
+#include "send_response.h"
+
+#define BAD_LIGHT_QUEUES                                                                                                                   \
+    "the message is illegal: INNER_MULTI_DISPATCH comes twice, or names more than %d queues, or one that is no light queue: %%LMQ%%NAME, " \
+    "where NAME does for a directory, and not the queue it is sent to"
+#define LIGHT_QUEUES_EXCEEDED "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]lmq consume queue num exceeded."
+
+#define FIELDS_OF(request) (request)->lane->broker->send_fields
+
+static int answer_bad_light_queues(const rp_send_request *request) {
+    return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, FIELDS_OF(request), RP_SEND_FIELD_COUNT, BAD_LIGHT_QUEUES,
+                     RP_LIGHT_TARGETS_MAX);
+}
+
+int rp_send_check_light_queues(const rp_send_request *request) {
+    const rp_sent_properties *properties = &request->properties;
+    if (!rp_light_queues_are_on(request->lane->broker->store, request->topic->head.name))
+        return RP_OK;
+    int is_valid = properties->light_lists == 1 && rp_light_names_are_valid(properties->light_names);
+    return is_valid ? RP_OK : answer_bad_light_queues(request);
+}
+
+int rp_send_add_light_queues(rp_send_request *request, rp_append_item *item) {
+    rp_message_store *store = request->lane->broker->store;
+    rp_slice names = request->properties.light_names;
+    if (!rp_light_queues_are_on(store, rp_consume_queue_topic(item->queue)) || rp_light_names_count(names) == 0)
+        return RP_OK;
+    size_t size = rp_light_targets_size(names, item->properties[RP_APPEND_PROPERTY_PARTS - 1]);
+    void *room = size > 0 ? rp_arena_take(rp_reactor_arena(request->lane->reactor), size) : NULL;
+    int status = room != NULL ? rp_light_targets_open(store, names, room, item) : RP_E_NO_MEMORY;
+    if (status == RP_E_INVALID)
+        return answer_bad_light_queues(request);
+    if (status == RP_E_BUSY)
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT, LIGHT_QUEUES_EXCEEDED);
+    return status;
+}
+
+int rp_send_drop_light_offsets(const rp_send_request *request, rp_slice *properties) {
+    static const char *const dropped[] = {RP_LIGHT_OFFSETS, NULL};
+    if (rp_message_property(*properties, dropped[0]).data == NULL)
+        return RP_OK;
+    uint8_t *start = rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)properties->size + 1);
+    if (start == NULL)
+        return RP_E_NO_MEMORY;
+    *properties = (rp_slice){start, (uint32_t)(rp_copy_pairs_without(start, *properties, dropped) - start)};
+    return RP_OK;
+}

@@ -1,0 +1,89 @@
+/* protocol.h: what a server's connections speak when it is not RocketMQ's frames: a table that a reactor calls. What comes before the first
+ * byte of it (a balancer's word, TLS) and how output leaves are the same for all.
+ *
+ *   socket → connection_opening ─ take → protocol ...  fill → output → socket
+ *   other threads → rp_server_post → reactor's inbox → on_item
+ *
+ * Threads  everything here is the reactor's thread's but for rp_server_post, of any thread.
+ * Owns     what `begin` made belongs to the connection, as rp_connection.spoken, until `end` has let it go.
+ * Bounds   a connection has RP_PROTOCOL_AHEAD_BYTES of output ahead of its socket; what else waits is the protocol's, which says so by
+ *          rp_connection_set_queued: senders of other threads are refused at the connection's bound (output_bytes_max).
+ * Internal to csrc/, C only.
+ */
+#ifndef RP_REMOTING_PROTOCOL_H
+#define RP_REMOTING_PROTOCOL_H
+
+#include <stdbool.h>
+
+#include "inbox.h"
+#include "server.h"
+
+#define RP_PROTOCOL_AHEAD_BYTES 65536u
+
+enum rp_fill {
+    RP_FILL_ALL = 0, /* nothing more is to be sent now */
+    RP_FILL_MORE = 1 /* there is more, when the socket has taken this */
+};
+
+/* Begins what other threads send by rp_server_post; allocated by them with malloc. */
+typedef struct rp_posted {
+    rp_inbox_item inbox;
+    uint32_t bytes; /* counted against the connection's output bound while it is under way; 0: it is always admitted */
+} rp_posted;
+
+struct rp_protocol {
+    void *context;
+    const char *alpn; /* what TLS agrees upon, such as "h2"; NULL: nothing */
+    /* The first byte of it is there. RP_OK, else the connection is closed. */
+    int (*begin)(void *context, rp_connection *connection);
+    /* Takes all of the bytes, which are valid until the turn ends. RP_OK, or why the connection is to be closed, once what was said in
+     * answer has had one chance to leave. */
+    int (*take)(void *context, rp_connection *connection, const uint8_t *data, uint32_t size);
+    /* Puts what is to be sent, by rp_connection_put, until RP_PROTOCOL_AHEAD_BYTES are unsent. */
+    enum rp_fill (*fill)(void *context, rp_connection *connection);
+    /* Whether more may be read now: no, while too many answers to what was read before cannot leave. */
+    bool (*may_read)(void *context, const rp_connection *connection);
+    /* The time came that it has asked for, or the idle one may have come. Returns the time of the next look; INT64_MAX: none. */
+    int64_t (*look)(void *context, rp_connection *connection, int64_t now_ns);
+    /* connection is NULL when it has ended meanwhile. Frees the item. */
+    void (*on_item)(void *context, rp_reactor *reactor, rp_connection *connection, rp_posted *item);
+    /* The server stops: what is under way may end, nothing new begins. */
+    void (*drain)(void *context, rp_connection *connection);
+    /* Whether something is under way that a server that stops waits for. */
+    bool (*is_busy)(void *context, const rp_connection *connection);
+    /* The connection ends, behind on_turn_end; its output has gone as far as it could. */
+    void (*end)(void *context, rp_connection *connection);
+};
+
+/* Any thread: item goes to the connection's protocol. RP_OK; else it stays the caller's: RP_E_CLOSED, or RP_E_BUSY when the connection's
+ * bound or the inbox is full. */
+int rp_server_post(rp_server *server, uint64_t connection_id, rp_posted *item);
+
+/* ---- for protocols, on the reactor's thread ---- */
+
+void *rp_connection_spoken(const rp_connection *connection); /* what `begin` has set */
+void rp_connection_set_spoken(rp_connection *connection, void *spoken);
+const rp_server_options *rp_connection_options(const rp_connection *connection);
+rp_reactor *rp_connection_reactor(const rp_connection *connection);
+/* The client's address: of the socket's other end, or what a balancer there has told. */
+const rp_address *rp_connection_address(const rp_connection *connection);
+/* There is something for fill: it is called before the turn ends. */
+void rp_connection_want_fill(rp_connection *connection);
+uint32_t rp_connection_room(const rp_connection *connection); /* how much more output it may have ahead of its socket */
+/* Behind what was put before; in fill only. RP_OK, RP_E_NO_MEMORY. */
+int rp_connection_put(rp_connection *connection, const uint8_t *bytes, uint32_t size);
+/* What the protocol holds for the other side and has not put yet. */
+void rp_connection_set_queued(rp_connection *connection, uint64_t bytes);
+/* look is called at or soon after due_ns, if not before. */
+void rp_connection_look_at(rp_connection *connection, int64_t due_ns);
+/* Memory that the protocol holds for it, counted with the server's buffers (memory_bytes_max), and whether there may be more. */
+void rp_connection_account(rp_connection *connection, uint64_t taken, uint64_t given_back);
+bool rp_connection_may_hold(const rp_connection *connection, uint64_t more_bytes);
+/* A copy of the command goes up to Python. RP_OK; RP_E_BUSY for a call or a message, when too many wait or memory is short;
+ * RP_E_NO_MEMORY. */
+int rp_connection_tell(rp_connection *connection, enum rp_request_kind kind, const rp_command *command, int64_t deadline_ns);
+bool rp_connection_is_ending(const rp_connection *connection);
+/* Closes it when the turn ends; reason is of static storage. */
+void rp_connection_end(rp_connection *connection, const char *reason);
+
+#endif

@@ -1,0 +1,88 @@
+"""Offsets of static topics as clients count them, from those of the brokers' queues. RocketMQ: MQAdminUtils.convertPhysical… (5.5.0).
+
+RocketMQ's tool shows the end of a global queue in global offsets and where a group is in those of the broker's queue, so that their
+difference is that between two scales once a queue has moved; here both are global.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.headers import GetTopicConfigRequestHeader
+from ..remoting.json_codec import read_json
+from ..remoting.queue_mapping import Items, MappingFault, QueueMapping, StaticTopic, find_item, led_queues, mock_broker_name
+from ..remoting.route import MASTER_ID, TopicRoute
+from .errors import AdminError, refused
+from .queues import queue_of
+from .session import Session
+
+LONG_MAX = (1 << 63) - 1
+Rows = dict[Any, dict[str, Any]]
+"""By queue, as brokers answer them."""
+Led = Mapping[int, tuple[QueueMapping, Items]]
+
+
+async def topic_at(session: Session, address: str, topic: str) -> StaticTopic | None:
+    """None: the broker has no such topic. Raises AdminError."""
+    code = RequestCode.GET_TOPIC_CONFIG
+    answer = await session.invoke(address, code, GetTopicConfigRequestHeader(topic=topic, lo=True))
+    if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+        return None
+    if answer.code != ResponseCode.SUCCESS:
+        raise refused(address, code, answer.code, answer.remark)
+    try:
+        return StaticTopic.from_json(read_json(answer.body))
+    except ValueError as error:
+        raise AdminError(f"the answer cannot be read: {error}", address=address, request=code) from error
+
+
+async def led_by_route(session: Session, topic: str, route: TopicRoute) -> Led:
+    """The global queues of a topic; none of a plain one. Raises AdminError."""
+    if not route.queue_mappings:
+        return {}
+    addresses = [broker.broker_addrs[MASTER_ID] for broker in route.broker_datas if MASTER_ID in broker.broker_addrs]
+    known = [await topic_at(session, address, topic) for address in addresses]
+    try:
+        return led_queues([each.mapping for each in known if each is not None and each.mapping is not None], newest=True)
+    except MappingFault as error:
+        raise AdminError(f"the queue mappings of topic {topic}: {error}") from error
+
+
+def global_bounds(led: Led, rows: Rows) -> Rows:
+    """First and last offsets."""
+    found: Rows = {}
+    for global_id, (mapping, items) in led.items():
+        first, last = find_item(items, 0), find_item(items, LONG_MAX)
+        if first is None or last is None:
+            continue
+        low = rows.get(queue_of(mapping.topic, first.broker_name, first.queue_id))
+        high = rows.get(queue_of(mapping.topic, last.broker_name, last.queue_id))
+        if low is not None and high is not None:
+            found[queue_of(mapping.topic, mock_broker_name(mapping.scope), global_id)] = {
+                "minOffset": max(0, first.global_offset_within(int(low.get("minOffset") or 0))),
+                "maxOffset": max(0, last.global_offset(int(high.get("maxOffset") or 0))),
+                "lastUpdateTimestamp": high.get("lastUpdateTimestamp"),
+            }
+    return found
+
+
+def global_progress(led: Led, rows: Rows) -> Rows:
+    """Where a group is, by the latest piece of each queue that it has come to; queues that it has not come to are left out."""
+    found: Rows = {}
+    for global_id, (mapping, items) in led.items():
+        pieces = [(item, rows.get(queue_of(mapping.topic, item.broker_name, item.queue_id))) for item in reversed(items)]
+        there = [(item, row) for item, row in pieces if row is not None and item.logic_offset >= 0]
+        read = next(((item, row) for item, row in there if int(row.get("consumerOffset") or 0) >= 0), None)
+        if read is None:
+            continue
+        (last, end), (item, at) = there[0], read
+        consumed = int(at.get("consumerOffset") or 0)
+        found[queue_of(mapping.topic, mock_broker_name(mapping.scope), global_id)] = {
+            "brokerOffset": last.global_offset(int(end.get("brokerOffset") or 0)),
+            "consumerOffset": item.global_offset(consumed),
+            "pullOffset": item.global_offset(max(consumed, int(at.get("pullOffset") or 0))),
+            "lastTimestamp": at.get("lastTimestamp"),
+        }
+    return found

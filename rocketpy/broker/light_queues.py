@@ -1,0 +1,45 @@
+"""How many light queues a broker may have (names.is_light): as many as is configured, and as the kernel lets it map files.
+RocketMQ: HookUtils.handleLmqQuota (5.5.0 broker/util/), with enableLmqQuota; a broker without that maps files until it takes no messages.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from ..config import Config
+
+log = logging.getLogger(__name__)
+
+MAX_MAP_COUNT: Final = Path("/proc/sys/vm/max_map_count")
+MAPS_SHARE: Final = 2
+"""Light queues get one in so many of the process's maps: at the limit there is none for the log's next file, or a thread's stack."""
+
+
+def light_queues_max(config: Config, limit: Path = MAX_MAP_COUNT) -> int:
+    """How many may have messages; 0: none is made. RocketMQ with one of the two keys counts offsets that are in no queue."""
+    switches = config.boolean("enableLmq"), config.boolean("enableMultiDispatch")
+    wanted, mapped = config.integer("maxLmqConsumeQueueNum"), _maps_for_them(limit)
+    return min(wanted, mapped or wanted) if all(switches) else 0
+
+
+def warn_of_light_queues(config: Config, limit: Path = MAX_MAP_COUNT) -> None:
+    """Where there may be fewer than is configured."""
+    most, wanted = light_queues_max(config, limit), config.integer("maxLmqConsumeQueueNum")
+    if 0 < most < wanted:
+        log.warning(
+            "there may be %d light queues, not the %d of maxLmqConsumeQueueNum: each is a map of this process, and half of what "
+            "vm.max_map_count allows is for other files; raise it: sudo sysctl -w vm.max_map_count=%d",
+            most,
+            wanted,
+            wanted * MAPS_SHARE,
+        )
+
+
+def _maps_for_them(limit: Path) -> int:
+    """0: hidden in this container, and nothing is known."""
+    try:
+        return int(limit.read_text()) // MAPS_SHARE
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,61 @@
+"""Transactions as metrics: those that wait for a decision, and those that have one.
+RocketMQ: BrokerMetricsManager.initTransactionMetrics, TransactionMetrics (5.3.3 broker/), which counts what waits up and down in a file of
+its own, and with every decision that comes twice, every kill and every master that changes says something else.
+
+What waits is looked up in the log when it is asked for: all that was prepared and decided since the last round of transaction checks is
+read, on the thread of the scrape. While a round copies, some count twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from prometheus_client.core import Metric
+
+from .._core.broker_counters import END_SECONDS
+from .._core.errors import RocketpyError
+from ..metrics.families import MetricFamilies
+from . import names
+from .parts import Parts
+from .transaction_checks import GROUP
+
+log = logging.getLogger(__name__)
+
+
+class TransactionMetrics:
+    """Of one broker."""
+
+    def __init__(self, parts: Parts, families: MetricFamilies) -> None:
+        self._parts = parts
+        self._families = families
+
+    def ends(self) -> Iterator[Metric]:
+        """On the event loop."""
+        counter = self._families.counter
+        ends = [({"topic": topic}, *rest) for topic, *rest in self._parts.native.transaction_ends()]
+        yield counter("rocketmq_commit_messages", "Transactions committed", [(labels, commits) for labels, commits, *_ in ends])
+        yield counter("rocketmq_rollback_messages", "Transactions rolled back", [(labels, rollbacks) for labels, _, rollbacks, *_ in ends])
+        yield self._families.histogram(
+            "rocketmq_finish_message_latency_milliseconds",
+            "Seconds, whatever its name says, from a message's birth to its commit",
+            END_SECONDS,
+            [(labels, counts, seconds) for labels, _, _, seconds, *counts in ends],
+        )
+
+    def positions(self) -> tuple[int, int]:
+        """On the event loop: up to where the checks have decided, among prepared messages and operations."""
+        query = self._parts.offsets.query
+        return max(0, query(GROUP, names.TRANS_HALF_TOPIC, 0)), max(0, query(GROUP, names.TRANS_OP_HALF_TOPIC, 0))
+
+    def halves(self, positions: tuple[int, int]) -> Iterator[Metric]:
+        """On any thread: reads the log. Topics of which all is decided have 0."""
+        native = self._parts.native
+        try:
+            waiting = dict(native.half_counts(*positions))
+        except RocketpyError as error:
+            log.warning("how many prepared messages wait is not known: %s", error)
+            return
+        counts = {**dict.fromkeys((topic for topic, *_ in native.transaction_ends()), 0), **waiting}
+        rows = [({"topic": topic}, count) for topic, count in counts.items()]
+        yield self._families.gauge("rocketmq_half_messages", "Prepared messages that nobody has decided", rows)

@@ -1,0 +1,31 @@
+"""Which of many failures are told: the first, then one in PAUSE_S, until it works again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+PAUSE_S: Final = 600.0
+
+
+class Complaints:
+    """Of one thing that may fail. clock_s: seconds that only grow."""
+
+    def __init__(self, clock_s: Callable[[], float]) -> None:
+        self._clock_s = clock_s
+        self._count = 0
+        self._silent_until_s = 0.0
+
+    def failed(self) -> int:
+        """How many times it has failed by now without a word about it; 0: it is not to be told."""
+        now_s = self._clock_s()
+        self._count += 1
+        if self._count > 1 and now_s < self._silent_until_s:
+            return 0
+        self._silent_until_s = now_s + PAUSE_S
+        return self._count
+
+    def worked(self) -> int:
+        """How many times it had failed."""
+        count, self._count = self._count, 0
+        return count

@@ -1,0 +1,84 @@
+"""Pushes the metrics of a server again and again, as OTLP to a collector or into a log: metricsExporterType=OTLP_GRPC and LOG.
+RocketMQ: OpenTelemetry's PeriodicMetricReader.
+
+    thread "metrics": pause ─ Scraper ─► event loop ─ OtlpData ─ batch ─► deliver, one after the other
+
+A turn whose push fails is over: nothing is kept for later, the next one tells what there is then. The log tells the first failure, then one
+in complaints.PAUSE_S, and the end of them.
+
+Threads  one of its own; nothing waits for it but stop, LAST_WITHIN_S and what the target takes to be closed. Bounds: one batch at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from typing import Final, Protocol
+
+from .complaints import Complaints
+from .otlp_data import OtlpData, Tree
+from .scraper import Scraper
+
+log = logging.getLogger(__name__)
+
+LAST_WITHIN_S: Final = 3.0
+
+
+class Target(Protocol):
+    """Where batches go."""
+
+    def deliver(self, request: Tree) -> None:
+        """Returns when they are there. Any exception: they may not be."""
+
+    def close(self) -> None:
+        """From any thread: whatever is being delivered fails."""
+
+
+class PushExporter:
+    """One target, which is closed by stop."""
+
+    port = 0
+
+    def __init__(self, scraper: Scraper, data: OtlpData, target: Target, interval_ms: int) -> None:
+        self._scraper = scraper
+        self._data = data
+        self._target = target
+        self._interval_s = interval_ms / 1000
+        self._complaints = Complaints(time.monotonic)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._push_for_ever, name="metrics", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Idempotent. What was counted since the last push is pushed first, if that is soon done."""
+        self._is_over.set()
+        await asyncio.get_running_loop().run_in_executor(None, self._end)
+
+    def _end(self) -> None:
+        has_started = self._thread.ident is not None
+        if has_started:
+            self._thread.join(LAST_WITHIN_S)
+        self._target.close()
+        if has_started:
+            self._thread.join()
+
+    def _push_for_ever(self) -> None:
+        while not self._is_over.wait(min(self._interval_s, threading.TIMEOUT_MAX)):
+            self._push()
+        self._push()
+
+    def _push(self) -> None:
+        try:
+            for batch in self._data.batches(self._scraper.collect(), time.time_ns()):
+                self._target.deliver(batch.request)
+                self._data.delivered(batch)
+        except Exception as error:  # outer edge of a thread: the next turn must come
+            if count := self._complaints.failed():
+                log.warning("metrics were not exported, %d times by now: %s: %s", count, type(error).__name__, error)
+            return
+        if count := self._complaints.worked():
+            log.info("metrics are exported again, after %d times that failed", count)

@@ -1,0 +1,112 @@
+"""What a server is told about the way in which its metrics leave it. Apart from the exporters, whose libraries take a tenth of a second to
+import. RocketMQ: the init of BrokerMetricsManager, ProxyMetricsManager and ControllerMetricsManager (5.3.3), which read the same keys.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ..config import Config
+
+log = logging.getLogger(__name__)
+
+PROM, OTLP_GRPC, LOG, DISABLE = "PROM", "OTLP_GRPC", "LOG", "DISABLE"
+_BY_NUMBER: Final = {"0": DISABLE, "1": OTLP_GRPC, "2": PROM, "3": LOG}
+INTERVAL_LEAST_MS: Final = 100
+"""Reading all metrics takes the event loop some milliseconds."""
+POINTS_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterSettings:
+    """One server's. Times in ms."""
+
+    kind: str = DISABLE
+    """PROM, OTLP_GRPC, LOG or DISABLE."""
+    scope: str = ""
+    """What OTLP calls the source: RocketMQ's name of it."""
+    host: str = ""
+    port: int = 0
+    target: str = ""
+    """host:port of an OTLP collector, behind http:// where it takes clear text."""
+    headers: tuple[tuple[str, str], ...] = ()
+    timeout_ms: int = 3000
+    interval_ms: int = 60_000
+    """Between two times that metrics are pushed or logged."""
+    points_max: int = POINTS_MAX
+    """Of one push, or of one line of the log."""
+    is_delta: bool = False
+    """What was counted since the last push instead of since the start."""
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.kind != DISABLE
+
+    def labels(self, given: str, own: Mapping[str, str]) -> dict[str, str]:
+        """Of every series: those of metricsLabel, and the server's own."""
+        aggregation = {"aggregation": "delta"} if self.is_delta and self.kind != PROM else {}
+        return {**parse_labels(given), **aggregation, **own}
+
+
+def exporter_settings(config: Config, scope: str, host: str, points_max: int = POINTS_MAX) -> ExporterSettings:
+    """Of a broker or a controller. host: where Prometheus is served while metricsPromExporterHost says nothing."""
+    kind = exporter_kind(config.text("metricsExporterType"), config.text("metricsGrpcExporterTarget"))
+    interval = "metricLoggingExporterIntervalInMills" if kind == LOG else "metricGrpcExporterIntervalInMills"
+    return ExporterSettings(
+        kind=kind,
+        scope=scope,
+        host=config.text("metricsPromExporterHost") or host,
+        port=config.integer("metricsPromExporterPort"),
+        target=config.text("metricsGrpcExporterTarget"),
+        headers=parse_headers(config.text("metricsGrpcExporterHeader")),
+        timeout_ms=config.integer("metricGrpcExporterTimeOutInMills"),
+        interval_ms=max(INTERVAL_LEAST_MS, config.integer(interval)),
+        points_max=points_max,
+        is_delta=config.boolean("metricsInDelta"),
+    )
+
+
+def exporter_kind(given: str, target: str) -> str:
+    """Kinds go by name or by number, as in RocketMQ; what cannot be exported is told, and the server runs without."""
+    kind = _BY_NUMBER.get(given, given)
+    if kind not in _BY_NUMBER.values():
+        log.warning("metricsExporterType=%s is none, no metrics are exported: %s", given, ", ".join(_BY_NUMBER.values()))
+        return DISABLE
+    if kind == OTLP_GRPC and not target.strip():
+        log.warning("metricsExporterType=OTLP_GRPC without metricsGrpcExporterTarget: no metrics are exported")
+        return DISABLE
+    return kind
+
+
+def parse_labels(text: str) -> dict[str, str]:
+    """`key:value,key:value` of metricsLabel; what is no pair is left out, loudly, as RocketMQ does."""
+    labels = {}
+    for item in filter(None, text.split(",")):
+        key, separator, value = item.partition(":")
+        if not separator or not (key.isidentifier() and key.isascii()) or ":" in value:
+            log.warning("metricsLabel: %r is no key:value", item)
+            continue
+        labels[key] = value
+    return labels
+
+
+def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
+    """`key:value,key:value` of metricsGrpcExporterHeader, for gRPC, whose keys are lower case. Values may be secrets: none is logged."""
+    headers = []
+    for number, item in enumerate(filter(None, text.split(",")), start=1):
+        key, separator, value = (part.strip() for part in item.partition(":"))
+        if not separator or not _is_header(key) or not (value.isascii() and value.isprintable()) or ":" in value:
+            log.warning("metricsGrpcExporterHeader: pair %d is no key:value", number)
+            continue
+        headers.append((key.lower(), value))
+    return tuple(headers)
+
+
+def _is_header(key: str) -> bool:
+    """grpc- is gRPC's, -bin would be bytes."""
+    name = key.lower()
+    return re.fullmatch("[a-z0-9_.-]+", name) is not None and not name.startswith("grpc-") and not name.endswith("-bin")

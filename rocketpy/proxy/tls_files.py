@@ -1,0 +1,30 @@
+"""The proxy's certificate, of both its ports: RocketMQ's keys in rmq-proxy.json. RocketMQ: ProxyAndTlsProtocolNegotiator.loadSslContext."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from .._core.errors import RocketpyError
+from .._core.options import TlsOptions
+from .._core.remoting import Server
+from ..config import ConfigError, Problem
+from .settings import ProxySettings
+
+log = logging.getLogger(__name__)
+
+PERMISSIVE: Final = 1
+"""tls_mode of a server whose clients choose."""
+
+
+def load_tls(server: Server, settings: ProxySettings, who: str) -> None:
+    """Blocks on files. who: clients that come in the clear where no certificate can be made. Raises ConfigError."""
+    if not settings.tls_test_mode_enable and not settings.tls_cert_path and not settings.tls_key_path:
+        return
+    files: TlsOptions = {"certificate_path": settings.tls_cert_path, "key_path": settings.tls_key_path}
+    try:
+        server.load_tls(**({} if settings.tls_test_mode_enable else files))
+    except RocketpyError as error:
+        if not settings.tls_test_mode_enable:
+            raise ConfigError([Problem("tlsCertPath", f"{error}; or set tlsTestModeEnable=true")]) from error
+        log.warning("%s come in the clear only: %s", who, error)
