@@ -153,4 +153,3 @@ def test_what_is_due_comes_by_the_other_master_and_once(
         assert all(count <= 2 for count in counts.values())
         if who == "one" and product.name == "rocketpy":
             assert not twice
-            assert not popped & {each.body for _ in range(20) for each in popper.pop()}, "revived once"
