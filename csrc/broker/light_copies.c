@@ -5,6 +5,7 @@
 
 #include "../base/log_inl.h"
 #include "../store/light_targets.h"
+#include "escape_bridge.h"
 #include "lane.h"
 
 static void tell_left_out(rp_broker *broker, rp_slice topic, int status) {
@@ -18,7 +19,7 @@ static void tell_left_out(rp_broker *broker, rp_slice topic, int status) {
 int rp_copy_to_light_queues(rp_broker *broker, rp_append_item *item, void **room) {
     rp_slice topic = rp_consume_queue_topic(item->queue), names = rp_light_names_of(broker->store, topic, item->properties[0]);
     *room = NULL;
-    if (names.size == 0)
+    if (names.size == 0 || rp_escape_is_on(broker)) /* the broker that stores it looks at them */
         return RP_OK;
     size_t size = rp_light_targets_size(names, item->properties[RP_APPEND_PROPERTY_PARTS - 1]);
     if (size > 0 && (*room = malloc(size)) == NULL)

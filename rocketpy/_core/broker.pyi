@@ -66,19 +66,6 @@ class Broker(BrokerCounters):
     def delay_offsets(self) -> list[tuple[int, int]]:
         """(offset, end of the queue) by level, the first is level 1's. Offset -1: nothing of it was ever delivered. What lies below an
         offset was appended to its target's queue before, which may not be on disk yet."""
-    def open_escape(self) -> None:
-        """Delivery, timers and revive hand what they deliver to take_escaping instead of the own log: a slave's, before they start."""
-    def refuse_escape(self) -> None:
-        """What waits to be taken or settled is refused, and what comes: before they stop. Nothing while it is not open."""
-    def shut_escape(self) -> None:
-        """They deliver into the own log; only while they are stopped."""
-    @property
-    def escape_fd(self) -> int:
-        """An eventfd, readable since something came to be taken, until it is read; this object's until it is closed."""
-    def take_escaping(self) -> tuple[int, bytes] | None:
-        """(id, record of the topic and queue it goes to) of the next one; None: there is none. Raises NoMemory."""
-    def settle_escaping(self, id: int, status: int) -> None:
-        """What became of it: 0, TooLarge.status: it is passed over, or another error's: it is tried again."""
     def send_back(
         self,
         log_offset: int,

@@ -9,7 +9,7 @@ from libc.string cimport memset
 from rocketpy._core.base cimport check, log_of, read_fields, rp_field_row, set_fields, slice_of_text
 from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows
 from rocketpy._core.store import host_bytes
-from rocketpy._core.errors import Closed, InvalidArgument, NoMemory, NotFound
+from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
 from rocketpy._core.options import BrokerOptions, BrokerSettings
 from rocketpy._core.results import HalfCopy, UndecidedHalf
 
@@ -280,52 +280,6 @@ cdef class Broker(BrokerCounters):
             level += 1
         self.leave()
         return offsets
-
-    def open_escape(self):
-        self.enter()
-        with nogil:
-            rp_broker_open_escape(self.native)
-        self.leave()
-
-    def refuse_escape(self):
-        self.enter()
-        with nogil:
-            rp_broker_refuse_escape(self.native)
-        self.leave()
-
-    def shut_escape(self):
-        self.enter()
-        with nogil:
-            rp_broker_shut_escape(self.native)
-        self.leave()
-
-    @property
-    def escape_fd(self):
-        self.enter()
-        cdef int fd = rp_broker_escape_fd(self.native)
-        self.leave()
-        return fd
-
-    def take_escaping(self):
-        cdef rp_escaping_message message
-        cdef int status
-        self.enter()
-        with nogil:
-            status = rp_broker_take_escaping(self.native, &message)
-        self.leave()
-        if status == NotFound.status:
-            return None
-        check(status, NULL)
-        try:
-            return message.id, <bytes>(<char *>message.record)[:message.size]
-        finally:
-            free(message.record)
-
-    def settle_escaping(self, uint64_t id, int status):
-        self.enter()
-        with nogil:
-            rp_broker_settle_escaping(self.native, id, status)
-        self.leave()
 
     def send_back(
         self,

@@ -31,7 +31,7 @@ from .transaction_checks import GROUP
 
 log = logging.getLogger(__name__)
 
-TIMEOUT_S: Final = 2.0
+TIMEOUT_S: Final = 3.0
 
 
 async def take_acting_progress(parts: Parts, slaves: Iterable[str]) -> None:
