@@ -24,13 +24,6 @@
 
 #define RP_SEND_ITEMS 1024
 
-/* What Python found out about a send that it was given and gives back (rp_server_resubmit). */
-enum rp_send_found {
-    RP_SEND_IS_NEW = 0,
-    RP_SEND_CAN_BE_STORED = 1,  /* its topic is there; one to a retry topic may have another try */
-    RP_SEND_IS_DEAD_LETTER = 2, /* it was to a retry topic, and had its last try: the topic of the dead letters is there */
-};
-
 struct rp_lane;
 
 /* One accepted request of this turn. */

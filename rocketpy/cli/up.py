@@ -152,7 +152,7 @@ class Embedded:
         faults: list[str] = []
         self._native_log.expect(SLAVE_LEAVES)
         masters = self.masters()  # they end last
-        for broker in sorted(self.brokers, key=lambda broker: broker in masters):
+        for broker in sorted(reversed(self.brokers), key=lambda broker: broker in masters):
             try:
                 await broker.stop()
             except (RocketpyError, OSError) as error:

@@ -55,7 +55,7 @@ class ExporterSettings:
 def exporter_settings(config: Config, scope: str, host: str, points_max: int = POINTS_MAX) -> ExporterSettings:
     """Of a broker or a controller. host: where Prometheus is served while metricsPromExporterHost says nothing."""
     kind = exporter_kind(config.text("metricsExporterType"), config.text("metricsGrpcExporterTarget"))
-    interval = "metricLoggingExporterIntervalInMills" if kind == LOG else "metricGrpcExporterIntervalInMills"
+    pushed_ms, logged_ms = config.integer("metricGrpcExporterIntervalInMills"), config.integer("metricLoggingExporterIntervalInMills")
     return ExporterSettings(
         kind=kind,
         scope=scope,
@@ -64,7 +64,7 @@ def exporter_settings(config: Config, scope: str, host: str, points_max: int = P
         target=config.text("metricsGrpcExporterTarget"),
         headers=parse_headers(config.text("metricsGrpcExporterHeader")),
         timeout_ms=config.integer("metricGrpcExporterTimeOutInMills"),
-        interval_ms=max(INTERVAL_LEAST_MS, config.integer(interval)),
+        interval_ms=max(INTERVAL_LEAST_MS, logged_ms if kind == LOG else pushed_ms),
         points_max=points_max,
         is_delta=config.boolean("metricsInDelta"),
     )

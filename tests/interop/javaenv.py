@@ -23,7 +23,7 @@ import pytest
 from tests.processes import PATIENCE_S
 
 HERE = Path(__file__).resolve().parent
-SOURCES = sorted((HERE / "java").rglob("*.java"))
+SOURCES = sorted((HERE / "java" / "rocketpy").rglob("*.java"))
 CURRENT, OLD = "5.5.0", "4.9.7"
 MODULE_OPTIONS = [
     *(

@@ -10,11 +10,14 @@ import pytest
 
 from rocketpy._core.errors import DiskFull, RocketpyError
 from rocketpy.cli.up import Embedded, UpOptions, configs_of
+from rocketpy.config import load_config
 from rocketpy.logs import NativeLog
 
 
 class Stopped:
     """A service that notes its stop, and may fail in it."""
+
+    config = load_config("broker", None, {})
 
     def __init__(self, name: str, stopped: list[str], fault: Exception | None = None) -> None:
         self.name, self.stopped, self.fault = name, stopped, fault
