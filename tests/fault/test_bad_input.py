@@ -48,6 +48,7 @@ HOT = {10: SEND_LONG, 310: SEND, 320: SEND, 11: PULL, 361: PULL, 14: OFFSET, 15:
 CODES = (*range(403), 513, *range(900, 1014), *range(2000, 2005), *range(3000, 3011), 5001, -1, 32767)
 WIDE_CODES = (*range(200050, 200078), 2147483647)  # no room for these in the header of ROCKETMQ
 VALUES = ("", "x", "-1", "0", "1", str(2**31 - 1), str(2**63 - 1), str(-(2**63)), "9" * 40, "true", "y" * 300, "\x00\x01\x02", "日本")
+LONG_WAITS = (str(2**31 - 1), str(2**63 - 1))
 BODIES = (
     b"", b"x", b"{}", b"[]", b"null", b"1e999", b'{"a":"\xff"}', b"[" * 2000, bytes(range(256)),
     b'{"mqSet":[[]],"topicConfigTable":[1]}',
@@ -117,7 +118,10 @@ def whole_requests(code: int, random_source: random.Random) -> Iterator[tuple[di
     for body in BODIES:
         yield dict.fromkeys(names, "1"), body
     for _ in range(4):
-        yield {name: random_source.choice(VALUES) for name in names if random_source.random() < 0.9}, random_source.choice(BODIES)
+        mixed = {name: random_source.choice(VALUES) for name in names if random_source.random() < 0.9}
+        if mixed.get("pollTime") in LONG_WAITS:  # of a topic that an earlier request may have made: who waits is right to get no answer
+            mixed["pollTime"] = "1"
+        yield mixed, random_source.choice(BODIES)
     for name in HOT.get(code, {}):
         for value in VALUES:
             yield {**HOT[code], name: value}, b"body"
