@@ -13,13 +13,13 @@ Threads  none: decisions only.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from .._core.results import Message
 from ..remoting.headers import SendMessageRequestHeader
-from ..remoting.route import MASTER_ID, TopicRoute
+from ..remoting.route import MASTER_ID, QueueData, TopicRoute
 from . import names
 
 DEFAULT_TOPIC: Final = "TBW102"
@@ -92,24 +92,33 @@ def _without(properties: Mapping[str, str], left_out: Collection[str]) -> dict[s
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """Another master that takes messages of a topic."""
+    """Another master that takes messages of a topic. queues: by which numbers."""
 
     broker_name: str
     address: str
-    queues: int
+    queues: Sequence[int]
 
 
 def other_masters(route: TopicRoute, own_name: str) -> tuple[Master, ...]:
-    """By name: everybody who asks gets the same order."""
+    """By name: everybody who asks gets the same order. Raises ValueError."""
     addresses = {broker.broker_name: broker.broker_addrs.get(MASTER_ID) for broker in route.broker_datas}
     return tuple(
-        Master(queues.broker_name, address, queues.write_queue_nums)
+        Master(queues.broker_name, address, numbers)
         for queues in sorted(route.queue_datas, key=lambda queues: queues.broker_name)
         if queues.broker_name != own_name
         and queues.perm & names.PERM_WRITE
-        and queues.write_queue_nums > 0
+        and (numbers := _numbers(route, queues))
         and (address := addresses.get(queues.broker_name))
     )
+
+
+def _numbers(route: TopicRoute, queues: QueueData) -> Sequence[int]:
+    """Of a static topic's queues those that the broker leads: it refuses others, and nobody reads queues of who leads none."""
+    if not route.queue_mappings:
+        return range(queues.write_queue_nums)
+    mapping = route.queue_mappings.get(queues.broker_name)
+    led = mapping.get("currIdMap") if isinstance(mapping, Mapping) else None
+    return sorted(map(int, led)) if isinstance(led, Mapping) else ()
 
 
 def choose(masters: tuple[Master, ...], place: Place, failing: Collection[str]) -> tuple[Master, int] | None:
@@ -118,7 +127,7 @@ def choose(masters: tuple[Master, ...], place: Place, failing: Collection[str]) 
     if not able:
         return None
     master = able[(zlib.crc32(place.topic.encode("utf-8", "surrogateescape")) + place.queue_id) % len(able)]
-    return master, place.queue_id % master.queues
+    return master, master.queues[place.queue_id % len(master.queues)]
 
 
 def topics_to_ask(topic: str, is_pop_retry: Collection[str]) -> Iterator[str]:
