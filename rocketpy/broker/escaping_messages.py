@@ -19,7 +19,7 @@ from typing import Final
 
 from .._core.results import Message
 from ..remoting.headers import SendMessageRequestHeader
-from ..remoting.route import MASTER_ID, QueueData, TopicRoute
+from ..remoting.route import MASTER_ID, TopicRoute
 from . import names
 
 DEFAULT_TOPIC: Final = "TBW102"
@@ -100,25 +100,16 @@ class Master:
 
 
 def other_masters(route: TopicRoute, own_name: str) -> tuple[Master, ...]:
-    """By name: everybody who asks gets the same order. Raises ValueError."""
+    """By name: everybody who asks gets the same order."""
     addresses = {broker.broker_name: broker.broker_addrs.get(MASTER_ID) for broker in route.broker_datas}
     return tuple(
         Master(queues.broker_name, address, numbers)
         for queues in sorted(route.queue_datas, key=lambda queues: queues.broker_name)
         if queues.broker_name != own_name
         and queues.perm & names.PERM_WRITE
-        and (numbers := _numbers(route, queues))
+        and (numbers := route.writable_numbers(queues))
         and (address := addresses.get(queues.broker_name))
     )
-
-
-def _numbers(route: TopicRoute, queues: QueueData) -> Sequence[int]:
-    """Of a static topic's queues those that the broker leads: it refuses others, and nobody reads queues of who leads none."""
-    if not route.queue_mappings:
-        return range(queues.write_queue_nums)
-    mapping = route.queue_mappings.get(queues.broker_name)
-    led = mapping.get("currIdMap") if isinstance(mapping, Mapping) else None
-    return sorted(map(int, led)) if isinstance(led, Mapping) else ()
 
 
 def choose(masters: tuple[Master, ...], place: Place, failing: Collection[str]) -> tuple[Master, int] | None:
