@@ -145,6 +145,29 @@ def test_offsets_are_kept_where_their_messages_are(tmp_path: Path) -> None:
     run(check)
 
 
+def test_a_group_that_reads_on_is_not_behind_where_it_was(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with both_brokers(tmp_path) as both:
+            a, b = both.a, both.b
+            await both.put(mapping("broker-a", 1, {0: FIRST}), mapping("broker-b", 1, {}))
+            for _ in range(3):
+                assert (await a.send(TOPIC)).code == 0
+            commit = {"topic": TOPIC, "queueId": 0, "consumerGroup": GROUP}
+            assert (await a.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 1})).code == 0
+            await both.move()
+            assert (await b.pull(GROUP, TOPIC, offset=10_000, sysFlag=4 | 1, commitOffset=10_000)).code == ResponseCode.PULL_NOT_FOUND
+            assert (await b.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 10_000})).code == 0
+            assert await offset(a, RequestCode.QUERY_CONSUMER_OFFSET, queueId=2, lo=False) == 3
+            assert await offset(b, RequestCode.QUERY_CONSUMER_OFFSET) == 10_000
+            other = {**commit, "consumerGroup": "others", "commitOffset": 10_000}
+            assert (await b.heartbeat("d", "others", TOPIC)).code == 0
+            assert (await b.ask(RequestCode.UPDATE_CONSUMER_OFFSET, other)).code == 0
+            there = {"topic": TOPIC, "queueId": 2, "consumerGroup": "others", "lo": False, "setZeroIfNotFound": False}
+            assert (await a.ask(RequestCode.QUERY_CONSUMER_OFFSET, there)).code == ResponseCode.QUERY_NOT_FOUND, "it was never there"
+
+    run(check)
+
+
 def test_a_queue_that_came_back_is_read_through_all_its_pieces(tmp_path: Path) -> None:
     async def check() -> None:
         async with both_brokers(tmp_path) as both:
