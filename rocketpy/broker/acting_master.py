@@ -43,6 +43,7 @@ class ActingMaster:
         self._bridge = EscapeBridge(parts)
         self._halves = EscapedHalves(parts, self._bridge)
         self._passing: asyncio.Task[None] | None = None
+        self._is_to_follow = False
 
     async def look(self) -> None:
         """Begins or ends, by what the name servers say."""
@@ -55,6 +56,8 @@ class ActingMaster:
             await self._begin()
         elif parts.acting.is_acting and not is_due:
             await self._end()
+        elif self._is_to_follow:
+            await self._follow()
 
     async def stop(self) -> None:
         """Idempotent."""
@@ -66,6 +69,7 @@ class ActingMaster:
         log.warning("this slave stands in for its master: what is due goes to other masters of the cluster")
         parts.acting.is_acting = True
         parts.acting.log_end = parts.store.stats()["commit_log_max_offset"]
+        self._is_to_follow = False
         self._synchronize.is_standing_in = True
         try:
             await self._synchronize.settled()
@@ -98,9 +102,15 @@ class ActingMaster:
         parts.acting.is_acting = False
         self._synchronize.is_standing_in = False
         log.warning("this slave does not stand in for its master any more: it has passed on %d messages", self._bridge.passed_on)
+        self._is_to_follow = follows
         if follows:
-            await self._run_timers(delivers=False)
-            self._synchronize.is_due.set()
+            await self._follow()
+
+    async def _follow(self) -> None:
+        """Where timers cannot start, say on a full disk, they do with a later look."""
+        await self._run_timers(delivers=False)
+        self._is_to_follow = False
+        self._synchronize.is_due.set()
 
     async def _run_timers(self, *, delivers: bool) -> None:
         config, native = self._parts.config, self._parts.native

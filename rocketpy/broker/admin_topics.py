@@ -74,6 +74,8 @@ class TopicAdmin:
         log.info("Broker receive request to update or create static topic=%s, caller address=%s", header.topic, request.remote_address)
         config, mapping = _asked_config(header), read_body(request, QueueMapping.from_json)
         self._check(config, {})
+        if parts.topics.is_light(config.topic_name):
+            raise CommandError(ResponseCode.INVALID_PARAMETER, f"{config.topic_name} is a light queue: it has one queue, which stays here")
         await parts.deletion.over(config.topic_name)
         try:
             if mapping.topic != config.topic_name:
@@ -152,8 +154,8 @@ class TopicAdmin:
             for name in doomed:
                 await self._delete_one(name)
         finally:  # what has left the tables must not come back with the next start
-            await parts.saved.topics.save()
             await parts.saved.queue_mappings.save()
+            await parts.saved.topics.save()
             await parts.saved.offsets.save()
         return Response()
 
@@ -166,9 +168,10 @@ class TopicAdmin:
         await parts.deletion.delete_queues(topic, self._save_tables)
 
     async def _save_tables(self) -> None:
-        """What cannot be saved now is tried again, and answered, when the queues are gone."""
-        await self._parts.saved.topics.save_or_log()
+        """What cannot be saved now is tried again, and answered, when the queues are gone. Mappings go first: one that a kill leaves behind
+        would be that of the next topic of the name."""
         await self._parts.saved.queue_mappings.save_or_log()
+        await self._parts.saved.topics.save_or_log()
         await self._parts.saved.offsets.save_or_log()
 
     def _all(self, request: Request) -> Response:

@@ -142,9 +142,9 @@ class ClientRequests:
         parts = self._parts
         header = UpdateConsumerOffsetRequestHeader.decode(request.fields)
         queue = self._static.queue(request, header.topic, header.queue_id)
-        if header.consumer_group not in parts.groups:
+        if not parts.groups.serves(header.consumer_group):
             return Response(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
-        if header.topic not in parts.topics:
+        if not parts.serves(header.topic):
             return Response(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
         if header.queue_id < 0 or header.commit_offset < 0:
             return Response(

@@ -176,11 +176,11 @@ class ConsumerOffsets:
         earlier = before.offsets if before is not None else {}
         self._index = None
         for key in earlier.keys() - saved.offsets.keys():
-            topic, _, group = key.partition(SEPARATOR)
+            topic, group = split_key(key)
             self._table.delete_offsets(group, topic)
             changed += 1
         for key, queues in saved.offsets.items():
-            topic, _, group = key.partition(SEPARATOR)
+            topic, group = split_key(key)
             for queue_id, offset in queues.items():
                 current = self._table.read_offset(group, topic, queue_id)
                 if offset == current or (forward_only and offset < current != earlier.get(key, {}).get(queue_id)):
@@ -195,7 +195,7 @@ class ConsumerOffsets:
         moved = 0
         self._index = None
         for key, queues in saved.offsets.items():
-            topic, _, group = key.partition(SEPARATOR)
+            topic, group = split_key(key)
             for queue_id, offset in queues.items():
                 end = end_of(topic, queue_id)
                 if end is not None and min(offset, end) > self._table.read_offset(group, topic, queue_id):
@@ -301,11 +301,11 @@ class SavedOffsets:
 
     @property
     def topics(self) -> set[str]:
-        return {key.partition(SEPARATOR)[0] for key in self.offsets}
+        return {split_key(key)[0] for key in self.offsets}
 
     def without(self, is_left_out: Callable[[str, str], bool]) -> SavedOffsets:
         """Those of other topics and groups than is_left_out(topic, group) says."""
-        return replace(self, offsets={key: self.offsets[key] for key in self.offsets if not is_left_out(*key.split(SEPARATOR, 1))})
+        return replace(self, offsets={key: self.offsets[key] for key in self.offsets if not is_left_out(*split_key(key))})
 
     @staticmethod
     def from_json(value: Any) -> SavedOffsets:
@@ -328,9 +328,17 @@ class SavedOffsets:
         return SavedOffsets(offsets, version, integer_member(value, LOG_END, 0, "offsets"))
 
 
+def split_key(key: str) -> tuple[str, str]:
+    """(topic, group). Names of light queues and of light groups may hold another @: producers and clients give them, and nobody checks."""
+    at = key.find(SEPARATOR + LIGHT_QUEUE_PREFIX)
+    if at < 0:
+        at = key.rfind(SEPARATOR) if key.startswith(LIGHT_QUEUE_PREFIX) else key.find(SEPARATOR)
+    return (key, "") if at < 0 else (key[:at], key[at + 1 :])
+
+
 def _is_key(key: str, *, of_light: bool) -> bool:
-    """topic@group, of names that can be; others are told. Names of light groups may hold another @."""
-    topic, _, group = key.partition(SEPARATOR)
+    """topic@group, of names that can be; others are told."""
+    topic, group = split_key(key)
     if is_possible(topic) and is_possible(group) and (of_light or SEPARATOR not in group):
         return True
     log.warning("offsets of %r are skipped: the key is not topic@group", key)

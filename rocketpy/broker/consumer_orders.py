@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 from .._core.errors import RocketpyError
 from .._core.results import PopOrder
+from .consumer_offsets import SEPARATOR, split_key
 from .json_members import integer_member, list_member, object_member
 from .topics import TopicTable
 
@@ -26,7 +27,6 @@ KEPT_MS: Final = 24 * 3_600_000
 """A queue that nobody popped for so long is free."""
 MESSAGES_MAX: Final = 32
 ATTEMPT_BYTES_MAX: Final = 256
-_SEPARATOR: Final = "@"
 _WHAT: Final = "order info"
 _LONG_MAX: Final = (1 << 63) - 1
 
@@ -70,7 +70,7 @@ class ConsumerOrders:
         table: dict[str, dict[int, Any]] = {}
         for order in self._sink.pop_orders():
             if self._is_kept(order):
-                table.setdefault(order.topic + _SEPARATOR + order.group, {})[order.queue_id] = _to_json(order)
+                table.setdefault(order.topic + SEPARATOR + order.group, {})[order.queue_id] = _to_json(order)
         return {"table": {key: dict(sorted(queues.items())) for key, queues in sorted(table.items())}}
 
     def load(self, saved: SavedOrders) -> None:
@@ -111,7 +111,7 @@ def _to_json(order: PopOrder) -> dict[str, Any]:
 
 def _read_table(table: Mapping[Any, Any]) -> Iterator[PopOrder]:
     for key, queues in table.items():
-        topic, _, group = str(key).partition(_SEPARATOR)
+        topic, group = split_key(str(key))
         for queue_id, info in queues.items() if isinstance(queues, Mapping) else ():
             try:
                 yield _read(topic, group, int(queue_id), info)

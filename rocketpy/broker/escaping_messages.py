@@ -13,7 +13,7 @@ Threads  none: decisions only.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -92,22 +92,22 @@ def _without(properties: Mapping[str, str], left_out: Collection[str]) -> dict[s
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """Another master that takes messages of a topic."""
+    """Another master that takes messages of a topic. queues: by which numbers."""
 
     broker_name: str
     address: str
-    queues: int
+    queues: Sequence[int]
 
 
 def other_masters(route: TopicRoute, own_name: str) -> tuple[Master, ...]:
     """By name: everybody who asks gets the same order."""
     addresses = {broker.broker_name: broker.broker_addrs.get(MASTER_ID) for broker in route.broker_datas}
     return tuple(
-        Master(queues.broker_name, address, queues.write_queue_nums)
+        Master(queues.broker_name, address, numbers)
         for queues in sorted(route.queue_datas, key=lambda queues: queues.broker_name)
         if queues.broker_name != own_name
         and queues.perm & names.PERM_WRITE
-        and queues.write_queue_nums > 0
+        and (numbers := route.writable_numbers(queues))
         and (address := addresses.get(queues.broker_name))
     )
 
@@ -118,7 +118,7 @@ def choose(masters: tuple[Master, ...], place: Place, failing: Collection[str]) 
     if not able:
         return None
     master = able[(zlib.crc32(place.topic.encode("utf-8", "surrogateescape")) + place.queue_id) % len(able)]
-    return master, place.queue_id % master.queues
+    return master, master.queues[place.queue_id % len(master.queues)]
 
 
 def topics_to_ask(topic: str, is_pop_retry: Collection[str]) -> Iterator[str]:

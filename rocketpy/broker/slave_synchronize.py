@@ -26,7 +26,7 @@ from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
 from . import names
 from .callers import Caller
-from .consumer_offsets import SEPARATOR, ConsumerOffsets, SavedOffsets
+from .consumer_offsets import ConsumerOffsets, SavedOffsets, split_key
 from .delay_offsets import CopiedDelayOffsets, DelayOffsets, SavedDelayOffsets
 from .deleted_topics import DeletedTopics
 from .masters_answers import LoggedAnswers, MastersAnswers
@@ -247,7 +247,7 @@ class LoggedRows:
         return replace(copied, offsets={**{key: copied.offsets[key] for key in others}, **self._taken})
 
     def _rows(self, saved: SavedOffsets) -> Mapping[str, Mapping[int, int]]:
-        return {key: queues for key, queues in saved.offsets.items() if self._is_logged(*key.split(SEPARATOR, 1))}
+        return {key: queues for key, queues in saved.offsets.items() if self._is_logged(*split_key(key))}
 
 
 def is_logged(topics: TopicTable, topic: str, group: str) -> bool:

@@ -8,11 +8,13 @@ RocketMQ: rewriteRequestForStaticTopic of PullMessageProcessor, ConsumerManagePr
 A broker that does not lead a queue says so (NOT_LEADER_FOR_QUEUE), and clients look for the new leader. A request that says lo=false is
 about a queue of this broker by its own number.
 
-Threads  one event loop. Bounds: a request asks about each piece of its queue twice at most, one after the other.
+Threads  one event loop. Bounds: a request asks about each piece of its queue three times at most, one after the other;
+ARRIVALS_MAX of groups are remembered, then they are looked at anew.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -37,8 +39,11 @@ from ..remoting.queue_mapping import Items, MappingItem, QueueMapping, find_item
 from .parts import Parts
 from .static_pulls import PULL_CODES, pull_response, remote_pull
 
+log = logging.getLogger(__name__)
+
 SIGNING_FIELDS: Final = (ACCESS_KEY, SIGNATURE, SECURITY_TOKEN)
 """The client's; this broker signs what it asks by itself."""
+ARRIVALS_MAX: Final = 10_000
 LONG_MAX: Final = (1 << 63) - 1
 NOT_LED: Final = "{}-{} does not exit in request process of current broker {}"
 NOT_LED_TO_BEGIN: Final = "{}-{} is not leader in broker {}, request code 31"
@@ -82,6 +87,8 @@ class StaticTopics:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._arrivals: set[tuple[str, str, int, int]] = set()
+        """Groups, and the pieces that they have come to."""
 
     def queue(self, request: Request, topic: str, queue_id: int, not_led: str = NOT_LED) -> GlobalQueue | None:
         """None: the topic is no static one, or a queue of this broker is meant. Raises CommandError: the queue is not led here."""
@@ -117,7 +124,36 @@ class StaticTopics:
         if offset < 0:
             return Response(ResponseCode.INVALID_PARAMETER, f"offset {header.commit_offset} is before the first, topic is {header.topic}")
         self._parts.offsets.commit(header.consumer_group, header.topic, item.queue_id, offset, request.remote_address)
+        if item is not queue.items[0]:
+            await self._finish_before(request, queue, item, header.consumer_group)
         return Response()
+
+    async def _finish_before(self, request: Request, queue: GlobalQueue, item: MappingItem, group: str) -> None:
+        """A group that has come to a piece is done with those before it. Its last commit there may be of before their ends: their brokers
+        would say for good that it is behind, and with keepUnreadMessages keep what it has read. Tried once."""
+        topic = queue.mapping.topic
+        arrival = (group, topic, queue.global_id, item.gen)
+        if arrival in self._arrivals:
+            return
+        if len(self._arrivals) >= ARRIVALS_MAX:
+            self._arrivals.clear()
+        self._arrivals.add(arrival)
+        try:
+            for each in (piece for piece in reversed(queue.items) if piece.gen < item.gen):
+                if queue.is_here(each):
+                    committed = self._parts.offsets.query(group, topic, each.queue_id)
+                else:
+                    committed = await self._offset_at(request, each)
+                if 0 <= committed < (end := await self._end_of(request, queue, each) if committed >= 0 else 0):
+                    await self._finish(request, queue, each, group, end)
+        except CommandError as error:
+            log.warning("offsets of group %s in earlier pieces of queue %d of %s stay: %s", group, queue.global_id, topic, error)
+
+    async def _finish(self, request: Request, queue: GlobalQueue, item: MappingItem, group: str, end: int) -> None:
+        if queue.is_here(item):
+            self._parts.offsets.commit(group, queue.mapping.topic, item.queue_id, end, request.remote_address)
+        else:
+            await self._ask(request, item, {"commitOffset": str(end)})
 
     async def query_offset(self, request: Request, queue: GlobalQueue, header: QueryConsumerOffsetRequestHeader) -> Response:
         """Of the latest piece that the group has come to."""
@@ -127,10 +163,7 @@ class StaticTopics:
             if queue.is_here(item):
                 offset = self._parts.offsets.query(header.consumer_group, header.topic, item.queue_id)
             else:
-                answer = await self._ask(request, item, {"setZeroIfNotFound": "false"})
-                if answer.code == ResponseCode.QUERY_NOT_FOUND:
-                    continue
-                offset = self._read(request.code, item, answer, QueryConsumerOffsetResponseHeader).offset
+                offset = await self._offset_at(request, item)
             if offset >= 0:
                 return Response(fields=QueryConsumerOffsetResponseHeader(offset=item.global_offset(offset)))
         return Response(ResponseCode.QUERY_NOT_FOUND, "Not found, maybe this group consumer boot first")
@@ -181,6 +214,13 @@ class StaticTopics:
             return await self._parts.reads.run(lambda store: store.offset_by_time(topic, item.queue_id, header.timestamp, number))
         answer = await self._ask(request, item, {"boundaryType": boundary}, code=RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
         return int(self._read(request.code, item, answer, SearchOffsetResponseHeader).offset)
+
+    async def _offset_at(self, request: Request, item: MappingItem) -> int:
+        """Of the request's group, in a piece that is elsewhere; -1: it has none."""
+        answer = await self._ask(request, item, {"setZeroIfNotFound": "false"}, code=RequestCode.QUERY_CONSUMER_OFFSET)
+        if answer.code == ResponseCode.QUERY_NOT_FOUND:
+            return -1
+        return int(self._read(RequestCode.QUERY_CONSUMER_OFFSET, item, answer, QueryConsumerOffsetResponseHeader).offset)
 
     async def _end_of(self, request: Request, queue: GlobalQueue, item: MappingItem) -> int:
         if queue.is_here(item):

@@ -184,6 +184,10 @@ class GroupTable:
         self._change(config)
         return config
 
+    def serves(self, group: str) -> bool:
+        """Whether the group is here, and the fast path has it from now on: a light one gets there when it is used first."""
+        return self._serve_light(group) is not None if self.is_light(group) else group in self._configs
+
     def _serve_light(self, group: str) -> GroupConfig | None:
         if group not in self._light and len(self._light) >= self._settings.light_groups_max:
             return None

@@ -215,15 +215,14 @@ class Brokers:
         return KnownTopic(queues, addresses, kind[0], min(route[1], kind[1]))
 
     def _sorted_queues(self, route: TopicRoute) -> list[Queue]:
-        return sorted(
-            (
-                Queue(data.broker_name, queue_id)
-                for data in route.queue_datas
-                if data.perm & WRITE and data.broker_name in self._addresses
-                for queue_id in range(data.write_queue_nums)
-            ),
-            key=lambda queue: (queue.broker, queue.queue_id),
-        )
+        """Of a static topic by the numbers that clients know, whoever leads them: a message group keeps its queue when that moves."""
+        queues = [
+            Queue(data.broker_name, queue_id)
+            for data in route.queue_datas
+            if data.perm & WRITE and data.broker_name in self._addresses
+            for queue_id in route.writable_numbers(data)
+        ]
+        return sorted(queues, key=lambda queue: (queue.queue_id if route.queue_mappings else 0, queue.broker, queue.queue_id))
 
     async def masters_of(self, cluster: str) -> list[str]:
         """Names of its brokers that have a master: a cluster is a topic of its own. Raises ProxyError, RocketpyError."""

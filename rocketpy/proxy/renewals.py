@@ -130,6 +130,7 @@ class Renewals:
             self._native.end_renewal(*held.key)
 
     def all(self) -> list[Held]:
-        """For a proxy that stops: forgets them."""
-        held, self._held = list(self._held.values()), {}
+        """For a proxy that stops, once nobody acknowledges any more: forgets them. What was acknowledged natively is not among them."""
+        held = [each for each in list(self._held.values()) if self._forget(each.key)]
+        self._held = {}
         return held

@@ -208,13 +208,13 @@ class ProxyService:
         port, self._grpc = self._grpc, None
         if port is not None:
             await port.stop(max(0, min(self.settings.grpc_shutdown_time_seconds, GRACE_S)))
+        brokers, self._brokers = self._brokers, None
+        if brokers is not None and self.receiving is not None:
+            await self.receiving.let_go()  # the native side knows what was acknowledged
         native, self.native = self.native, None
         if native is not None:
             native.close()
-        brokers, self._brokers = self._brokers, None
         if brokers is not None:
-            if self.receiving is not None:
-                await self.receiving.let_go()
             await brokers.stop()
         users, self.users = self.users, None
         if users is not None:

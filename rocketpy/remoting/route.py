@@ -4,7 +4,7 @@ RocketMQ: TopicRouteData, QueueData, BrokerData (5.3.3 remoting/protocol/route/)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,8 @@ from .bodies import BodyError, read_integer, read_mapping, read_text
 from .json_codec import JsonError, read_object, write_fastjson, write_json
 
 MASTER_ID = 0
+NUMBER_DIGITS = 5
+"""Of a queue's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,16 @@ class TopicRoute:
             members["topicQueueMappingByBroker"] = {name: dict(mapping) for name, mapping in self.queue_mappings.items()}
         return members
 
+    def writable_numbers(self, queues: QueueData) -> Sequence[int]:
+        """By which numbers that broker takes messages. Of a static topic's queues it is asked for those that it leads: it refuses others,
+        and nobody reads the queues of who leads none."""
+        if not self.queue_mappings:
+            return range(queues.write_queue_nums)
+        mapping = self.queue_mappings.get(queues.broker_name)
+        led = mapping.get("currIdMap") if isinstance(mapping, Mapping) else None
+        numbers = [str(number) for number in led] if isinstance(led, Mapping) else []
+        return sorted(int(number) for number in numbers if number.isdecimal() and len(number) <= NUMBER_DIGITS)
+
     def encode(self, *, standard: bool) -> bytes:
         """Standard JSON for clients of 4.9.4 and later, fastjson's with bare numeric keys for older ones."""
         return write_json(self.to_json()) if standard else write_fastjson(self.to_json())
@@ -117,7 +129,7 @@ class TopicRoute:
             tuple(BrokerData.from_json(entry) for entry in _objects(members, "brokerDatas")),
             {addr: tuple(str(server) for server in listed) for addr, listed in servers.items() if isinstance(listed, list)},
             read_text(members, "orderTopicConf") or None,
-            members.get("topicQueueMappingByBroker"),
+            None if members.get("topicQueueMappingByBroker") is None else read_mapping(members, "topicQueueMappingByBroker"),
         )
 
     def in_zone(self, zone_name: str) -> TopicRoute:

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rocketpy._core.errors import DiskFull
 from rocketpy.broker import acting_master, escape_bridge
+from rocketpy.broker.acting_master import ActingMaster
+from rocketpy.broker.acting_state import ActingState
 from rocketpy.broker.names import TRANS_HALF_TOPIC
 from rocketpy.broker.parts import Parts
 from rocketpy.broker.service import BrokerService
@@ -140,5 +143,27 @@ def test_without_remote_escape_a_slave_passes_nothing_on(tmp_path: Path) -> None
             await second.start()
             assert second._housekeeping is not None and second._housekeeping._acting is None
             await second.stop()
+
+    run(test)
+
+
+def test_timers_that_cannot_start_when_the_master_is_back_start_with_a_later_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with group(tmp_path) as three:
+            parts, run_timers, refused = three.of(three.slave), ActingMaster._run_timers, list[bool]()
+
+            async def refuses_twice(self: ActingMaster, *, delivers: bool) -> None:
+                await run_timers(self, delivers=delivers)
+                if not delivers and len(refused) < 2:
+                    refused.append(True)
+                    parts.native.stop_timers()
+                    raise DiskFull("no room for a slot")
+
+            monkeypatch.setattr(ActingMaster, "_run_timers", refuses_twice)
+            await three.master.stop()
+            await eventually(lambda: parts.acting.is_acting)
+            monkeypatch.setattr(ActingState, "heard", lambda *_, **__: False)
+            await eventually(lambda: len(refused) == 2 and parts.native.timer_checkpoint() is not None)
+            assert not parts.acting.is_acting
 
     run(test)

@@ -165,6 +165,15 @@ def test_a_key_that_is_no_topic_and_group_is_skipped() -> None:
     assert SavedOffsets.from_json({"offsetTable": {"t": {}, "a@b@c": {"0": 1}, "t@g": {"0": 1}}}).offsets == {"t@g": {0: 1}}
 
 
+@pytest.mark.parametrize("topic", ["%LMQ%a", "%LMQ%a@b", "t"])
+@pytest.mark.parametrize("group", ["%LMQ%g", "%LMQ%me@home", "g"])
+def test_names_of_light_queues_and_groups_may_hold_an_at(topic: str, group: str) -> None:
+    offsets, _ = make((group, topic, 0, 5))
+    other, recorder = make()
+    other.load(SavedOffsets.from_json(read_json(offsets.snapshot().text(light=True))))
+    assert recorder.table == {(group, topic, 0): 5}
+
+
 def test_an_offset_below_zero_or_of_an_impossible_queue_is_none_and_the_others_stand() -> None:
     saved = SavedOffsets.from_json({"offsetTable": {"t@g": {"0": -7, "1": 5, "2": -1, "-1": 3, "65536": 3}, "t@h": {"0": 0}}})
     assert saved.offsets == {"t@g": {1: 5}, "t@h": {0: 0}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rocketpy._core.results import Message
@@ -83,7 +85,7 @@ ROUTE = TopicRoute(
 
 def test_other_masters_are_those_that_take_messages_and_a_queue_goes_to_one_of_theirs() -> None:
     masters = other_masters(ROUTE, "own")
-    assert masters == (Master("c", "c:1", 4), Master("d", "d:1", 4))
+    assert masters == (Master("c", "c:1", range(4)), Master("d", "d:1", range(4)))
     chosen = {queue_id: choose(masters, Place("T", queue_id), ()) for queue_id in range(8)}
     assert chosen == {queue_id: choose(masters, Place("T", queue_id), ()) for queue_id in range(8)}
     assert {each[0].broker_name for each in chosen.values() if each} == {"c", "d"}
@@ -91,6 +93,15 @@ def test_other_masters_are_those_that_take_messages_and_a_queue_goes_to_one_of_t
     assert all(each is not None and each[0].broker_name == "d" for each in (choose(masters, Place("T", at), {"c:1"}) for at in range(4)))
     assert choose(masters, Place("T", 0), {"c:1", "d:1"}) is not None, "one that failed may be back"
     assert choose((), Place("T", 0), ()) is None
+
+
+def test_of_a_static_topic_another_master_is_asked_for_queues_that_it_leads() -> None:
+    mappings = {"c": {"currIdMap": {"5": 0, "2": 3}}, "d": {"currIdMap": {}}, "own": {"currIdMap": {"0": 0}}}
+    masters = other_masters(replace(ROUTE, queue_mappings=mappings), "own")
+    assert [(each.broker_name, list(each.queues)) for each in masters] == [("c", [2, 5])]
+    assert [chosen[1] for at in range(3) if (chosen := choose(masters, Place("T", at), ()))] == [2, 5, 2]
+    for strange in ([], {"x": 0}, {"-1": 0}, {"9" * 5000: 0}):
+        assert other_masters(replace(ROUTE, queue_mappings={"c": {"currIdMap": strange}, "d": []}), "own") == ()  # type: ignore[dict-item]
 
 
 def test_who_is_asked_for_a_retry_topic() -> None:

@@ -86,6 +86,10 @@ def test_names_are_bounded_and_a_deleted_queue_makes_room(tmp_path: Path) -> Non
             assert await position(peer, RequestCode.GET_MAX_OFFSET, "%LMQ%2") == 0
             assert (await peer.send("t", b"x", lists("%LMQ%3"))).code == 0
             assert (await peer.pull("readers", "%LMQ%3")).code == 0
+            commits = ("%LMQ%g", "%LMQ%3", 0), ("readers", "%LMQ%asked9", 17), ("%LMQ%h", "%LMQ%3", 0), ("%LMQ%i", "%LMQ%3", 26)
+            for group, topic, code in commits:
+                fields = {"topic": topic, "queueId": 0, "consumerGroup": group, "commitOffset": 1}
+                assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == code, (group, topic)
 
     run(test)
 

@@ -14,6 +14,7 @@ import pytest
 from rocketpy._core.errors import NoMemory, Unsupported
 from rocketpy._core.remoting import Command
 from rocketpy.broker.mapping_cleaner import MappingCleaner, leaders_of, rows_left
+from rocketpy.broker.persistence import SavedState
 from rocketpy.broker.queue_mappings import QueueMappings, SavedMappings
 from rocketpy.broker.topics import TopicSettings, TopicTable
 from rocketpy.remoting.codes import RequestCode, ResponseCode
@@ -140,6 +141,29 @@ def test_offsets_are_kept_where_their_messages_are(tmp_path: Path) -> None:
             assert (await b.pull(GROUP, TOPIC, offset=10_000, **pull)).code == ResponseCode.PULL_NOT_FOUND
             assert await offset(b, RequestCode.QUERY_CONSUMER_OFFSET) == 10_005, "a pull commits in the same offsets"
             assert (await both.a.ask(RequestCode.QUERY_CONSUMER_OFFSET, asked)).code == ResponseCode.NOT_LEADER_FOR_QUEUE
+
+    run(check)
+
+
+def test_a_group_that_reads_on_is_not_behind_where_it_was(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with both_brokers(tmp_path) as both:
+            a, b = both.a, both.b
+            await both.put(mapping("broker-a", 1, {0: FIRST}), mapping("broker-b", 1, {}))
+            for _ in range(3):
+                assert (await a.send(TOPIC)).code == 0
+            commit = {"topic": TOPIC, "queueId": 0, "consumerGroup": GROUP}
+            assert (await a.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 1})).code == 0
+            await both.move()
+            assert (await b.pull(GROUP, TOPIC, offset=10_000, sysFlag=4 | 1, commitOffset=10_000)).code == ResponseCode.PULL_NOT_FOUND
+            assert (await b.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 10_000})).code == 0
+            assert await offset(a, RequestCode.QUERY_CONSUMER_OFFSET, queueId=2, lo=False) == 3
+            assert await offset(b, RequestCode.QUERY_CONSUMER_OFFSET) == 10_000
+            other = {**commit, "consumerGroup": "others", "commitOffset": 10_000}
+            assert (await b.heartbeat("d", "others", TOPIC)).code == 0
+            assert (await b.ask(RequestCode.UPDATE_CONSUMER_OFFSET, other)).code == 0
+            there = {"topic": TOPIC, "queueId": 2, "consumerGroup": "others", "lo": False, "setZeroIfNotFound": False}
+            assert (await a.ask(RequestCode.QUERY_CONSUMER_OFFSET, there)).code == ResponseCode.QUERY_NOT_FOUND, "it was never there"
 
     run(check)
 
@@ -283,6 +307,36 @@ def test_mappings_are_kept_over_a_restart_and_go_with_their_topic(tmp_path: Path
             assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": TOPIC})).code == 0
             assert read_json((tmp_path / "store/config/topicQueueMapping.json").read_bytes())["topicQueueMappingInfoMap"] == {}
             assert numbers(await peer.send(TOPIC, queue_id=3), "queueId", "queueOffset") == (3, 0), "a plain topic of that name"
+
+    run(check)
+
+
+def test_a_light_queue_is_no_static_topic(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path, enableLmq="true", enableMultiDispatch="true") as at:
+            peer = at.peer()
+            answer = await put(peer, replace(mapping("broker-a", 1, {0: FIRST}), topic="%LMQ%a"), topic="%LMQ%a")
+            assert answer.code == ResponseCode.INVALID_PARAMETER and "light queue" in (answer.remark or "")
+            assert (await peer.pull("g", "%LMQ%a")).code == ResponseCode.PULL_NOT_FOUND
+
+    run(check)
+
+
+def test_a_deletion_that_is_killed_leaves_no_mapping_behind_its_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            assert (await put(peer, mapping("broker-a", 2, {0: BACK}))).code == 0
+            written: list[str] = []
+            save = SavedState.save
+
+            async def noted(self: SavedState) -> None:
+                written.append(self.file.path.name)
+                await save(self)
+
+            monkeypatch.setattr(SavedState, "save", noted)
+            assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": TOPIC})).code == 0
+            assert written.index("topicQueueMapping.json") < written.index("topics.json")
 
     run(check)
 

@@ -14,7 +14,7 @@ from rocketpy._core.errors import ProtocolError
 from rocketpy._core.results import Message
 from rocketpy.config import ConfigError
 from rocketpy.proxy import schema
-from rocketpy.proxy.brokers import Cached, GroupConfig
+from rocketpy.proxy.brokers import Brokers, Cached, GroupConfig
 from rocketpy.proxy.clients import language_of
 from rocketpy.proxy.handles import ReceiptHandle
 from rocketpy.proxy.messages import check_type, grpc_message, properties_of
@@ -27,7 +27,7 @@ from rocketpy.proxy.status import ProxyError
 from rocketpy.proxy.validation import group_of, topic_of
 from rocketpy.remoting.credentials import Credentials
 from rocketpy.remoting.records import read_records
-from rocketpy.remoting.route import QueueData
+from rocketpy.remoting.route import BrokerData, QueueData, TopicRoute
 
 SETTINGS = ProxySettings(namesrv_addr="127.0.0.1:9876")
 NOW_MS = 1_700_000_000_000
@@ -49,6 +49,27 @@ def test_a_message_group_has_the_queue_that_javas_proxy_gives_it(text: str, hash
     assert java_hash(text) == hash_code
     assert {count: consistent_bucket(hash_code, count) for count in buckets} == buckets
     assert consistent_bucket(-1, 8) in range(8)
+
+
+def test_of_a_static_topic_queues_are_sent_to_by_their_leaders_in_the_order_of_their_numbers() -> None:
+    async def queues(**led: dict[str, int]) -> list[tuple[str, int]]:
+        brokers = Brokers(SETTINGS, lambda address, request: None)
+        mappings = {name: {"currIdMap": numbers} for name, numbers in led.items()}
+        datas = tuple(BrokerData("c", name, {0: f"127.0.0.1:{port}"}) for port, name in enumerate("ab", start=1))
+        route = TopicRoute((QueueData("a", 2, 2, 6), QueueData("b", 1, 1, 6)), datas, queue_mappings=mappings)
+
+        async def asked(topic: str) -> TopicRoute:
+            return TopicRoute.decode(route.encode(standard=True))
+
+        brokers.route = asked
+        brokers._addresses.update({"a": "127.0.0.1:1", "b": "127.0.0.1:2"})
+        found = [(queue.broker, queue.queue_id) for queue in await brokers.writable_queues("t")]
+        await brokers.stop()
+        return found
+
+    assert asyncio.run(queues()) == [("a", 0), ("a", 1), ("b", 0)]
+    assert asyncio.run(queues(a={"0": 0, "2": 1}, b={"1": 0})) == [("a", 0), ("b", 1), ("a", 2)]
+    assert asyncio.run(queues(a={}, b={"0": 1, "1": 0, "2": 2})) == [("b", 0), ("b", 1), ("b", 2)], "all of them were moved"
 
 
 def test_a_handle_says_which_message_of_which_pop() -> None:

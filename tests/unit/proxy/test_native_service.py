@@ -54,6 +54,8 @@ class Broker:
 
     def __init__(self) -> None:
         self.sends: list[Command] = []
+        self.changes: list[str] = []
+        """Handles whose invisible time was changed."""
         self.script: list[Answer] = []
         self.connections = 0
         self.open: set[asyncio.StreamWriter] = set()
@@ -95,6 +97,9 @@ class Broker:
         elif request.code in (RequestCode.SEND_MESSAGE_V2, RequestCode.ACK_MESSAGE):
             self.sends.append(request)
             answer = self.script.pop(0) if self.script else STORED
+        elif request.code == RequestCode.CHANGE_MESSAGE_INVISIBLETIME:
+            self.changes.append(request.fields["extraInfo"])
+            answer = Answer(fields={"popTime": str(now_ms()), "invisibleTime": "1000", "reviveQid": "0"})
         else:
             answer = Answer(1, remark="not here")
         if not answer.is_silent and not answer.hangs_up:
@@ -227,6 +232,20 @@ def test_a_message_that_is_renewed_just_now_is_acknowledged_by_python_which_wait
         assert proxy.native.handler.begin_renewal("c1", "g", first.text)
         assert (await client.ack(first.text))[0] == "OK"
         assert figures(proxy)["acknowledged"] == 0 and not proxy.native.handler.is_held("c1", "g", first.text)
+
+    running(test)
+
+
+def test_a_proxy_that_stops_lets_go_of_what_was_not_acknowledged_and_of_nothing_else() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        assert proxy.receiving is not None
+        done, open_still = handle_of(1), handle_of(2)
+        for each in (done, open_still):
+            proxy.receiving.renewals.add(Held("c1", "g", TOPIC, "M", each.text, each, now_ms(), 1000))
+        assert (await client.ack(done.text))[0] == "OK" and figures(proxy)["acknowledged"] == 1
+        await proxy.stop()
+        assert broker.changes == [open_still.text]
 
     running(test)
 

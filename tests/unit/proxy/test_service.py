@@ -18,6 +18,11 @@ import pytest
 from rocketpy.proxy import schema
 from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import NO_PORT, ProxySettings
+from rocketpy.remoting.client import RemotingClient
+from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.headers import CreateTopicRequestHeader
+from rocketpy.remoting.json_codec import read_object, write_json
+from rocketpy.remoting.queue_mapping import MappingItem, QueueMapping
 from rocketpy.testing import LocalRocketMQ
 from tests.processes import PATIENCE_S
 
@@ -127,6 +132,32 @@ def test_a_message_is_sent_received_put_off_and_acknowledged(cluster: LocalRocke
             wrong = await peer.ask("AckMessage", **handle, entries=[{"receipt_handle": "x"}, {"receipt_handle": "1 1 1 1 0 b 1 1"}])
             assert code(wrong) == "INVALID_RECEIPT_HANDLE" and len(wrong.entries) == 2
         assert code(await peer.ask("NotifyClientTermination", group={"name": "g"})) == "OK"
+
+    running(cluster, test)
+
+
+def test_a_static_topic_is_sent_to_by_its_global_queues(cluster: LocalRocketMQ) -> None:
+    """The broker leads one of them, by the second of its four queues; the others are nobody's just now."""
+    topic = cluster.make_topic("Static")
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        async with RemotingClient() as client:
+            header = CreateTopicRequestHeader(
+                topic=topic, default_topic="", read_queue_nums=4, write_queue_nums=4, perm=6, topic_filter_type="SINGLE_TAG", order=False
+            )
+            info = await client.call(cluster.namesrv, RequestCode.GET_BROKER_CLUSTER_INFO)
+            (name,) = read_object(info.body)["brokerAddrTable"]
+            mapping = QueueMapping(topic, 8, name, 1, {5: (MappingItem(0, 1, name, 0),)})
+            await client.call(cluster.broker, RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, header, write_json(mapping.to_json()))
+        async with peer.telemetry(**consumer(topic, "g")):
+            for offset in range(3):  # the first by Python, the others without
+                sent = await peer.ask("SendMessage", messages=[message(topic, b"%d" % offset)])
+                assert (code(sent), sent.entries[0].offset) == ("OK", offset)
+            bodies = set[bytes]()
+            async with asyncio.timeout(PATIENCE_S):
+                while len(bodies) < 3:
+                    _, received = await peer.receive(topic, "g", invisible_duration={"seconds": 30})
+                    bodies |= {each.body for each in received}
 
     running(cluster, test)
 
