@@ -50,9 +50,13 @@ int rp_light_names_are_valid(rp_slice names) {
     return are_valid;
 }
 
+size_t rp_light_offsets_size_max(rp_slice names) {
+    return 1 + sizeof PAIR_HEAD + (size_t)rp_light_names_count(names) * (OFFSET_DIGITS_MAX + 1);
+}
+
 size_t rp_light_targets_size(rp_slice names, rp_slice last_part) {
     uint32_t count = rp_light_names_count(names);
-    size_t text_size = 1 + last_part.size + sizeof PAIR_HEAD + (size_t)count * (OFFSET_DIGITS_MAX + 1);
+    size_t text_size = last_part.size + rp_light_offsets_size_max(names);
     return count > RP_LIGHT_TARGETS_MAX ? 0 : sizeof(rp_light_targets) + count * sizeof(rp_light_target) + text_size;
 }
 
