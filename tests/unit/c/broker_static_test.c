@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "broker/half_messages.h"
 #include "broker/queue_mapping.h"
 #include "broker/send_path.h"
 #include "broker_fixture.h"
@@ -71,6 +72,8 @@ static void queues_are_global_on_the_wire(void) {
     put_static(&fx);
     CHECK(send_message(&binary, "S", 5, "UNIQ_KEY\1K\2", "second") == 10001);
     CHECK(send_message(&c, "S", -1, "UNIQ_KEY\1K\2", "any") == 10002);
+    CHECK(rp_broker_put_topic(fx.broker, text(RP_HALF_TOPIC), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    CHECK(send_message(&c, "S", 5, "TRAN_MSG\1true\2PGROUP\1P\2UNIQ_KEY\1K\2", "prepared") == 0); /* among the prepared ones */
     rp_command response = pull_static(&c, 5, 10000, 1);
     told(&response, 0, 10003, 10000, 10003, 10000);
     CHECK(rp_broker_read_offset(fx.broker, text("G"), text("S"), 2) == 0);
