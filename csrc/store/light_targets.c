@@ -94,7 +94,9 @@ static int open_target(rp_message_store *store, rp_slice name, rp_consume_queue 
     if (*queue == NULL) {
         return error.status;
     }
-    return rp_consume_queue_max_offset(*queue) == 0 ? rp_message_store_prepare_queue(store, *queue, NULL) : RP_OK;
+    int rc = rp_consume_queue_max_offset(*queue) == 0 ? rp_message_store_prepare_queue(store, *queue, &error) : RP_OK;
+    bool is_any_queues = error.status == RP_E_DISK_FULL || error.status == RP_E_NO_MEMORY; /* not a fault of this one */
+    return rc != RP_OK && is_any_queues ? error.status : rc;
 }
 
 int rp_light_targets_open(rp_message_store *store, rp_slice names, void *room, rp_append_item *item) {
