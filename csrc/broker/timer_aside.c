@@ -1,5 +1,5 @@
-/* timer_aside.c: messages whose own queue or light queue, or its next file, cannot be made: they are set aside, so that the slots behind them come
- * (timer_service.h).
+/* timer_aside.c: messages whose own queue or light queue, or its next file, cannot be made: they are set aside, so that the slots behind
+ * them come (timer_service.h).
  * RocketMQ: TimerMessageStore.doPut (5.3.3 store/timer/), which tries again without end, and holds up all that is due later.
  *
  * One that is set aside is appended to the timer queue again with a later TIMER_OUT_MS, so that it is what any message is that waits: in
