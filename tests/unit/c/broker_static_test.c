@@ -92,6 +92,15 @@ static void queues_are_global_on_the_wire(void) {
     CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("S"), 2, 1) == RP_OK);
     response = pull_static(&c, 5, 10003, 2);
     told(&response, OFFSET_MOVED, 10001, 10000, 10003, 10000);
+    CHECK(rp_broker_put_queue_mapping(fx.broker, text("S"), 5, 2, 0, 1, 1) == RP_OK);
+    pull_request strange = pull_of(5, 2);
+    strange.topic = "S";
+    strange.sys_flag |= 1;
+    strange.commit_offset = INT64_MAX;
+    int64_t committed = rp_broker_read_offset(fx.broker, text("G"), text("S"), 2);
+    response = client_pull(&c, &strange);
+    told(&response, 19, 2, 0, 2, -1);
+    CHECK(rp_broker_read_offset(fx.broker, text("G"), text("S"), 2) == committed);
     client_close(&binary);
     client_close(&c);
     fixture_close(&fx);
