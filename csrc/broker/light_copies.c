@@ -5,15 +5,27 @@
 
 #include "../base/log_inl.h"
 #include "../store/light_targets.h"
+#include "../store/message.h"
 #include "escape_bridge.h"
 #include "lane.h"
+
+#define CRC_ROOM 32u /* of the CRC that the log may put behind the properties */
 
 static void tell_left_out(rp_broker *broker, rp_slice topic, int status) {
     if (rp_log_is_due(&broker->light_due_ns))
         rp_log_write(broker->options.log, RP_LOG_WARNING, "a message of topic %.*s goes to none of the light queues it names: %s",
                      (int)topic.size, (const char *)topic.data,
-                     status == RP_E_BUSY ? "the store has as many as it may"
-                                         : "one of the names is no light queue's, or there are too many");
+                     status == RP_E_BUSY        ? "the store has as many as it may"
+                     : status == RP_E_TOO_LARGE ? "its properties leave no room for its offsets there"
+                                                : "one of the names is no light queue's, or there are too many");
+}
+
+/* Without them the record may fit into the log: who was told that the message is stored gets it from its topic. */
+static int have_room(const rp_append_item *item, rp_slice names) {
+    size_t size = rp_light_offsets_size_max(names) + CRC_ROOM;
+    for (uint32_t i = 0; i < RP_APPEND_PROPERTY_PARTS; i++)
+        size += item->properties[i].size;
+    return size <= RP_PROPERTIES_SIZE_MAX;
 }
 
 int rp_copy_to_light_queues(rp_broker *broker, rp_append_item *item, void **room) {
@@ -21,6 +33,10 @@ int rp_copy_to_light_queues(rp_broker *broker, rp_append_item *item, void **room
     *room = NULL;
     if (names.size == 0 || rp_escape_is_on(broker)) /* the broker that stores it looks at them */
         return RP_OK;
+    if (!have_room(item, names)) {
+        tell_left_out(broker, topic, RP_E_TOO_LARGE);
+        return RP_OK;
+    }
     size_t size = rp_light_targets_size(names, item->properties[RP_APPEND_PROPERTY_PARTS - 1]);
     if (size > 0 && (*room = malloc(size)) == NULL)
         return RP_E_NO_MEMORY;

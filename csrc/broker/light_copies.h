@@ -11,7 +11,8 @@
 #include "broker.h"
 
 /* Has the item, which is ready but for that, go to them. *room is to be freed behind the append, NULL: it goes to none. Names that name
- * no light queue, and those past the store's limit, are left out with a line in the log: the message itself is not held up by them. RP_OK;
+ * no light queue, those past the store's limit, and those whose offsets may not fit behind the properties are left out with a line in the
+ * log: the message itself is neither held up nor lost by them. RP_OK;
  * RP_E_NO_MEMORY, RP_E_DISK_FULL, RP_E_IO: to be tried again. */
 int rp_copy_to_light_queues(rp_broker *broker, rp_append_item *item, void **room);
 

@@ -271,7 +271,9 @@ static int map_queue(const rp_lane *lane, rp_pull *pull, rp_answer_to to) {
         return PUNTED;
     if (__builtin_sub_overflow(pull->offset, at->logic_offset - at->start_offset, &begin))
         return PUNTED;
-    pull->commit_offset = pull->commit_offset >= at->logic_offset ? pull->commit_offset - at->logic_offset + at->start_offset : -1;
+    if (pull->commit_offset < at->logic_offset ||
+        __builtin_add_overflow(pull->commit_offset - at->logic_offset, at->start_offset, &pull->commit_offset))
+        pull->commit_offset = -1;
     pull->offset = pull->from = begin;
     pull->global_id = pull->queue_id;
     pull->queue_id = at->queue_id;

@@ -10,6 +10,8 @@
 #define BAD_LIGHT_QUEUES                                                                                                                   \
     "the message is illegal: INNER_MULTI_DISPATCH comes twice, or names more than %d queues, or one that is no light queue: %%LMQ%%NAME, " \
     "where NAME does for a directory, and not the queue it is sent to"
+#define NO_ROOM "the message is illegal: its properties leave no room for its offsets in light queues"
+#define WAITING_ROOM 512u /* of what delay, timer and transaction add; with room to spare */
 #define LIGHT_QUEUES_EXCEEDED "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]lmq consume queue num exceeded."
 
 #define FIELDS_OF(request) (request)->lane->broker->send_fields
@@ -19,11 +21,22 @@ static int answer_bad_light_queues(const rp_send_request *request) {
                      RP_LIGHT_TARGETS_MAX);
 }
 
+/* Of one that waits: what is added to its properties until it comes to its queues. */
+static int will_fit(const rp_send_request *request) {
+    const rp_sent_properties *properties = &request->properties;
+    size_t size = (size_t)properties->text.size + properties->unique_key.size + request->header.topic.size + WAITING_ROOM +
+                  request->lane->broker->property_tail.size + rp_light_offsets_size_max(properties->light_names);
+    int waits = request->is_prepared || properties->delay_level > 0 || properties->timed;
+    return !waits || size <= RP_PROPERTIES_SIZE_MAX;
+}
+
 int rp_send_check_light_queues(const rp_send_request *request) {
     const rp_sent_properties *properties = &request->properties;
     if (!rp_light_queues_are_on(request->lane->broker->store, request->topic->head.name))
         return RP_OK;
     int is_valid = properties->light_lists == 1 && rp_light_names_are_valid(properties->light_names);
+    if (is_valid && !will_fit(request))
+        return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, FIELDS_OF(request), RP_SEND_FIELD_COUNT, NO_ROOM);
     return is_valid ? RP_OK : answer_bad_light_queues(request);
 }
 

@@ -397,7 +397,7 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
         batch->delay_ms_min = request->delay_ms;
     if (__builtin_expect(request->global_id >= 0, 0)) {
         rp_pending_send *send = &batch->sends[batch->send_count - 1];
-        send->is_mapped = 1;
+        send->is_mapped = !request->is_prepared; /* that offset is of the prepared ones: its producer ends the transaction by it */
         send->queue_id = request->global_id;
         send->at = request->at;
     }

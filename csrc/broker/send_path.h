@@ -34,7 +34,7 @@ typedef struct rp_pending_send {
     rp_slice recall_handle; /* of a message with a timer; data NULL: none */
     uint32_t item_first, item_count;
     int32_t queue_id;
-    uint8_t is_mapped; /* queue_id is a global one: */
+    uint8_t is_mapped; /* the offset is told as one of a global queue: */
     rp_mapped_queue at;
     struct rp_reply *reply; /* NULL, or what is told of the append in place of a response (pending_replies.h) */
     uint8_t wait; /* WAIT: 0 is answered without disk and slaves */

@@ -1,5 +1,5 @@
-/* timer_aside.c: messages whose own queue, or its next file, cannot be made: they are set aside, so that the slots behind them come
- * (timer_service.h).
+/* timer_aside.c: messages whose own queue or light queue, or its next file, cannot be made: they are set aside, so that the slots behind
+ * them come (timer_service.h).
  * RocketMQ: TimerMessageStore.doPut (5.3.3 store/timer/), which tries again without end, and holds up all that is due later.
  *
  * One that is set aside is appended to the timer queue again with a later TIMER_OUT_MS, so that it is what any message is that waits: in
@@ -11,10 +11,10 @@
 #include "timer_item.h"
 #include "timer_service_inl.h"
 
-#define TRIED_MS INT64_C(10000)        /* before the first is set aside */
-#define FORGOTTEN_MS INT64_C(60000)    /* without a refusal: the next one is tried as long */
+#define TRIED_MS INT64_C(10000) /* before the first is set aside */
+#define FORGOTTEN_MS INT64_C(60000) /* without a refusal: the next one is tried as long */
 #define ASIDE_MS_MIN INT64_C(60000)
-#define ASIDE_DOUBLED_MAX 6            /* to about an hour */
+#define ASIDE_DOUBLED_MAX 6 /* to about an hour */
 
 /* None for a while, or the clock went back. */
 static bool is_forgotten(const rp_timer_refusals *refusals, int64_t now_ms) {
@@ -46,8 +46,9 @@ int64_t rp_timer_set_aside(rp_timer_service *service, const rp_message *message,
     if (!refusals->is_told) {
         rp_slice name = rp_message_property(message->properties, "REAL_TOPIC");
         rp_log_write(service->broker->options.log, RP_LOG_ERROR,
-                     "the queue that the timed message at log offset %" PRId64 " goes to cannot be made: it and others like it are set "
-                     "aside and tried again from time to time, this one in %" PRId64 " s; look at the directory of topic %.*s",
+                     "a queue that the timed message at log offset %" PRId64 " goes to cannot be made: it and others like it are set "
+                     "aside and tried again from time to time, this one in %" PRId64 " s; look at the directory of topic %.*s, and at "
+                     "those of the light queues it names",
                      message->physical_offset, wait_ms / 1000, (int)(name.size < 255 ? name.size : 255), (const char *)name.data);
     }
     refusals->is_told = true;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/slice_inl.h"
+#include "../store/light_targets.h"
 #include "escape_bridge.h"
 #include "light_copies.h"
 #include "parked_responses.h"
@@ -65,34 +66,65 @@ static int open_target_queue(rp_timer_service *service, const rp_message *messag
     return status == RP_OK ? rp_timer_try_queue(service, target.queue, now_ms) : status;
 }
 
-int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pin, int32_t magic, int64_t enqueue_ms, int64_t now_ms) {
+/* Its light queues, as its own: what an append says does not tell which one it was. */
+static int try_light_queues(rp_timer_service *service, const rp_append_item *item, int64_t now_ms) {
+    int status = RP_OK;
+    for (uint32_t i = 0; item->light != NULL && i < item->light->count && status == RP_OK; i++)
+        status = rp_timer_try_queue(service, item->light->targets[i].queue, now_ms);
+    return status;
+}
+
+/* A message of a slot, or of the timer queue, on its way out. */
+typedef struct leaving {
+    const rp_message *message;
+    void *pin;
+    int64_t enqueue_ms, now_ms;
+    int64_t aside_ms; /* until when it is set aside; 0: it is not */
+    bool is_rolled;
+} leaving;
+
+static uint8_t *put_properties(uint8_t *text, const leaving *one) {
+    rp_slice waited = one->message->properties;
+    if (one->aside_ms > 0)
+        return rp_timer_put_set_aside(text, waited, one->aside_ms, one->enqueue_ms, one->now_ms);
+    return one->is_rolled ? rp_timer_put_rolled(text, waited, one->enqueue_ms, one->now_ms)
+                          : rp_timer_put_delivered(text, waited, one->enqueue_ms, one->now_ms);
+}
+
+static int take(rp_timer_service *service, const leaving *one) {
     rp_timer_outgoing *out = &service->outgoing[service->outgoing_count];
     rp_append_item *item = &service->items[service->outgoing_count];
-    rp_slice waited = message->properties;
-    bool is_rolled = (magic & RP_TIMER_ROLL) != 0;
+    const rp_message *message = one->message;
     *item = rp_item_of_message(message);
-    *out = (rp_timer_outgoing){.name = rp_message_property(waited, "REAL_TOPIC"), .log_offset = message->physical_offset};
-    int status = is_rolled ? open_timer_queue(service, out, item) : open_target_queue(service, message, now_ms, out, item);
-    int64_t aside_ms = is_rolled || status != RP_E_IO ? 0 : rp_timer_set_aside(service, message, now_ms);
-    if (aside_ms > 0)
-        status = open_timer_queue(service, out, item);
+    *out = (rp_timer_outgoing){.name = rp_message_property(message->properties, "REAL_TOPIC"), .log_offset = message->physical_offset};
+    int status = one->is_rolled || one->aside_ms > 0 ? open_timer_queue(service, out, item)
+                                                     : open_target_queue(service, message, one->now_ms, out, item);
     if (status != RP_OK)
         return status;
-    out->text = malloc((size_t)waited.size + RP_TIMER_TEXT_ROOM);
+    out->text = malloc((size_t)message->properties.size + RP_TIMER_TEXT_ROOM);
     if (out->text == NULL)
         return RP_E_NO_MEMORY;
-    uint8_t *end = aside_ms > 0 ? rp_timer_put_set_aside(out->text, waited, aside_ms, enqueue_ms, now_ms)
-                   : is_rolled  ? rp_timer_put_rolled(out->text, waited, enqueue_ms, now_ms)
-                                : rp_timer_put_delivered(out->text, waited, enqueue_ms, now_ms);
-    item->properties[0] = (rp_slice){out->text, (uint32_t)(end - out->text)};
+    item->properties[0] = (rp_slice){out->text, (uint32_t)(put_properties(out->text, one) - out->text)};
     status = rp_copy_to_light_queues(service->broker, item, &out->light);
+    if (status == RP_OK)
+        status = try_light_queues(service, item, one->now_ms);
     if (status != RP_OK) {
         free(out->text);
+        free(out->light);
         return status;
     }
-    out->pin = pin;
+    out->pin = one->pin;
     service->outgoing_count++;
     return RP_OK;
+}
+
+int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pin, int32_t magic, int64_t enqueue_ms, int64_t now_ms) {
+    leaving one = {message, pin, enqueue_ms, now_ms, 0, (magic & RP_TIMER_ROLL) != 0};
+    int status = take(service, &one);
+    if (status != RP_E_IO || one.is_rolled)
+        return status;
+    one.aside_ms = rp_timer_set_aside(service, message, now_ms);
+    return one.aside_ms > 0 ? take(service, &one) : status;
 }
 
 /* Topics that are not there have no counts. */

@@ -170,11 +170,19 @@ static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t off
     return rc == RP_OK ? put(dispatcher, queue, entry, error) : rc;
 }
 
-/* A light queue of the message; NULL: there is none, or it was deleted since. */
-static rp_consume_queue *light_queue_of(const rp_dispatcher *dispatcher, const rp_message *message, rp_slice name) {
-    rp_consume_queue *queue = dispatcher->makes_light_queues ? rp_queue_table_find_light(dispatcher->queues, name, UINT32_MAX, NULL)
-                                                             : rp_queue_table_find(dispatcher->queues, name, RP_LIGHT_QUEUE_ID, 0, NULL);
-    return queue != NULL && message->physical_offset >= queue->deleted_at ? queue : NULL;
+/* A light queue of the message; NULL: there is none, it was deleted since, or the store has as many queues as it may. RP_OK,
+ * RP_E_NO_MEMORY. */
+static int find_light(const rp_dispatcher *dispatcher, const rp_message *message, rp_slice name, rp_consume_queue **queue,
+                      rp_error *error) {
+    rp_error cause;
+    cause.status = RP_OK;
+    rp_consume_queue *found = dispatcher->makes_light_queues ? rp_queue_table_find_light(dispatcher->queues, name, UINT32_MAX, &cause)
+                                                             : rp_queue_table_find(dispatcher->queues, name, RP_LIGHT_QUEUE_ID, 0, &cause);
+    *queue = found != NULL && message->physical_offset >= found->deleted_at ? found : NULL;
+    if (found == NULL && cause.status == RP_E_NO_MEMORY) {
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, message->physical_offset, "no memory for a light queue");
+    }
+    return RP_OK;
 }
 
 /* An offset below the queue's end, where another message is: RocketMQ's copies of a message have the offsets of the first, and nothing is
@@ -188,23 +196,27 @@ static int enter_light_queues(rp_dispatcher *dispatcher, const rp_message *messa
     int64_t offset;
     int rc = RP_OK;
     while (rc == RP_OK && rp_light_queues_next(&light, &name, &offset)) {
-        rp_consume_queue *queue = light_queue_of(dispatcher, message, name);
-        rc = queue != NULL && !is_stale(queue, offset) ? enter(dispatcher, queue, offset, entry, error) : RP_OK;
+        rp_consume_queue *queue;
+        rc = find_light(dispatcher, message, name, &queue, error);
+        rc = rc == RP_OK && queue != NULL && !is_stale(queue, offset) ? enter(dispatcher, queue, offset, entry, error) : rc;
         rc = rc == RP_E_CORRUPT ? RP_OK : rc;
     }
     return rc;
 }
 
-static void place_in_light_queues(const rp_dispatcher *dispatcher, const rp_message *message) {
+static int place_in_light_queues(const rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
     rp_light_queues light = rp_light_queues_of(message->properties);
     rp_slice name;
     int64_t offset;
-    while (rp_light_queues_next(&light, &name, &offset)) {
-        rp_consume_queue *queue = light_queue_of(dispatcher, message, name);
+    int rc = RP_OK;
+    while (rc == RP_OK && rp_light_queues_next(&light, &name, &offset)) {
+        rp_consume_queue *queue;
+        rc = find_light(dispatcher, message, name, &queue, error);
         if (queue != NULL && offset <= OFFSET_MAX && offset >= rp_consume_queue_next_offset(queue)) {
             rp_consume_queue_place(queue, offset + 1);
         }
     }
+    return rc;
 }
 
 static bool is_in_light_queues(const rp_dispatcher *dispatcher, const rp_message *message) {
@@ -257,8 +269,5 @@ int rp_dispatcher_place(rp_dispatcher *dispatcher, const rp_message *message, rp
     if (message->physical_offset >= queue->deleted_at) {
         rp_consume_queue_place(queue, message->queue_offset + 1);
     }
-    if (is_in_light_queues(dispatcher, message)) {
-        place_in_light_queues(dispatcher, message);
-    }
-    return RP_OK;
+    return is_in_light_queues(dispatcher, message) ? place_in_light_queues(dispatcher, message, error) : RP_OK;
 }

@@ -50,9 +50,13 @@ int rp_light_names_are_valid(rp_slice names) {
     return are_valid;
 }
 
+size_t rp_light_offsets_size_max(rp_slice names) {
+    return 1 + sizeof PAIR_HEAD + (size_t)rp_light_names_count(names) * (OFFSET_DIGITS_MAX + 1);
+}
+
 size_t rp_light_targets_size(rp_slice names, rp_slice last_part) {
     uint32_t count = rp_light_names_count(names);
-    size_t text_size = 1 + last_part.size + sizeof PAIR_HEAD + (size_t)count * (OFFSET_DIGITS_MAX + 1);
+    size_t text_size = last_part.size + rp_light_offsets_size_max(names);
     return count > RP_LIGHT_TARGETS_MAX ? 0 : sizeof(rp_light_targets) + count * sizeof(rp_light_target) + text_size;
 }
 
@@ -90,7 +94,9 @@ static int open_target(rp_message_store *store, rp_slice name, rp_consume_queue 
     if (*queue == NULL) {
         return error.status;
     }
-    return rp_consume_queue_max_offset(*queue) == 0 ? rp_message_store_prepare_queue(store, *queue, NULL) : RP_OK;
+    int rc = rp_consume_queue_max_offset(*queue) == 0 ? rp_message_store_prepare_queue(store, *queue, &error) : RP_OK;
+    bool is_any_queues = error.status == RP_E_DISK_FULL || error.status == RP_E_NO_MEMORY; /* not a fault of this one */
+    return rc != RP_OK && is_any_queues ? error.status : rc;
 }
 
 int rp_light_targets_open(rp_message_store *store, rp_slice names, void *room, rp_append_item *item) {

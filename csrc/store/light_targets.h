@@ -40,6 +40,8 @@ int rp_light_queues_are_on(const rp_message_store *store, rp_slice topic);
 rp_slice rp_light_names_of(const rp_message_store *store, rp_slice topic, rp_slice properties);
 /* 1: they may be opened. Each is a light queue's, and there are no more than RP_LIGHT_TARGETS_MAX. */
 int rp_light_names_are_valid(rp_slice names);
+/* How much the offsets may add to the properties of a message with that list. */
+size_t rp_light_offsets_size_max(rp_slice names);
 /* Bytes that the targets of such a list take, aligned as of malloc, for an item of that last part. 0: it has too many names. */
 size_t rp_light_targets_size(rp_slice names, rp_slice last_part);
 /* Opens the queues and has the item go there. Its queue and its properties are set by then; the last part is copied. RP_OK; RP_E_INVALID:

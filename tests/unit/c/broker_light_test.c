@@ -2,6 +2,8 @@
  * when they are in their topic, not before. */
 #include "broker/answers.h"
 #include "broker/half_messages.h"
+#include "broker/lane.h"
+#include "broker/light_copies.h"
 #include "broker/transactions.h"
 #include "stored_messages.h"
 
@@ -166,6 +168,30 @@ static void a_message_of_a_transaction_comes_with_its_commit(void) {
     close_light(&fx, &c);
 }
 
+/* Its offsets would not fit into a record any more when it comes: then, as before there were light queues, it is in its topic alone. */
+static void a_message_is_not_lost_for_want_of_room_for_its_offsets(void) {
+    enum { FULL = RP_PROPERTIES_SIZE_MAX - 120 };
+    static char properties[RP_PROPERTIES_SIZE_MAX];
+    fixture fx;
+    fixture_init(&fx);
+    open_light(&fx, 10);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    int size = snprintf(properties, sizeof properties, "DELAY\0011\2UNIQ_KEY\1AB\2" LISTS("%%LMQ%%a") "X\1");
+    memset(properties + size, 'x', (size_t)(FULL - size));
+    CHECK(answer_to(&c, "T", properties) == RP_RESPONSE_MESSAGE_ILLEGAL && end_of(&fx, RP_DELAY_TOPIC, 0) == 0);
+    rp_append_item item = {.queue = rp_message_store_queue(fx.store, text("T"), 0, 1, NULL),
+                           .body = text("taken before"),
+                           .properties = {{(const uint8_t *)properties, RP_PROPERTIES_SIZE_MAX - 20}}};
+    void *room;
+    CHECK(rp_copy_to_light_queues(fx.broker, &item, &room) == RP_OK && room == NULL && item.light == NULL);
+    CHECK(rp_commit_log_append(fx.broker->commit_log, &item, 1) > 0 && item.status == RP_OK);
+    item.properties[0].size = FULL - 200;
+    CHECK(rp_copy_to_light_queues(fx.broker, &item, &room) == RP_OK && room != NULL && item.light != NULL);
+    CHECK(rp_commit_log_append(fx.broker->commit_log, &item, 1) > 0 && end_of(&fx, "%LMQ%a", 0) == 1);
+    free(room);
+    close_light(&fx, &c);
+}
+
 int main(void) {
     a_message_is_stored_once_and_is_in_each_of_its_queues();
     what_would_be_read_in_two_ways_is_refused();
@@ -173,5 +199,6 @@ int main(void) {
     offsets_that_a_producer_writes_into_a_batch_are_dropped();
     a_delayed_message_comes_to_its_light_queues_when_it_is_due();
     a_message_of_a_transaction_comes_with_its_commit();
+    a_message_is_not_lost_for_want_of_room_for_its_offsets();
     return 0;
 }

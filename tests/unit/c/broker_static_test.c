@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "broker/half_messages.h"
 #include "broker/queue_mapping.h"
 #include "broker/send_path.h"
 #include "broker_fixture.h"
@@ -71,6 +72,8 @@ static void queues_are_global_on_the_wire(void) {
     put_static(&fx);
     CHECK(send_message(&binary, "S", 5, "UNIQ_KEY\1K\2", "second") == 10001);
     CHECK(send_message(&c, "S", -1, "UNIQ_KEY\1K\2", "any") == 10002);
+    CHECK(rp_broker_put_topic(fx.broker, text(RP_HALF_TOPIC), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    CHECK(send_message(&c, "S", 5, "TRAN_MSG\1true\2PGROUP\1P\2UNIQ_KEY\1K\2", "prepared") == 0); /* among the prepared ones */
     rp_command response = pull_static(&c, 5, 10000, 1);
     told(&response, 0, 10003, 10000, 10003, 10000);
     CHECK(rp_broker_read_offset(fx.broker, text("G"), text("S"), 2) == 0);
@@ -89,6 +92,15 @@ static void queues_are_global_on_the_wire(void) {
     CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("S"), 2, 1) == RP_OK);
     response = pull_static(&c, 5, 10003, 2);
     told(&response, OFFSET_MOVED, 10001, 10000, 10003, 10000);
+    CHECK(rp_broker_put_queue_mapping(fx.broker, text("S"), 5, 2, 0, 1, 1) == RP_OK);
+    pull_request strange = pull_of(5, 2);
+    strange.topic = "S";
+    strange.sys_flag |= 1;
+    strange.commit_offset = INT64_MAX;
+    int64_t committed = rp_broker_read_offset(fx.broker, text("G"), text("S"), 2);
+    response = client_pull(&c, &strange);
+    told(&response, 19, 2, 0, 2, -1);
+    CHECK(rp_broker_read_offset(fx.broker, text("G"), text("S"), 2) == committed);
     client_close(&binary);
     client_close(&c);
     fixture_close(&fx);

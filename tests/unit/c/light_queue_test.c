@@ -13,7 +13,9 @@
 #include "../../../csrc/store/commit_log.h"
 #include "../../../csrc/store/light_targets.h"
 #include "../../../csrc/store/store_verify.h"
+#include "../../../csrc/store/message_store_inl.h"
 #include "check.h"
+#include "memory_out.h"
 #include "store_fixture.h"
 
 enum { MESSAGES = 300, ROOM = 4096 };
@@ -272,6 +274,37 @@ static void a_slave_has_them_and_wakes_who_waits(void) {
     fixture_remove(path);
 }
 
+/* A record whose light queue finds no memory at a slave is tried again: it is never taken for done without its entry. */
+static void no_entry_is_lost_for_want_of_memory(void) {
+    char path[512];
+    rp_message_store_options options;
+    rp_error error;
+    rp_log_range range;
+    rp_message message;
+    memory_directory(path, sizeof path);
+    light_options(&options, path, RP_FLUSH_ASYNC);
+    rp_message_store *store = fixture_open(&options);
+    rp_append_item item = fixture_item(fixture_queue(store, "Parent", 0), "copied", 6);
+    item.properties[0] = fixture_slice("TAGS\1TagA\2INNER_MULTI_DISPATCH\1%LMQ%new\2INNER_MULTI_QUEUE_OFFSET\0010\2");
+    CHECK(rp_commit_log_append(rp_message_store_commit_log(store), &item, 1) == 1);
+    CHECK(rp_commit_log_read(rp_message_store_commit_log(store), 0, item.size, &range) == RP_OK);
+    CHECK(rp_message_decode(range.address, range.size, 0, &message, &error) == RP_RECORD_MESSAGE);
+    int status = RP_E_NO_MEMORY;
+    for (int64_t from = 1; status != RP_OK; from++) {
+        CHECK(from < 1000);
+        atomic_store(&calls, 0);
+        atomic_store(&fail_from, from);
+        atomic_store(&fail_behind, from + 1);
+        counts_here = 1;
+        status = rp_dispatcher_apply(&store->dispatcher, &message, &error);
+        counts_here = 0;
+    }
+    check_queue(store, "%LMQ%new", 1);
+    rp_log_range_release(range.pin);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 /* Behind a controller, as the next master. */
 static void lead(rp_commit_log *log) {
     rp_commit_log_set_following(log, 1);
@@ -411,6 +444,7 @@ int main(void) {
     names_and_counts_are_bounded();
     properties_have_room_for_the_offsets();
     a_slave_has_them_and_wakes_who_waits();
+    no_entry_is_lost_for_want_of_memory();
     held_ones_have_their_offsets_and_come_later(RP_FLUSH_ASYNC);
     held_ones_have_their_offsets_and_come_later(RP_FLUSH_SYNC);
     a_full_disk_refuses_the_message_and_its_entries(RP_FLUSH_ASYNC);

@@ -223,8 +223,8 @@ static void a_stop_enters_what_was_sent_before_it(void) {
     ended(&fx, &c);
 }
 
-static void block_new(const fixture *fx, char path[512]) {
-    snprintf(path, 512, "%s/consumequeue/New", fx->path);
+static void block(const fixture *fx, const char *topic, char path[512]) {
+    snprintf(path, 512, "%s/consumequeue/%s", fx->path, topic);
     FILE *file = fopen(path, "w");
     CHECK(file != NULL && fclose(file) == 0);
 }
@@ -246,7 +246,7 @@ static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
     snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", due_ms + MINUTE / 4);
     send_later(&c, "T", 0, properties, "behind it");
     wait_entered(&fx);
-    block_new(&fx, path);
+    block(&fx, "New", path);
     atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 2);
     wait_end(&fx, "T", 0, 1); /* New was tried */
     CHECK(end_of(&fx, "T", 0) == 1 && stats_of(&fx).rolled == 0);
@@ -271,6 +271,37 @@ static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
     void *pin = read_message(&fx, "New", 0, 0, &message, NULL);
     CHECK(property_is(&message, "TIMER_ROLL_TIMES", "1"));
     rp_log_range_release(pin);
+    ended(&fx, &c);
+}
+
+/* The same of a light queue: nobody else's messages wait for it. */
+static void what_has_no_light_queue_is_set_aside_too(void) {
+    fixture fx;
+    char path[512], properties[96];
+    timer_fixture_init(&fx);
+    fx.store_options.light_queues_max = 10;
+    fixture_open(&fx);
+    rp_timer_options options = timer_options(&fx);
+    timers_start(&fx, &options);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    int64_t due_ms = turned_wall_ms(NULL) + MINUTE;
+    snprintf(properties, sizeof properties, "INNER_MULTI_DISPATCH\1%%LMQ%%new\2TIMER_DELIVER_MS\1%" PRId64 "\2", due_ms);
+    send_later(&c, "T", 1, properties, "in its slot");
+    send_later(&c, "T", 0, properties + strlen("INNER_MULTI_DISPATCH_%LMQ%new_"), "beside it");
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", due_ms + MINUTE / 4);
+    send_later(&c, "T", 0, properties, "behind it");
+    wait_entered(&fx);
+    block(&fx, "%LMQ%new", path);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 2);
+    wait_end(&fx, "T", 0, 1);
+    CHECK(end_of(&fx, "T", 1) == 0 && stats_of(&fx).rolled == 0);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE / 5);
+    wait_end(&fx, "T", 0, 2);
+    wait_entered(&fx);
+    CHECK(stats_of(&fx).rolled == 1 && stats_of(&fx).messages_waiting == 1 && stats_of(&fx).passed_over == 0);
+    CHECK(unlink(path) == 0);
+    turn_clock(&fx, 2 * MINUTE);
+    CHECK(end_of(&fx, "T", 1) == 1 && end_of(&fx, "%LMQ%new", 0) == 1 && stats_of(&fx).messages_waiting == 0);
     ended(&fx, &c);
 }
 
@@ -317,6 +348,7 @@ int main(void) {
     RUN(a_stop_within_a_slot_leaves_its_rest_to_the_next_start);
     RUN(what_was_refused_at_a_stop_comes_though_the_log_is_lost);
     RUN(what_has_no_queue_is_set_aside_and_comes_once_there_is_one);
+    RUN(what_has_no_light_queue_is_set_aside_too);
     RUN(what_finds_no_room_in_its_queue_is_set_aside_as_well);
     RUN(a_stop_enters_what_was_sent_before_it);
     return 0;
