@@ -152,7 +152,8 @@ class Embedded:
         faults: list[str] = []
         self._native_log.expect(SLAVE_LEAVES)
         masters = self.masters()  # they end last
-        for broker in sorted(reversed(self.brokers), key=lambda broker: broker in masters):
+        others = [broker for broker in self.brokers if broker not in masters]
+        for broker in [*reversed(others), *reversed(masters)]:
             try:
                 await broker.stop()
             except (RocketpyError, OSError) as error:
