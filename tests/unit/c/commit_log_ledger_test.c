@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "../../../csrc/store/commit_log_writer.h"
 #include "../../../csrc/store/log_scan.h"
 #include "../../../csrc/store/store_verify.h"
 #include "ledger_fixture.h"

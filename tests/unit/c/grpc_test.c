@@ -1,4 +1,6 @@
 /* grpc_test.c: claims about gRPC's calls: answered by the handler or by Python, refused, streamed, cancelled, and over in time. */
+#include <pthread.h>
+
 #include "grpc_client.h"
 
 #define MESSAGE_BYTES (2u << 20)
