@@ -138,12 +138,15 @@ int rp_dledger_open(const rp_dledger_options *options, rp_dledger_log **opened, 
     return RP_OK;
 }
 
-static void close_follower(rp_dledger_follower *one) {
+static void stop_follower(rp_dledger_follower *one) {
     uint64_t wake = 1;
     if (one->wake_fd >= 0) {
         (void)!write(one->wake_fd, &wake, sizeof wake);
     }
     rp_thread_join(one->thread);
+}
+
+static void free_follower(rp_dledger_follower *one) {
     if (one->fd >= 0) {
         close(one->fd);
     }
@@ -172,8 +175,11 @@ void rp_dledger_close(rp_dledger_log *dledger) {
         (void)!write(dledger->disk_fd, &wake, sizeof wake);
     }
     rp_thread_join(dledger->disk_thread);
+    for (uint32_t i = 0; i < dledger->follower_count; i++) { /* each looks at all of them to the last */
+        stop_follower(dledger->followers[i]);
+    }
     for (uint32_t i = 0; i < dledger->follower_count; i++) {
-        close_follower(dledger->followers[i]);
+        free_follower(dledger->followers[i]);
     }
     if (dledger->disk_fd >= 0) {
         close(dledger->disk_fd);
