@@ -55,7 +55,8 @@ static rp_server *open_server(void) {
     grpc_options.message_bytes_max = 1000;
     grpc_options.calls_max = 8;
     grpc_options.handler = &handler;
-    demand(rp_grpc_create(&grpc_options, &grpc, NULL) == RP_OK && rp_server_open(&options, NULL, &server, NULL) == RP_OK);
+    demand(rp_grpc_create(&grpc_options, &grpc, NULL) == RP_OK);
+    demand(rp_server_open(&options, NULL, &server, NULL) == RP_OK);
     demand(rp_server_set_protocol(server, rp_grpc_protocol(grpc)) == RP_OK);
     return server;
 }
