@@ -47,7 +47,7 @@ static void revive_with(int64_t from, int64_t behind) {
     put_ack(&fx, 0, &two, 1, (const int64_t[]){0}, 1);
     fx.broker->revive->kept.count_max[RP_KEPT_SHORT] = 2;
     fx.broker->revive->carry_records = 4;
-    calls = 0;
+    allocations = 0;
     fail_from = from;
     fail_behind = behind;
     int64_t now_ms = POP_MS;
@@ -105,7 +105,7 @@ static void pop_with(int64_t from, int64_t behind) {
     pop_request pop = pop_of(0);
     rp_command response;
     char handle[128];
-    atomic_store(&calls, 0);
+    atomic_store(&allocations, 0);
     atomic_store(&fail_from, from);
     atomic_store(&fail_behind, behind);
     atomic_store(&counted_threads, "reactor");
@@ -150,7 +150,7 @@ static void run_until_none_fails(void (*run)(int64_t from, int64_t behind), int6
         run(from, from + at_once);
         from += at_once;
         CHECK(from < CALLS_MAX);
-    } while (calls >= from - at_once);
+    } while (allocations >= from - at_once);
 }
 
 static void whichever_call_of_a_round_fails_nothing_is_lost(void) { run_until_none_fails(revive_with, 1); }

@@ -1,30 +1,7 @@
 /* grpc_memory_test.c: the n-th allocation of a reactor fails, for n = 1, 2, … through a whole connection that speaks gRPC: that one ends at
  * worst, or one of its calls, and the next is served; nothing stays behind. */
 #include "grpc_client.h"
-
-static _Atomic long countdown; /* allocations of other threads than the first until one fails; 0: none does */
-static _Atomic long failures;
-
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* theirs is the allocator */
-
-static int is_due(void) {
-    if (atomic_load(&countdown) == 0 || gettid() == getpid()) {
-        return 0;
-    }
-    int fails = atomic_fetch_sub(&countdown, 1) == 1;
-    atomic_fetch_add(&failures, fails);
-    return fails;
-}
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-
-void *malloc(size_t size) { return is_due() ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return is_due() ? NULL : __libc_calloc(count, size); }
-void *realloc(void *block, size_t size) { return is_due() ? NULL : __libc_realloc(block, size); }
-
-#endif
+#include "memory_out.h"
 
 #define MESSAGE_BYTES (2u << 20)
 
@@ -101,11 +78,10 @@ static void memory_that_is_out_ends_one_connection_at_worst(void) {
     CHECK(live());
     for (long number = 1;; number++) {
         await_none();
-        atomic_store(&countdown, number);
+        fail_in_others(number);
         live();
         await_none();
-        atomic_store(&countdown, 0);
-        if (atomic_exchange(&failures, 0) == 0) {
+        if (!end_failing()) {
             break;
         }
         failed++;
@@ -119,10 +95,7 @@ static void memory_that_is_out_ends_one_connection_at_worst(void) {
 }
 
 int main(void) {
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    (void)memory_that_is_out_ends_one_connection_at_worst;
-#else
-    RUN(memory_that_is_out_ends_one_connection_at_worst);
-#endif
+    if (HAS_OWN_MEMORY)
+        RUN(memory_that_is_out_ends_one_connection_at_worst);
     return 0;
 }

@@ -292,7 +292,7 @@ static void no_entry_is_lost_for_want_of_memory(void) {
     int status = RP_E_NO_MEMORY;
     for (int64_t from = 1; status != RP_OK; from++) {
         CHECK(from < 1000);
-        atomic_store(&calls, 0);
+        atomic_store(&allocations, 0);
         atomic_store(&fail_from, from);
         atomic_store(&fail_behind, from + 1);
         counts_here = 1;

@@ -13,8 +13,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-static _Atomic int64_t calls, fail_from, fail_behind; /* of the calls, the first that fails, and the first behind that does not */
-static _Atomic(const char *) counted_threads __attribute__((unused)); /* NULL: none */
+static _Atomic int64_t allocations, fail_from, fail_behind; /* counted; the first that fails, and the first behind that does not */
+static _Atomic(const char *) counted_threads;         /* NULL: none */
 static _Thread_local int counts_here;
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -40,7 +40,7 @@ static bool is_counted(void) {
 static bool is_out(void) {
     if (!is_counted())
         return false;
-    int64_t call = atomic_fetch_add(&calls, 1) + 1;
+    int64_t call = atomic_fetch_add(&allocations, 1) + 1;
     bool fails = call >= atomic_load(&fail_from) && call < atomic_load(&fail_behind);
     if (fails)
         errno = ENOMEM;
@@ -52,5 +52,20 @@ void *calloc(size_t count, size_t size) { return is_out() ? NULL : __libc_calloc
 void *realloc(void *old, size_t size) { return is_out() ? NULL : __libc_realloc(old, size); }
 
 #endif
+
+/* The number-th call of the threads beside the first fails from now on. */
+static inline void fail_in_others(int64_t number) {
+    counts_here = 0;
+    atomic_store(&allocations, 0);
+    atomic_store(&fail_from, number);
+    atomic_store(&fail_behind, number + 1);
+    atomic_store(&counted_threads, "");
+}
+
+/* Whether it came to that; none fails any more. */
+static inline bool end_failing(void) {
+    atomic_store(&counted_threads, NULL);
+    return atomic_load(&allocations) >= atomic_load(&fail_from);
+}
 
 #endif

@@ -2,21 +2,13 @@
  * and renewals change: each call ends once, by the native way or by "Python", which the main thread is here. */
 #include <pthread.h>
 
-#include "../../../csrc/proxy/proxy.h"
-#include "grpc_client.h"
+#include "proxy_server.h"
 
 #define CLIENTS 3
 #define ROUNDS 150
 #define CALLS 4 /* of a round at once */
-#define HANDLE "5 9000000000000 60000 0 0 b 1 7"
 
 enum { SEND_MESSAGE_V2 = 310, GO_AWAY = 1500 };
-
-static const rp_grpc_method methods[] = {{"/test.Service/Send", 0}, {"/test.Service/Ack", 0}};
-static const char *const named[] = {"x-mq-client-id", "c", NULL};
-static const uint8_t sent[] = {0x0A, 14, 0x0A, 3, 0x12, 1, 't', 0x1A, 4, 0x1A, 2, 'M', '1', 0x22, 1, 'x'};
-static const uint8_t acked[] = "\x0A\x03\x12\x01g\x12\x03\x12\x01t\x1A\x21\x12\x1F" HANDLE;
-_Static_assert(sizeof HANDLE - 1 == 0x1F, "its size stands in acked");
 
 static int on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {
     static _Atomic uint32_t asked;
@@ -126,32 +118,6 @@ static rp_server *start_broker(rp_address *address) {
     return broker;
 }
 
-static void start_proxy(struct grpc_server *server, rp_proxy **proxy) {
-    rp_proxy_options proxy_options;
-    rp_grpc_options grpc_options;
-    rp_server_options options;
-    rp_error error = {0};
-    rp_proxy_options_default(&proxy_options);
-    proxy_options.reactors = 2;
-    CHECK(rp_proxy_open(&proxy_options, proxy, &error) == RP_OK);
-    rp_grpc_options_default(&grpc_options);
-    grpc_options.methods = methods;
-    grpc_options.method_count = 2;
-    grpc_options.handler = rp_proxy_grpc_handler(*proxy);
-    if (rp_grpc_create(&grpc_options, &server->grpc, &error) != RP_OK) {
-        fprintf(stderr, "%s\n", error.message);
-        exit(error.status == RP_E_UNSUPPORTED ? 77 : 1);
-    }
-    CHECK(rp_log_create(&server->log) == RP_OK);
-    rp_server_options_default(&options);
-    options.bind_address = "127.0.0.1";
-    options.reactors = 2;
-    options.log = server->log;
-    CHECK(rp_server_open(&options, rp_proxy_handler(*proxy), &server->server, &error) == RP_OK);
-    CHECK(rp_server_set_protocol(server->server, rp_grpc_protocol(server->grpc)) == RP_OK);
-    CHECK(rp_server_start(server->server, &error) == RP_OK);
-}
-
 int main(void) {
     static _Atomic uint32_t running = CLIENTS;
     struct grpc_server server = {0};
@@ -159,7 +125,7 @@ int main(void) {
     rp_proxy *proxy;
     client_thread clients[CLIENTS];
     rp_server *broker = start_broker(&address);
-    start_proxy(&server, &proxy);
+    start_proxy(&server, &proxy, 2);
     for (int at = 0; at < CLIENTS; at++) {
         clients[at] = (client_thread){.server = &server, .running = &running};
         CHECK(pthread_create(&clients[at].thread, NULL, at == CLIENTS - 1 ? ask_and_go : ask_many, &clients[at]) == 0);

@@ -1,38 +1,7 @@
 /* proxy_memory_test.c: the n-th allocation of a reactor fails, for n = 1, 2, … from a proxy's first call to its last: each call ends, or
  * its connection does; the next are answered; nothing waits at the end. */
-#include "../../../csrc/proxy/proxy.h"
-#include "grpc_client.h"
-
-static _Atomic long countdown; /* allocations of other threads than the first until one fails; 0: none does */
-static _Atomic long failures;
-
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* theirs is the allocator */
-
-static int is_due(void) {
-    if (atomic_load(&countdown) == 0 || gettid() == getpid())
-        return 0;
-    int fails = atomic_fetch_sub(&countdown, 1) == 1;
-    atomic_fetch_add(&failures, fails);
-    return fails;
-}
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-
-void *malloc(size_t size) { return is_due() ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return is_due() ? NULL : __libc_calloc(count, size); }
-void *realloc(void *block, size_t size) { return is_due() ? NULL : __libc_realloc(block, size); }
-
-#endif
-
-#define HANDLE "5 9000000000000 60000 0 0 b 1 7"
-
-static const rp_grpc_method methods[] = {{"/test.Service/Send", 0}, {"/test.Service/Ack", 0}};
-static const char *const named[] = {"x-mq-client-id", "c", NULL};
-static const uint8_t sent[] = {0x0A, 14, 0x0A, 3, 0x12, 1, 't', 0x1A, 4, 0x1A, 2, 'M', '1', 0x22, 1, 'x'};
-static const uint8_t acked[] = "\x0A\x03\x12\x01g\x12\x03\x12\x01t\x1A\x21\x12\x1F" HANDLE;
-_Static_assert(sizeof HANDLE - 1 == 0x1F, "its size stands in acked");
+#include "memory_out.h"
+#include "proxy_server.h"
 
 static int on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {
     rp_command response;
@@ -53,33 +22,12 @@ static rp_server *start_broker(rp_address *address) {
     return broker;
 }
 
-static void start_proxy(struct grpc_server *server, rp_proxy **proxy, const rp_address *address) {
+static void put_route(rp_proxy *proxy, const rp_address *address) {
     const rp_route_broker broker = {text_slice("b"), *address};
     const rp_route_queue queue = {0, 0};
     const rp_route route = {RP_SENT_NORMAL, &broker, 1, &queue, 1, INT64_MAX, INT64_MAX};
-    rp_proxy_options proxy_options;
-    rp_grpc_options grpc_options;
-    rp_server_options options;
-    rp_error error = {0};
-    rp_proxy_options_default(&proxy_options);
-    CHECK(rp_proxy_open(&proxy_options, proxy, &error) == RP_OK);
-    CHECK(rp_proxy_put_broker(*proxy, text_slice("b"), address) == RP_OK);
-    CHECK(rp_proxy_put_route(*proxy, text_slice("t"), &route) == RP_OK);
-    rp_grpc_options_default(&grpc_options);
-    grpc_options.methods = methods;
-    grpc_options.method_count = 2;
-    grpc_options.handler = rp_proxy_grpc_handler(*proxy);
-    if (rp_grpc_create(&grpc_options, &server->grpc, &error) != RP_OK) {
-        fprintf(stderr, "%s\n", error.message);
-        exit(error.status == RP_E_UNSUPPORTED ? 77 : 1);
-    }
-    CHECK(rp_log_create(&server->log) == RP_OK);
-    rp_server_options_default(&options);
-    options.bind_address = "127.0.0.1";
-    options.log = server->log;
-    CHECK(rp_server_open(&options, rp_proxy_handler(*proxy), &server->server, &error) == RP_OK);
-    CHECK(rp_server_set_protocol(server->server, rp_grpc_protocol(server->grpc)) == RP_OK);
-    CHECK(rp_server_start(server->server, &error) == RP_OK);
+    CHECK(rp_proxy_put_broker(proxy, text_slice("b"), address) == RP_OK);
+    CHECK(rp_proxy_put_route(proxy, text_slice("t"), &route) == RP_OK);
 }
 
 /* Answers what was left to Python. */
@@ -122,16 +70,17 @@ static void memory_that_is_out_leaves_no_call_without_an_end(void) {
         struct grpc_server server = {0};
         rp_proxy_stats stats;
         rp_proxy *proxy;
-        start_proxy(&server, &proxy, &address);
-        atomic_store(&countdown, number);
+        start_proxy(&server, &proxy, 1);
+        put_route(proxy, &address);
+        fail_in_others(number);
         live(&server);
-        atomic_store(&countdown, 0);
+        bool has_failed = end_failing();
         CHECK(live(&server));
         grpc_server_stop(&server);
         rp_proxy_read_stats(proxy, &stats);
         CHECK(stats.waiting == 0 && stats.upstreams == 0);
         rp_proxy_close(proxy);
-        if (atomic_exchange(&failures, 0) == 0)
+        if (!has_failed)
             break;
         failed++;
     }
@@ -142,10 +91,7 @@ static void memory_that_is_out_leaves_no_call_without_an_end(void) {
 }
 
 int main(void) {
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    (void)memory_that_is_out_leaves_no_call_without_an_end;
-#else
-    RUN(memory_that_is_out_leaves_no_call_without_an_end);
-#endif
+    if (HAS_OWN_MEMORY)
+        RUN(memory_that_is_out_leaves_no_call_without_an_end);
     return 0;
 }

@@ -63,7 +63,7 @@ static void run_with(int64_t from, int64_t behind) {
     fx.settings.timer_precision_ms = SLOT_MS;
     fixture_open(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
-    atomic_store(&calls, 0);
+    atomic_store(&allocations, 0);
     atomic_store(&fail_behind, behind);
     atomic_store(&fail_from, from);
     atomic_store(&counted_threads, "timer");
@@ -101,7 +101,7 @@ static void run_until_none_fails(int64_t at_once) {
         run_with(from, from + at_once);
         from += at_once;
         CHECK(from < CALLS_MAX);
-    } while (atomic_load(&calls) >= from - at_once);
+    } while (atomic_load(&allocations) >= from - at_once);
 }
 
 static void whichever_call_fails_nothing_is_lost(void) { run_until_none_fails(1); }

@@ -4,29 +4,7 @@
 
 #include <signal.h>
 
-static _Atomic long countdown; /* allocations of other threads than the first until one fails; 0: none does */
-static _Atomic long failures;
-
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* theirs is the allocator */
-
-static int is_due(void) {
-    if (atomic_load(&countdown) == 0 || gettid() == getpid()) {
-        return 0;
-    }
-    int fails = atomic_fetch_sub(&countdown, 1) == 1;
-    atomic_fetch_add(&failures, fails);
-    return fails;
-}
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-
-void *malloc(size_t size) { return is_due() ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return is_due() ? NULL : __libc_calloc(count, size); }
-void *realloc(void *block, size_t size) { return is_due() ? NULL : __libc_realloc(block, size); }
-
-#endif
+#include "memory_out.h"
 
 static uint8_t message[100000];
 
@@ -104,11 +82,10 @@ static void memory_that_is_out_ends_one_connection_at_worst(void) {
         for (long number = 1;; number++) {
             await_none(harness.server);
             forget_events(harness.server);
-            atomic_store(&countdown, number);
+            fail_in_others(number);
             live(&harness, version);
             await_none(harness.server);
-            atomic_store(&countdown, 0);
-            if (atomic_exchange(&failures, 0) == 0) {
+            if (!end_failing()) {
                 break;
             }
             failed++;
@@ -127,9 +104,8 @@ static void memory_that_is_out_ends_one_connection_at_worst(void) {
 }
 
 int main(void) {
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    return 0; /* they have allocators of their own */
-#endif
+    if (!HAS_OWN_MEMORY)
+        return 0;
     signal(SIGPIPE, SIG_IGN); /* OpenSSL's clients write so */
     load_openssl();
     RUN(memory_that_is_out_ends_one_connection_at_worst);
