@@ -146,7 +146,14 @@ def test_what_is_due_comes_by_the_other_master_and_once(
             await_all("revived", popped, all_revived, 60)
         master.start(namesrv)
         await_all("delivered by the master", later, received, 120)
-        time.sleep(8)  # what comes anew would come now
+        behind = {
+            "delayed behind": "DELAY\x013\x02",
+            "timed behind": "TIMER_DELAY_SEC\x011\x02",
+            "UNKNOW COMMIT behind": "TRAN_MSG\x01true\x02",
+        }
+        for body, properties in behind.items():  # each comes after what its kind would have anew
+            send(master, body, properties)
+        await_all("delivered behind all others", behind, received, 90)
         counts = {body: count for body, count in received().items() if body in wanted | later}
         twice = {body for body, count in counts.items() if count > 1}
         print(f"{who}: {len(twice)} of {len(counts)} came more than once: {sorted(twice)}")
