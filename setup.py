@@ -146,7 +146,7 @@ class Library:
         newest = max(path.stat().st_mtime for path in (self.archive, source, *source.parent.glob("*.h")))
         if not target.exists() or target.stat().st_mtime < newest:
             target.parent.mkdir(parents=True, exist_ok=True)
-            half = target.with_suffix(".tmp")
+            half = target.with_suffix(f".{os.getpid()}")  # processes of the tests may want the same one at once
             command = [*self.compiler, *self.flags, *flags, *self.link_flags, f"-I{CSRC}", str(source), str(self.archive)]
             done = subprocess.run([*command, *LINK_LIBRARIES, "-o", str(half)], capture_output=True, text=True, check=False)
             if done.returncode != 0:
