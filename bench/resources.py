@@ -19,7 +19,7 @@ MIB_PER_KIB = 1 / 1024
 
 
 def rss_without_files_mib(pid: int) -> float:
-    """Resident memory that is no file page: anonymous and shared (RssAnon + RssShmem)."""
+    """Resident memory that is not a file page: anonymous and shared (RssAnon + RssShmem)."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     fields = dict(line.split(":", 1) for line in lines if ":" in line)
     return sum(int(fields[name].split()[0]) for name in ("RssAnon", "RssShmem")) * MIB_PER_KIB

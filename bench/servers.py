@@ -89,7 +89,7 @@ class Server(ABC):
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Nothing of it runs meanwhile (SIGSTOP): who is measured has the machine, also beside one that is busy while it is idle."""
+        """Nothing of it runs meanwhile (SIGSTOP): whoever is measured has the machine, also beside one that is busy while it is idle."""
         with ExitStack() as stack:
             for process in self.processes:
                 stack.callback(process.send_signal, signal.SIGCONT)

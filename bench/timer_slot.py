@@ -2,7 +2,7 @@
 
     store with N messages in rmq_sys_wheel_timer ─ start: they enter the wheel ─ producers alone ─ the second: delivery, producers beside it
 
-The store is filled without a broker. Producers send at a fixed rate, so that who waits is counted as late.
+The store is filled without a broker. Producers send at a fixed rate, so that whoever waits is counted as late.
 """
 
 from __future__ import annotations

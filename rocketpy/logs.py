@@ -27,9 +27,9 @@ from .error_lines import ErrorLines
 NATIVE_LOGGER = "rocketpy.native"
 METRICS_LOGGER = "rocketpy.metrics.logged.lines"
 """Of metricsExporterType=LOG: with logPath in a file of its own, bare, as other records would be hard to find among them."""
-NOTICE = 25  # RP_LOG_NOTICE: nothing is wrong, but who waits at a terminal wants to see it
+NOTICE = 25  # RP_LOG_NOTICE: nothing is wrong, but whoever waits at a terminal wants to see it
 SAID = {"is_said": True}
-"""The `extra` of a record that its program tells standard error itself: it is for the file, and for who collects records."""
+"""The `extra` of a record that its program tells standard error itself: it is for the file, and for whoever collects records."""
 logging.addLevelName(NOTICE, "NOTICE")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,;~*#$&!?()[]{}<>|^'")
 
@@ -101,7 +101,7 @@ class TerminalHandler(logging.Handler):
 
 
 def _terminal() -> logging.Handler:
-    """A plain handler where standard error is no file of the system, or no thread is left to wait for its reader."""
+    """A plain handler where standard error is not a file of the system, or no thread is left to wait for its reader."""
     try:
         return TerminalHandler(ErrorLines(sys.stderr.fileno()))
     except (OSError, RuntimeError):  # io.UnsupportedOperation is an OSError
@@ -149,7 +149,7 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
                 maxBytes=file_size,
                 backupCount=file_count,
                 encoding="utf-8",
-                errors="backslashreplace",  # a path may hold bytes that are no text
+                errors="backslashreplace",  # a path may hold bytes that are not a text
                 delay=True,
             )
         )
@@ -217,7 +217,7 @@ class NativeLog:
         self._loop.add_reader(self.tap.event_fd, self.drain)
 
     def expect(self, beginning: str) -> None:
-        """Warnings that begin so are news from now on and no more: who stops every broker of a cluster brings them about."""
+        """Warnings that begin so are news from now on and no more: whoever stops every broker of a cluster brings them about."""
         self.drain()
         self._expected = beginning
 

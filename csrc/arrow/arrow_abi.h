@@ -1,7 +1,7 @@
 /* arrow_abi.h: the two structs of the Arrow C data interface, by which a finished batch is handed to pyarrow without a copy.
  *
  * Source   Apache Arrow, "The Arrow C data interface": names, order and types of the fields are the interface.
- * Lifetime who receives a struct calls its release exactly once; release sets itself to NULL.
+ * Lifetime whoever receives a struct calls its release exactly once; release sets itself to NULL.
  */
 #ifndef RP_ARROW_ARROW_ABI_H
 #define RP_ARROW_ARROW_ABI_H

@@ -20,7 +20,7 @@ typedef struct rp_json_object {
 
 /* scratch has room for text.size bytes. RP_OK, or RP_E_INVALID: no object. */
 int rp_json_object_begin(rp_json_object *object, rp_slice text, uint8_t *scratch);
-/* 1: one member; 0: the object ended, and the text with it; RP_E_INVALID: it is not JSON; RP_E_UNSUPPORTED: name's value is no text. */
+/* 1: one member; 0: the object ended, and the text with it; RP_E_INVALID: it is not JSON; RP_E_UNSUPPORTED: name's value is not a text. */
 int rp_json_object_next(rp_json_object *object, rp_slice *name, rp_slice *value);
 
 #endif

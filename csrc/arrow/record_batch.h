@@ -70,7 +70,8 @@ const char *rp_record_batch_cause(int status);
 /* Copies what earlier puts point at. As rp_record_batch_put, but never RP_E_BUSY. */
 int rp_record_batch_settle(rp_record_batch *batch);
 
-/* Appends a row for bytes that are no record: every column null but commitLogOffset, valid (false) and damage. As rp_record_batch_put. */
+/* Appends a row for bytes that are not a record: every column null but commitLogOffset, valid (false) and damage. As
+ * rp_record_batch_put. */
 int rp_record_batch_put_damage(rp_record_batch *batch, int64_t commit_log_offset, const char *damage);
 
 /* Decodes records that lie one after the other (a pull response's body, a piece of a commit log file) and appends them.

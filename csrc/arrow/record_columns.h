@@ -20,7 +20,7 @@ typedef struct rp_host_memo {
     uint8_t host[20];
     uint32_t host_size;
     char text[RP_HOST_TEXT_MAX];
-    uint32_t text_size; /* 0: the host is none */
+    uint32_t text_size; /* 0: not a host */
 } rp_host_memo;
 
 typedef struct rp_record_context {

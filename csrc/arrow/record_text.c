@@ -72,7 +72,7 @@ int rp_text_is_utf8(rp_slice text) {
     return is_whole;
 }
 
-/* The character at data as it is, or U+FFFD for bytes that are none. *used says how many bytes it has. */
+/* The character at data as it is, or U+FFFD for bytes that are not a character. *used says how many bytes it has. */
 static uint8_t *put_character(uint8_t *out, const uint8_t *data, uint32_t left, uint32_t *used) {
     int is_whole;
     *used = rp_utf8_next(data, left, &is_whole);

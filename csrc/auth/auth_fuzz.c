@@ -1,7 +1,7 @@
 /* auth_fuzz.c: libFuzzer target for the checks of requests. Built by clang -fsanitize=fuzzer,address,undefined; not in the library.
  *
  * Input   [1 which user signs, 2 which request code][header and body of a frame, from its serialize type on]
- * Claims  whatever a request is, it is judged: 0 or a code with a remark that can be sent. Who has not signed never passes; who may
+ * Claims  whatever a request is, it is judged: 0 or a code with a remark that can be sent. Whoever has not signed never passes; whoever may
  *         everything and has signed is refused only for what cannot be read.
  */
 #include <stdlib.h>

@@ -231,7 +231,7 @@ static int32_t refuse_right(const judgement *judged, const rp_requested_right *r
     return refuse(judged, &judged->reader->unauthorized, &(refusal){"AUTHORIZATION", right, names_user, why});
 }
 
-/* Who asks is looked at when it comes to a right, and not before: a request that asks for none is everybody's. */
+/* Whoever asks is looked at when it comes to a right, and not before: a request that asks for none is everybody's. */
 static int judge_right(void *context, const rp_requested_right *right) {
     judgement *judged = context;
     const rp_subject *subject = judged->subject;

@@ -59,7 +59,7 @@ static rp_auth_snapshot *copy_options(const rp_auth_snapshot *from) {
 }
 
 void rp_auth_snapshot_release(rp_auth_snapshot *snapshot) {
-    /* acq_rel: who frees sees that the others are done with it. */
+    /* acq_rel: whoever frees sees that the others are done with it. */
     if (snapshot != NULL && atomic_fetch_sub_explicit(&snapshot->references, 1, memory_order_acq_rel) == 1) {
         rp_subject_map_free(&snapshot->subjects);
         free(snapshot);
@@ -87,7 +87,7 @@ int rp_auth_table_publish(rp_auth_table *table) {
     pthread_mutex_lock(&table->lock);
     rp_auth_snapshot *before = table->published;
     table->published = made;
-    atomic_fetch_add_explicit(&table->version, 1, memory_order_release); /* who sees it takes the lock */
+    atomic_fetch_add_explicit(&table->version, 1, memory_order_release); /* whoever sees it takes the lock */
     pthread_mutex_unlock(&table->lock);
     rp_auth_snapshot_release(before);
     return RP_OK;
@@ -138,7 +138,7 @@ static int check_name(rp_slice name) {
     return name.data == NULL || name.size == 0 ? RP_E_INVALID : name.size > RP_AUTH_NAME_MAX ? RP_E_TOO_LARGE : RP_OK;
 }
 
-/* In place of what has the name: user NULL, it is none; rights NULL, there is no acl; both, nothing stays. */
+/* In place of what has the name: user NULL: not a user; rights NULL: no acl; both: nothing stays. */
 static int put_subject(rp_auth_table *table, rp_slice name, const rp_subject *user, rp_rights *rights) {
     const rp_subject *before = rp_subject_map_find(&table->subjects, name);
     bool was_user = before != NULL && before->is_user, had_rights = before != NULL && before->rights != NULL;

@@ -94,22 +94,22 @@ void rp_auth_table_close(rp_auth_table *table);
 /* Slices are copied. RP_OK; RP_E_INVALID: an empty name; RP_E_TOO_LARGE: it is too long, or there are too many; RP_E_NO_MEMORY. */
 int rp_auth_table_put_user(rp_auth_table *table, rp_slice name, rp_slice secret, int is_super, int is_enabled);
 int rp_auth_table_delete_user(rp_auth_table *table, rp_slice name); /* RP_OK, RP_E_NOT_FOUND; its acl stays */
-/* All entries of a user, whatever there was. As above; RP_E_INVALID with the entry's number in error.offset for one that is none. */
+/* All entries of a user, whatever there was. As above; RP_E_INVALID with the entry's number in error.offset for one that is malformed. */
 int rp_auth_table_put_acl(rp_auth_table *table, rp_slice user, const rp_acl_entry *entries, uint32_t entry_count, rp_error *error);
 int rp_auth_table_delete_acl(rp_auth_table *table, rp_slice user); /* RP_OK, RP_E_NOT_FOUND */
 int rp_auth_table_set_options(rp_auth_table *table, const rp_auth_options *options); /* RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE */
 /* From now on requests go by the draft as it is. RP_OK; RP_E_NO_MEMORY: they go by what was published before. */
 int rp_auth_table_publish(rp_auth_table *table);
 
-/* ---- asked of the draft, by who checks requests that no server of ours brought ---- */
+/* ---- asked of the draft, by whoever checks requests that no server of ours brought ---- */
 
 enum rp_verdict { RP_VERDICT_ALLOW, RP_VERDICT_DENY, RP_VERDICT_NO_MATCH };
 enum rp_identity { RP_IDENTITY_PROVEN, RP_IDENTITY_UNKNOWN, RP_IDENTITY_DISABLED, RP_IDENTITY_WRONG_SIGNATURE };
 
 /* Whether the user is there, is enabled and has signed the content: base64 of the HmacSHA1, as rp_auth_sign makes it. */
 enum rp_identity rp_auth_table_identify(const rp_auth_table *table, rp_slice user, rp_slice content, rp_slice signature);
-/* Whether a user may do one of the actions with a resource, asked from source, an address without a port. Who is nobody, or disabled, and
- * who asks from what is no address, gets NO_MATCH. */
+/* Whether a user may do one of the actions with a resource, asked from source, an address without a port. Whoever is nobody, or disabled,
+ * and whoever asks from what is not an address, gets NO_MATCH. */
 enum rp_verdict rp_auth_table_judge(const rp_auth_table *table, rp_slice user, uint8_t resource_type, rp_slice name, uint32_t actions,
                                     const char *source);
 
@@ -119,7 +119,7 @@ enum rp_verdict rp_auth_table_judge(const rp_auth_table *table, rp_slice user, u
 int rp_auth_table_gate(rp_auth_table *table, uint16_t reactors, const rp_gate **gate);
 void rp_auth_table_read_stats(rp_auth_table *table, rp_auth_stats *stats);
 
-/* ---- of who asks others ---- */
+/* ---- of whoever asks others ---- */
 
 #define RP_SIGNATURE_TEXT_SIZE 28
 /* base64 of the HmacSHA1, not ended by a zero: what the field Signature holds of the values of all others, by name, and the body. */

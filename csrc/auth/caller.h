@@ -1,7 +1,7 @@
-/* caller.h: who makes a call that is no command, checked on a reactor by what is published. RocketMQ: AuthenticationPipeline,
+/* caller.h: who makes a call that is not a command, checked on a reactor by what is published. RocketMQ: AuthenticationPipeline,
  * AuthorizationPipeline (5.3.3 proxy/grpc/pipeline/).
  *
- * Only a yes is said here: whoever is not admitted is judged, told and logged by who asks.
+ * Only a yes is said here: whoever is not admitted is judged, told and logged by whoever asks.
  *
  * Threads  the reactor's.
  */

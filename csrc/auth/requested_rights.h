@@ -2,7 +2,7 @@
  * RocketMQ: DefaultAuthorizationContextBuilder; RocketMQAction and RocketMQResource of the request headers (5.3.3 and 5.5.0).
  *
  * A table by request code (request_rules.h), and bodies for those that name their resources there. A code that is not in it asks for
- * none, as in RocketMQ: who has signed may. RocketMQ forgets some that read or change what its rules protect elsewhere; the table has
+ * none, as in RocketMQ: whoever has signed may. RocketMQ forgets some that read or change what its rules protect elsewhere; the table has
  * them and says so.
  *
  * Threads  pure. Names point into the command, or into the arena where JSON had escapes.

@@ -197,7 +197,7 @@ rp_rights *rp_rights_hold(rp_rights *rights) {
 }
 
 void rp_rights_release(rp_rights *rights) {
-    /* acq_rel: who frees sees that the others are done with it. */
+    /* acq_rel: whoever frees sees that the others are done with it. */
     if (rights != NULL && atomic_fetch_sub_explicit(&rights->references, 1, memory_order_acq_rel) == 1) {
         free(rights);
     }

@@ -1,4 +1,4 @@
-/* signature.h: whether who knows the secret has signed a request. Internal to csrc/auth.
+/* signature.h: whether whoever knows the secret has signed a request. Internal to csrc/auth.
  * RocketMQ: DefaultAuthenticationContextBuilder, AclUtils.combineRequestContent, AclSigner (5.3.3 auth/, client/acl/common/).
  *
  * Signed are the values of all ext fields but Signature, in the order of their names, then the body; a Signature is the base64 of the
@@ -27,7 +27,7 @@ int rp_field_order_of(const rp_command *command, rp_field_order *order);
 /* The signature of a command whose fields are in that order. */
 void rp_signature_make(const rp_command *command, const rp_field_order *order, const rp_hmac_key *key,
                        char signature[RP_SIGNATURE_TEXT_SIZE]);
-/* Of content that is no command. */
+/* Of content that is not a command. */
 void rp_signature_of(rp_slice content, const rp_hmac_key *key, char signature[RP_SIGNATURE_TEXT_SIZE]);
 
 #endif

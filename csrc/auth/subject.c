@@ -39,7 +39,7 @@ rp_subject *rp_subject_hold(rp_subject *subject) {
 }
 
 void rp_subject_release(rp_subject *subject) {
-    /* acq_rel: who frees sees that the others are done with it. */
+    /* acq_rel: whoever frees sees that the others are done with it. */
     if (atomic_fetch_sub_explicit(&subject->references, 1, memory_order_acq_rel) == 1) {
         rp_rights_release(subject->rights);
         rp_wipe(&subject->key, sizeof subject->key);

@@ -26,8 +26,8 @@ typedef struct rp_subject {
     uint8_t name[];
 } rp_subject;
 
-/* With one reference; with everything but the name and the rights of `like` (NULL: it is no user), and a reference to rights, which may be
- * NULL. NULL when memory is out. */
+/* With one reference; with everything but the name and the rights of `like` (NULL: it is not a user), and a reference to rights, which may
+ * be NULL. NULL when memory is out. */
 rp_subject *rp_subject_make(rp_slice name, const rp_subject *like, rp_rights *rights);
 rp_subject *rp_subject_hold(rp_subject *subject);
 /* Wipes the key of the last one. */

@@ -1,5 +1,5 @@
 /* fault_report.h: last words of a process that touches a byte of a mapped file which the disk does not give (SIGBUS): which file, which
- * byte, what to do. Without them the end says nothing but "Bus error". Who holds the bytes (map_hold.h) is told instead.
+ * byte, what to do. Without them the end says nothing but "Bus error". Whoever holds the bytes (map_hold.h) is told instead.
  *
  * Threads  any may fault; install from one, for the whole process.
  */

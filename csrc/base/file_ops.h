@@ -59,10 +59,10 @@ int rp_file_write_zeros(const rp_file_ops *ops, int fd, int64_t size, int64_t of
 
 /* Before a mapped range is synced. 0; -1 with errno: bytes of it are lost, as when a sync fails. fd may be -1.
  * The kernel write-protects every mapped page before it writes it out, with an interrupt to all cores that run the process: 0.5 s a GiB,
- * and as much again for who is interrupted. Pages that left the page tables before, under one interrupt for all, need none. They stay in
- * the page cache, but the next touch of each costs a fault: so small ranges stay mapped, and the last page, which may still be written to.
- * A large range is written 16 MiB at a time. All at once it would fill the disk's queue for 100 ms and more, and a block bitmap that the
- * file system has to read for the log's next bytes would wait behind it, and every producer for that. */
+ * and as much again for whoever is interrupted. Pages that left the page tables before, under one interrupt for all, need none. They stay
+ * in the page cache, but the next touch of each costs a fault: so small ranges stay mapped, and the last page, which may still be written
+ * to. A large range is written 16 MiB at a time. All at once it would fill the disk's queue for 100 ms and more, and a block bitmap that
+ * the file system has to read for the log's next bytes would wait behind it, and every producer for that. */
 int rp_file_write_out(int fd, void *address, int64_t offset, size_t size);
 
 /* The disk begins to write the bytes [offset, offset + size) of the file; nobody waits for it, and a failure is the next sync's to tell. */
@@ -71,7 +71,7 @@ void rp_file_begin_write_out(int fd, int64_t offset, size_t size);
 /* Reads of the descriptor bring in what they ask for and nothing more: else a look into a hole makes pages of it, up to the disk's whole
  * read-ahead (8 MB: 5 ms). */
 void rp_file_read_random(int fd);
-/* The same of the faults in a whole mapping; who reads on through it asks for the pages itself (read_ahead). */
+/* The same of the faults in a whole mapping; whoever reads on through it asks for the pages itself (read_ahead). */
 void rp_file_map_random(void *address, size_t size);
 
 /* Where from offset on a file of that size has its next bytes, or its next hole; size when there are no more. A file system that does not

@@ -33,7 +33,7 @@ static const char *skip_digits(const char *at, int is_hexadecimal) {
     return at;
 }
 
-/* Behind the exponent; NULL: what begins as one is none. */
+/* Behind the exponent; NULL: it begins like an exponent and is not one. */
 static const char *skip_exponent(const char *at) {
     at += at[1] == '-' || at[1] == '+' ? 2 : 1;
     const char *end = skip_digits(at, 0);

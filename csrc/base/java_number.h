@@ -10,7 +10,7 @@
 
 #include "slice.h"
 
-#define RP_JAVA_REAL_SIZE_MAX 1024u /* of a text that is read as a real number; a longer one is none to us */
+#define RP_JAVA_REAL_SIZE_MAX 1024u /* of a text that is read as a real number; a longer one does not count as a number here */
 
 /* A sign at most, then digits, nothing else. 1: *value is within [min, max]; 0: NumberFormatException. */
 int rp_java_integer(rp_slice text, int64_t min, int64_t max, int64_t *value);

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* logging's numbers. NOTICE: nothing is wrong, but who waits at a terminal wants to see it. */
+/* logging's numbers. NOTICE: nothing is wrong, but whoever waits at a terminal wants to see it. */
 enum rp_log_level { RP_LOG_DEBUG = 10, RP_LOG_INFO = 20, RP_LOG_NOTICE = 25, RP_LOG_WARNING = 30, RP_LOG_ERROR = 40 };
 
 #define RP_LOG_LINE_MAX 512

@@ -1,7 +1,7 @@
 /* uring.h: syncs through an io_uring, by liburing. Whether the kernel (or a container's seccomp filter) allows one is found out when a
  * ring is opened.
  *
- * Threads  sync_range and sync_data from any thread; who finds the ring in use syncs by the plain system call. Open and close from the
+ * Threads  sync_range and sync_data from any thread; whoever finds the ring in use syncs by the plain system call. Open and close from the
  *          owner.
  * Failure  a request that the kernel does not take ends the use of the ring: from then on the plain system calls sync. One that it took
  *          and whose result cannot be had has failed, as nobody knows what became of it.

@@ -1,4 +1,4 @@
-/* utf8_inl.h: characters of UTF-8, and what bytes that are none stand for. C only.
+/* utf8_inl.h: characters of UTF-8, and what malformed bytes stand for. C only.
  *
  * Well-formed is what Unicode's table 3-7 lists: second bytes are narrowed, so overlong forms, surrogates and values past U+10FFFF are not.
  * Of the rest one U+FFFD is made for the beginning of a character that breaks off, for the three bytes of a surrogate, and for each other
@@ -12,7 +12,8 @@
 
 #define RP_UTF8_REPLACEMENT 0xFFFDu /* EF BF BD */
 
-/* How many of the left >= 1 bytes at p the next character has, 1 to 4. *is_whole 0: it is none, and so many bytes stand for one U+FFFD. */
+/* How many of the left >= 1 bytes at p the next character has, 1 to 4. *is_whole 0: not a character, and so many bytes stand for one
+ * U+FFFD. */
 static inline uint32_t rp_utf8_next(const uint8_t *p, size_t left, int *is_whole) {
     uint8_t lead = p[0];
     uint32_t size = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;

@@ -62,7 +62,7 @@ typedef struct rp_answer_to {
 } rp_answer_to;
 
 rp_answer_to rp_answer_to_command(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
-/* Its answer was written, by who calls it: rp_answer does. */
+/* Its answer was written, by whoever calls it: rp_answer does. */
 static inline void rp_answered(const rp_answer_to *to, int32_t code) {
     rp_answer_times_note(to->times, to->request_code, code, to->arrived_ns);
 }

@@ -180,7 +180,7 @@ void rp_broker_set_replicated(rp_broker *broker, int64_t offset) {
     wake_parked(broker, offset);
 }
 
-/* The count of -1s first: who reads the offset later does not take a new leadership for the old one. */
+/* The count of -1s first: whoever reads the offset later does not take a new leadership for the old one. */
 void rp_broker_set_committed(rp_broker *broker, int64_t offset) {
     if (offset < 0)
         atomic_fetch_add_explicit(&broker->leaderships, 1, memory_order_release);
@@ -299,7 +299,7 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     pthread_mutex_unlock(&live->reason_mutex);
     atomic_store_explicit(&live->store_writable, from->store_writable, memory_order_release);
     if (had_role != from->role && from->role == RP_ROLE_SLAVE)
-        wake_parked(broker, INT64_MAX); /* who waits for slaves' acks is told that none comes */
+        wake_parked(broker, INT64_MAX); /* whoever waits for slaves' acks is told that none comes */
 }
 
 void rp_broker_dismiss_pulls(rp_broker *broker) {

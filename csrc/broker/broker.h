@@ -51,7 +51,7 @@ int rp_broker_attach(rp_broker *broker, rp_server *server);
 void rp_broker_close(rp_broker *broker);
 
 /* Behind a controller: nothing is appended and sends are answered SERVICE_NOT_AVAILABLE once ms have gone by without another renewal, for
- * who does not hear the controller may be master no more. 0: at once; negative, as at first: never. Any thread. */
+ * whoever does not hear the controller may be master no more. 0: at once; negative, as at first: never. Any thread. */
 void rp_broker_renew_lease(rp_broker *broker, int64_t ms);
 
 /* In the order of brokerRole's values. */
@@ -131,8 +131,8 @@ void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);
 /* Of a static topic: the queue that a global one is on this broker, whose message at start_offset has logic_offset there (-1: not decided
- * yet); is_earliest: nothing before it can be read elsewhere. queue_id -1: the global queue is not led here. Who waits for messages hears
- * of it with the next rp_broker_put_topic. RP_OK; RP_E_INVALID: a name, queue or offset that cannot be; RP_E_NO_MEMORY. */
+ * yet); is_earliest: nothing before it can be read elsewhere. queue_id -1: the global queue is not led here. Whoever waits for messages
+ * hears of it with the next rp_broker_put_topic. RP_OK; RP_E_INVALID: a name, queue or offset that cannot be; RP_E_NO_MEMORY. */
 int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice topic, int32_t global_id, int32_t queue_id, int64_t logic_offset,
                                 int64_t start_offset, int32_t is_earliest);
 /* Behind a change of mappings: marks the sends that may have met them as they were, and whether all of those are stored or refused by now,

@@ -21,7 +21,7 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, i
     if (topic == NULL)
         return RP_E_NO_MEMORY;
     int status = rp_topic_put(topic, read_queues, write_queues, permission, sys_flag, flags);
-    rp_long_polling_topic_changed(topic); /* who waits on any queue of it may have more of them now */
+    rp_long_polling_topic_changed(topic); /* whoever waits on any queue of it may have more of them now */
     return status;
 }
 

@@ -14,7 +14,7 @@
 #define LOOKED_AT_NS (100 * RP_NS_PER_MS) /* between two looks at whole regions of one place: 10 to 50 us each, where a message's takes 1 */
 #define ENTRIES_LOOKED_AT_MAX 65536 /* of a pull whose tag matches nothing and whose broker is told to go far (maxFilterMessageSize) */
 #define ENTRIES_ASKED 32 /* the first messages of a pull; the next pull asks for what follows */
-#define ENTRIES_A_WINDOW 4096 /* 80 KiB: who reads a backlog reads the next ones next */
+#define ENTRIES_A_WINDOW 4096 /* 80 KiB: whoever reads a backlog reads the next ones next */
 
 typedef struct cold_read {
     enum rp_cold_kind kind;

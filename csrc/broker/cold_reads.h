@@ -7,8 +7,8 @@
  * Why      a response is gathered from mapped pages. One that is not in memory would be read from the disk by the reactor, and every
  *          producer of that reactor would wait for it; and the kernel, having seen one such fault, has whoever faults next read ahead
  *          for the next ones: the reactor, megabytes at a time.
- * What     regions of the log of 4 MiB and windows of 4096 entries: who reads one message of a backlog reads its neighbours next. A pull
- *          whose messages are strewn over more of the log asks for those messages alone.
+ * What     regions of the log of 4 MiB and windows of 4096 entries: whoever reads one message of a backlog reads its neighbours next. A
+ *          pull whose messages are strewn over more of the log asks for those messages alone.
  * Cost     a look is a comparison near the end of log and queue, for what was in memory within the last second, and for a region that
  *          another pull of the turn has missed; else one mincore of it. Messages that are strewn over the log are looked at one by one
  *          only where their region is known not to be in memory as a whole.

@@ -15,7 +15,7 @@
 
 enum escape_state { SHUT, OPEN, REFUSING };
 
-/* One append that waits; it lies on the stack of who waits. */
+/* One append that waits; it lies on the stack of whoever waits. */
 typedef struct escape_batch {
     struct escape_batch *next;
     rp_append_item *items;

@@ -116,7 +116,7 @@ static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
 
 static int64_t now_ns(void) { return rp_clock_monotonic_ns(rp_clock_system()); }
 
-/* What is no message is the client's to judge, as without a filter. */
+/* What is not a message is the client's to judge, as without a filter. */
 static int passes_expression(get_walk *walk, const rp_log_range *record) {
     rp_message message;
     if (walk->request->filter->kind != RP_FILTER_SQL ||
@@ -313,7 +313,7 @@ void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, 
         .log_max = rp_commit_log_max_offset(request->commit_log),
         .bytes_max = bytes_max,
         .entries_max = rp_get_entries_max(limits, request->max_messages),
-        .pin_each = request->filter->kind == RP_FILTER_SQL, /* who looks into a record needs it there */
+        .pin_each = request->filter->kind == RP_FILTER_SQL, /* whoever looks into a record needs it there */
         .stop_at_ns = request->filter->kind == RP_FILTER_SQL ? now_ns() + RP_FILTER_NS : 0,
         .disk_looks = request->disk_looks,
     };

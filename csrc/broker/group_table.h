@@ -28,7 +28,7 @@ typedef struct rp_group {
 } rp_group;
 
 /* What consumers said by heartbeat, under a sequence lock: odd while the writer is inside; readers copy and try again. An array
- * that is no longer needed is used for another subscription: who still reads it then sees that the sequence has moved. */
+ * that is no longer needed is used for another subscription: whoever still reads it then sees that the sequence has moved. */
 typedef struct rp_subscription {
     _Atomic uint32_t sequence;
     _Atomic int32_t present, native, broadcast;

@@ -26,11 +26,11 @@
 #define RP_OP_TOPIC "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 #define RP_FIRST_OFFSET "TRAN_PREPARED_QUEUE_OFFSET"
 
-/* The queue of either topic for who appends to it, and the topic, whose messages are counted. RP_OK; RP_E_IO: disk or memory is out, or
+/* The queue of either topic for whoever appends to it, and the topic, whose messages are counted. RP_OK; RP_E_IO: disk or memory is out, or
  * somebody deleted the topic. */
 int rp_half_open_queue(rp_broker *broker, rp_topic **topic, rp_consume_queue **queue);
 int rp_op_open_queue(rp_broker *broker, rp_topic **topic, rp_consume_queue **queue);
-/* For who reads: NULL while there was never a message in it. */
+/* For whoever reads: NULL while there was never a message in it. */
 rp_consume_queue *rp_half_queue(const rp_broker *broker);
 rp_consume_queue *rp_op_queue(const rp_broker *broker);
 /* Of a copy that was made while the message was immune: the queue offset that had first. -1: it says none. A producer may have said it. */

@@ -47,7 +47,7 @@ static int each_offset(rp_slice body, int (*visit)(void *context, int64_t half_o
     return RP_OK;
 }
 
-/* The offsets of one operation. A record that is none, or cannot be read any more, is about nothing. */
+/* The offsets of one operation. A record that is not an operation, or cannot be read any more, has none. */
 static int read_operation(rp_broker *broker, const rp_queue_entry *entry, int (*visit)(void *context, int64_t half_offset), void *context) {
     rp_stored_message stored;
     int status = rp_stored_message_open(broker->commit_log, entry->commit_log_offset, &stored);

@@ -17,10 +17,10 @@ static void tell_left_out(rp_broker *broker, rp_slice topic, int status) {
                      (int)topic.size, (const char *)topic.data,
                      status == RP_E_BUSY        ? "the store has as many as it may"
                      : status == RP_E_TOO_LARGE ? "its properties leave no room for its offsets there"
-                                                : "one of the names is no light queue's, or there are too many");
+                                                : "one of the names is not a light queue's, or there are too many");
 }
 
-/* Without them the record may fit into the log: who was told that the message is stored gets it from its topic. */
+/* Without them the record may fit into the log: whoever was told that the message is stored gets it from its topic. */
 static int have_room(const rp_append_item *item, rp_slice names) {
     size_t size = rp_light_offsets_size_max(names) + CRC_ROOM;
     for (uint32_t i = 0; i < RP_APPEND_PROPERTY_PARTS; i++)

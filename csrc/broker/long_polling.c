@@ -422,7 +422,7 @@ int64_t rp_long_polling_expire(rp_lane *lane, int64_t now_ns) {
         rp_suspended_pull *pull = pulls->heap[0];
         if (pull->deadline_ns > now_ns) {
             if (retry_pull(lane, pull) == RP_PULL_LATER)
-                break; /* the turn has no more time for the others either, and who waits longest goes first in the next */
+                break; /* the turn has no more time for the others either, and whoever waits longest goes first in the next */
             continue;
         }
         rp_pull_path_retry(lane, &pull->pull, RP_PULL_LAST);

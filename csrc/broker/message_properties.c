@@ -30,7 +30,7 @@ enum pair_meaning {
 };
 
 /* Bits of `special` until all pairs were seen, one a name: of a name that comes twice the later value counts, as in RocketMQ's parser. A
- * timer that RocketMQ has delivered leaves TIMER_OUT_MS: who sends that message on sends a plain one. */
+ * timer that RocketMQ has delivered leaves TIMER_OUT_MS: whoever sends that message on sends a plain one. */
 #define BIT(meaning) (1 << ((meaning) - DELAY))
 #define IS_SPECIAL (BIT(DELAY) | BIT(INNER_NUM) | BIT(LITE_TOPIC))
 #define SAYS_YES(meaning) (BIT(meaning) << 16)
@@ -75,14 +75,14 @@ static int meaning_of(rp_slice name) {
     }
 }
 
-/* Plain sends of some clients say DELAY=0; a negative level is none either. The same in broker/send.py. */
+/* Plain sends of some clients say DELAY=0; a negative level does not delay either. The same in broker/send.py. */
 static inline int says_yes(rp_slice value) { return !((value.size == 1 && value.data[0] == '0') || value.data[0] == '-'); }
 
 static inline void note_special(rp_sent_properties *properties, int meaning, int is_set) {
     properties->special = is_set ? properties->special | BIT(meaning) : properties->special & ~BIT(meaning);
 }
 
-/* What is no number is for Python to refuse. */
+/* What is not a number is for Python to refuse. */
 static inline void note_delay(rp_sent_properties *properties, rp_slice value) {
     int64_t level = 0;
     int is_number = !says_yes(value) || (rp_slice_to_i64(value, &level) == RP_OK && level <= INT32_MAX);

@@ -30,7 +30,7 @@ typedef struct rp_sent_properties {
     int32_t prepared;    /* TRAN_MSG: it waits for the end of its transaction */
     int32_t light_lists; /* how many INNER_MULTI_DISPATCH there are: of more than one, readers do not agree about which counts */
     int32_t timed;       /* it has a timer; 2: one that says neither 0 nor something negative; the level of one with both counts */
-    int32_t special;     /* inner batch, lite topic, or a delay that is no number: not for the fast path */
+    int32_t special;     /* inner batch, lite topic, or a delay that is not a number: not for the fast path */
 } rp_sent_properties;
 
 /* RP_OK or RP_E_NO_MEMORY. */

@@ -78,7 +78,7 @@ int rp_parked_responses_push(struct rp_lane *lane, const rp_answer_to *to, int64
                              const uint8_t *frame, uint32_t size);
 /* The same for a reply that was stored: rp_reply_stored when it is complete or late. */
 int rp_parked_responses_push_reply(struct rp_lane *lane, struct rp_reply *reply, int64_t end_offset, uint32_t needs);
-/* For who appends by itself and goes on behind it, on no reactor: blocks until what it appended, up to end_offset, is committed.
+/* For whoever appends by itself and goes on behind it, on no reactor: blocks until what it appended, up to end_offset, is committed.
  * leadership: of before the append. RP_OK, at once without entries; RP_E_TIMEOUT; RP_E_READ_ONLY: the lead was lost, and another leader
  * may take it back. */
 int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end_offset, int64_t timeout_ms);

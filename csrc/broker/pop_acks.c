@@ -87,7 +87,7 @@ static void order_changed(const acking *acking) {
     atomic_fetch_add_explicit(&acking->lane->broker->pop_order_version, 1, memory_order_relaxed);
 }
 
-/* Under the cell's lock. The offset moves to the first that is not acked; who waits for the queue is told when nothing blocks it. */
+/* Under the cell's lock. The offset moves to the first that is not acked; whoever waits for the queue is told when nothing blocks it. */
 static int ack_in_order(const acking *acking, rp_offset_cell *cell, int64_t offset, int64_t pop_time_ms, int64_t invisible_ms) {
     rp_broker *broker = acking->lane->broker;
     if (offset < atomic_load_explicit(&cell->committed, memory_order_relaxed))
@@ -254,7 +254,7 @@ int rp_pop_batch_ack_request(rp_lane *lane, rp_connection *connection, const rp_
         return rp_answer(to, RP_RESPONSE_NO_MESSAGE, NULL, 0, "there is nothing to ack");
     int status = rp_batch_acks_read(command->body, rp_reactor_arena(lane->reactor), &acks);
     if (status != RP_OK)
-        return rp_answer(to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, "the body is no list of acks: %s", rp_status_text(status));
+        return rp_answer(to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, "the body is not a list of acks: %s", rp_status_text(status));
     if (acks.count == 0)
         return rp_answer(to, RP_RESPONSE_NO_MESSAGE, NULL, 0, "there is nothing to ack");
     for (uint32_t i = 0; i < acks.count; i++) {
@@ -296,7 +296,7 @@ static int change_in_order(const acking *acking, const rp_pop_ack_header *header
     if (header->offset >= atomic_load_explicit(&cell->committed, memory_order_relaxed)) {
         if (rp_pop_order_change(cell->order, header->offset, info->pop_time_ms, now_ms + invisible_ms)) {
             order_changed(acking);
-            rp_long_polling_wake(acking->slot); /* who waits for it looks when it is free now */
+            rp_long_polling_wake(acking->slot); /* whoever waits for it looks when it is free now */
         }
         pop_time_ms = info->pop_time_ms;
         told_ms = (int64_t)((uint64_t)(now_ms + invisible_ms) - (uint64_t)info->pop_time_ms); /* a stranger's pop time */

@@ -278,7 +278,7 @@ static void get(choice *choice, uint32_t disk_looks, rp_get_result *result) {
     lane->filter_ns += is_sql(choice->pop) ? rp_clock_monotonic_ns(rp_clock_system()) - begun_ns : 0;
 }
 
-/* The turn's time for filters that look into records is spent: who sends waits for its end. */
+/* The turn's time for filters that look into records is spent: whoever sends waits for its end. */
 static int is_for_later(rp_lane *lane, const rp_pop *pop) {
     if (!is_sql(pop))
         return 0;
@@ -358,7 +358,7 @@ static int is_full(const rp_pop *pop, const rp_pop_catch *caught) {
     return caught->count >= (uint32_t)pop->max_messages || (caught->count > 0 && caught->bytes >= caught->limits.transfer_bytes_memory);
 }
 
-/* Under the lock: who deletes the topic or the group forgets the offset behind us, or we see that it is gone. */
+/* Under the lock: whoever deletes the topic or the group forgets the offset behind us, or we see that it is gone. */
 static void choose(choice *choice) {
     rp_pop_catch *caught = choice->caught;
     if (!rp_topic_is_live(choice->topic) || !rp_group_is_live(choice->pop->group) || !open_queue(choice))

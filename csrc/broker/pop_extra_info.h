@@ -19,7 +19,7 @@ typedef struct rp_pop_extra_info {
     rp_slice retry, broker_name; /* in the text */
 } rp_pop_extra_info;
 
-/* RP_OK; RP_E_PROTOCOL: fewer than six parts, or a number that is none. */
+/* RP_OK; RP_E_PROTOCOL: fewer than six parts, or a malformed number. */
 int rp_pop_extra_info_read(rp_slice text, rp_pop_extra_info *info);
 /* "0", "1" of a retry topic, "2" of one of version 2. */
 char rp_pop_retry_kind(rp_slice topic);

@@ -158,7 +158,8 @@ static void unlink_kept(rp_kept_queue *queue, const rp_kept_checkpoint *kept) {
     *(kept->newer != NULL ? &kept->newer->older : &queue->newest[kept->kind]) = kept->older;
 }
 
-/* Who begins to read at the later record must find all that is over in it. Not for one of another revive queue, which a stranger named. */
+/* Whoever begins to read at the later record must find all that is over in it. Not for one of another revive queue, which a stranger
+ * named. */
 static void move(rp_kept_queue *queue, rp_kept_checkpoint *kept, uint32_t bits, int64_t revive_offset, int64_t log_offset) {
     int is_here = kept->heap_place < queue->heap_count && queue->heap[kept->heap_place] == kept;
     if (!is_here || revive_offset <= kept->revive_offset)

@@ -156,7 +156,7 @@ static int each_queue(rp_lane *lane, rp_pop *pop, rp_topic *topic, rp_pop_catch 
 }
 
 /* Messages and those that come again, in RocketMQ's order; of the two kinds of retry topics one, and the other when there is nothing else:
- * who waits then must not have missed it. */
+ * whoever waits then must not have missed it. */
 static int look_everywhere(rp_lane *lane, rp_pop *pop, rp_pop_catch *caught, look_at_queue *look) {
     const rp_live_settings *settings = &lane->broker->settings;
     int is_v2 = setting(&settings->retry_topic_version) == 2;
@@ -222,7 +222,7 @@ void rp_pop_catch_begin(rp_lane *lane, const rp_pop *pop, rp_pop_catch *caught) 
     const rp_topic *log = rp_pop_log_topic(lane->broker);
     int32_t queues = log != NULL ? setting(&log->write_queues) : 0;
     if (queues > RP_POP_ORDER_QUEUE)
-        queues = RP_POP_ORDER_QUEUE; /* that one stands for order in a handle: an ack of it would be none */
+        queues = RP_POP_ORDER_QUEUE; /* that one stands for order in a handle: an ack of it would not be taken for one */
     caught->rest = 0;
     caught->bytes = 0;
     caught->count = caught->range_count = caught->start_size = caught->offset_size = caught->order_size = 0;

@@ -24,7 +24,7 @@
 
 #define RP_POP_MESSAGES_MAX 32
 #define RP_POP_ACKS_MAX 4096 /* offsets of one ack; RocketMQ's clients send 32 at most */
-#define RP_POP_RE_PUTS_MAX 127 /* what RocketMQ takes a text for that is no number */
+#define RP_POP_RE_PUTS_MAX 127 /* what RocketMQ takes a text for that is not a number */
 #define RP_POP_CK_TAG "ck"
 #define RP_POP_ACK_TAG "ack"
 #define RP_POP_BATCH_ACK_TAG "bAck"
@@ -68,7 +68,7 @@ void rp_pop_ack_write(const rp_pop_ack *ack, int64_t now_ms, uint8_t *room, rp_p
 int rp_pop_checkpoint_read(rp_slice body, rp_arena *arena, rp_pop_checkpoint *checkpoint);
 int rp_pop_ack_read(rp_slice body, int is_batch, rp_arena *arena, rp_pop_ack *ack);
 
-/* The place of a message among the checkpoint's, -1: it is none of them. And its offset there. */
+/* The place of a message among the checkpoint's, -1: it is not among them. And its offset there. */
 int32_t rp_pop_checkpoint_index(const rp_pop_checkpoint *checkpoint, int64_t offset);
 int64_t rp_pop_checkpoint_offset(const rp_pop_checkpoint *checkpoint, uint32_t index);
 

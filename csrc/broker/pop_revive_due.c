@@ -115,7 +115,7 @@ static void put_again(rp_pop_revive *revive, int32_t queue_id, rp_kept_checkpoin
     rp_stored_message_close(&due.stored);
 }
 
-/* Acks in the name of the group what has gone to the retry topic, or into a checkpoint of its own: who reads the queue once more, from
+/* Acks in the name of the group what has gone to the retry topic, or into a checkpoint of its own: whoever reads the queue once more, from
  * before a checkpoint that is not due for long, does not revive it twice. It may fail, then that happens. */
 static void ack_over(rp_pop_revive *revive, int32_t queue_id, const rp_kept_checkpoint *kept, uint32_t over) {
     due_checkpoint due;

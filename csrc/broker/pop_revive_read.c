@@ -50,7 +50,7 @@ static int keep(record_pass *pass, int64_t revive_offset, const rp_message *mess
     if (status == RP_E_NO_MEMORY)
         return status;
     if (status != RP_OK || checkpoint.queue_id < 0 || checkpoint.queue_id >= RP_TOPIC_QUEUES_MAX) {
-        tell_odd(revive, message, "it is no checkpoint");
+        tell_odd(revive, message, "it is not a checkpoint");
         return RP_OK;
     }
     checkpoint.invisible_ms = within(checkpoint.invisible_ms, 0, INVISIBLE_MS_MAX);

@@ -24,7 +24,7 @@
 
 struct rp_lane;
 
-#define RP_FILTER_TURN_NS 1000000 /* filters that look into records begin no more pulls in a turn then: who sends waits for its end */
+#define RP_FILTER_TURN_NS 1000000 /* filters that look into records begin no more pulls in a turn then: whoever sends waits for its end */
 
 #define RP_PULL_COMMIT_OFFSET 1
 #define RP_PULL_SUSPEND 2
@@ -49,7 +49,7 @@ typedef struct rp_pull {
     int64_t arrived_ns;
     rp_message_filter filter; /* of the request; with RP_PULL_SUBSCRIPTION only */
     int32_t queue_id;
-    int32_t global_id;  /* of a static topic: queue and offsets above are those that it has here; -1: the topic is none */
+    int32_t global_id;  /* of a static topic: queue and offsets above are those that it has here; -1: not a static topic */
     rp_mapped_queue at; /* of global_id */
     int32_t max_messages;
     int32_t sys_flag;

@@ -91,7 +91,7 @@ static void note_requester(rp_reply *reply, rp_slice client_id) {
     reply->requester[size] = 0;
 }
 
-/* Sends it to who asked for it, or notes why that cannot be. RP_OK; RP_E_BUSY, RP_E_NO_MEMORY: nothing was done. */
+/* Sends it to whoever asked for it, or notes why that cannot be. RP_OK; RP_E_BUSY, RP_E_NO_MEMORY: nothing was done. */
 static int push(const rp_send_request *request, const rp_reply_header *header, rp_reply *reply) {
     rp_slice client_id = rp_message_property(request->properties.text, "REPLY_TO_CLIENT");
     if (client_id.data == NULL)

@@ -2,7 +2,7 @@
  * RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2 (names a..n), PullMessageRequestHeader,
  * UpdateConsumerOffsetRequestHeader, QueryConsumerOffsetRequestHeader (5.3.3 remoting/protocol/header/).
  *
- * A field that is absent keeps its bit in `missing`; a number that is none is reported with its text, as Java's parse does.
+ * A field that is absent keeps its bit in `missing`; a malformed number is reported with its text, as Java's parse does.
  *
  * Threads  pure functions; slices are the command's.
  */
@@ -91,7 +91,7 @@ typedef struct rp_pop_ack_header {
     int32_t queue_id;
 } rp_pop_ack_header;
 
-/* RP_OK, or RP_E_PROTOCOL with the fault: a number that is none, or an absent field without which RocketMQ fails too. */
+/* RP_OK, or RP_E_PROTOCOL with the fault: a malformed number, or an absent field without which RocketMQ fails too. */
 int rp_send_header_read(const rp_command *command, rp_send_layout *layout, rp_send_header *header, rp_header_fault *fault);
 int rp_reply_header_read(const rp_command *command, rp_reply_header *header, rp_header_fault *fault);
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault);

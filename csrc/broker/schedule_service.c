@@ -30,7 +30,7 @@
 
 /* Entries of a level from its position on: bit i says that the i-th of them is over. */
 typedef struct delay_level {
-    _Atomic(rp_consume_queue *) queue; /* released by who makes it, under `lock`; NULL: nothing was ever delayed so long */
+    _Atomic(rp_consume_queue *) queue; /* released by whoever makes it, under `lock`; NULL: nothing was ever delayed so long */
     int64_t delay_ms;                  /* fixed */
     _Atomic int64_t position; /* of the first that is not over; NO_POSITION: none was ever delivered. Written by the thread while it runs */
     uint32_t over; /* the thread's, as the next */

@@ -8,8 +8,8 @@
 #include "send_response.h"
 
 #define BAD_LIGHT_QUEUES                                                                                                                   \
-    "the message is illegal: INNER_MULTI_DISPATCH comes twice, or names more than %d queues, or one that is no light queue: %%LMQ%%NAME, " \
-    "where NAME does for a directory, and not the queue it is sent to"
+    "the message is illegal: INNER_MULTI_DISPATCH comes twice, or names more than %d queues, or one that is not a light queue: "           \
+    "%%LMQ%%NAME, where NAME does for a directory, and not the queue it is sent to"
 #define NO_ROOM "the message is illegal: its properties leave no room for its offsets in light queues"
 #define WAITING_ROOM 512u /* of what delay, timer and transaction add; with room to spare */
 #define LIGHT_QUEUES_EXCEEDED "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]lmq consume queue num exceeded."

@@ -98,7 +98,7 @@ static int check_broker(const send_request *request) {
     return RP_OK;
 }
 
-/* Who does not wait for slaves (WAIT=false) does not need them. */
+/* Whoever does not wait for slaves (WAIT=false) does not need them. */
 static int check_slaves(send_request *request) {
     if (are_slaves_enough(request->lane->broker))
         return RP_OK;
@@ -144,7 +144,7 @@ static rp_topic *find_topic(rp_lane *lane, rp_slice name) {
 static int find_global_queue(send_request *request, int32_t *global_id) {
     _Atomic uint64_t *begun = &request->lane->mapped_begun;
     atomic_store_explicit(begun, atomic_load_explicit(begun, memory_order_relaxed) + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst); /* first: who changes the mapping sees that this one may have met it as it was */
+    atomic_thread_fence(memory_order_seq_cst); /* first: whoever changes the mapping sees that this one may have met it as it was */
     const rp_queue_mapping *mapping = atomic_load_explicit(&request->topic->mapping, memory_order_acquire);
     if (*global_id >= 0)
         return rp_queue_mapping_find(mapping, *global_id, &request->at);

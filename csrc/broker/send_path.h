@@ -63,7 +63,7 @@ typedef struct rp_send_request {
     rp_topic *topic;
     rp_consume_queue *queue;
     int32_t queue_id;
-    int32_t global_id;   /* of a static topic, and queue_id is the one that it is here; -1: the topic is none */
+    int32_t global_id;   /* of a static topic, and queue_id is the one that it is here; -1: not a static topic */
     rp_mapped_queue at;  /* of global_id */
     enum rp_send_found found;
     int64_t delay_ms; /* -1: it is not delayed */

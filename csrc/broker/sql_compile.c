@@ -359,7 +359,7 @@ static void among(compiler *c, const operand *value, int is_not) {
     c->code[first - 1] = (int32_t)count;
 }
 
-/* The operator that stands here; 0: none does. `a NOT b` is none at all. */
+/* The operator at this place; 0: none. `a NOT b` has no operator. */
 static int32_t operator_at(compiler *c, int *is_not) {
     *is_not = c->token.kind == RP_SQL_NOT;
     if (*is_not)

@@ -48,7 +48,7 @@ static int compare_texts(rp_slice left, rp_slice right) {
     return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
 }
 
-/* Of two kinds the text becomes the other, the whole number the real one; a truth comes before all that is none. 0: a text that cannot. */
+/* Of two kinds the text becomes the other, the whole number the real one; a truth value comes before all others. 0: a text that cannot. */
 static int compare(const value *left, const value *right, int *order) {
     value read;
     if (left->kind == TEXT && right->kind == TEXT) {
@@ -135,7 +135,7 @@ static value joined(const value *left, const value *right, int decides) {
 
 /* ---- texts ---- */
 
-/* What is no text, or nothing, and an empty search, are found nowhere, and NOT CONTAINS and its like do not find them either. */
+/* What is not a text, or nothing, and an empty search, are found nowhere, and NOT CONTAINS and its like do not find them either. */
 static value searched(const value *in, rp_slice wanted, int32_t how) {
     if (in->kind != TEXT || wanted.size == 0)
         return truth_of(0);
@@ -231,7 +231,8 @@ static int32_t operand_words(int operation, const int32_t *operands) {
     }
 }
 
-/* One operation on the stack's last values, that at `top` the last of all; where the last one is behind it, NULL: a text was no number. */
+/* One operation on the stack's last values, that at `top` the last of all; where the last one is behind it, NULL: a text was not a
+ * number. */
 static value *apply(int operation, int32_t argument, const int32_t *words, const int32_t *operands, value *top) {
     value result;
     switch (operation) {

@@ -65,7 +65,7 @@ static int place(rp_timer_service *service, int64_t queue_offset, const rp_queue
                  int64_t now_ms, bool *is_taken) {
     int64_t out_ms;
     if (rp_timer_out_ms(message->properties, &out_ms) != RP_OK) {
-        rp_timer_pass_over(service, queued->commit_log_offset, "its property TIMER_OUT_MS is no time", (rp_slice){NULL, 0});
+        rp_timer_pass_over(service, queued->commit_log_offset, "its property TIMER_OUT_MS is not a time", (rp_slice){NULL, 0});
         return RP_OK;
     }
     int64_t slot_ms = rp_timer_floor(service, out_ms), read_ms = rp_timer_get(&service->read_ms);

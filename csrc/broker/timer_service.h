@@ -47,7 +47,7 @@ rp_topic *rp_timer_topic(rp_timer_service *service);
  * RP_E_BUSY: too many messages are due in its slot: more are refused, by chance below twice the bound, always from there on. `permille` is
  * random, below 1,000. */
 int rp_timer_when(rp_timer_service *service, rp_slice properties, uint32_t permille, int64_t *out_ms);
-/* Whose time was before is where it belongs, and seen by who reads there from now on. INT64_MAX: nobody delivers, or is to. */
+/* Whose time was before is where it belongs, and seen by whoever reads there from now on. INT64_MAX: nobody delivers, or is to. */
 int64_t rp_timer_delivered_until(const rp_timer_service *service);
 
 #endif

@@ -68,7 +68,7 @@ typedef struct rp_timer_outgoing {
 struct rp_timer_service {
     rp_broker *broker; /* fixed */
     rp_topic *topic;   /* fixed */
-    _Atomic(rp_consume_queue *) queue; /* released by who makes it, under `lock` */
+    _Atomic(rp_consume_queue *) queue; /* released by whoever makes it, under `lock` */
     _Atomic(rp_timer_files *) files;   /* released by the first start, and stays */
     const rp_clock *clock;             /* the owner's: as the next four of the first start */
     int32_t precision_ms, window_slots;

@@ -110,7 +110,7 @@ static int32_t find_method(const rp_grpc *grpc, rp_slice path) {
 
 static void set_deadline(rp_grpc_call *call, rp_slice value) {
     int64_t timeout_ns = rp_grpc_timeout_ns(value);
-    if (timeout_ns >= 0) { /* one that cannot be read is none */
+    if (timeout_ns >= 0) { /* one that cannot be read does not count */
         call->deadline_ns = call->began_ns + timeout_ns;
     }
 }

@@ -89,7 +89,7 @@ static int reserve_input(rp_grpc_call *call, uint32_t more) {
     return RP_OK;
 }
 
-/* Not for each message: who sends many small ones at once would have all that wait moved as often. */
+/* Not for each message: whoever sends many small ones at once would have all that wait moved as often. */
 static void forget_told(rp_grpc_call *call) {
     if (call->input_at < call->input_size / 2) {
         return;

@@ -1,6 +1,6 @@
 /* acked_offsets.h: what the slaves in a master's slots have acknowledged, -1 where there is none. Private to csrc/ha.
  *
- * Threads  any; who reads while acks come sees each as it was or as it is.
+ * Threads  any; whoever reads while acks come sees each as it was or as it is.
  */
 #ifndef RP_HA_ACKED_OFFSETS_H
 #define RP_HA_ACKED_OFFSETS_H

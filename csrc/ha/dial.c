@@ -1,4 +1,4 @@
-/* dial.c: see dial.h. A name may stand for several addresses, and who is called need not listen on the first: localhost, say, with ::1
+/* dial.c: see dial.h. A name may stand for several addresses, and whoever is called need not listen on the first: localhost, say, with ::1
  * before 127.0.0.1. */
 #include "dial.h"
 

@@ -192,7 +192,7 @@ static int32_t take(rp_dledger_log *dledger, const rp_push_request *request) {
 
 static int is_text(rp_slice slice, const char *text) { return slice.size == strlen(text) && memcmp(slice.data, text, slice.size) == 0; }
 
-/* Under lock: does it come from who leads this member's term? */
+/* Under lock: does it come from whoever leads this member's term? */
 static int32_t check_leader(rp_dledger_log *dledger, const rp_push_request *request) {
     if (!is_text(request->remote_id, dledger->self_id)) {
         return RP_DLEDGER_UNKNOWN_MEMBER;

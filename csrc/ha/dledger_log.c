@@ -187,7 +187,7 @@ int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error) {
 int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_id, rp_error *error) {
     leader_id = leader_id == NULL ? "" : leader_id;
     if (leader_id[0] != 0 && rp_dledger_member(dledger, (rp_slice){(const uint8_t *)leader_id, (uint32_t)strlen(leader_id)}) == NULL) {
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "%.60s is none of the other members of group %s", leader_id, dledger->group);
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "%.60s is not another member of group %s", leader_id, dledger->group);
     }
     if (!rp_lock_within(&dledger->lock, LOCK_WAIT_MS)) {
         return stuck(error);

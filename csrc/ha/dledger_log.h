@@ -66,13 +66,13 @@ const rp_handler *rp_dledger_handler(rp_dledger_log *dledger);
  * does not lead, and the term is entered. RP_E_RANGE also for a term below the present one. */
 int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error);
 /* The term has begun, and leader_id leads it; NULL: nobody does that one knows of. When this returns RP_OK no append is under way, nothing
- * of an earlier leader is stored any more, and who waits for a commit has been told -1. RP_E_INVALID: no such member, or this one;
+ * of an earlier leader is stored any more, and whoever waits for a commit has been told -1. RP_E_INVALID: no such member, or this one;
  * RP_E_RANGE: a term below the present one; RP_E_BUSY: an append or a push is held up by the disk, also after half a second. Then, as
  * behind the same of lead, all is as it was, and nothing may be said of that term. */
 int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_id, rp_error *error);
 
-/* Of who leads, and hands its lead over: no append is taken when this returns RP_OK, until it is called with 0 or another term begins; what
- * the log has is pushed on. RP_E_READ_ONLY: this member does not lead; RP_E_BUSY: as of follow. */
+/* Of whoever leads, and hands its lead over: no append is taken when this returns RP_OK, until it is called with 0 or another term begins;
+ * what the log has is pushed on. RP_E_READ_ONLY: this member does not lead; RP_E_BUSY: as of follow. */
 int rp_dledger_pause(rp_dledger_log *dledger, int is_paused, rp_error *error);
 
 /* What Python has to hear: a push named a leader of this or a later term whom this member does not follow; or a follower knows a later
@@ -89,7 +89,7 @@ void rp_dledger_take_claim(rp_dledger_log *dledger, rp_dledger_claim *claim);
 typedef struct rp_dledger_state {
     int64_t term;
     int32_t is_leader;
-    int32_t is_writable; /* 0: a sync of the log has failed, it takes no more entries: who leads with it should stand down */
+    int32_t is_writable; /* 0: a sync of the log has failed, it takes no more entries: whoever leads with it should stand down */
     int64_t held_ms; /* how long an append that is under way has held the log by now; 0: none does */
     char leader_id[RP_DLEDGER_ID_MAX]; /* "" when nobody is known to lead */
     int64_t begin_index, end_index, end_term, end_offset; /* of the log: what a vote is asked with */

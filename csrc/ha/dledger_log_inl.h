@@ -104,7 +104,7 @@ const rp_dledger_follower *rp_dledger_member(const rp_dledger_log *dledger, rp_s
 void rp_dledger_wake(atomic_int *sleeping, int wake_fd);
 void rp_dledger_appended(void *dledger);
 
-/* dledger_disk.c: the thread of who is alone, or counts on its disk. */
+/* dledger_disk.c: the thread of whoever is alone, or counts on its disk. */
 void rp_dledger_disk_run(void *dledger);
 
 /* dledger_follow.c: the hooks of the DLedger port. */

@@ -56,7 +56,7 @@ static int read_peers(rp_dledger_log *dledger, rp_error *error) {
             rp_dledger_member(dledger, (rp_slice){(const uint8_t *)at, (uint32_t)id_size}) != NULL ||
             dledger->follower_count == RP_DLEDGER_PEERS_MAX - 1) {
             return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
-                                "dLegerPeers: %s is no member's, is there twice, or is one of more than %d", id, RP_DLEDGER_PEERS_MAX);
+                                "dLegerPeers: %s is not a member's, is there twice, or is one of more than %d", id, RP_DLEDGER_PEERS_MAX);
         }
         has_self = has_self || is_self;
         int rc = is_self ? RP_OK : add_follower(dledger, id, id_size, endpoint, address_size);

@@ -15,7 +15,7 @@ typedef struct number_field {
     int64_t *number;
 } number_field;
 
-/* A member that is one of those; 1: it is none. */
+/* Reads the member when it is one of the fields; 1: it is not. */
 static int read_number(rp_json *json, rp_slice name, const number_field *fields, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (is_named(name, fields[i].name)) {

@@ -17,7 +17,7 @@
 #define WHAT "the epoch file"
 
 typedef struct epoch_list {
-    rp_epoch_entry entries[RP_EPOCHS_MAX]; /* end_offset is made for who reads them */
+    rp_epoch_entry entries[RP_EPOCHS_MAX]; /* end_offset is made for whoever reads them */
     uint32_t count;
 } epoch_list;
 
@@ -191,7 +191,7 @@ int rp_epoch_cache_truncate_prefix(rp_epoch_cache *cache, int64_t offset, rp_err
 
 int rp_epoch_cache_append(rp_epoch_cache *cache, int64_t epoch, int64_t start_offset, rp_error *error) {
     if (epoch < 0 || epoch > INT32_MAX || start_offset < 0)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, start_offset, "epoch %lld from %lld on is no epoch", (long long)epoch,
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, start_offset, "epoch %lld from %lld on is not an epoch", (long long)epoch,
                             (long long)start_offset);
     pthread_mutex_lock(&cache->lock);
     const epoch_list *list = &cache->list;

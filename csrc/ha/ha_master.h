@@ -53,7 +53,7 @@ typedef struct rp_ha_master_options {
     uint32_t heartbeat_interval_ms;    /* haSendHeartbeatInterval 5,000 */
     uint32_t housekeeping_interval_ms; /* haHousekeepingInterval 20,000: a silent slave is dropped */
     int64_t flow_bytes_per_second;     /* maxHaTransferByteInSecond when haFlowControlEnable, else 0: no limit */
-    int32_t appenders_send; /* 1: who appends sends the bytes to slaves that have kept up: soonest when answers wait for acks (SYNC_MASTER);
+    int32_t appenders_send; /* 1: appenders send the bytes to slaves that have kept up: soonest when answers wait for acks (SYNC_MASTER);
                                0, the default: the ha thread sends all, and appenders never wait for a socket's system call */
     const rp_clock *clock;
     rp_log *log;

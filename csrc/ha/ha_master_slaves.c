@@ -75,7 +75,7 @@ void rp_ha_drop_slave(rp_ha_master *master, uint32_t slot, int level, const char
 
 void rp_ha_drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error) {
     int is_bad_ack = error->status == RP_E_RANGE;
-    /* who leaves without a word was no slave: a health check, this broker's own look at its port */
+    /* whoever leaves without a word was not a slave: a health check, this broker's own look at its port */
     int is_stranger = error->status == RP_E_NETWORK && rp_ha_connection_acked(master->slots[slot]) < 0;
     rp_ha_count(is_bad_ack ? &master->counters.dropped_bad_ack : &master->counters.dropped_other, 1);
     rp_ha_drop_slave(master, slot, is_bad_ack ? RP_LOG_ERROR : is_stranger ? RP_LOG_DEBUG : RP_LOG_WARNING, error->message);
@@ -113,7 +113,7 @@ static int64_t trusted_at_first(rp_ha_master *master, rp_ha_connection *newcomer
     return settled;
 }
 
-/* A slave that lost its link and connects anew is one replica: who has its id already makes room. */
+/* A slave that lost its link and connects anew is one replica: whoever has its id already makes room. */
 static void keep_one_of_each(rp_ha_master *master, uint32_t newcomer) {
     int64_t id = rp_ha_connection_broker_id(master->slots[newcomer]);
     if (id < 0 || id == atomic_load_explicit(&master->ids[newcomer], memory_order_relaxed))

@@ -345,7 +345,7 @@ int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
         snprintf(slave->wanted_address, sizeof slave->wanted_address, "%s", has_address ? address : "");
         snprintf(slave->stats.master_address, sizeof slave->stats.master_address, "%s", slave->wanted_address);
         slave->wanted_changes++;
-        slave->stats.state = RP_HA_SLAVE_READY; /* at once: who asks now means the new one, which has proved nothing yet */
+        slave->stats.state = RP_HA_SLAVE_READY; /* at once: whoever asks now means the new one, which has proved nothing yet */
     }
     pthread_mutex_unlock(&slave->lock);
     rp_ha_signal_fd(slave->wake_fd);

@@ -23,7 +23,7 @@ void rp_ha_slave_begin_transfer(rp_ha_slave *slave) {
     if (slave->followed_changes == slave->wanted_changes)
         slave->stats.state = RP_HA_SLAVE_TRANSFER;
     pthread_mutex_unlock(&slave->lock);
-    rp_ha_signal_fd(slave->transfer_fd); /* behind the state: who is told looks at it */
+    rp_ha_signal_fd(slave->transfer_fd); /* behind the state: whoever is told looks at it */
 }
 
 static int begin_body(rp_ha_slave *slave, const uint8_t *header, rp_error *error) {
@@ -52,7 +52,7 @@ static int begin_body(rp_ha_slave *slave, const uint8_t *header, rp_error *error
     slave->refusals =
         size == 0 && !rp_ha_slave_is_comparing(slave) ? 0 : slave->refusals; /* bytes first have to prove that they are of our log */
     if (size == 0)
-        rp_commit_log_dispatch_replicated(slave->options.commit_log); /* else who is quiet kept back what a full disk had refused */
+        rp_commit_log_dispatch_replicated(slave->options.commit_log); /* else whoever is quiet kept back what a full disk had refused */
     pthread_mutex_lock(&slave->lock);
     slave->stats.frames_received++;
     slave->stats.last_read_ms = rp_clock_wall_ms(slave->options.clock); /* a heartbeat's only word */

@@ -4,7 +4,7 @@
  *   slave ── rp_ha_slave_let_go ── rp_ha_master_lead(epoch) ── sends accepted ──► master
  *   master ── sends refused ── rp_ha_master_step_down ── rp_ha_slave_set_master ──► slave
  *
- * Who calls these does so from one thread at a time. The log itself refuses appends between step_down and lead, whatever is still under
+ * Whoever calls these does so from one thread at a time. The log itself refuses appends between step_down and lead, whatever is still under
  * way elsewhere: its master's bytes are the only ones then.
  */
 #ifndef RP_HA_HA_SWITCH_H
@@ -17,7 +17,7 @@
  * entry, unless it leads in that epoch already, begins with this SyncStateSet, opens the log for appends and serves slaves. Alone in the
  * set, all there is is confirmed and in the queues; else, with all_in_sync_state_set, what is not in them by now waits for the others'
  * acks. Where it leads in that epoch already nothing happens. RP_OK; RP_E_INVALID: no epochs, too many ids, or none of them this broker's;
- * RP_E_RANGE: an older epoch than the last; RP_E_CORRUPT: bytes that are no record stand behind the last one; RP_E_IO, RP_E_DISK_FULL,
+ * RP_E_RANGE: an older epoch than the last; RP_E_CORRUPT: bytes that are not a record stand behind the last one; RP_E_IO, RP_E_DISK_FULL,
  * RP_E_NO_MEMORY: it does not lead, and may be asked again. */
 int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, const int64_t *ids, uint32_t count, rp_error *error);
 /* Closes the log to appends, drops the slaves and refuses others until the next lead. on_acked is told -1. When this returns nothing is

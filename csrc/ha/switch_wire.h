@@ -46,8 +46,8 @@ void rp_switch_put_ack(uint8_t bytes[RP_SWITCH_ACK_SIZE], int64_t offset);
 uint32_t rp_switch_put_handshake(uint8_t *bytes, int64_t max_offset, const rp_epoch_entry *entries, uint32_t count);
 void rp_switch_put_frame(uint8_t bytes[RP_SWITCH_TRANSFER_SIZE], const rp_switch_frame *frame);
 
-/* The next word of a slave: its size, 0 when it is not whole yet, RP_E_PROTOCOL when it is none. *hello is filled when the size is that
- * of a hello, *acked when it is that of an ack. */
+/* The next word of a slave: its size, 0 when it is not whole yet, RP_E_PROTOCOL when it is malformed. *hello is filled when the size is
+ * that of a hello, *acked when it is that of an ack. */
 int rp_switch_take_word(const uint8_t *bytes, uint32_t size, rp_switch_hello *hello, int64_t *acked);
 /* The same of a master's handshake without its entries; RP_E_PROTOCOL also for more entries than there may be. */
 int rp_switch_take_handshake(const uint8_t *bytes, uint32_t size, rp_switch_handshake *handshake);

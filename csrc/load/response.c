@@ -55,7 +55,7 @@ static int parse_int32(rp_slice text, int32_t *value) {
     return 1;
 }
 
-/* Keeps a field if it is wanted; 0 when its value is no number. */
+/* Keeps a field if it is wanted; 0 when its value is not a number. */
 static int take_field(rp_load_response *response, rp_slice name, rp_slice value) {
     for (size_t i = 0; i < WANTED_COUNT; i++) {
         if (name.size == wanted_fields[i].size && memcmp(name.data, wanted_fields[i].name, name.size) == 0)

@@ -138,8 +138,8 @@ static int anything_was_acknowledged(const rp_load *load) {
     return 0;
 }
 
-/* Ends a run of which the server takes nothing: it is no broker, or lets nobody write. Once it has taken something, what it refuses later
- * is what the run is to show. */
+/* Ends a run of which the server takes nothing: it is not a broker, or lets nobody write. Once it has taken something, what it refuses
+ * later is what the run is to show. */
 static void take_refusal(rp_load_worker *worker, const rp_load_response *response) {
     rp_load *load = worker->load;
     rp_load_worker_error(worker, response->code, response->remark);

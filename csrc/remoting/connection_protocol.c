@@ -35,7 +35,7 @@ bool rp_connection_is_busy(const rp_connection *connection) {
     return connection->spoken != NULL && connection->protocol->is_busy(connection->protocol->context, connection);
 }
 
-/* Who has not begun has as long as one whose handshake does not go on. */
+/* Whoever has not begun has as long as one whose handshake does not go on. */
 int64_t rp_connection_next_look(const rp_connection *connection) {
     uint32_t patience_ms = connection->reactor->server->options.stall_timeout_ms;
     if (connection->spoken != NULL) {

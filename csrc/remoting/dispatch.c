@@ -71,7 +71,7 @@ static bool is_refused(rp_connection *connection, const rp_gate *gate, const rp_
 
 static uint32_t one_more(uint32_t requests) { return requests + (requests < RP_LONE_REQUESTS); }
 
-/* Who asks one request at a time, and who does so alone, is served in other ways: see reactor_wait.c, and leave in reactor.c. */
+/* Whoever asks one request at a time, and whoever does so alone, is served in other ways: see reactor_wait.c, and leave in reactor.c. */
 static void note_asker(rp_reactor *reactor, const rp_connection *connection) {
     uint64_t turn = atomic_load_explicit(&reactor->stats.turns, memory_order_relaxed);
     bool is_same = connection == reactor->asker, is_new_turn = turn != reactor->asked_in_turn;

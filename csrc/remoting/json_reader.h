@@ -21,7 +21,7 @@ typedef struct rp_json {
 
 rp_json rp_json_of(rp_slice text, rp_arena *arena);
 
-/* Goes into an object ('{') or array ('['). RP_OK; RP_E_PROTOCOL: what comes is none; RP_E_NOT_FOUND: it is null, which was passed. */
+/* Goes into an object ('{') or array ('['). RP_OK; RP_E_PROTOCOL: something else follows; RP_E_NOT_FOUND: it is null, which was passed. */
 int rp_json_enter(rp_json *json, uint8_t bracket);
 /* The next member's name, its value is to be read; or the next element. 1; 0: that was the last, the bracket was passed; RP_E_PROTOCOL,
  * RP_E_NO_MEMORY. */

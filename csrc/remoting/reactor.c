@@ -304,7 +304,7 @@ static void queue_large(rp_reactor *reactor, rp_connection *connection) {
     reactor->large_end = &connection->next_dirty;
 }
 
-/* Who is closed does not wait: this turn is its last. */
+/* Whoever is closed does not wait: this turn is its last. */
 static void flush_closing(rp_reactor *reactor) {
     rp_connection *waiting = reactor->large, *next;
     reactor->large = NULL;
@@ -458,7 +458,7 @@ static void stand_by(rp_reactor *reactor, rp_turner *self) {
 }
 
 /* Behind a turn. While one connection alone asks, one request at a time, nobody has to wait for the thread, and waking another costs more
- * than a disk's sync may take: the stand-in is called only when it stays away. Who is relieved stands by when it is back. */
+ * than a disk's sync may take: the stand-in is called only when it stays away. Whoever is relieved stands by when it is back. */
 static void leave(rp_reactor *reactor) {
     int64_t leave_for = reactor->leave_for;
     bool is_lone = reactor->lone_requests == RP_LONE_REQUESTS;

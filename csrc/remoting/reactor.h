@@ -5,7 +5,7 @@
  *   wait (epoll, spin) ─ inbox ─ connections held back ─ socket events: read → frames → handler ─ timers ─ on_wake, on_deadline
  *     ─ on_turn_end ─ flush (small answers first, of large ones some) ─ reap closed connections ─ forget the turn's memory
  *
- * Threads  a reactor's fields belong to who holds its turn_lock, but for those marked. That is its thread, except while it sleeps in
+ * Threads  a reactor's fields belong to whoever holds its turn_lock, but for those marked. That is its thread, except while it sleeps in
  *          epoll, or is away on something that blocks (rp_reactor_leave). A stand-in is called then, at once or, while one connection
  *          alone asks, when the thread stays away; it turns the reactor from then on.
  *          Others reach it through `inbox` and `wake_pending`, or answer in its place while it sleeps or is away (rp_reactor_serve).
@@ -114,8 +114,8 @@ typedef struct rp_turner {
 struct rp_reactor {
     rp_server *server; /* fixed after open */
     uint16_t index;    /* fixed after open */
-    pthread_mutex_t turn_lock;     /* held by who turns it, but while that sleeps in epoll or is away; before every other lock */
-    int stand_in_fd;               /* a timer, which who does not turn it waits for; fixed once the stand-in is needed, -1 before */
+    pthread_mutex_t turn_lock;     /* held by whoever turns it, but while that sleeps in epoll or is away; before every other lock */
+    int stand_in_fd;               /* a timer, for the thread that does not turn; fixed once the stand-in is needed, -1 before */
     rp_turner turners[2];          /* the reactor's thread, and its stand-in, which is started when it is first needed */
     rp_turner *turner;             /* who turns it */
     int64_t leave_for;             /* the argument of on_leave */
@@ -152,7 +152,7 @@ struct rp_reactor {
     uint64_t held_bytes_before;      /* buffer bytes at the end of the turn before */
     uint64_t input_bytes;            /* capacities of all input buffers, the turn's included */
     rp_connection *dirty, *closing, *held_back;
-    rp_connection *large, **large_end; /* queue, linked as dirty: who has much to be sent; a turn has room for some */
+    rp_connection *large, **large_end; /* queue, linked as dirty: connections with much to send; a turn has room for some */
     rp_connection **starved;         /* paused for memory, oldest first; made with the slots, so adding never fails */
     uint32_t starved_count;
     rp_connection *overdrawn;        /* the one connection whose frame may pass the memory bound, so that there is always progress */
@@ -186,7 +186,7 @@ struct rp_server {
     rp_request_queue requests;
     _Atomic uint32_t connections;     /* open ones and those on their way to a reactor; a bound, so relaxed */
     _Atomic uint64_t accepted, refused; /* figures, so relaxed */
-    _Atomic uint32_t starved;         /* connections paused for memory; who frees some looks at it; relaxed */
+    _Atomic uint32_t starved;         /* connections paused for memory; whoever frees some looks at it; relaxed */
     _Atomic int64_t stop_at_ns;       /* INT64_MAX until rp_server_stop; when draining ends */
     int64_t refusal_logged_ns;        /* reactor 0 */
     uint32_t spinners_max;            /* fixed after open */

@@ -1,8 +1,8 @@
 /* reactor_wait.c: what a reactor does between two turns: it sleeps in epoll until something happens or the earliest deadline comes. An idle
  * one does not run. RocketMQ: netty's SelectStrategy.
  *
- * Behind answers to who asks one request at a time it polls for spin_us before it sleeps, but only while that pays: each hit earns credit,
- * each spin in vain costs more, and without credit it tries again only once in SPIN_PAUSE_MAX such turns.
+ * Behind answers to whoever asks one request at a time it polls for spin_us before it sleeps, but only while that pays: each hit earns
+ * credit, each spin in vain costs more, and without credit it tries again only once in SPIN_PAUSE_MAX such turns.
  */
 #include "reactor.h"
 
@@ -66,7 +66,7 @@ static bool joins_spinners(rp_server *server) {
     return false;
 }
 
-/* true: it is one of the server's spinners now. Who comes back to this reactor would have to wait for the lock. */
+/* true: it is one of the server's spinners now. Whoever comes back to this reactor would have to wait for the lock. */
 static bool spins_now(rp_reactor *reactor) {
     if (reactor->spin_until_ns == 0 || reactor->is_away) {
         return false;
@@ -104,8 +104,8 @@ int rp_reactor_wait(rp_reactor *reactor, struct epoll_event *events, int events_
     return count;
 }
 
-/* Who asks one request at a time and has its answer asks again at once, as a rule; of who has more under way polling makes smaller turns. A
- * request that waits for a disk, a slave, Python or a message to come is not answered by the turn that has read it. */
+/* Whoever asks one request at a time and has its answer asks again at once, as a rule; of whoever has more under way polling makes smaller
+ * turns. A request that waits for a disk, a slave, Python or a message to come is not answered by the turn that has read it. */
 void rp_reactor_expect_asker(rp_reactor *reactor, uint64_t turn, uint64_t answers_before) {
     const rp_server_options *options = &reactor->server->options;
     bool is_answered =

@@ -67,9 +67,9 @@ typedef struct rp_gate {
 } rp_gate;
 
 enum rp_tls_mode {
-    RP_TLS_DISABLED = 0,   /* who begins a TLS handshake is closed */
+    RP_TLS_DISABLED = 0,   /* whoever begins a TLS handshake is closed */
     RP_TLS_PERMISSIVE = 1, /* the first byte of a connection says whether it speaks TLS */
-    RP_TLS_ENFORCING = 2   /* who does not is closed */
+    RP_TLS_ENFORCING = 2   /* whoever does not is closed */
 };
 
 typedef struct rp_server_options {
@@ -84,7 +84,7 @@ typedef struct rp_server_options {
     uint64_t memory_bytes_max;    /* all connections' buffers together, default 1 GiB: then large frames wait (socket not read). Beyond it
                                    * one frame a reactor goes on, and a connection keeps what a first read brought, 128 KiB */
     uint32_t ring_capacity;       /* requests waiting for Python, default 10,000 */
-    uint32_t spin_us;             /* busy poll behind answers to who asks one request at a time, while that pays; default 0 = off */
+    uint32_t spin_us;             /* busy poll behind answers to whoever asks one request at a time, while that pays; default 0 = off */
     uint32_t stand_in_after_us;   /* default 500: a thread that has left its reactor for longer is relieved, see rp_reactor_leave */
     uint32_t socket_send_buffer;  /* bytes, 0: the kernel's */
     uint32_t socket_receive_buffer;
@@ -120,7 +120,7 @@ typedef struct rp_tls_options {
 } rp_tls_options;
 
 /* Reads the files; handshakes that begin from now on go by them, connections that are there go on. Before the first time, and without
- * it, who begins a handshake is closed. Any thread; blocks on files. RP_OK; else what was loaded before stays: RP_E_UNSUPPORTED without
+ * it, whoever begins a handshake is closed. Any thread; blocks on files. RP_OK; else what was loaded before stays: RP_E_UNSUPPORTED without
  * OpenSSL; RP_E_NOT_FOUND, RP_E_IO for a file that cannot be read; RP_E_INVALID for one that holds something else; RP_E_NO_MEMORY. */
 int rp_server_load_tls(rp_server *server, const rp_tls_options *options, rp_error *error);
 /* Stops accepting and reading, lets output drain for drain_ms at most, closes everything, joins the threads. Idempotent. CLOSED events

@@ -135,7 +135,7 @@ static int set_trust(const rp_tls_context *context, const rp_tls_options *option
     return status;
 }
 
-/* Who offers protocols and not this one is told so and closed; who offers none may go on. */
+/* Whoever offers protocols and not this one is told so and closed; whoever offers none may go on. */
 static int agree_upon(struct ssl_st *ssl, const unsigned char **chosen, unsigned char *chosen_size, const unsigned char *offered,
                       unsigned int offered_size, void *alpn) {
     size_t size = strlen(alpn);

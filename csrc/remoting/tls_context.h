@@ -18,7 +18,7 @@ typedef struct rp_tls_context {
     rp_openssl openssl;
     struct ssl_ctx_st *context;
     struct bio_method_st *transport; /* the side of a connection's TLS that is turned to the socket; set by rp_tls_transport */
-    _Atomic uint32_t users;          /* acq_rel when it falls: who frees it sees what the others did */
+    _Atomic uint32_t users;          /* acq_rel when it falls: whoever frees it sees what the others did */
 } rp_tls_context;
 
 /* RP_OK: the caller is its only user. alpn: the protocol that is agreed upon, of static storage; NULL: none. Errors as of

@@ -55,13 +55,13 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
 int64_t rp_commit_log_append_behind(rp_commit_log *log, rp_append_item *items, uint32_t item_count, uint64_t cuts);
 /* How often the log's end went back. While it is what it was when an offset was taken, the bytes below that are the same; read it first. */
 uint64_t rp_commit_log_cuts(const rp_commit_log *log);
-/* For who was refused: whether it was the queue. RP_OK: there is room for its next entry; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY,
+/* For whoever was refused: whether it was the queue. RP_OK: there is room for its next entry; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY,
  * RP_E_BUSY as of an append. */
 int rp_commit_log_try_queue(rp_commit_log *log, rp_consume_queue *queue);
 /* How long the append that holds the lock has held it, when that is longer than append_busy_timeout_ms: it is stuck in the page cache or
  * on the disk (RocketMQ: isOSPageCacheBusy). 0: none is. now_ns of the monotonic clock. */
 int64_t rp_commit_log_stuck_ms(const rp_commit_log *log, int64_t now_ns);
-/* How long it has held the lock by now, however short that is; for who has something else to do meanwhile. */
+/* How long it has held the lock by now, however short that is; for whoever has something else to do meanwhile. */
 int64_t rp_commit_log_held_ms(const rp_commit_log *log);
 
 int64_t rp_commit_log_min_offset(const rp_commit_log *log);
@@ -101,7 +101,7 @@ int64_t rp_commit_log_lease(const rp_commit_log *log);
 /* Records that end behind it are not dispatched: the confirmed offset, as a slave's master says it. INT64_MAX, at first, unless the open
  * held records back: all are. Raising it dispatches none by itself (rp_commit_log_dispatch_replicated does). Any thread. */
 void rp_commit_log_limit_dispatch(rp_commit_log *log, int64_t offset);
-/* The same for who leads, with a round of dispatch: 1 when there is more to do (rp_commit_log_dispatch_replicated does the rest). While
+/* The same for whoever leads, with a round of dispatch: 1 when there is more to do (rp_commit_log_dispatch_replicated does the rest). While
  * the offset is not INT64_MAX, and until all is dispatched again then, appends are held back from queues and index. Any thread. */
 int rp_commit_log_confirm(rp_commit_log *log, int64_t offset);
 /* Before it leads: cuts off what is behind the last whole record. Whole ones get their entries, or, with holds_back, what is not dispatched

@@ -2,7 +2,7 @@
  *
  * Zeros first, synced, then the log's end: killed in between, the next start finds the end at the zeros or behind records that are no
  * more than they were before; nobody has been told of the cut yet. Where a call fails in between, the end is at the first zero and nothing
- * is written behind it before the rest is zeros too. Nothing reads what is not dispatched but who syncs and who sends it on,
+ * is written behind it before the rest is zeros too. Nothing reads what is not dispatched but whoever syncs and whoever sends it on,
  * and a log that follows sends nothing on.
  */
 #include "commit_log.h"
@@ -103,7 +103,7 @@ int rp_commit_log_cut(rp_commit_log *log, int64_t offset, rp_error *error) {
     end = log->uncleared_end > end ? log->uncleared_end : end;
     if (rc == RP_OK && offset < end) {
         rc = clear_synced(log, offset, end, &cleared, error);
-        if (cleared > offset) { /* what is zeros is no record any more, whether the disk knows or not */
+        if (cleared > offset) { /* what is zeros is not a record any more, whether the disk knows or not */
             move_end(log, offset);
             log->staging.torn_end = 0;
             log->uncleared_end = rc == RP_OK ? 0 : end;

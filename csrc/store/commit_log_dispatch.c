@@ -153,7 +153,7 @@ static void note_damage(rp_commit_log *log, const rp_error *cause) {
     int64_t at = rp_commit_log_dispatched_offset(log);
     rp_error_set(
         &log->damage, RP_E_CORRUPT, 0, log->setup.directory, at,
-        "the master's bytes at %lld are no record: %s; if `rocketpy store verify` says so of its log too, begin with a copy of its "
+        "the master's bytes at %lld are not a record: %s; if `rocketpy store verify` says so of its log too, begin with a copy of its "
         "store, made while it is stopped, or with an empty one when it writes to a later file",
         (long long)at, cause->message);
     atomic_store_explicit(&log->damaged_at, at, memory_order_release);

@@ -19,10 +19,10 @@ struct rp_commit_log {
     rp_mapped_file_queue *row;           /* fixed */
     rp_preallocation *preallocation;     /* fixed after recovery; NULL in a read-only store */
 
-    _Atomic int64_t max_offset;          /* released after the record's bytes, so who sees it sees them */
-    /* Stored under flushed_lock, after the sync by who leads it, and by who cuts the log. Sequentially consistent, as what was asked of the
-     * flusher is: who asks looks at this afterwards, the flusher stores it and then looks at what was asked, and one of the two sees the
-     * other. */
+    _Atomic int64_t max_offset;          /* released after the record's bytes, so whoever sees it sees them */
+    /* Stored under flushed_lock, after the sync by whoever leads it, and by whoever cuts the log. Sequentially consistent, as what was
+     * asked of the flusher is: whoever asks looks at this afterwards, the flusher stores it and then looks at what was asked, and one of
+     * the two sees the other. */
     _Atomic int64_t flushed_offset;
     _Atomic int64_t store_timestamp_ms; /* of the last published record; released after max_offset */
     _Atomic uint32_t message_size_max; /* of a body; relaxed: a setting that may change */
@@ -62,7 +62,7 @@ struct rp_commit_log {
     int64_t dispatch_failed_at; /* guarded by append_lock: reported once per place */
     _Atomic uint64_t queues_begun; /* relaxed: replicated messages that were their queue's first */
     rp_error damage; /* guarded by append_lock until damaged_at is set, fixed after it */
-    _Atomic int64_t damaged_at; /* where replicated bytes are no record, -1: nowhere; set once, released after damage */
+    _Atomic int64_t damaged_at; /* where replicated bytes are not a record, -1: nowhere; set once, released after damage */
     rp_dispatch_record *dispatch, *place; /* fixed before the first replicated byte */
     void *dispatch_context;
 

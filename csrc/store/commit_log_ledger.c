@@ -182,7 +182,7 @@ static int check_next(rp_commit_log *log, const rp_ledger_entry *entry, rp_error
 static int check_entry(const uint8_t *bytes, uint32_t size, rp_ledger_entry *entry, rp_error *error) {
     rp_message message;
     if (rp_ledger_entry_decode(bytes, size, entry) != RP_LEDGER_ENTRY || entry->size != size) {
-        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "%u bytes are no entry", size);
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "%u bytes are not an entry", size);
     }
     int kind = rp_message_decode(bytes + RP_LEDGER_HEAD_SIZE, size - RP_LEDGER_HEAD_SIZE, RP_CHECK_BODY_CRC, &message, error);
     if (kind != RP_RECORD_MESSAGE || message.size != size - RP_LEDGER_HEAD_SIZE ||
@@ -219,7 +219,7 @@ int rp_commit_log_append_entry(rp_commit_log *log, const uint8_t *bytes, uint32_
 static void tell_committed(rp_commit_log *log) {
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load(&log->commit_waiters) != 0) {
-        pthread_mutex_lock(&log->committed_lock); /* who has looked waits by now */
+        pthread_mutex_lock(&log->committed_lock); /* whoever has looked waits by now */
         pthread_mutex_unlock(&log->committed_lock);
         pthread_cond_broadcast(&log->committed);
     }

@@ -53,7 +53,7 @@ int rp_commit_log_follow_entries(rp_commit_log *log, uint32_t wait_ms);
 /* Of a log that leads: the same for a while, until it is called with 0, or the log is led or follows anew. */
 int rp_commit_log_pause_entries(rp_commit_log *log, int is_paused, uint32_t wait_ms);
 /* The leader's next entry, head and record as they are to lie in the log. RP_OK; RP_E_RANGE: it does not follow the last one (index, term,
- * position); RP_E_CORRUPT: it is no record, or not one of this place; RP_E_INVALID: the log leads; RP_E_DISK_FULL, RP_E_IO,
+ * position); RP_E_CORRUPT: it is not a record, or not one of this place; RP_E_INVALID: the log leads; RP_E_DISK_FULL, RP_E_IO,
  * RP_E_NO_MEMORY: may be tried again; RP_E_READ_ONLY, RP_E_CLOSED. It is readable then; durable as rp_commit_log_flushed_offset says. */
 int rp_commit_log_append_entry(rp_commit_log *log, const uint8_t *bytes, uint32_t size, rp_error *error);
 /* Entries behind last_index are gone, on disk too, when this returns RP_OK; -1: all are, of a log of which none is committed.

@@ -2,7 +2,7 @@
  *
  * The replicating thread is the only writer of a slave's log. Bytes may end in the middle of a record: they are published (a slave of
  * RocketMQ counts them as held too) but dispatched only once the record is whole; recovery cuts an incomplete one off. It would cut off
- * what is no record too, with all that follows: so nothing more is taken then, and the slave vouches for what comes before it only.
+ * what is not a record too, with all that follows: so nothing more is taken then, and the slave vouches for what comes before it only.
  */
 
 #include <errno.h>
@@ -131,7 +131,7 @@ int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe
     const rp_file_ops *ops = log->setup.ops;
     int rc = RP_OK;
     while (size > 0 && rc == RP_OK) {
-        rp_mapped_file *file = NULL; /* stays the active one: who replicates is the only one to leave it */
+        rp_mapped_file *file = NULL; /* stays the active one: whoever replicates is the only one to leave it */
         uint32_t room = 0;
         int64_t position;
         rc = claim(log, offset, size, &file, &room, error);

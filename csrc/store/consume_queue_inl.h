@@ -19,7 +19,7 @@ struct rp_consume_queue {
     bool is_delay_level; /* its entries say when a message is due. Fixed before the first append, as is the next */
     int64_t delay_ms;    /* of that level */
 
-    _Atomic int64_t max_offset;  /* entries; released after the entry's bytes, so who sees it sees them */
+    _Atomic int64_t max_offset;  /* entries; released after the entry's bytes, so whoever sees it sees them */
     _Atomic int64_t min_offset;  /* entries */
     _Atomic uint64_t waiting;    /* sequentially consistent against max_offset: see rp_consume_queue_set_waiting */
     _Atomic(void *) user;        /* the broker's */

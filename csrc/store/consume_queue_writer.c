@@ -153,7 +153,7 @@ int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error 
     }
     if (rc == RP_OK) {
         atomic_store(&queue->min_offset, offset);
-    } else { /* as empty as before: who tries again starts here again */
+    } else { /* as empty as before: whoever tries again starts here again */
         atomic_store(&queue->max_offset, begin);
     }
     atomic_store(&queue->synced_bytes, begin * ENTRY);

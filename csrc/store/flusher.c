@@ -13,7 +13,7 @@
 #include "consume_queue.h"
 
 #define PAGE_SIZE 4096
-#define CUT_SYNCS_MAX 8 /* of who waits: a sync during which the log was cut says nothing */
+#define CUT_SYNCS_MAX 8 /* of whoever waits: a sync during which the log was cut says nothing */
 #define QUEUE_LEAST_PAGES 2 /* flushConsumeQueueLeastPages */
 
 struct rp_flusher {
@@ -131,7 +131,7 @@ static int write_checkpoint(rp_flusher *flusher, rp_error *error) {
     return rc;
 }
 
-/* What the checkpoint may call flushed: on a slave, bytes that are no whole record yet are the master's to send again. */
+/* What the checkpoint may call flushed: on a slave, bytes that are not a whole record yet are the master's to send again. */
 static int64_t sound_offset(rp_flusher *flusher) {
     rp_commit_log *log = flusher->setup.commit_log;
     int64_t flushed = rp_commit_log_flushed_offset(log), dispatched = rp_commit_log_dispatched_offset(log);
@@ -176,7 +176,7 @@ static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec
         pthread_cond_broadcast(&flusher->synced);
     }
     pthread_mutex_unlock(&flusher->sync_lock);
-    if (flushed > before || rc == RP_E_IO) { /* who waits for the disk has to know either way */
+    if (flushed > before || rc == RP_E_IO) { /* whoever waits for the disk has to know either way */
         pthread_mutex_lock(&flusher->tell_lock);
         if (flusher->flushed != NULL) {
             flusher->flushed(flusher->flushed_context, flushed);
@@ -379,7 +379,7 @@ static void run_log(void *context) {
         if (requested > rp_commit_log_flushed_offset(setup->commit_log)) {
             if (sync_now(flusher, NULL) == RP_OK) {
                 rp_commit_log_step_ahead(setup->commit_log);
-            } else { /* nothing can be flushed any more, or not before it is due: not asked again, but for who asked meanwhile */
+            } else { /* nothing can be flushed any more, or not before it is due: not asked again, but for whoever asked meanwhile */
                 atomic_compare_exchange_strong(&flusher->requested, &requested, 0);
             }
         }

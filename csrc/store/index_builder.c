@@ -77,7 +77,7 @@ static int pass_over(rp_index_builder *builder, const rp_error *cause, rp_error 
     int64_t offset = offset_of(builder), end = rp_commit_log_dispatched_offset(log);
     rp_log_cursor cursor = {.row = rp_commit_log_files(log)};
     rp_message message;
-    complain(builder, "passing over what is no record", cause);
+    complain(builder, "passing over what is not a record", cause);
     int status = rp_log_cursor_find(&cursor, offset + 1, RP_CHECK_BODY_CRC, &message, error);
     int64_t next = status == RP_OK && message.physical_offset < end ? message.physical_offset : end;
     rp_log_cursor_leave(&cursor);

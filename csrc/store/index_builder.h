@@ -4,13 +4,13 @@
  * The appender, or the slave's replication, hands the hashes of keys over (index_feed.h); where it could not, the log is read. Index
  * slots are hit at random, so entries are made in batches by a thread of their own: it sleeps while there is nothing, is woken by the
  * first append after that, and after a pass lingers linger_ms so that a stream of appends wakes it once per batch and not once per append.
- * Who looks a key up ends the linger and waits for it (await): a consumer finds the message that it was just given, as in RocketMQ, which
- * enters a key before it answers the pull that waits.
+ * Whoever looks a key up ends the linger and waits for it (await): a consumer finds the message that it was just given, as in RocketMQ,
+ * which enters a key before it answers the pull that waits.
  *
  * Threads  one ("index"). notify, await and figures: any thread.
  * Owns     its thread. Borrows log and index, which must be closed after it.
  * Errors   a full disk or failed write is logged once and tried again every second; a failed sync is logged once, and none is tried
- *          again (key_index.h); what is no record is logged and passed over to the next one. None of them stops sends.
+ *          again (key_index.h); what is not a record is logged and passed over to the next one. None of them stops sends.
  */
 #ifndef RP_STORE_INDEX_BUILDER_H
 #define RP_STORE_INDEX_BUILDER_H

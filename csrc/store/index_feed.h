@@ -1,4 +1,4 @@
-/* index_feed.h: hashed keys on their way from the appender (on a slave: from who enters its master's records into their queues) to the
+/* index_feed.h: hashed keys on their way from the appender (on a slave: from whoever enters its master's records into their queues) to the
  * index thread, so that it need not read the records again. Private to csrc/store.
  *
  *   appender (append lock) ── put: offset, time, hash ──► ring ──► take ── index thread

@@ -28,7 +28,7 @@ struct rp_ledger_index {
 int rp_ledger_index_open(const rp_file_ops *ops, const char *directory, uint32_t file_size, int read_only, rp_ledger_index **opened,
                          rp_error *error) {
     if (file_size == 0 || file_size % UNIT != 0) {
-        return rp_error_set(error, RP_E_INVALID, 0, directory, -1, "index files of %u bytes are no multiple of %d", file_size, UNIT);
+        return rp_error_set(error, RP_E_INVALID, 0, directory, -1, "index files of %u bytes are not a multiple of %d", file_size, UNIT);
     }
     rp_ledger_index *index = calloc(1, sizeof *index);
     rp_mapped_file_queue_options row = {
@@ -180,7 +180,7 @@ int rp_ledger_index_read(rp_ledger_index *index, int64_t number, rp_ledger_entry
     return rp_get_u32(unit) == RP_LEDGER_MAGIC && entry->index == number && entry->position >= 0 ? RP_OK : RP_E_NOT_FOUND;
 }
 
-/* Positions grow with the index; what is no unit lies behind all. */
+/* Positions grow with the index; what is not a unit lies behind all. */
 int64_t rp_ledger_index_below(rp_ledger_index *index, int64_t first, int64_t last, int64_t offset) {
     int64_t found = -1;
     rp_ledger_entry entry;

@@ -41,7 +41,7 @@ int rp_ledger_index_read(rp_ledger_index *index, int64_t number, rp_ledger_entry
 int64_t rp_ledger_index_below(rp_ledger_index *index, int64_t first, int64_t last, int64_t offset);
 /* The same among all that the files have. */
 int64_t rp_ledger_index_last_below(rp_ledger_index *index, int64_t offset);
-/* The units from number to last are zeros. A failure leaves units that the log's end shows to be none. */
+/* The units from number to last are zeros. A failure leaves units that the log's end shows not to be units. */
 void rp_ledger_index_cut(rp_ledger_index *index, int64_t number, int64_t last);
 /* Files whose units are all below number go. RP_OK, RP_E_IO. */
 int rp_ledger_index_trim(rp_ledger_index *index, int64_t number, rp_error *error);

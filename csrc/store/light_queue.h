@@ -27,12 +27,12 @@ int rp_is_light_queue(rp_slice topic);
  * they were made of. */
 int rp_topic_has_light_queues(rp_slice topic);
 rp_light_queues rp_light_queues_of(rp_slice properties);
-/* 1 with the next light queue, 0 when there is none any more. An offset that is no number ends the visit. */
+/* 1 with the next light queue, 0 when there is none any more. An offset that is not a number ends the visit. */
 int rp_light_queues_next(rp_light_queues *queues, rp_slice *name, int64_t *offset);
 /* Does a message with these properties have that offset in the light queue? */
 int rp_light_queue_holds(rp_slice topic, rp_slice properties, int64_t offset);
 
-/* How many names a producer's list has, as Java's split counts them: empty ones at its end are none, and a blank list has none. */
+/* How many names a producer's list has, as Java's split counts them: empty ones at its end do not count, and a blank list has none. */
 uint32_t rp_light_names_count(rp_slice names);
 /* Cuts the first name, or offset, off a list; of an empty list an empty one. */
 rp_slice rp_light_list_take(rp_slice *list);

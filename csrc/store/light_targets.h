@@ -45,7 +45,7 @@ size_t rp_light_offsets_size_max(rp_slice names);
 /* Bytes that the targets of such a list take, aligned as of malloc, for an item of that last part. 0: it has too many names. */
 size_t rp_light_targets_size(rp_slice names, rp_slice last_part);
 /* Opens the queues and has the item go there. Its queue and its properties are set by then; the last part is copied. RP_OK; RP_E_INVALID:
- * a name is no light queue's, or is the item's own; RP_E_BUSY: there are light_queues_max; RP_E_NO_MEMORY, RP_E_DISK_FULL, RP_E_IO. */
+ * a name is not a light queue's, or is the item's own; RP_E_BUSY: there are light_queues_max; RP_E_NO_MEMORY, RP_E_DISK_FULL, RP_E_IO. */
 int rp_light_targets_open(rp_message_store *store, rp_slice names, void *room, rp_append_item *item);
 
 /* Writes the offsets that the message is going to have into its properties. */

@@ -27,7 +27,7 @@ int rp_log_cursor_move(rp_log_cursor *cursor, int64_t offset, rp_error *error);
 /* What lies at offset, to which the cursor was moved: as rp_message_decode. RP_E_CORRUPT also for a record that says it lies elsewhere and
  * for padding that does not end with its file. */
 int rp_log_cursor_decode(const rp_log_cursor *cursor, int64_t offset, int check_crc, rp_message *message, rp_error *error);
-/* The same for who goes from record to record: of a log with entries offset is a head's, the record lies behind it
+/* The same for whoever goes from record to record: of a log with entries offset is a head's, the record lies behind it
  * (message->physical_offset), and the entry has to follow the last one: index by index, terms that do not fall. */
 int rp_log_cursor_step(rp_log_cursor *cursor, int64_t offset, int check_crc, rp_message *message, rp_error *error);
 /* The first whole record that lies at or behind offset, whatever is before it: bytes are looked at one by one, holes are not. RP_OK, and

@@ -94,7 +94,7 @@ void rp_log_scan_close(rp_log_scan *scan) {
 }
 
 /* What stands before the record at position: nothing, or the head of DLedger's entry. No record begins as one, so nobody need say whose
- * log it is; what looks like a head of another place is none. */
+ * log it is; what looks like the head of a record of another place is not a record. */
 static uint64_t head_size_at(const rp_log_scan *scan, uint64_t position) {
     rp_ledger_entry entry;
     return rp_ledger_entry_decode(scan->map + position, scan->map_size - position, &entry) == RP_LEDGER_ENTRY &&
@@ -215,7 +215,8 @@ static void drop_behind(rp_log_scan *scan) {
     scan->dropped = target;
 }
 
-/* Who reads the next range looks for its first good record: what lies before that, behind the last record of this range, is told here. */
+/* Whoever reads the next range looks for its first good record: what lies before that, behind the last record of this range, is told
+ * here. */
 static int check_border(rp_log_scan *scan, rp_scan_damage *damage) {
     if (scan->tail != RP_TAIL_FOLLOWED || !scan->is_synced || scan->position >= scan->map_size)
         return RP_SCAN_END;

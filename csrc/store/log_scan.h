@@ -29,7 +29,7 @@ enum rp_scan_tail {
     RP_TAIL_UNKNOWN = 0,
     RP_TAIL_FOLLOWED = 1, /* records lie behind it, in this file or a later one: zero bytes up to it are damage, and so is what does not go
                            * on behind its last record */
-    RP_TAIL_LIVE = 2 /* a broker may be writing there: what is no record counts as damage when it stays so for a tenth of a second */
+    RP_TAIL_LIVE = 2 /* a broker may be writing there: what is not a record counts as damage when it stays so for a tenth of a second */
 };
 
 typedef struct rp_scan_damage {

@@ -213,7 +213,7 @@ static int load_file(rp_mapped_file_queue *row, int64_t offset, bool is_behind, 
             (long long)found, (long long)size);
     }
     if (offset % size != 0) {
-        return rp_error_set(error, RP_E_CORRUPT, 0, path, -1, "the file's name is no multiple of the file size %lld", (long long)size);
+        return rp_error_set(error, RP_E_CORRUPT, 0, path, -1, "the file's name is not a multiple of the file size %lld", (long long)size);
     }
     if (end != atomic_load(&row->begin) && offset != end) {
         return rp_error_set(error, RP_E_CORRUPT, 0, path, end,
@@ -311,7 +311,7 @@ static rp_mapped_file *append_file(rp_mapped_file_queue *row, int64_t offset, bo
     int rc = fits ? rp_mapped_file_queue_map(row, file, 1, error)
                   : rp_error_set(error, RP_E_INVALID, 0, row->directory, base, "a file can only be added behind the last one");
     if (rc == RP_OK) {
-        atomic_fetch_add(&row->name_changes, 1); /* before the file can be found: who syncs what was put into it syncs its name too */
+        atomic_fetch_add(&row->name_changes, 1); /* before the file can be found: whoever syncs what was put into it syncs its name too */
         rc = publish_file(row, file);
         if (rc != RP_OK) {
             rp_error_set(error, rc, 0, row->directory, base, "no memory for the list of files");
@@ -426,7 +426,7 @@ static int delete_strays(rp_mapped_file_queue *row, rp_error *error) {
 
 int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error) {
     int rc = RP_OK, removed;
-    pthread_mutex_lock(&row->lock); /* over both: a file that is added meanwhile is no stray */
+    pthread_mutex_lock(&row->lock); /* over both: a file that is added meanwhile is not a stray */
     while ((removed = remove_last(row, false, error)) != RP_E_NOT_FOUND) {
         rc = removed != RP_OK ? removed : rc;
     }

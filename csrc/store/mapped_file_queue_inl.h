@@ -21,9 +21,9 @@ struct rp_mapped_file_queue {
     _Atomic int64_t end;    /* bytes; written under lock */
     rp_mapped_file *removed;      /* guarded by lock */
     _Atomic uint64_t name_changes;  /* files made and removed */
-    _Atomic uint64_t synced_changes; /* of them, on disk; written under name_lock, after the sync: who reads it equal may rely on it */
-    pthread_mutex_t name_lock;      /* held over the sync of the directory; leaf */
-    pthread_mutex_t lock;         /* leaf: nothing is locked under it */
+    _Atomic uint64_t synced_changes; /* of them, on disk; written under name_lock, after the sync: whoever reads it equal may rely on it */
+    pthread_mutex_t name_lock; /* held over the sync of the directory; leaf */
+    pthread_mutex_t lock; /* leaf: nothing is locked under it */
 };
 
 /* Maps a file that is pinned; with create 1 it is made. */

@@ -120,7 +120,7 @@ int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic
     if (store->options.read_only) {
         return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
     }
-    checkpoint_queues(store); /* else who is killed among the unlinks finds the last messages again, in a queue without those before them */
+    checkpoint_queues(store); /* else a kill among the unlinks brings back the last messages, in a queue without those before them */
     rp_retention_lock(store->retention);
     rp_queue_table_each(store->queues, delete_queue, &deletion);
     rp_queue_table_make_room(store->queues);

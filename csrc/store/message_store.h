@@ -86,7 +86,7 @@ int64_t rp_message_store_delay_ms(const rp_message_store *store, int32_t level);
 /* The queue of that level, as rp_message_store_queue. What is appended to it from now on is due so long after it was stored, as its entries
  * say by their tags codes. Not twice at once for one level, and before its first append. */
 rp_consume_queue *rp_message_store_delay_queue(rp_message_store *store, int32_t level, int create, rp_error *error);
-/* For who is about to append to it: a new queue gets its first file here and not under the append lock. Any thread. */
+/* For whoever is about to append to it: a new queue gets its first file here and not under the append lock. Any thread. */
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
 /* The next open of this store cuts its log at offset, a record's begin, and everything that was made of what is behind it: an intent on
  * disk (the file truncate.to), which is gone once the log is cut and that is on disk. Kept until then, however often the open is killed.
@@ -132,7 +132,7 @@ int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint3
 int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint64_t cuts, uint32_t timeout_ms);
 /* Wants every byte below offset on disk soon, without waiting: the flusher syncs at once, on_flushed tells. Any thread. */
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset);
-/* No sync is under way or asked for just now: who needs one may lead it by rp_message_store_wait_flushed. A hint. Any thread. */
+/* No sync is under way or asked for just now: whoever needs one may lead it by rp_message_store_wait_flushed. A hint. Any thread. */
 int rp_message_store_flush_is_idle(const rp_message_store *store);
 /* RP_OK while the store takes appends; else RP_E_READ_ONLY (a sync failed, error says which) or RP_E_CLOSED. */
 int rp_message_store_writable(rp_message_store *store, rp_error *error);

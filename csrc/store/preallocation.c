@@ -62,7 +62,7 @@ struct rp_preallocation {
 
     pthread_mutex_t wake_lock; /* leaf */
     pthread_cond_t wake;
-    _Atomic bool awake; /* set by who wakes, cleared by the thread before it looks; false positives are harmless */
+    _Atomic bool awake; /* set by whoever wakes, cleared by the thread before it looks; false positives are harmless */
     bool stopping;      /* guarded by wake_lock */
 };
 
@@ -326,7 +326,7 @@ static bool is_short_of_blocks(const rp_preallocation *ahead) {
 }
 
 /* Disk space for the next extension, while the lead is full: a file system that reads its bitmaps behind a burst of writes takes 40 to
- * 140 ms, and meanwhile nobody can write to the file. A failure is met again, and reported, by who needs the space. */
+ * 140 ms, and meanwhile nobody can write to the file. A failure is met again, and reported, by whoever needs the space. */
 static void allocate_ahead(rp_preallocation *ahead) {
     pthread_mutex_lock(&ahead->extend_lock);
     if (is_short_of_blocks(ahead)) {
@@ -422,7 +422,7 @@ static void extend_queues(rp_preallocation *ahead) {
 static void run(void *context) {
     rp_preallocation *ahead = context;
     if (ahead->mode == RP_READY_FOR_ASYNC) {
-        rp_thread_give_way(); /* who outruns it does its work */
+        rp_thread_give_way(); /* whoever outruns it does its work */
     }
     for (;;) {
         pthread_mutex_lock(&ahead->wake_lock);

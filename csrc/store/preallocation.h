@@ -14,8 +14,8 @@
  *          forget the pages); at 2 MB the kernel may have to compact memory, or a virtual machine's host to find some.
  *          RP_READY_FOR_SYNC: pieces of 16 KB, synced ahead, so that a record's sync finds written extents and needs no journal commit;
  *          not mapped, as the appender writes (log_staging.h).
- * Crowds   who syncs for many makes the zeros as well, behind each sync, while those who were answered think: a third thread that writes to
- *          the same file and the same disk, whenever it gets a core, makes everybody wait. The thread makes them for few.
+ * Crowds   whoever syncs for many makes the zeros as well, behind each sync, while those who were answered think: a third thread that
+ *          writes to the same file and the same disk, whenever it gets a core, makes everybody wait. The thread makes them for few.
  * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
  *          the thread has been outrun. Extending is guarded by one lock, held for at most one chunk or
  *          one request for blocks.
@@ -59,14 +59,14 @@ void rp_preallocation_close(rp_preallocation *preallocation);
 int64_t rp_preallocation_ready_end(const rp_preallocation *preallocation);
 /* Returns when ready_end >= end. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY: then it may be tried again at any time. */
 int rp_preallocation_require(rp_preallocation *preallocation, int64_t end, rp_error *error);
-/* As require, for who writes all of [ready_end, end) himself at once: space for it, but no zeros and no pages, which would be made twice.
- * A slave's backlog goes this way. */
+/* As require, for whoever writes all of [ready_end, end) himself at once: space for it, but no zeros and no pages, which would be made
+ * twice. A slave's backlog goes this way. */
 int rp_preallocation_claim(rp_preallocation *preallocation, int64_t end, rp_error *error);
 /* By the thread that syncs the log for a crowd, right behind a sync: one chunk of zeros more, when one is missing; its write-out is begun
  * and not waited for. RP_READY_FOR_SYNC; else nothing happens. */
 void rp_preallocation_step(rp_preallocation *preallocation);
 /* Around a write of the appender's own to the file: between the two no zeros are begun. The kernel lets one write to a file at a time, and
- * who waits gets its turn from a loop of small writes only after 4 ms. */
+ * whoever waits gets its turn from a loop of small writes only after 4 ms. */
 void rp_preallocation_pause(rp_preallocation *preallocation);
 void rp_preallocation_resume(rp_preallocation *preallocation);
 /* The appender has come to position: wakes the thread when a refill of the lead is used up, or half of a small lead. */

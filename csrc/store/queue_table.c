@@ -151,7 +151,7 @@ static rp_consume_queue *find(rp_queue_table *table, rp_slice topic, int32_t que
                               rp_error *error) {
     if (!rp_queue_table_takes(topic) || queue_id < 0) {
         rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
-                     "\"%.*s\" queue %d is no queue: the name must do as a directory's, the id be 0 or more",
+                     "\"%.*s\" queue %d is not a queue: the name must do as a directory's, the id be 0 or more",
                      (int)(topic.size > 64 ? 64 : topic.size), (const char *)topic.data, queue_id);
         return NULL;
     }

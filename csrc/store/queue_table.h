@@ -36,8 +36,8 @@ int rp_queue_table_takes(rp_slice topic);
  * RP_E_BUSY (queues_max), RP_E_NO_MEMORY. */
 rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error);
 
-/* The light queue of that name, for who has a message for it; made when it is absent. NULL as of rp_queue_table_find, and RP_E_BUSY when it
- * is the first, and queues_max other light queues have had one. Those that were only asked for are not counted. */
+/* The light queue of that name, for whoever has a message for it; made when it is absent. NULL as of rp_queue_table_find, and RP_E_BUSY
+ * when it is the first, and queues_max other light queues have had one. Those that were only asked for are not counted. */
 rp_consume_queue *rp_queue_table_find_light(rp_queue_table *table, rp_slice topic, uint32_t queues_max, rp_error *error);
 
 /* Calls visit for each queue; stops when it returns non-zero. */

@@ -20,7 +20,7 @@
 #define READ_AHEAD_BYTES (32 * 1024 * 1024)          /* asked of the disk in front of the check: keeps its queue full */
 #define LINE_BYTES 64
 #define FETCH_AHEAD_BYTES (8 * 1024)
-#define WAKE_BATCHES (RP_CHECK_BATCHES / 2)          /* ready, or left to read, when who waits is woken: that costs as much as a batch */
+#define WAKE_BATCHES (RP_CHECK_BATCHES / 2)          /* ready, or left to read, when the waiter is woken: that costs as much as a batch */
 
 typedef struct batch {
     uint32_t count;

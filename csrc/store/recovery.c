@@ -34,7 +34,7 @@ static int decode_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t
     return rp_log_cursor_decode(cursor, offset, recovery->check_crc, message, error);
 }
 
-/* The same of who goes from record to record (rp_log_cursor_step). */
+/* The same of whoever goes from record to record (rp_log_cursor_step). */
 static int step_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t offset, rp_message *message, rp_error *error) {
     int rc = rp_log_cursor_move(cursor, offset, error);
     if (rc != RP_OK) {
@@ -337,9 +337,9 @@ static int walk_behind_check(rp_recovery *recovery, rp_log_cursor *cursor, int64
     return rc;
 }
 
-/* What is no whole record at offset lies below bytes that are known to have been synced, with the next whole record at `next`: so it is no
- * torn end but damage that came later. Our checkpoint knows the place. RocketMQ's knows the time of the last record that was synced; what
- * lies behind its log's end may be records of an older history, and they are older than the last one of this. */
+/* What is not a whole record at offset lies below bytes that are known to have been synced, with the next whole record at `next`: so it is
+ * no torn end but damage that came later. Our checkpoint knows the place. RocketMQ's knows the time of the last record that was synced;
+ * what lies behind its log's end may be records of an older history, and they are older than the last one of this. */
 static bool was_synced(const rp_recovery *recovery, int64_t offset, const rp_message *next) {
     const rp_checkpoint *checkpoint = recovery->checkpoint;
     if (checkpoint->is_exact) {
@@ -420,7 +420,7 @@ static int pass_over_log(rp_recovery *recovery, rp_error *error) {
     recovery->elapsed_ns = rp_clock_monotonic_ns(recovery->clock) - begun_ns;
     if (recovery->end - recovery->start >= ALONE_BYTES) {
         double mib = (double)(recovery->end - recovery->start) / MIB, seconds = (double)recovery->elapsed_ns / RP_NS_PER_S;
-        int level = told.told_ns == begun_ns ? RP_LOG_INFO : RP_LOG_NOTICE; /* who has seen it go on sees it end */
+        int level = told.told_ns == begun_ns ? RP_LOG_INFO : RP_LOG_NOTICE; /* whoever has seen it go on sees it end */
         rp_log_write(recovery->log, level, "recovery: %.0f MiB of the commit log from %lld on, %llu messages, in %.2f s (%.0f MiB/s)", mib,
                      (long long)recovery->start, (unsigned long long)recovery->records, seconds, seconds > 0 ? mib / seconds : 0);
     }

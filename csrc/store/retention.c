@@ -89,8 +89,8 @@ static bool is_kept_elsewhere(int fd) {
 }
 
 /* Another process has it open (a query on the files, a copy): what it has mapped shall not vanish below it, which is a SIGBUS. A lease for
- * writing is given for a file that nobody else has open, and without a name nobody comes later; but by way of /proc, and who comes while
- * we hold the lease has us told by a signal: by default one that ends the process. */
+ * writing is given for a file that nobody else has open, and without a name nobody comes later; but by way of /proc, and whoever comes
+ * while we hold the lease has us told by a signal: by default one that ends the process. */
 static bool is_read_elsewhere(int fd) {
     (void)fcntl(fd, F_SETSIG, SIGURG); /* ignored unless somebody asks for it */
     if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) {

@@ -4,9 +4,9 @@
  *
  *   in the row ─ expire ─► no longer found, name gone, queues and index trimmed ─ last reader leaves ─► blocks freed in steps ─► closed
  *
- * Who reads the file finishes in peace, however long it takes (RocketMQ unmaps it under readers after destroyMapedFileIntervalForcibly).
- * Freeing a gigabyte at once would keep the file system's journal from everybody else: it goes in steps of 64 MB with rests between. A file
- * that has another name, as in a backup of hard links, is let go whole.
+ * Whoever reads the file finishes in peace, however long it takes (RocketMQ unmaps it under readers after
+ * destroyMapedFileIntervalForcibly). Freeing a gigabyte at once would keep the file system's journal from everybody else: it goes in steps
+ * of 64 MB with rests between. A file that has another name, as in a backup of hard links, is let go whole.
  * What recovery would look for never goes: files not flushed, not queued, being written; and the checkpoint is moved past a file
  * before it goes.
  * Threads  expire and reclaim from any one thread at a time besides others' (a lock of its own); both block on the file system, never on

@@ -93,7 +93,7 @@ static const char *message_fault(const timer_check *check, const rp_timer_record
     if (rp_message_decode(bytes, left, 0, &message, NULL) != RP_RECORD_MESSAGE)
         return "the record points at no message";
     if (!rp_slice_is(message.topic, RP_TIMER_CHECK_TOPIC))
-        return "the record points at a message that is no timed one";
+        return "the record points at a message that is not a timed one";
     return message.size == (uint32_t)record->size ? NULL : "the record says another size than its message has";
 }
 

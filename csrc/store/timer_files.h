@@ -97,9 +97,9 @@ typedef struct rp_timer_progress {
  * this one did not. */
 int rp_timer_files_flush(rp_timer_files *files, const rp_timer_progress *progress, int is_clean, rp_error *error);
 
-/* Log and wheel are emptied so that everything is entered again from the timer queue's first message, for who met RP_E_CORRUPT in a chain.
- * The checkpoint goes first (queue offset 0), then the log's files from the last to the first, then the wheel: killed at any point, or
- * failing, what is left is a shorter log that the next open goes on from. RP_OK: the state is RP_TIMER_FILES_LOST. */
+/* Log and wheel are emptied so that everything is entered again from the timer queue's first message, for whoever met RP_E_CORRUPT in a
+ * chain. The checkpoint goes first (queue offset 0), then the log's files from the last to the first, then the wheel: killed at any point,
+ * or failing, what is left is a shorter log that the next open goes on from. RP_OK: the state is RP_TIMER_FILES_LOST. */
 int rp_timer_files_make_anew(rp_timer_files *files, rp_error *error);
 
 #endif

@@ -45,7 +45,7 @@ typedef struct rp_timer_record {
 int64_t rp_timer_record_due_ms(const rp_timer_record *record);
 /* Exactly RP_TIMER_RECORD_SIZE bytes. */
 void rp_timer_record_encode(const rp_timer_record *record, uint8_t *bytes);
-/* 1; 0 when they are no record that belongs at position: another size or magic, a previous record that is not before it, no place in a
+/* 1; 0 when they are not a record that belongs at position: another size or magic, a previous record that is not before it, no place in a
  * commit log, a time before 1970 or past what a wheel can hold. */
 int rp_timer_record_decode(const uint8_t *bytes, int64_t position, rp_timer_record *record);
 
@@ -57,13 +57,13 @@ int rp_timer_log_open(const rp_file_ops *ops, const char *directory, int64_t fil
 /* Writes nothing: rp_timer_log_flush comes before. NULL is allowed. */
 void rp_timer_log_close(rp_timer_log *log);
 
-/* Reads from position `from` on and tells `visit` of every record (NULL: nobody); the log ends at the first thing that is none, or that
- * `visit` refuses with 0. From there on everything is removed, durably: later files, the last one first, then the bytes. `from` that is
- * no record's place: the start of its file. RP_OK: rp_timer_log_end says where; RP_E_IO, RP_E_NO_MEMORY: nothing was removed, or the last
- * files only. */
+/* Reads from position `from` on and tells `visit` of every record (NULL: nobody); the log ends at the first thing that is not a record, or
+ * that `visit` refuses with 0. From there on everything is removed, durably: later files, the last one first, then the bytes. `from` that
+ * is no record's place: the start of its file. RP_OK: rp_timer_log_end says where; RP_E_IO, RP_E_NO_MEMORY: nothing was removed, or the
+ * last files only. */
 typedef int (*rp_timer_record_visit)(void *context, int64_t position, const rp_timer_record *record);
 int rp_timer_log_recover(rp_timer_log *log, int64_t from, rp_timer_record_visit visit, void *context, rp_error *error);
-/* The same without removing: for who only counts or makes the wheel again, of a log whose end is known. Visit's 0 stops it. */
+/* The same without removing: for whoever only counts or makes the wheel again, of a log whose end is known. Visit's 0 stops it. */
 int rp_timer_log_each(rp_timer_log *log, int64_t from, rp_timer_record_visit visit, void *context, rp_error *error);
 /* 1: the log ends at `end`, as the checkpoint of a clean stop says: the record before it is one, no other follows; 0: it does not, or it
  * cannot be read. */
@@ -83,8 +83,8 @@ int rp_timer_log_end_chain(rp_timer_log *log, int64_t position, rp_error *error)
 int rp_timer_log_flush(rp_timer_log *log, rp_error *error);
 
 /* Removes the first files whose records all point below commit_log_min_offset, never the last file; a file's records are read for that
- * once, what is no record is passed over, and a file that cannot be read goes when the one behind it could. At most one file is read in a
- * call. How many went; RP_E_IO. */
+ * once, what is not a record is passed over, and a file that cannot be read goes when the one behind it could. At most one file is read in
+ * a call. How many went; RP_E_IO. */
 int rp_timer_log_expire(rp_timer_log *log, int64_t commit_log_min_offset, rp_error *error);
 /* Every file goes, the last one first (a kill in between leaves a log that is shorter, and whole), and the log begins at 0 again. RP_OK;
  * RP_E_IO. */

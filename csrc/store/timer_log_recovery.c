@@ -12,8 +12,8 @@ typedef struct log_walk {
     int64_t stop;
     rp_timer_record_visit visit;
     void *context;
-    int32_t is_over; /* something that is no record, or that visit refused */
-    int32_t is_lenient; /* passes over what is no record */
+    int32_t is_over; /* something that is not a record, or that visit refused */
+    int32_t is_lenient; /* passes over what is not a record */
 } log_walk;
 
 /* Bytes of one file from the walk's position on; 0 at the walk's stop; negative with error. */

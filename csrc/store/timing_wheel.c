@@ -185,7 +185,7 @@ int64_t rp_timing_wheel_next(const rp_timing_wheel *wheel, int64_t time_ms) {
         }
     }
     next_slot next = {.from_ms = end * wheel->precision_ms, .found_ms = -1};
-    rp_timing_wheel_each(wheel, note_earlier, &next); /* who asks from a round and more before the first slot */
+    rp_timing_wheel_each(wheel, note_earlier, &next); /* whoever asks from a round and more before the first slot */
     return next.found_ms;
 }
 

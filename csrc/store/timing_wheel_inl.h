@@ -29,7 +29,7 @@ struct rp_timing_wheel {
     const rp_file_ops *ops; /* fixed */
     char *path;             /* fixed */
     int32_t precision_ms;   /* fixed */
-    int32_t is_new;         /* the owner's, as all below: the file on disk is none of this wheel */
+    int32_t is_new;         /* the owner's, as all below: the file on disk is not of this wheel */
     wheel_slot *slots;      /* the mapping is fixed */
     _Atomic int64_t count;  /* relaxed: a number to look at */
     uint8_t used[WHEEL_PAGES]; /* slots in it that are not empty */

@@ -18,7 +18,7 @@ COLUMN_NAMES: Final[tuple[str, ...]]
 """By rp_record_column; bit i of a column_mask is column i."""
 
 def column_mask(names: Iterable[str]) -> int:
-    """Raises InvalidArgument for a name that is no column."""
+    """Raises InvalidArgument for a name that is not a column."""
 
 @disjoint_base
 class ArrowBatch:
@@ -44,7 +44,7 @@ class RecordBatch(NativeObject):
     def put_records(
         self, data: bytes | bytearray | memoryview, check_crc: int = 1, first_queue_offset: int = ..., last_queue_offset: int = ...
     ) -> int:
-        """Bytes consumed: fewer than given when the batch is full or the rest is no whole record. Raises StoreCorrupt."""
+        """Bytes consumed: fewer than given when the batch is full or the rest is not a whole record. Raises StoreCorrupt."""
     @property
     def rows(self) -> int: ...
     def export(self) -> ArrowBatch:

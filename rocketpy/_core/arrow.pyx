@@ -1,7 +1,7 @@
 # arrow.pyx: records as Arrow batches (csrc/arrow): decoded from bytes, pulled from a broker, read from a commit log file; and the other
 # way, rows of a batch as the bodies of send requests.
 #
-# A finished batch leaves by the Arrow PyCapsule interface, so pyarrow is needed by who reads it, not here.
+# A finished batch leaves by the Arrow PyCapsule interface, so pyarrow is needed by whoever reads it, not here.
 
 import os
 

@@ -51,7 +51,7 @@ class AuthTable(Gate):
     def delete_user(self, name: str) -> bool:
         """False when there is none. Its acl stays."""
     def put_acl(self, user: str, entries: Sequence[AclEntry]) -> None:
-        """All entries of a user, of both policies. Raises InvalidArgument with the reason for one that is none, TooLarge, NoMemory."""
+        """All entries of a user, of both policies. Raises InvalidArgument with the reason for a malformed one, TooLarge, NoMemory."""
     def delete_acl(self, user: str) -> bool:
         """False when there is none."""
     def set_options(

@@ -50,7 +50,7 @@ class HaMaster(NativeObject):
     def propose(self, broker_ids: Collection[int]) -> None:
         """Before the controller is asked for another set: from now until agree() both have to hold what is acknowledged. Ask it once
         slaves() says of every newcomer that it has_caught_up (again: what was acknowledged before the proposal it may still lack); no
-        need to wait for who leaves. Raises InvalidArgument."""
+        need to wait for whoever leaves. Raises InvalidArgument."""
     def sync_state_set(self) -> list[int]:
         """As agreed last."""
     @property
@@ -71,8 +71,8 @@ class HaMaster(NativeObject):
         """As at the opening, from now on; transfer_bytes for slaves that connect. Raises InvalidArgument."""
     def slaves(self) -> list[dict[str, Any]]:
         """One dict per connected slave: the fields of rp_ha_slave_row (offsets in bytes, times in wall clock ms). Behind a controller
-        broker_id, is_learner, is_in_set, has_caught_up (may be proposed) and caught_up_ms (who has not for haMaxTimeSlaveNotCatchup is to
-        leave the set) are told too."""
+        also broker_id, is_learner, is_in_set, has_caught_up (may be proposed) and caught_up_ms (a slave that has not caught up for
+        haMaxTimeSlaveNotCatchup is to leave the set)."""
     def stats(self) -> dict[str, Any]:
         """The fields of rp_ha_master_stats."""
     def close(self) -> None: ...

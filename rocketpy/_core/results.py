@@ -36,7 +36,7 @@ class KeyQuery(NamedTuple):
 
 class UndecidedHalf(NamedTuple):
     """A prepared message that nobody has committed or rolled back (rp_undecided_half). immune_s None: it does not say when its producer
-    is to be asked first; -1, and check_times -1: what it says is no number."""
+    is to be asked first; -1, and check_times -1: what it says is not a number."""
 
     queue_offset: int
     log_offset: int

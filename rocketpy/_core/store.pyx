@@ -263,7 +263,7 @@ cdef class MessageStore(NativeObject):
                     raise OffsetOutOfRange("no record starts there", offset=commit_log_offset)
             else:
                 if not 0 <= size <= 0x7FFFFFFF:
-                    raise InvalidArgument(f"{size} bytes are no record")
+                    raise InvalidArgument(f"{size} bytes are not a record")
                 wanted = size
             return self.read_range(commit_log_offset, wanted)
         finally:

@@ -89,7 +89,7 @@ class Given:
             return default
         text = self.text(key)
         if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
-            raise UsageError(f"{self._names[key]}: {text!r} is no whole number")
+            raise UsageError(f"{self._names[key]}: {text!r} is not a whole number")
         if least is not None and int(text) < least:
             raise UsageError(f"{self._names[key]}: {text} is less than {least}")
         return int(text)
@@ -112,7 +112,7 @@ def parse(command: CommandRow, words: Sequence[str]) -> Given:
         word = left.pop(0)
         option, value = _find(options, word)
         if option is None:
-            raise UsageError(f"{word!r} is no option of {command.name}")
+            raise UsageError(f"{word!r} is not an option of {command.name}")
         if not option.takes_value:
             values.setdefault(option.key, "true")
             if value:  # -ac as -a -c

@@ -28,7 +28,7 @@ CREATE_OR_UPDATE: Final = "CREATE_OR_UPDATE"
 REMAPPING: Final = "REMAPPING"
 EPOCH_STEP: Final = 1000
 BLOCK_SIZE: Final = 10_000
-"""Logic offsets begin at a multiple of it: an old leader may be sent some messages more before it hears that it is none any more."""
+"""Logic offsets begin at a multiple of it: an old leader may be sent some messages more before it hears that it does not lead any more."""
 
 Brokers = Mapping[str, StaticTopic]
 """By broker name."""

@@ -25,7 +25,7 @@ def _queue(key: Any) -> ObjectKey:
         members = dict(key) if isinstance(key, ObjectKey) else read_json(key)
         return ObjectKey.of(brokerName=str(members["brokerName"]), queueId=int(members["queueId"]), topic=str(members["topic"]))
     except (JsonError, KeyError, TypeError, ValueError) as error:
-        raise AdminError(f"{key!r} is no queue") from error
+        raise AdminError(f"{key!r} is not a queue") from error
 
 
 def queue_of(topic: str, broker_name: str, queue_id: int) -> ObjectKey:

@@ -45,7 +45,7 @@ class Session:
     clock: Callable[[], int] = now_ms
 
     async def invoke(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
-        """The response, whatever its code. Raises AdminError, UsageError for what is no address."""
+        """The response, whatever its code. Raises AdminError, UsageError for what is not an address."""
         try:
             split_address(address)
         except RocketpyError as error:

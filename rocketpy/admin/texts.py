@@ -50,7 +50,7 @@ def time_of(text: str) -> int:
             return int(datetime.strptime(match[1], "%Y-%m-%d#%H:%M:%S").timestamp()) * 1000 + int(match[2])
     except (ValueError, OverflowError):
         pass
-    raise UsageError(f"{text!r} is no time: milliseconds since 1970, or yyyy-MM-dd#HH:mm:ss:SSS")
+    raise UsageError(f"{text!r} is not a time: milliseconds since 1970, or yyyy-MM-dd#HH:mm:ss:SSS")
 
 
 def version_text(number: int) -> str:

@@ -196,7 +196,7 @@ async def forget_topic(session: Session, topic: str, cluster: str | None = None)
 
 
 def perm_before(route: TopicRoute, address: str) -> int | None:
-    """A topic's permission at the master of that address; None where that is no master of it."""
+    """A topic's permission at the master of that address; None where that is not a master of it."""
     for broker in route.broker_datas:
         if broker.broker_addrs.get(MASTER_ID) == address:
             return next((queues.perm for queues in route.queue_datas if queues.broker_name == broker.broker_name), 0)

@@ -20,7 +20,7 @@ def texts(value: Mapping[Any, Any], name: str) -> tuple[str, ...]:
     if member is None:
         return ()
     if not isinstance(member, list) or not all(isinstance(each, str) for each in member):
-        raise ValueError(f"{name} is no list of texts")
+        raise ValueError(f"{name} is not a list of texts")
     return tuple(member)
 
 
@@ -30,5 +30,5 @@ def objects(value: Mapping[Any, Any], name: str) -> list[Mapping[Any, Any]]:
     if member is None:
         return []
     if not isinstance(member, list) or not all(isinstance(each, Mapping) for each in member):
-        raise ValueError(f"{name} is no list of objects")
+        raise ValueError(f"{name} is not a list of objects")
     return member

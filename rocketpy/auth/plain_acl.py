@@ -89,7 +89,7 @@ def _default(account: str, kind: str, permission: Value) -> Iterator[PolicyEntry
 
 def _entry(account: str, resource: Resource, permission: str) -> PolicyEntry:
     if permission not in _PERMISSIONS:
-        raise ValueError(f"{account}: {permission!r} on {resource.key} is none of {', '.join(_PERMISSIONS)}")
+        raise ValueError(f"{account}: {permission!r} on {resource.key} is not one of {', '.join(_PERMISSIONS)}")
     actions, decision = _PERMISSIONS[permission]
     return PolicyEntry(resource, actions, (), decision)
 
@@ -157,7 +157,7 @@ def _lines(text: str) -> Iterator[_Line]:
 
 
 def _pair(line: _Line) -> tuple[str, Value]:
-    """The key and value of `key: value`; ("", None) for what is none."""
+    """The key and value of `key: value`; ("", None) for an item that is not a pair."""
     found = re.fullmatch(r"([A-Za-z]+):(?: +(.*))?", line.text)
     if found is None:
         if not line.is_item:
@@ -178,7 +178,7 @@ def _put(account: Account, line: _Line, key: str, value: Value) -> str:
         raise _fault(line, f"{key or 'it'} is unknown here, there twice or no single value")
     if key in _LISTS:
         if isinstance(value, str):
-            raise _fault(line, f"{key} is no list")
+            raise _fault(line, f"{key} is not a list")
         account[key] = value or []
         return "" if value else key
     account[key] = value.lower() if key == "admin" and isinstance(value, str) else value

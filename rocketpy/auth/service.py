@@ -106,7 +106,7 @@ class AuthService:
                 cause = error.strerror if isinstance(error, OSError) else error
                 raise ConfigError([Problem("migrateAuthFromV1Enabled", f"{path}: {cause}")]) from None
             if found.has_white_addresses:
-                log.warning("%s: addresses of white lists are not taken over: who comes from there needs a user", path)
+                log.warning("%s: addresses of white lists are not taken over: whoever comes from there needs a user", path)
             for user, acl in accounts:
                 if self.metadata.users.get(user.name) is None:
                     self.metadata.users.create(user)

@@ -110,7 +110,7 @@ class UserTable:
         self._put(User(user.name, password, user.type or known.type, user.status or known.status))
 
     def delete(self, name: str) -> None:
-        """Nothing of who is not there. Raises AuthFault."""
+        """Nothing of whoever is not there. Raises AuthFault."""
         if self.get(name) is not None:
             self._sink.delete_user(name)
             del self._users[name]

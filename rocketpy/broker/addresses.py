@@ -62,7 +62,7 @@ async def looked_up(
 ) -> list[str]:
     """Every address behind each HOST:PORT: one name may stand for all name servers (fetchNameSrvAddrByDnsLookup) or controllers.
 
-    Raises NetworkError when one of them cannot be looked up: less than all of them is no list to go by."""
+    Raises NetworkError when one of them cannot be looked up: less than all of them is not a list to go by."""
     found: list[str] = []
     for address in addresses:
         host, port = split_address(address)

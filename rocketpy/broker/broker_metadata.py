@@ -44,7 +44,7 @@ class BrokerMetadata:
             raise ValueError(f"expected {'CLUSTER#NAME#ID#CODE' if is_temporary else 'CLUSTER#NAME#ID'}, found {text[:80]!r}")
         number = parts[2]
         if not (number.isascii() and number.isdigit() and int(number) <= ID_MAX):
-            raise ValueError(f"{number[:80]!r} is no broker id")
+            raise ValueError(f"{number[:80]!r} is not a broker id")
         return BrokerMetadata(parts[0], parts[1], int(number), parts[3] if is_temporary else "")
 
 

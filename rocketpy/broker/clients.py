@@ -288,7 +288,7 @@ class ConsumerTable:
             self._sink.put_subscription(info.group, topic, (), subscription.version, broadcast=info.is_broadcast, native=False)
 
     def _publish_sql(self, info: ConsumerGroup, subscription: Subscription) -> bool:
-        """False: its expression is none, and its pulls come up to us, to be refused."""
+        """False: its expression cannot be compiled; its pulls come up to us, to be refused."""
         try:
             unread = self._sink.put_sql_subscription(
                 info.group, subscription.topic, subscription.expression, subscription.version, broadcast=info.is_broadcast

@@ -138,7 +138,7 @@ class ControllerCalls:
         return SyncStateSet.decode(answer.body)
 
     async def ha_address(self, master: str) -> str | None:
-        """Asked of a master itself: where its slaves connect to. None: it is none."""
+        """Asked of a master itself: where its slaves connect to. None: it is not a master."""
         answer = await self._call(master, RequestCode.EXCHANGE_BROKER_HA_INFO, ExchangeHAInfoRequestHeader())
         return ExchangeHAInfoResponseHeader.decode(answer.fields).master_ha_address
 

@@ -90,7 +90,7 @@ class EscapeBridge:
         asyncio.get_running_loop().add_reader(self._native.escape_fd, self._read)
 
     async def stop(self) -> None:
-        """Idempotent. Who waits for what was on its way has to be refused before."""
+        """Idempotent. Whoever waits for what was on its way has to be refused before."""
         self._is_started = False
         asyncio.get_running_loop().remove_reader(self._native.escape_fd)
         tasks = list(self._tasks)

@@ -4,7 +4,7 @@ broker/dledger/).
     LogNode ─ role, term ─► ElectedRole ─ a role ─► role_switch ─ its steps ─► role_services
                                                         └─ the first of a master: all that the log held is committed and in the queues
 
-A member that stands for election stays what it was as a slave, and is no master any more. The address of a leader comes from name servers
+A member that stands for election stays what it was as a slave, and leads no more. The address of a leader comes from name servers
 only; the one that a member before led by is not taken for a while: they may know no better yet.
 
 Threads  one event loop. Bounds: one switch at a time.

@@ -39,7 +39,7 @@ SLAVE_SYNCHRONIZE_REST_S = 0.2  # thousands of topics made in a row are copied a
 
 
 class Housekeeping:
-    """The tasks of one broker; `synchronize` is a slave's, and of who may become one."""
+    """The tasks of one broker; `synchronize` is a slave's, and of whoever may become one."""
 
     def __init__(self, parts: Parts, synchronize: SlaveSynchronize | None) -> None:
         self._parts = parts

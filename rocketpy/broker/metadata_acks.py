@@ -113,7 +113,7 @@ class MetadataAcks:
 
 
 def covers(answer: Command, wanted: tuple[DataVersion, DataVersion]) -> bool:
-    """Whether the tables of who answers are these, of topics and groups, or newer. An answer without versions is RocketMQ's."""
+    """Whether the tables of whoever answers are these, of topics and groups, or newer. An answer without versions is RocketMQ's."""
     if TOPICS_VERSION not in answer.fields:
         return True
     has = [DataVersion.decode(answer.fields.get(name, "").encode()) for name in (TOPICS_VERSION, GROUPS_VERSION)]

@@ -2,7 +2,7 @@
 RocketMQ: ClientMetadata, RpcClientImpl, BrokerOuterAPI.refreshMetadata (5.3.3 remoting/rpc/, broker/out/).
 
 Addresses are asked from the name servers when somebody needs one, and kept for REFRESH_MS; while no name server answers the old ones serve
-on. Who is not known is asked for every FIND_MS at most.
+on. Whoever is not known is asked for every FIND_MS at most.
 
 Threads  one event loop. Bounds: one question to the name servers at a time; a request as long as forwardTimeout; ASKS_MAX of them at once,
 for a broker that does not answer must not keep clients' other requests waiting.

@@ -73,7 +73,7 @@ class SavedState:
         return True
 
     def read(self, from_json: Callable[[Any], T]) -> T | None:
-        """As load, of who takes over only a part of it."""
+        """As load, of whoever takes over only a part of it."""
         return self.file.read(lambda text: from_json(read_json(text, tolerant_max=None)))
 
     def mark_saved(self) -> None:

@@ -48,12 +48,12 @@ class RecallHandle:
     topic: str
     broker_name: str
     deliver_ms: int
-    """-1 where it is no number."""
+    """-1 where it is not a number."""
     unique_key: str
 
     @staticmethod
     def decode(text: str | None) -> RecallHandle | None:
-        """None: it is none."""
+        """None: the text is not a handle."""
         if not text or not _ALPHABET.fullmatch(text):
             return None
         try:

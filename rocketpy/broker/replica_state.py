@@ -167,7 +167,7 @@ class ReplicaState:
         self.leader = address
 
     def lost_leader(self, address: str) -> None:
-        """It does not answer, or leads no more. Who leads is asked at once; until then nothing else is."""
+        """It does not answer, or leads no more. Whoever leads is asked at once; until then nothing else is."""
         if self.leader == address:
             self.leader = None
             self.at_once(Ask.LEADER)

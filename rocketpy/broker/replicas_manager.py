@@ -297,7 +297,7 @@ class Replicas:
                 assert state.broker_id is not None
                 info = await calls.register(leader, state.broker_id)
                 state.registered()
-                await self._beat()  # who has not been heard cannot be elected
+                await self._beat()  # whoever has not been heard cannot be elected
                 self._take(info, asked_ms)
             case Ask.ELECT:
                 assert state.broker_id is not None

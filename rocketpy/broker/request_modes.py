@@ -144,7 +144,7 @@ def allocate(
     mode: RequestMode, strategy: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
 ) -> list[MessageQueue] | None:
     """The queues of one client of a clustering group; None when the strategy is unknown, or there is no queue to read: then the client
-    keeps what it has. Who pops from all queues of a broker (id -1) shares none."""
+    keeps what it has. Whoever pops from all queues of a broker (id -1) shares none."""
     allocation = STRATEGIES.get(strategy)
     if allocation is None:
         log.warning("QueryLoad: unsupported strategy [%s]", strategy)

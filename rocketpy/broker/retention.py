@@ -170,8 +170,8 @@ def fault_of(name: str, size: int, found: ActiveFile | None, before: ActiveFile 
 
 
 def _times(files: Sequence[LogFile], now_ms: int) -> list[int | None]:
-    """When each file was written to last. A time to come is none (the clock was set back since): such a file is no younger than
-    those behind it, and as old as the first of them that tells; None: none does."""
+    """When each file was written to last. A time in the future does not count (the clock was set back since): such a file is no younger
+    than those behind it, and as old as the first of them that tells; None: none does."""
     times: list[int | None] = []
     told = None
     for file in reversed(files):

@@ -178,7 +178,7 @@ class RoleServices:
     # ---- both ----
 
     async def _register(self, role: Role) -> None:
-        """Under the new id; a name server that does not answer now hears of it with the next period. A master that is none any more would
+        """Under the new id; a name server that does not answer now hears of it with the next period. A former master would
         take the next one's place there until that registers again."""
         if role.is_master:
             self._log.check_leads(role)

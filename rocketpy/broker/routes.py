@@ -111,7 +111,7 @@ def read_route(topic: str, value: Any) -> list[MessageQueue]:
     queues: list[MessageQueue] = []
     for data in list_member(value, "queueDatas", "route"):
         if not isinstance(data, dict):
-            raise ValueError("queueDatas holds something that is no object")
+            raise ValueError("queueDatas holds something that is not an object")
         count = integer_member(data, "readQueueNums", 0, "route")
         if not integer_member(data, "perm", 0, "route") & PERM_READ or not 0 < count <= 1 << 16:
             continue
@@ -121,6 +121,6 @@ def read_route(topic: str, value: Any) -> list[MessageQueue]:
 
 
 def own_queues(topics: TopicTable, broker_name: str, topic: str) -> list[MessageQueue] | None:
-    """Of one of our topics; None where it is none."""
+    """Of one of our topics; None for other topics."""
     config = topics.get(topic)
     return None if config is None else [MessageQueue(topic, broker_name, queue_id) for queue_id in range(config.read_queue_nums)]

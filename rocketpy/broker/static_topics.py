@@ -91,7 +91,7 @@ class StaticTopics:
         """Groups, and the pieces that they have come to."""
 
     def queue(self, request: Request, topic: str, queue_id: int, not_led: str = NOT_LED) -> GlobalQueue | None:
-        """None: the topic is no static one, or a queue of this broker is meant. Raises CommandError: the queue is not led here."""
+        """None: the topic is not a static one, or a queue of this broker is meant. Raises CommandError: the queue is not led here."""
         mapping = self._parts.queue_mappings.get(topic)
         if mapping is None or is_about_queue_here(request):
             return None

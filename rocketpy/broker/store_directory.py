@@ -25,7 +25,7 @@ def make_store_directory(key: str, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         in_the_way = next((each for each in (path, *path.parents) if each.exists() and not each.is_dir()), path)
-        raise StoreIOError(f"{key}={path}: {in_the_way} is no directory; name another place, or move that file away") from None
+        raise StoreIOError(f"{key}={path}: {in_the_way} is not a directory; name another place, or move that file away") from None
     except OSError as error:
         raise StoreIOError(f"{key}={path} cannot be made: {error.strerror}; {_remedy(path)}") from None
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):

@@ -7,7 +7,7 @@ RocketMQ: DefaultMessageStore.deleteTopics (5.3.3 store/), on a thread of its ad
 A kill in between leaves queues that no table knows. The other way round it would leave a topic that begins anew, and offsets of groups
 behind its end: they would pass over as many new messages.
 
-Who makes a topic waits for `over` first: the new one's queues have the names of the old one's, and would go with them.
+Whoever makes a topic waits for `over` first: the new one's queues have the names of the old one's, and would go with them.
 
 Threads  one event loop; the store's part runs in its default executor, one topic at a time: they would wait for the same lock and disk.
 """

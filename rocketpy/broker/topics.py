@@ -260,7 +260,7 @@ class TopicTable:
         return True
 
     def snapshot(self) -> TopicsOfAMoment:
-        """All of them, for who writes them elsewhere."""
+        """All of them, for whoever writes them elsewhere."""
         return TopicsOfAMoment(self.version, tuple(self._configs.values()))
 
     def to_json(self) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
 
 
 def _settle_groups(configs: list[Config], host: str) -> None:
-    """The members of DLedger groups find one another at free ports of this host. Raises InvalidArgument for a list of members that is none,
+    """The members of DLedger groups find one another at free ports of this host. Raises InvalidArgument for a malformed list of members,
     NetworkError."""
     addresses: dict[tuple[str, str], str] = {}
     for config in configs:

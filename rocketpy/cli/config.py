@@ -54,7 +54,7 @@ def diff(
 def _loaded(program: str, role: str, file: Path | None) -> Config:
     """Ends the command where the file cannot be."""
     if role not in TABLES:
-        raise typer.BadParameter(f"{role!r} is none of {', '.join(TABLES)}", param_hint="--role")
+        raise typer.BadParameter(f"{role!r} is not one of {', '.join(TABLES)}", param_hint="--role")
     try:
         return load_config(role, file)
     except ConfigError as error:

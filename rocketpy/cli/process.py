@@ -101,7 +101,7 @@ def ready_executor(threads: int = EXECUTOR_THREADS) -> ThreadPoolExecutor:
 class StopSignal:
     """Set by SIGTERM and SIGINT.
 
-    Who ends a process often does so twice in one breath (timeout(1) signals the child and its group, a shell and a terminal both pass
+    Whoever ends a process often does so twice in one breath (timeout(1) signals the child and its group, a shell and a terminal both pass
     Ctrl-C on): what follows the first within INSIST_S is the same request, not an impatient operator's."""
 
     INSIST_S = 1.0
@@ -119,7 +119,7 @@ class StopSignal:
         loop.add_signal_handler(signal.SIGTERM, self._stop, signal.SIGTERM)
         loop.add_signal_handler(signal.SIGINT, self._stop, signal.SIGINT)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
-        # A SIGHUP that came since entry.py blocked it is served now; the others are blocked where who starts us has blocked them.
+        # A SIGHUP that came since entry.py blocked it is served now; the others are blocked where whoever starts us has blocked them.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self.HEARD)
 
     def deafen(self) -> None:

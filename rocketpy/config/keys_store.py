@@ -296,7 +296,7 @@ _HA_KEYS: tuple[Key, ...] = (
     text("dLegerGroup", None, "Name of the DLedger group."),
     text("dLegerPeers", None, 'Members of the DLedger group, such as "n0-10.0.0.1:40911;n1-10.0.0.2:40911".', pattern="peers"),
     text("dLegerSelfId", None, "Which member this is: a letter and a number, which is its brokerId as a slave less 1."),
-    text("preferredLeaderId", None, "Members that shall lead when they can: who leads instead hands its lead over, for which sends pause."),
+    text("preferredLeaderId", None, "Members that should lead if they can: another leader hands over to them, for which sends pause."),
     switch("enableBatchPush", False, "Send several entries of the log to a member at once: of all members, or of none."),
 )
 

@@ -95,7 +95,7 @@ def _check_members(values: Mapping[str, Value], peers_key: str, self_key: str) -
     peers = [peer.strip() for peer in str(values[peers_key]).split(";") if peer.strip()]
     members = [peer.partition("-")[0].strip() for peer in peers]
     if values[self_key] not in members:
-        yield self_key, f"{values[self_key]} is none of {peers_key}: {', '.join(members)}"
+        yield self_key, f"{values[self_key]} is not one of {peers_key}: {', '.join(members)}"
     addresses = [peer.partition("-")[2].strip() for peer in peers]
     for what, given in (("member", members), ("address", addresses)):
         for each in sorted({each for each in given if given.count(each) > 1}):
@@ -115,7 +115,7 @@ def _check_ledger(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
     by_number: dict[int, str] = {}
     for member in dict.fromkeys(peer.partition("-")[0].strip() for peer in peers):
         if not MEMBER.fullmatch(member):
-            yield "dLegerPeers", f"{member!r} is no letter with a number, such as n0: the number is the member's brokerId - 1"
+            yield "dLegerPeers", f"{member!r} is not a letter with a number, such as n0: the number is the member's brokerId - 1"
         elif (other := by_number.setdefault(int(member[1:]), member)) != member:
             yield "dLegerPeers", f"{other} and {member} would both be brokerId {int(member[1:]) + 1}"
     if len(peers) > MEMBERS_MAX:

@@ -8,7 +8,7 @@ RocketMQ: DefaultBrokerHeartbeatManager, BrokerLiveInfo (5.3.3 controller/impl/h
 Every controller hears every broker, so that a new leader knows them; the tables are not replicated. A broker that reconnects lives on by
 its new connection: RocketMQ remembers the first one only, and misses the end of all others.
 
-Threads  one event loop. Bounds: LIVES_MAX brokers, TIMEOUT_MAX_MS; who has gone is remembered until LIVES_MAX others have.
+Threads  one event loop. Bounds: LIVES_MAX brokers, TIMEOUT_MAX_MS; whoever has gone is remembered until LIVES_MAX others have.
 """
 
 from __future__ import annotations

@@ -356,7 +356,7 @@ def _complaint(**texts: str) -> str:
 
 def _broker_id(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise ValueError(f"{text[:64]!r} is no broker id")
+        raise ValueError(f"{text[:64]!r} is not a broker id")
     return int(text)
 
 

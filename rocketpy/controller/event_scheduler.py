@@ -5,7 +5,7 @@ RocketMQ: DLedgerController.EventScheduler, ControllerEventHandler, RoleChangeHa
                                      │                └─ no event: a majority says that we lead ─ answer
                                      └─ no: append an empty entry, wait for it
 
-Settled is who leads in this term and has seen an entry of its own committed: then the tables hold all that was ever committed. It is over
+A leader is settled when it has seen an entry of its own term committed: then the tables hold all that was ever committed. It is over
 with the term, and with an append whose outcome is not known: such an event may still be committed, and the next decision must not be made
 beside it. RocketMQ goes on at once, and can accept two in-sync sets for one epoch.
 

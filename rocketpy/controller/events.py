@@ -5,7 +5,7 @@ RocketMQ: EventMessage and its classes, EventSerializer, EventType (5.3.3 contro
     empty entry: no event, but everything before it is committed
 
 A controller of RocketMQ in the same group replays these, and we replay its: nothing here may differ from its bytes but the order of ids
-above 15 in a set. What cannot be read is no event (None), on every member alike: it changes no table and stops nobody.
+above 15 in a set. What cannot be read is not an event (None), on every member alike: it changes no table and stops nobody.
 """
 
 from __future__ import annotations

@@ -25,4 +25,4 @@ class ControllerStateMachine:
         if event is not None:
             self._tables.apply(event)
         elif body:
-            log.error("entry %d of the controllers' log is no event that is known, it is left out: %r", index, body[:64])
+            log.error("entry %d of the controllers' log is not an event that is known, it is left out: %r", index, body[:64])

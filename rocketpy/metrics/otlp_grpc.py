@@ -62,7 +62,7 @@ class OtlpCollector:
 
 
 def _channel(target: str) -> Any:
-    """0 as a time-out is none, as there."""
+    """0 means no time-out, as there."""
     if target.startswith(CLEAR):
         return grpc.insecure_channel(target.removeprefix(CLEAR).rstrip("/"))
     return grpc.secure_channel(target.removeprefix(TLS).rstrip("/"), grpc.ssl_channel_credentials())

@@ -74,7 +74,7 @@ def exporter_kind(given: str, target: str) -> str:
     """Kinds go by name or by number, as in RocketMQ; what cannot be exported is told, and the server runs without."""
     kind = _BY_NUMBER.get(given, given)
     if kind not in _BY_NUMBER.values():
-        log.warning("metricsExporterType=%s is none, no metrics are exported: %s", given, ", ".join(_BY_NUMBER.values()))
+        log.warning("metricsExporterType=%s is unknown, no metrics are exported: %s", given, ", ".join(_BY_NUMBER.values()))
         return DISABLE
     if kind == OTLP_GRPC and not target.strip():
         log.warning("metricsExporterType=OTLP_GRPC without metricsGrpcExporterTarget: no metrics are exported")
@@ -83,12 +83,12 @@ def exporter_kind(given: str, target: str) -> str:
 
 
 def parse_labels(text: str) -> dict[str, str]:
-    """`key:value,key:value` of metricsLabel; what is no pair is left out, loudly, as RocketMQ does."""
+    """`key:value,key:value` of metricsLabel; what is not a pair is left out, loudly, as RocketMQ does."""
     labels = {}
     for item in filter(None, text.split(",")):
         key, separator, value = item.partition(":")
         if not separator or not (key.isidentifier() and key.isascii()) or ":" in value:
-            log.warning("metricsLabel: %r is no key:value", item)
+            log.warning("metricsLabel: %r is not a key:value", item)
             continue
         labels[key] = value
     return labels
@@ -100,7 +100,7 @@ def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
     for number, item in enumerate(filter(None, text.split(",")), start=1):
         key, separator, value = (part.strip() for part in item.partition(":"))
         if not separator or not _is_header(key) or not (value.isascii() and value.isprintable()) or ":" in value:
-            log.warning("metricsGrpcExporterHeader: pair %d is no key:value", number)
+            log.warning("metricsGrpcExporterHeader: pair %d is not a key:value", number)
             continue
         headers.append((key.lower(), value))
     return tuple(headers)

@@ -145,7 +145,7 @@ class _Connection(asyncio.Protocol):
         for future in waiting.values():
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # seen: who still waits to write hears of the loss there, and asks no future
+                future.exception()  # seen: whoever still waits to write hears of the loss there, and asks no future
 
 
 class RemotingClient:

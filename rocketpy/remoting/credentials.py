@@ -38,7 +38,7 @@ class Credentials:
         if not isinstance(secret_key, str) or not secret_key.strip():
             raise ValueError("secretKey is missing, or no text")
         if token is not None and not isinstance(token, str):
-            raise ValueError("securityToken is no text")
+            raise ValueError("securityToken is not a text")
         return Credentials(access_key, secret_key, token)
 
     def signed(self, fields: Mapping[str, str] | None, body: bytes) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 While no DNS server answers, the system's resolver keeps a thread for a minute and more, and whoever asked tries again after seconds: in the
 event loop's executor, which has few threads, tables could soon not be saved and topics not be made. Here a name has one look-up at a time;
-who asks for it meanwhile waits for the same one, and the end of the process waits for none.
+whoever asks for it meanwhile waits for the same one, and the end of the process waits for none.
 
 Threads  one event loop, and a daemon thread a look-up. Bounds: LOOK_UPS_MAX at once, then NetworkError.
 """
@@ -27,7 +27,7 @@ class LookUps:
         self._under_way: dict[str, asyncio.Future[list[str]]] = {}
 
     async def addresses(self, host: str) -> list[str]:
-        """The addresses behind a name as numbers, in the resolver's order; an address is itself. Who gives up does not end the look-up.
+        """The addresses behind a name as numbers, in the resolver's order; an address is itself. Whoever gives up does not end the look-up.
 
         Raises OSError, UnicodeError for a name that has an empty or endless part, NetworkError."""
         if _is_address(host):

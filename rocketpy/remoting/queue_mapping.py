@@ -139,7 +139,7 @@ class QueueMapping:
 
     @classmethod
     def from_json(cls, value: Any) -> QueueMapping:
-        """Raises ValueError for what is none."""
+        """Raises ValueError for anything else."""
         if not isinstance(value, dict):
             raise MappingFault(f"a queue mapping is {type(value).__name__}, expected an object")
         hosted: dict[int, Items] = {}
@@ -148,7 +148,7 @@ class QueueMapping:
             if not 0 <= global_id < QUEUES_MAX:
                 raise MappingFault(f"global queue {global_id} is not in 0..{QUEUES_MAX - 1}")
             if not isinstance(items, list) or len(items) > ITEMS_MAX:
-                raise MappingFault(f"the items of global queue {global_id} are no list of up to {ITEMS_MAX}")
+                raise MappingFault(f"the items of global queue {global_id} are not a list of up to {ITEMS_MAX}")
             if items:
                 hosted[global_id] = tuple(map(MappingItem.from_json, items))
         total = read_integer(value, "totalQueues")
@@ -167,7 +167,7 @@ class QueueMapping:
 
 @dataclass(frozen=True, slots=True)
 class StaticTopic:
-    """A topic on one broker with its mapping (TopicConfigAndQueueMapping); None: it is no static one there."""
+    """A topic on one broker with its mapping (TopicConfigAndQueueMapping); None: it is not a static one there."""
 
     config: TopicConfig
     mapping: QueueMapping | None

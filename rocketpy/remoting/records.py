@@ -10,7 +10,7 @@ SIZE_BYTES = 4
 
 
 def read_records(body: bytes) -> list[Message]:
-    """All of them. Raises ProtocolError for bytes that are none."""
+    """All of them. Raises ProtocolError for other bytes."""
     found = []
     begin = 0
     while begin < len(body):

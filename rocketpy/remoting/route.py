@@ -104,7 +104,7 @@ class TopicRoute:
 
     def writable_numbers(self, queues: QueueData) -> Sequence[int]:
         """By which numbers that broker takes messages. Of a static topic's queues it is asked for those that it leads: it refuses others,
-        and nobody reads the queues of who leads none."""
+        and nobody reads the queues of whoever leads none."""
         if not self.queue_mappings:
             return range(queues.write_queue_nums)
         mapping = self.queue_mappings.get(queues.broker_name)

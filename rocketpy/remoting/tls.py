@@ -126,7 +126,7 @@ def _file_values(config: Config, path: Path) -> dict[str, Value]:
     problems: list[Problem] = []
     for entry in entries:
         if entry.key not in IN_FILE:
-            log.warning("%s:%d: %s is no key of this file and has no effect", path, entry.line, entry.key)
+            log.warning("%s:%d: %s is not a key of this file and has no effect", path, entry.line, entry.key)
             continue
         try:
             values[entry.key] = config.parse(entry.key, entry.value)

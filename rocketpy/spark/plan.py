@@ -44,7 +44,7 @@ def named_queues(given: Mapping[str, Mapping[str, Mapping[str, int]]], queues: l
     named = flatten(given)
     strangers = sorted(set(named) - set(queues))
     if strangers:
-        raise InvalidArgument(f"{option} names {strangers[0]}, which is no queue of the topics read")
+        raise InvalidArgument(f"{option} names {strangers[0]}, which is not a queue of the topics read")
     return named
 
 

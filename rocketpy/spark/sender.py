@@ -266,7 +266,7 @@ class Sender:
         )
         try:
             batches = list(read_queue(settings, QueuePartition(Range(queue, first.queue_offset, end), (self._master(queue),))))
-        except (NotFound, OffsetOutOfRange):  # who may write may not always read
+        except (NotFound, OffsetOutOfRange):  # whoever may write may not always read
             return False
         rows = [row for batch in batches for row in batch.to_pylist()]
         return len(rows) == len(messages) and all(map(is_message, rows, messages))
@@ -285,7 +285,7 @@ class Sender:
                 answer = self._ask(self._master(queue), encode_command(RequestCode.QUERY_MESSAGE, fields, opaque=next(self._opaques)))
                 if answer.code in TRY_AGAIN:
                     raise Busy(f"broker {queue.broker_name!r}: CODE: {answer.code}  DESC: {answer.remark}")
-                if answer.code not in LOOKED_UP and self._row_ids.can_repeat:  # it is no word that the row is missing
+                if answer.code not in LOOKED_UP and self._row_ids.can_repeat:  # it is not a word that the row is missing
                     raise SendRefused(
                         f"{self._name(parcel)}: broker {queue.broker_name!r} does not say whether an earlier try stored {row_id} in "
                         f"topic {name}: CODE: {answer.code}  DESC: {answer.remark}; idempotent=false sends without asking"

@@ -156,7 +156,7 @@ class QueueTableReader(DataSourceReader):
 
 class FilteredTableReader(QueueTableReader):
     """A batch of what the filters of its query leave. Spark (4.3 as well) keeps what it planned with them for the loaded table and takes it
-    for the table's later queries without a filter, and for the other half of a union: so this is for who asks for it."""
+    for the table's later queries without a filter, and for the other half of a union: so this is for whoever asks for it."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         for filter_ in filters:

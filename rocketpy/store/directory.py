@@ -136,14 +136,14 @@ class StoreDirectory:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # both that store_lock.c takes; RocketMQ takes the second
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError):
-                raise StoreLocked("the store is in use; stop who has it open, nothing was changed", file=str(path)) from None
+                raise StoreLocked("the store is in use; stop whoever has it open, nothing was changed", file=str(path)) from None
             yield
 
     def timer_counts_fault(self) -> str | None:
         """What is wrong with the file of how many timed messages wait for each topic; None also without one."""
         try:
             counts = read_object((self.root / TIMER_COUNTS).read_text(), tolerant_max=None)["timingCount"].values()
-            return None if all(isinstance(count["count"], int) for count in counts) else "a count is no number"
+            return None if all(isinstance(count["count"], int) for count in counts) else "a count is not a number"
         except FileNotFoundError:
             return None
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -182,7 +182,7 @@ def file_size(path: Path) -> int | None:
 
 
 def listed(directory: Path) -> list[Path]:
-    """What is in it; nothing when it is no directory, or has gone with its topic."""
+    """What is in it; nothing when it is not a directory, or has gone with its topic."""
     try:
         return list(directory.iterdir())
     except (FileNotFoundError, NotADirectoryError):

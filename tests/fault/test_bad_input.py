@@ -119,7 +119,7 @@ def whole_requests(code: int, random_source: random.Random) -> Iterator[tuple[di
         yield dict.fromkeys(names, "1"), body
     for _ in range(4):
         mixed = {name: random_source.choice(VALUES) for name in names if random_source.random() < 0.9}
-        if mixed.get("pollTime") in LONG_WAITS:  # of a topic that an earlier request may have made: who waits is right to get no answer
+        if mixed.get("pollTime") in LONG_WAITS:  # of a topic that an earlier request may have made: whoever waits is right to get no answer
             mixed["pollTime"] = "1"
         yield mixed, random_source.choice(BODIES)
     for name in HOT.get(code, {}):

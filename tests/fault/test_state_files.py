@@ -339,7 +339,7 @@ def test_many_changes_while_one_write_is_under_way_share_the_next(case: Callable
 
 
 def test_changes_that_come_without_end_share_writes_too(case: Callable[[], Case]) -> None:
-    """Each answer brings the next request: who waited in line for a write that began after his change does not make one more."""
+    """Each answer brings the next request: whoever waited in line for a write that began after his change does not make one more."""
 
     async def run() -> int:
         first = case()

@@ -194,7 +194,7 @@ MALFORMED = {
     "no group": back("plain", 0, group=None),
     "no level": ("plain", {"group": "GID_back"}, 501),
     "no offset": back("", 0),
-    "level that is no number": back("plain", 0, delayLevel="x"),
+    "level that is not a number": back("plain", 0, delayLevel="x"),
 }
 
 

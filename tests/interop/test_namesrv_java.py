@@ -249,7 +249,7 @@ def test_a_group_of_real_brokers_keeps_an_acting_master(new_cluster: MakeCluster
         wait_until(lambda: members(namesrv) == {"0": master.address, "1": slave.address}, 10, "both are members")
         assert route_addresses(namesrv, "TBW102") == {"0": master.address, "1": slave.address}
         master.kill()
-        wait_until(lambda: members(namesrv) == {"1": slave.address}, 20, "the killed master is no member")
+        wait_until(lambda: members(namesrv) == {"1": slave.address}, 20, "the killed master is not a member")
         wait_until(lambda: route_addresses(namesrv, "TBW102") == {"0": slave.address}, 20, "the slave stands in")
     finally:
         for each in (*brokers, namesrv):

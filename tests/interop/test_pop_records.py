@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[int, dict[str, Any]]] = {
     **{f"{NAMES[code]}: queue below 0": (code, {"queueId": -1}) for code in (ACK, CHANGE)},
     **{f"{NAMES[code]}: handle {what}": (code, {"extraInfo": text}) for code in (ACK, CHANGE) for what, text in (
         ("of too few parts", "0 1700000000000 1500 0 0"), ("that is empty", ""))},
-    "ack: handle that is no number": (ACK, {"extraInfo": "x 1 2 0 0 broker-a 0 0"}),  # RocketMQ refuses a change by it after the checkpoint
+    "ack: handle of other text": (ACK, {"extraInfo": "x 1 2 0 0 broker-a 0 0"}),  # RocketMQ refuses a change by it after the checkpoint
     "pop: 33 messages": (POP, {"maxMsgNums": 33}),
     "pop: nothing there": (POP, {}),
     "pop: nothing there, in order": (POP, {"order": "true", "attemptId": "a"}),

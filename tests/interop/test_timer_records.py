@@ -194,7 +194,7 @@ RECALLS_REFUSED = {
     "no key": lambda: recall(f"v1 {TOPIC} broker-a {{+5000}}"),
     "the time is over": lambda: recall(handle(time_text="{+-1}")),
     "the time is too far away": lambda: recall(handle(time_text=f"{{+{MAX_DELAY_S * 1000 + 1000}}}")),
-    "the time is none": lambda: recall(handle(time_text="soon")),
+    "the time is not a number": lambda: recall(handle(time_text="soon")),
     "the time is larger than numbers are": lambda: recall(handle(time_text="9223372036854775808")),
     "an empty handle": lambda: recall(""),
     "no base 64": lambda: replace(recall("x"), fields={"producerGroup": "PID", "topic": TOPIC, "recallHandle": "*"}),

@@ -209,7 +209,7 @@ def wait_follows(master: BrokerProcess, slave: BrokerProcess) -> None:
 
 
 def keep_logs(cluster: SoakCluster, target: Path) -> None:
-    """For who looks into a long run afterwards."""
+    """For whoever looks into a long run afterwards."""
     for server in cluster.servers:
         place = target / cluster.name_of(server).replace(" ", "-")
         shutil.copytree(server.directory / "logs", place, dirs_exist_ok=True)

@@ -49,9 +49,9 @@ class Course:
         """What was done how often, by name."""
         self.restarts_under_way = 0
         self.restarts = 0
-        """Begun so far: who asks while it changes may be disappointed."""
+        """Begun so far: whoever asks while it changes may be disappointed."""
         self.restarting = asyncio.Lock()
-        """Held by who restarts a server, or needs one that runs."""
+        """Held by whoever restarts a server, or needs one that runs."""
         self.quiet = asyncio.Event()
         """No restart is under way, and the slave has caught up."""
         self.quiet.set()

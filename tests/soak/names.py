@@ -13,7 +13,7 @@ QUEUES = 4
 LOAD_TOPIC = "soak-load"
 PROBE_TOPIC = "soak-probe"
 EMPTY_QUEUE = 3
-"""Of the probe's topic: nothing is sent to it, who pulls there waits."""
+"""Of the probe's topic: nothing is sent to it, whoever pulls there waits."""
 LASTING_GROUPS = tuple(f"soak-reader-{number}" for number in range(4))
 TAGS = ("A", "B", "C", "D")
 TEMPORARY_TOPICS, TEMPORARY_GROUPS = 24, 12

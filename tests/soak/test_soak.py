@@ -196,7 +196,7 @@ def test_nothing_grows_and_nothing_is_lost(tmp_path: Path, extent: Extent, seed:
 
 
 def left_over(soak: Soak) -> str:
-    """What there is more of than before the load, by process: for who reads a report."""
+    """What there is more of than before the load, by process: for whoever reads a report."""
     lines = []
     for server in soak.cluster.servers:
         name = soak.cluster.name_of(server)

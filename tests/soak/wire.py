@@ -1,4 +1,4 @@
-"""Requests of the load: sends of every kind, pulls, and what comes back. A broker that is being restarted is no fault of theirs."""
+"""Requests of the load: sends of every kind, pulls, and what comes back. A broker that is being restarted is not a fault of theirs."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def property_text(properties: Mapping[str, str]) -> bytes:
 
 @dataclass(frozen=True)
 class Refused:
-    """Where an expression is none, and why."""
+    """Where an expression cannot be compiled, and why."""
 
     at: int
     what: str

@@ -1,7 +1,7 @@
 """Trace messages as tables: what clients with tracing on write to RMQ_SYS_TRACE_TOPIC.
 RocketMQ: TraceDataEncoder (5.3.3 client/trace/): records end with \\x02, fields with \\x01.
 
-Anybody may write there: what is no number is null, what is no record is left out.
+Anybody may write there: what is not a number is null, what is not a record is left out.
 """
 
 from __future__ import annotations

@@ -52,9 +52,9 @@ def test_values_may_begin_with_a_dash() -> None:
         (["-t", "T", "-b", "B", "-c", "C"], "only one of -b/--brokerAddr or -c/--clusterName can be given"),
         (["-t"], "-t/--topic needs a value"),
         (["-t", "-b", "B"], "-t/--topic needs a value"),
-        (["-t", "T", "-b", "B", "more"], "'more' is no option of try"),
-        (["-t", "T", "-b", "B", "--broker", "x"], "'--broker' is no option of try"),
-        (["-t", "T", "-b", "B", "-z"], "'-z' is no option of try"),
+        (["-t", "T", "-b", "B", "more"], "'more' is not an option of try"),
+        (["-t", "T", "-b", "B", "--broker", "x"], "'--broker' is not an option of try"),
+        (["-t", "T", "-b", "B", "-z"], "'-z' is not an option of try"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_name(words: list[str], said: str) -> None:

@@ -188,7 +188,7 @@ def test_of_two_connections_with_one_client_id_the_later_one_counts_and_then_the
     table.register("p", client(ONE, "same"))
     assert recorder.producers == {"same": TWO}, "a heartbeat is no news"
     table.channel_closed(ONE)
-    assert recorder.producers == {"same": TWO}, "an old connection's end is none either"
+    assert recorder.producers == {"same": TWO}, "an old connection's end is not the producer's either"
     table.register("p", client(ONE, "same"))
     table.channel_closed(ONE)
     table.register("p", client(TWO, "same"))

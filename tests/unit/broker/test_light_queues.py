@@ -75,7 +75,7 @@ def test_names_are_bounded_and_a_deleted_queue_makes_room(tmp_path: Path) -> Non
     async def test() -> None:
         async with running(tmp_path, maxLmqConsumeQueueNum="2", **ON) as at:
             peer = at.peer()
-            for number in range(4):  # who only asks takes no room from those that have messages
+            for number in range(4):  # whoever only asks takes no room from those that have messages
                 answer = await peer.pull("readers", f"%LMQ%asked{number}")
                 assert answer.code == (ResponseCode.PULL_NOT_FOUND if number < 2 else ResponseCode.TOPIC_NOT_EXIST)
             assert (await peer.send("t", b"x", lists("%LMQ%1", "%LMQ%2"))).code == 0

@@ -26,7 +26,7 @@ def ports_of_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def kernel(monkeypatch: pytest.MonkeyPatch, taken: Container[int], offers: Iterable[int] = range(40001, 41000, 2)) -> None:
-    """A kernel that has these ports taken, and these to offer to who binds port 0."""
+    """A kernel that has these ports taken, and these to offer to whoever binds port 0."""
     offered = iter(offers)
 
     class Socket(socket.socket):

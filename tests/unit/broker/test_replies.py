@@ -192,7 +192,7 @@ def test_replies_are_not_stored_when_the_configuration_says_so(tmp_path: Path) -
 
 
 def test_a_slave_pushes_and_stores_nothing(tmp_path: Path) -> None:
-    """As RocketMQ's: clients that only produce do not connect to slaves, who consumes there may well ask."""
+    """As RocketMQ's: clients that only produce do not connect to slaves, whoever consumes there may well ask."""
 
     async def test() -> None:
         async with pair(tmp_path) as both, requester(both.slave.address) as client:

@@ -179,7 +179,7 @@ def test_a_slave_follows_a_master_that_no_name_server_knows_yet(tmp_path: Path) 
             at.peers.append(peer := Peer(slave.address))
             try:
                 assert slave.parts is not None
-                assert (await peer.ask(RequestCode.EXCHANGE_BROKER_HA_INFO)).fields == {}, "a slave is no master"
+                assert (await peer.ask(RequestCode.EXCHANGE_BROKER_HA_INFO)).fields == {}, "a slave is not a master"
                 ha_address = f"127.0.0.1:{at.broker.parts.ha.port}"
                 told = {"masterHaAddress": ha_address, "masterAddress": at.broker.address, "masterFlushOffset": 0}
                 assert (await peer.ask(RequestCode.EXCHANGE_BROKER_HA_INFO, told)).code == 0

@@ -76,7 +76,7 @@ def test_of_the_roles_that_come_during_a_switch_the_newest_is_next() -> None:
         for epoch in range(2, 50):
             switch.want(role(epoch, is_master=epoch % 2 == 0))
             await asyncio.sleep(0)
-        assert switch.current is None, "half a role is none"
+        assert switch.current is None, "half a role is not a role"
         steps.gate.set()
         await eventually(lambda: switch.switches == 2, "two switches")
         assert steps.done == [("m1", 1), ("m2", 1), ("s1", 49), ("s2", 49)]

@@ -262,7 +262,7 @@ def test_a_master_that_was_away_sets_no_offset_back(tmp_path: Path) -> None:
 
 
 def test_offsets_of_a_topic_that_was_deleted_while_the_slave_was_away_go_at_it(tmp_path: Path) -> None:
-    """Made anew, the topic would have its first messages passed over by who asks the slave, and by the master after its next start."""
+    """Made anew, the topic would have its first messages passed over by whoever asks the slave, and by the master after its next start."""
 
     async def test() -> None:
         async with pair(tmp_path) as both:

@@ -25,7 +25,7 @@ def test_a_missing_directory_is_made(tmp_path: Path) -> None:
 def test_a_file_in_its_place_is_named_with_the_key(below: str, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("in the way")
-    with pytest.raises(StoreIOError, match=rf"storePathRootDir={file / below}: {file} is no directory; name another place"):
+    with pytest.raises(StoreIOError, match=rf"storePathRootDir={file / below}: {file} is not a directory; name another place"):
         make_store_directory("storePathRootDir", file / below)
 
 
@@ -103,14 +103,14 @@ def test_the_start_says_so(tmp_path: Path) -> None:
     file.write_text("in the way")
     done = run("broker", "-o", f"storePathRootDir={file}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1")
     assert done.returncode == 1
-    assert f"rocketpy broker: storePathRootDir={file}: {file} is no directory" in done.stderr
+    assert f"rocketpy broker: storePathRootDir={file}: {file} is not a directory" in done.stderr
 
 
 def test_tables_that_could_not_be_saved_refuse_the_start(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("in the way")  # of anybody's rights: root may write everywhere
     done = run("broker", "-o", f"storePathRootDir={tmp_path}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1")
     assert done.returncode == 1
-    assert f"storePathRootDir={tmp_path / 'config'}: {tmp_path / 'config'} is no directory" in done.stderr
+    assert f"storePathRootDir={tmp_path / 'config'}: {tmp_path / 'config'} is not a directory" in done.stderr
 
 
 def test_a_table_that_cannot_be_read_refuses_the_start_and_no_other_is_written(tmp_path: Path) -> None:

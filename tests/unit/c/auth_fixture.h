@@ -7,7 +7,7 @@
 
 #define SECOND 1000000000ll
 
-static rp_arena *arena; /* of who judges, made by main */
+static rp_arena *arena; /* of whoever judges, made by main */
 static const rp_address localhost = {.bytes = {127, 0, 0, 1}, .size = 4, .port = 4711};
 
 /* ---- requests ---- */

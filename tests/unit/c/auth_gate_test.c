@@ -217,7 +217,7 @@ static void whitelists_and_switches_leave_out_one_check_each(void) {
     CHECK(rp_auth_table_publish(table) == RP_OK);
     CHECK(judge(table, &reader, 0, &wrong_topic) == 0 && judge(table, &reader, 0, &unsigned_send) == 16);
 
-    set_options(table, 0, 1, NULL, 0); /* then who asks is believed to be who he says, as in RocketMQ */
+    set_options(table, 0, 1, NULL, 0); /* then whoever asks is believed to be who he says, as in RocketMQ */
     CHECK(rp_auth_table_publish(table) == RP_OK);
     CHECK(judge(table, &reader, 0, &wrong_topic) == 16 && judge(table, &reader, 0, &forged) == 0);
     check_refused(table, &reader, &unsigned_send, "Authorization failed. Please verify your access rights and try again.");

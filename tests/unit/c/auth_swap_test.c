@@ -88,7 +88,7 @@ static void readers_see_one_table_or_the_next(void) {
     }
     for (uint32_t round = 1; round <= SWAPS || atomic_load(&swap.judged) < 200 || atomic_load(&swap.refused) == 0; round++) {
         change(swap.table, round);
-        /* What is published counts at once for who asks behind it. */
+        /* What is published counts at once for whoever asks behind it. */
         CHECK((judge(swap.table, &reader, 0, &bob) == 0) == (round % 2 == 0));
     }
     atomic_store(&swap.is_over, 1);

@@ -58,7 +58,7 @@ static void a_commit_answers_all_below_it(void) {
     open_leader(&fx, 60000);
     client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
     for (int i = 0; i < 20; i++)
-        send_one(&c, i % 2 != 0 ? "WAIT\1false\2" : NULL); /* who does not wait for slaves waits for the commit */
+        send_one(&c, i % 2 != 0 ? "WAIT\1false\2" : NULL); /* whoever does not wait for slaves waits for the commit */
     wait_until(are_parked, &(parked_claim){&fx, 20});
     CHECK(client_receive(&c, &response, 0) == 0);
     rp_consume_queue *queue = rp_message_store_queue(fx.store, text("T"), 0, 0, NULL);
@@ -169,7 +169,7 @@ static void what_is_sent_back_waits_too(void) {
     CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
     CHECK(rp_commit_log_lead_entries(log, 2, &error) == RP_OK);
-    commit_all(&fx); /* by another leadership: who asked hears that it may be lost */
+    commit_all(&fx); /* by another leadership: whoever asked hears that it may be lost */
     pthread_join(thread, NULL);
     CHECK(back.status == RP_E_READ_ONLY);
     fx.settings.slave_timeout_ms = 10;

@@ -282,7 +282,7 @@ static void a_disk_that_does_not_answer_is_reported_and_the_message_stays(void) 
     fixture_close(&fx);
 }
 
-/* The flush time-out is far away; who waits is answered when the sync fails. */
+/* The flush time-out is far away; whoever waits is answered when the sync fails. */
 static void a_failed_sync_answers_everybody_at_once_and_ends_writing(void) {
     slow_disk disk;
     slow_disk_init(&disk);

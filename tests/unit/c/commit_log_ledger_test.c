@@ -314,7 +314,7 @@ static void damage_is_the_end_or_told(void) {
     flip(one.data, entry.position + 200);
     ledger_reopen(&one);
     CHECK(ledger_ends(&one).end_index == 129);
-    one.appended = 129; /* the first entry is no message */
+    one.appended = 129; /* the first entry is not a message */
     CHECK(rp_commit_log_lead_entries(ledger_log(&one), 5, &error) == RP_OK);
     ledger_append(&one, 20);
     ledger_commit_all(&one);
@@ -436,7 +436,7 @@ static void commits_are_waited_for(void) {
     ledger_close(&one);
 }
 
-/* The log of who lost the lead and has it again goes past the same offset with other bytes. */
+/* The log of whoever lost the lead and has it again goes past the same offset with other bytes. */
 static void what_has_grown_again_is_not_what_was_there(void) {
     ledger one;
     rp_error error;

@@ -138,7 +138,7 @@ static void a_group_of_one(void) {
     one_alone_leads_itself(RP_FLUSH_SYNC);
 }
 
-/* A leader that nobody has named, and a later term that a follower knows, are told to who decides. */
+/* A leader that nobody has named, and a later term that a follower knows, are told to whoever decides. */
 /* It was away until the leader's first files went: it cuts nothing, says what helps, and counts for no majority; with an empty store it
  * joins where the leader's log begins. */
 static void a_log_that_ends_before_its_leaders_begins_stays_as_it_is(void) {
@@ -244,7 +244,7 @@ static void *send_on(void *context) {
     return NULL;
 }
 
-/* Everybody tries to append all the time; only who leads can, and all end with one log, whose queue has no gap. */
+/* Everybody tries to append all the time; only whoever leads can, and all end with one log, whose queue has no gap. */
 static void roles_change_under_load(void) {
     group all;
     sender senders[MEMBERS] = {0};
@@ -255,7 +255,7 @@ static void roles_change_under_load(void) {
     }
     int64_t term = 0, committed = -1;
     for (int round = 0; round < 12; round++) {
-        /* who has the most by Raft's order wins, as a vote would have it */
+        /* whoever has the most by Raft's order wins, as a vote would have it */
         int leader = 0;
         rp_error error;
         rp_dledger_state states[MEMBERS];

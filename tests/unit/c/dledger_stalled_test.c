@@ -1,5 +1,5 @@
-/* dledger_stalled_test.c: a member whose disk stands still: who asks how the log is does not stand still with it; and a leader that stands
- * still on purpose. */
+/* dledger_stalled_test.c: a member whose disk stands still: whoever asks how the log is does not stand still with it; and a leader that
+ * stands still on purpose. */
 #include <pthread.h>
 
 #include "../../../csrc/ha/dledger_log_inl.h"
@@ -74,7 +74,7 @@ static void a_member_tells_its_state_while_its_disk_stands_still(void) {
     fixture_remove(one->ledger.path);
 }
 
-/* Who hands its lead over takes nothing more, but pushes what it has; whoever leads or follows anew has forgotten that. */
+/* Whoever hands its lead over takes nothing more, but pushes what it has; whoever leads or follows anew has forgotten that. */
 static void a_leader_that_hands_over_takes_nothing_for_a_while(void) {
     group all;
     rp_error error;

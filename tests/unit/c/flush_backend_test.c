@@ -1,5 +1,5 @@
 /* flush_backend_test.c: syncs through io_uring keep what they promise, also when the power goes; where it is forbidden, or where liburing
- * is missing or another one, the system calls take over, and who insists is told what to do. */
+ * is missing or another one, the system calls take over, and whoever insists is told what to do. */
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <stddef.h>

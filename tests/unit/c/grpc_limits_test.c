@@ -75,7 +75,7 @@ static void who_says_nothing_and_who_asks_nothing_is_closed_in_time(void) {
     is_over(&client);
     CHECK(client.goaway == 1 && client.goaway_code == RP_HTTP2_NO_ERROR);
     client_close(&client);
-    /* Who has a call under way is asked whether he is there: one who answers stays. */
+    /* Whoever has a call under way is asked whether he is there: one who answers stays. */
     client_open(&client, &server, 0);
     int32_t stream = client_call_with(&client, METHODS[METHOD_STREAM].path, NULL, 0, 1, NULL);
     for (int64_t until = now_ms() + 400; now_ms() < until;) {

@@ -21,7 +21,7 @@ static void open_both(node *a, node *b, int count) {
     follow_node(b, a);
     append_to(a, count);
     CHECK(wait_acked(&a->acked, end_of(a)));
-    CHECK(dispatched_of(a) == end_of(a)); /* who was told so can read it */
+    CHECK(dispatched_of(a) == end_of(a)); /* whoever was told so can read it */
     WAIT_FOR(has_same_dispatched(b));
 }
 

@@ -69,10 +69,10 @@ static void roles_change_while_producers_send(void) {
         follow_node(other, leader);
         int64_t begin = end_of(leader);
         WAIT_FOR(end_of(leader) > begin + 500 && stats_of(other).state == RP_HA_SLAVE_TRANSFER && end_of(other) > begin);
-        rp_ha_master_step_down(leader->master); /* its slave goes: what it had not been sent it gets of who leads next */
+        rp_ha_master_step_down(leader->master); /* its slave goes: what it had not been sent it gets of whoever leads next */
         rp_ha_slave_let_go(other->slave);
         CHECK(end_of(other) <= end_of(leader));
-        if (end_of(other) < end_of(leader)) { /* the controller elects who has more */
+        if (end_of(other) < end_of(leader)) { /* the controller elects whoever has more */
             lead(leader, round + 1);
             follow_node(other, leader);
             rp_ha_master_step_down(leader->master);

@@ -108,7 +108,7 @@ static void a_master_that_has_grown_anew_past_its_slave_is_not_followed(void) {
     rp_log_destroy(both.slave_log);
 }
 
-/* Who looks whether the log is the master's asks about the new one, which has shown nothing yet. */
+/* Whoever looks whether the log is the master's asks about the new one, which has shown nothing yet. */
 static void a_master_that_is_wanted_no_more_vouches_for_nothing(void) {
     pair both;
     char address[32];

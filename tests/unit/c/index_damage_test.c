@@ -58,7 +58,7 @@ enum { REPLICATED = 400, HELD_NS = 6000000 };
 
 static const struct timespec GAP = {.tv_nsec = 100000}; /* the lock goes to whoever asks next, and that would be us again */
 
-/* The lock that both take is held most of the time: who waits for it has others go first. */
+/* The lock that both take is held most of the time: whoever waits for it has others go first. */
 static void *hold_append_lock(void *context) {
     rp_commit_log *log = context;
     for (bool goes_on = true; goes_on;) {

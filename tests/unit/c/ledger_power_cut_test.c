@@ -120,7 +120,7 @@ static int64_t work_with_a_fault(int64_t fail_at, int fail_errno, int flush_mode
                 (void)ledger_try_append(&one);
             CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
             (void)rp_commit_log_cut_entries(log, end, &error);
-            one.appended = ledger_ends(&one).end_index + 1 - leaders; /* each began with an entry that is no message */
+            one.appended = ledger_ends(&one).end_index + 1 - leaders; /* each began with an entry that is not a message */
         }
         (void)rp_message_store_close(one.store, &error);
     }

@@ -1,6 +1,6 @@
 /* no_descriptors_test.c: while the process has no descriptor left, or somebody moved the log's directory away, it cannot be opened to be
- * synced. Nothing has been lost by that: who waits is told to wait longer, the store stays writable, and what was appended is synced once
- * there are descriptors again, or the directory is back. */
+ * synced. Nothing has been lost by that: whoever waits is told to wait longer, the store stays writable, and what was appended is synced
+ * once there are descriptors again, or the directory is back. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>

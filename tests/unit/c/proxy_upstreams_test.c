@@ -1,4 +1,4 @@
-/* proxy_upstreams_test.c: a reactor's connections to brokers: answers find who asked, and whoever gets none hears why; a broker that is
+/* proxy_upstreams_test.c: a reactor's connections to brokers: answers find whoever asked, and whoever gets none hears why; a broker that is
  * lost, that goes away, that says nothing, or that is not there; bounds. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -251,7 +251,8 @@ static void without_a_checkpoint_the_pass_ends_at_the_first_damage(const rp_mess
     fixture_close(store);
 }
 
-/* What a slave has got behind the first bytes that are no record is the master's to send again, though all of it is on the slave's disk. */
+/* What a slave has got behind the first bytes that are not a record is the master's to send again, though all of it is on the slave's
+ * disk. */
 static void a_slave_is_cut_where_its_master_sent_no_record(void) {
     char master_path[400], slave_path[400];
     rp_message_store_options options;

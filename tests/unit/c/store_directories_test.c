@@ -94,7 +94,7 @@ int main(void) {
         refuses_to_start_without(&options, names[i], 0);
         refuses_to_start_without(&options, names[i], 1);
     }
-    char *file = NULL; /* what is no directory belongs to somebody else */
+    char *file = NULL; /* what is not a directory belongs to somebody else */
     CHECK(asprintf(&file, "%s/consumequeue/notes", path) > 0);
     close(open(file, O_RDWR | O_CREAT, 0644));
     free(file);

@@ -95,7 +95,7 @@ static void *recall_one(void *context) {
     return NULL;
 }
 
-/* Who recalls a message is told so once no other leader can take that back: else it would come after all. */
+/* Whoever recalls a message is told so once no other leader can take that back: else it would come after all. */
 static void a_recall_waits_for_its_commit(void) {
     fixture fx;
     pthread_t thread;

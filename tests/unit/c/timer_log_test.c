@@ -228,7 +228,7 @@ static void test_files_expire_by_what_is_in_them(void) {
     CHECK(rp_timer_log_expire(log, 1000 * TIMER_RECORDS_A_FILE, NULL) == 1 && rp_timer_log_begin(log) == TIMER_LOG_FILE);
     rp_timer_log_close(log);
 
-    /* Read again, with a last record that is none, and one in the middle that points further than all others. */
+    /* Read again, with garbage in place of the last record, and one in the middle that points further than all others. */
     rp_timer_record record = numbered(2 * TIMER_RECORDS_A_FILE + 5, RP_TIMER_NO_POSITION);
     uint8_t bytes[RP_TIMER_RECORD_SIZE] = {0};
     timer_spoil(directory, "timerlog/00000000000000004096", bytes, sizeof bytes, (TIMER_RECORDS_A_FILE - 1) * RP_TIMER_RECORD_SIZE);

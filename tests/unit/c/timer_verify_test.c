@@ -148,7 +148,7 @@ static void records_that_are_wrong_are_named(void) {
     spoiled(&fx, FIRST_LOG, tenth, odd, sizeof odd, tenth, "no record is here", 1);
     spoiled(&fx, FIRST_LOG, tenth, nothing, sizeof nothing, record_at(12), "the chain goes on at no record", 1);
     spoiled_long(&fx, FIRST_LOG, tenth + 4, record_at(7), tenth, "the chain goes on at a record of another time", 0);
-    spoiled_long(&fx, FIRST_LOG, tenth + 28, 0, tenth, "the record points at a message that is no timed one", 0);
+    spoiled_long(&fx, FIRST_LOG, tenth + 28, 0, tenth, "the record points at a message that is not a timed one", 0);
     spoiled_long(&fx, FIRST_LOG, tenth + 28, INT64_C(1) << 40, tenth, "the record points behind the commit log's end", 0);
     spoiled_long(&fx, FIRST_LOG, tenth + 28, 3, tenth, "the record points at no message", 0);
     spoiled(&fx, FIRST_LOG, tenth + 36, "\0\0\1\1", 4, tenth, "the record says another size than its message has", 0);

@@ -154,7 +154,7 @@ static void who_never_reads_is_closed_and_holds_little(void) {
     harness_stop(harness);
 }
 
-/* Each word that asks for a new key is answered: who does not read the answers is not read either. */
+/* Each word that asks for a new key is answered: whoever does not read the answers is not read either. */
 static void who_asks_for_new_keys_for_ever_is_closed(void) {
     rp_server_options options = small_options();
     options.stall_timeout_ms = 500;

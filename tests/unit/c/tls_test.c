@@ -225,7 +225,7 @@ static void clients_show_what_the_server_asks_for(void) {
     write_certificate("stranger", "stranger.pem", "stranger.key", NULL);
     static const struct {
         uint32_t client_auth, verifies;
-        int nobody, stranger, trusted; /* whether who shows nothing, or that, is let in */
+        int nobody, stranger, trusted; /* whether whoever shows nothing, or that, is let in */
     } rules[] = {
         {RP_TLS_CLIENT_NONE, 1, 1, 1, 1},    {RP_TLS_CLIENT_OPTIONAL, 0, 1, 1, 1}, {RP_TLS_CLIENT_OPTIONAL, 1, 1, 0, 1},
         {RP_TLS_CLIENT_REQUIRE, 0, 0, 1, 1}, {RP_TLS_CLIENT_REQUIRE, 1, 0, 0, 1},

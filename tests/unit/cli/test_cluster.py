@@ -182,4 +182,4 @@ def test_a_synchronous_cluster_takes_messages_and_gives_them_back(tmp_path: Path
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "every message came back as it was sent" in done.stdout
     assert "nothing in this release uses them" not in done.stderr, "a sample sets what does something"
-    assert "closed the connection" not in done.stderr, "that its slaves end is no news to who ends them"
+    assert "closed the connection" not in done.stderr, "that its slaves end is no news to whoever ends them"

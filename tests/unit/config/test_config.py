@@ -486,11 +486,11 @@ LEDGER = {"enableDLegerCommitLog": "true", "dLegerGroup": "g", "dLegerPeers": "n
     [
         ({"dLegerGroup": ""}, "dLegerGroup: is needed with enableDLegerCommitLog=true"),
         ({"dLegerPeers": ""}, "dLegerPeers: is needed with enableDLegerCommitLog=true"),
-        ({"dLegerSelfId": "n7"}, "n7 is none of dLegerPeers: n0, n1"),
+        ({"dLegerSelfId": "n7"}, "n7 is not one of dLegerPeers: n0, n1"),
         ({"dLegerPeers": "n1-127.0.0.1:40911;n1-127.0.0.1:40912"}, "names the member n1 twice"),
         ({"dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40911"}, "names the address 127.0.0.1:40911 twice"),
         ({"dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:70000"}, "a port from 1 to 65535"),
-        ({"dLegerPeers": "a-127.0.0.1:40911;n1-127.0.0.1:40912"}, "'a' is no letter with a number"),
+        ({"dLegerPeers": "a-127.0.0.1:40911;n1-127.0.0.1:40912"}, "'a' is not a letter with a number"),
         ({"dLegerPeers": "n1-127.0.0.1:40911;m1-127.0.0.1:40912"}, "n1 and m1 would both be brokerId 2"),
         ({"dLegerPeers": ";".join(f"n{each}-127.0.0.1:{40000 + each}" for each in range(17))}, "names 17 members"),
         ({"listenPort": "40912"}, "40912 is the port of the listener too"),

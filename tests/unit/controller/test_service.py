@@ -217,7 +217,7 @@ def test_configuration_is_shown_changed_and_kept(tmp_path: Path) -> None:
         ({"controllerType": "jRaft"}, "jRaft is not supported"),
         ({"controllerDLegerPeers": ""}, "is needed by a controller"),
         ({"controllerDLegerSelfId": ""}, "is needed by a controller"),
-        ({"controllerDLegerSelfId": "n7"}, "n7 is none of controllerDLegerPeers"),
+        ({"controllerDLegerSelfId": "n7"}, "n7 is not one of controllerDLegerPeers"),
         ({"controllerDLegerPeers": "n0-127.0.0.1:9878;n0-127.0.0.1:9879"}, "names the member n0 twice"),
         ({"controllerDLegerPeers": "n0-127.0.0.1:9878;n1-127.0.0.1:9878"}, "names the address 127.0.0.1:9878 twice"),
         ({"controllerDLegerPeers": "n0-127.0.0.1:99999"}, "expected a port"),

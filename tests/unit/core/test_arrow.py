@@ -120,7 +120,7 @@ def test_bad_utf8_in_properties_becomes_a_replacement_character() -> None:
 
 
 def pairs_of(properties: bytes) -> list[tuple[bytes, bytes]]:
-    """What the reader is to find, said simply: text without a name is no pair."""
+    """What the reader is to find, said simply: text without a name is not a pair."""
     return [(name, value) for part in properties.split(b"\x02") for name, found, value in [part.partition(b"\x01")] if found]
 
 

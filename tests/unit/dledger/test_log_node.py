@@ -98,4 +98,4 @@ def test_a_leader_leads_on_while_an_append_is_slow_and_not_when_it_is_stuck(tmp_
     member.turn()
     is_stuck = held_ms > member.node.settings.silence_max_ms
     assert (member.node.role is Role.LEADER) is not is_stuck
-    assert (member.roles[-1] is Role.CANDIDATE) is is_stuck, "the broker is no master any more"
+    assert (member.roles[-1] is Role.CANDIDATE) is is_stuck, "the broker is not a master any more"

@@ -189,7 +189,7 @@ def test_what_cannot_be_exported_is_told(caplog: pytest.LogCaptureFixture) -> No
     assert [exporter_kind(given, "") for given in ("0", "1", "2", "3", "SMOKE")] == ["DISABLE", "DISABLE", "PROM", "LOG", "DISABLE"]
     assert exporter_kind("1", "collector:4317") == OTLP_GRPC
     assert any("without metricsGrpcExporterTarget" in each for each in caplog.messages)
-    assert any("SMOKE is none" in each for each in caplog.messages)
+    assert any("SMOKE is unknown" in each for each in caplog.messages)
 
 
 def test_headers_that_are_none_are_left_out_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,7 @@ def metrics_of(data: OtlpData, families: list[Metric], now_ns: int = NOW) -> lis
     """All of one round, which arrives."""
     found = []
     for batch in data.batches(families, now_ns):
-        ExportMetricsServiceRequest(**batch.request)  # a field that is none raises
+        ExportMetricsServiceRequest(**batch.request)  # an unknown field raises
         found += batch.request["resource_metrics"][0]["scope_metrics"][0]["metrics"]
         data.delivered(batch)
     return found

@@ -297,7 +297,7 @@ def test_who_comes_by_the_other_port_is_asked_too(cluster: LocalRocketMQ, monkey
 
     async def test(address: str, peer: Peer) -> None:
         await new_user(cluster, "four", (f"Topic:{topic}", "Pub", "Allow"))
-        assert code(await peer.ask("SendMessage", messages=[message(topic)])) == "UNAUTHORIZED"  # who is refused has the users copied
+        assert code(await peer.ask("SendMessage", messages=[message(topic)])) == "UNAUTHORIZED"  # whoever is refused has the users copied
         async with client_of(address, Credentials("four", "secret of four")) as four, client_of(address) as stranger:
             async with asyncio.timeout(PATIENCE_S):
                 while (await four.send(topic, b"x", n=BROKER)).code != ResponseCode.SUCCESS:  # noqa: ASYNC110 - it is looked at now and then

@@ -192,7 +192,7 @@ def test_a_file_of_tls_keys_wins_over_others(tmp_path: Path, caplog: pytest.LogC
         "client_auth": 1,
         "verifies_clients": 1,
     }
-    assert caplog.messages == [f"{file}:8: tls.server.mode is no key of this file and has no effect"]
+    assert caplog.messages == [f"{file}:8: tls.server.mode is not a key of this file and has no effect"]
     file.write_text("tls.test.mode.enable=perhaps\n\ntls.server.need.client.auth=maybe\n")
     with pytest.raises(ConfigError) as refusal:
         tls_settings(tls_config(str(file)))
