@@ -174,7 +174,7 @@ class BrokerServer(Server):
         self.processes.pop(1).stop()
 
     def move_slave_behind(self, ha_address: str) -> None:
-        """The slave anew, with another way to its master."""
+        """The slave again, with another way to its master."""
         assert self._slave_conf is not None, f"{self.durability}"
         self.stop_slave()
         with self._slave_conf.open("a") as conf:

@@ -20,8 +20,8 @@ settings.load_profile("rocketpy")
 
 @pytest.fixture(autouse=True, scope="session")
 def patient_clients() -> None:
-    """Who calls without a time-out of his own waits for longer than the three seconds of RocketMQ's clients: a busy machine may stand
-    still for so long."""
+    """Calls without a time-out of their own wait for longer than the three seconds of RocketMQ's clients: a busy machine may stand still
+    for so long."""
     for method in (RemotingClient.invoke, RemotingClient.call, RemotingClient.invoke_oneway, RemotingClient.invoke_all):
         assert method.__kwdefaults__ is not None
         method.__kwdefaults__["timeout_s"] = PATIENCE_S

@@ -1,4 +1,4 @@
-"""Writes csrc/rocketpy.map anew from the public headers: `make exports`."""
+"""Writes csrc/rocketpy.map again from the public headers: `make exports`."""
 
 from __future__ import annotations
 

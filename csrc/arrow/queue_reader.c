@@ -393,7 +393,7 @@ static int take_messages(rp_queue_reader *reader, int64_t asked, const answer *r
     return RP_OK;
 }
 
-/* No message: the broker says where to go on, or nothing that helps. What was asked for ahead is asked for anew from there. */
+/* No message: the broker says where to go on, or nothing that helps. What was asked for ahead is asked for again from there. */
 static int go_on_elsewhere(rp_queue_reader *reader, const answer *response, rp_error *error) {
     int64_t *wanted = &reader->progress.next_offset, known = *wanted;
     int status = RP_OK;

@@ -21,7 +21,7 @@ typedef struct rp_sha1 {
 
 void rp_sha1_begin(rp_sha1 *sha1);
 void rp_sha1_add(rp_sha1 *sha1, const void *data, size_t size);
-/* The digest; afterwards sha1 begins anew. */
+/* The digest; afterwards sha1 begins again. */
 void rp_sha1_end(rp_sha1 *sha1, uint8_t digest[RP_SHA1_SIZE]);
 
 /* A secret, as far as it can be computed ahead: the states behind the inner and the outer pad. */

@@ -64,7 +64,7 @@ void rp_thread_join(rp_thread *thread) {
     }
 }
 
-void rp_thread_give_way(void) {
+void rp_thread_lower_priority(void) {
     /* On Linux a nice value is a thread's own. It fails only where it is forbidden, and then nothing but latency is lost. */
     int nice = getpriority(PRIO_PROCESS, 0) + BACKGROUND_NICE;
     (void)setpriority(PRIO_PROCESS, 0, nice > NICE_MAX ? NICE_MAX : nice);

@@ -17,8 +17,8 @@ const char *rp_thread_refusal(int status);
 /* Waits until run has returned, and frees thread. NULL is allowed. */
 void rp_thread_join(rp_thread *thread);
 
-/* The calling thread works ahead or behind: from now on it gives way to those that answer clients, and gets what they leave (a tenth of a
- * contended core). For latency only: nothing may wait for it that a client waits for. */
-void rp_thread_give_way(void);
+/* The calling thread works ahead or behind: from now on it runs at a lower priority than those that answer clients, and gets a tenth of a
+ * contended core. For latency only: nothing may wait for it that a client waits for. */
+void rp_thread_lower_priority(void);
 
 #endif

@@ -35,7 +35,7 @@ typedef struct rp_pop_catch {
     uint8_t start_text[RP_POP_START_TEXT_MAX], offset_text[RP_POP_OFFSET_TEXT_MAX], order_text[RP_POP_ORDER_TEXT_MAX];
 } rp_pop_catch;
 
-/* For what follows the disk is asked anew. */
+/* For what follows the disk is asked again. */
 static inline void rp_pop_forget_disk(rp_pop *pop) { pop->cold_ns = pop->cold_kinds = 0; }
 
 /* The lock of an offset cell's queue: a leaf, but for append_lock and what an append takes. Never two at once. */

@@ -1,6 +1,6 @@
 /* pop_kept.h: checkpoints that the revive thread has read and that are not over: found by their acks, by when they are looked at, and by
  * where they lie. Private to csrc/broker.
- * RocketMQ: PopReviveService.ConsumeReviveObj (5.3.3 broker/processor/), which is made anew from the queue each second.
+ * RocketMQ: PopReviveService.ConsumeReviveObj (5.3.3 broker/processor/), which is made again from the queue each second.
  *
  *   ck ─► rp_kept_add ─┬─ table, by what an ack says of its pop
  *                      ├─ heap of its revive queue: what is looked at next

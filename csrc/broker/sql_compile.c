@@ -259,7 +259,7 @@ static operand unary_unless_too_deep(compiler *c) {
     }
 }
 
-/* Every recursion comes by here. */
+/* Every recursion passes here. */
 static operand unary(compiler *c) {
     operand made = {.at = c->token.at};
     if (c->nested == NESTED_MAX) {
@@ -325,7 +325,7 @@ static void search(compiler *c, uint32_t value_at, int how, int is_not) {
     take(c);
 }
 
-/* By size, then by bytes; the texts that places point into come by the context. */
+/* By size, then by bytes; the context has the texts that places point into. */
 static int compare_members(const void *left, const void *right, void *texts) {
     const uint32_t *a = left, *b = right;
     if (a[1] != b[1])

@@ -30,7 +30,7 @@ void rp_timer_metrics_remove(rp_broker *broker, rp_slice name, int64_t now_ms) {
         note_change(broker, topic, now_ms);
 }
 
-/* ---- counting anew ---- */
+/* ---- counting again ---- */
 
 typedef struct hashed_topic {
     int32_t hash;

@@ -18,7 +18,7 @@
 /* One more, or one fewer, of the topic with that name. */
 void rp_timer_metrics_add(rp_broker *broker, rp_slice topic, int64_t now_ms);
 void rp_timer_metrics_remove(rp_broker *broker, rp_slice topic, int64_t now_ms);
-/* Counts anew what waits in slots from read_time_ms on. RP_OK; RP_E_NO_MEMORY, or as of rp_timer_log_each: some counts are too low. */
+/* Counts again what waits in slots from read_time_ms on. RP_OK; RP_E_NO_MEMORY, or as of rp_timer_log_each: some counts are too low. */
 int rp_timer_metrics_recount(rp_broker *broker, rp_timer_files *files, int64_t read_time_ms, int64_t now_ms, rp_error *error);
 
 #endif

@@ -32,7 +32,7 @@ void rp_timer_tell(rp_timer_service *service, bool *is_refused, const char *what
     *is_refused = status != RP_OK;
 }
 
-/* What was sent while the clock was far ahead holds the places of slots that come sooner: all that waits is placed anew. */
+/* What was sent while the clock was far ahead holds the places of slots that come sooner: all that waits is placed again. */
 static int free_places(rp_timer_service *service, int64_t now_slot_ms, int64_t now_ms) {
     int64_t reach_ms = now_slot_ms + (int64_t)RP_TIMING_WHEEL_SLOTS * service->precision_ms;
     rp_error why = {.message = "the clock was set back, and what waits is due later than the wheel reaches"};

@@ -118,7 +118,7 @@ static void tell_gap(rp_dledger_log *dledger, int64_t begin_index, int64_t end_i
         rp_log_write(
             dledger->options.log, RP_LOG_ERROR,
             "dledger: the log of %s, which leads, begins at entry %lld, this one ends at %lld: stop this broker, move its store away "
-            "and start it anew, so that it begins where the leader's log does",
+            "and start it again, so that it begins where the leader's log does",
             dledger->leader_id, (long long)begin_index, (long long)end_index);
     }
 }

@@ -43,7 +43,7 @@ typedef struct rp_dledger_options {
     uint32_t window_bytes; /* default 4 MiB */
     uint32_t batch_bytes; /* enableBatchPush: entries up to so many bytes go as one push; 0, the default: one by one, which every
                                   follower takes */
-    uint32_t push_timeout_ms; /* maxPushTimeOutMs 1,000: then the follower is dialled anew */
+    uint32_t push_timeout_ms; /* maxPushTimeOutMs 1,000: then the follower is dialled again */
     uint32_t retry_ms; /* pause behind a failure, default 500 */
     uint32_t commit_interval_ms; /* a follower without new entries is told what is committed, default 1,000; at once when it has moved */
     int32_t sync; /* 1: what is acknowledged or counted is on disk (SYNC_FLUSH) */
@@ -95,7 +95,7 @@ typedef struct rp_dledger_state {
     int64_t begin_index, end_index, end_term, end_offset; /* of the log: what a vote is asked with */
     int64_t committed_index, committed_offset;
     int64_t heard_ms; /* monotonic: when a push of the leader came last; 0: never in this term */
-    int64_t gap_index; /* the leader's first entry, where this log ends before it and has to begin anew; -1: it does not */
+    int64_t gap_index; /* the leader's first entry, where this log ends before it and has to begin again; -1: it does not */
     uint64_t pushes_taken, pushes_refused, entries_appended, cuts;
 } rp_dledger_state;
 /* Waits for nobody who waits for the disk: as of the last push, term or commit that is over. */

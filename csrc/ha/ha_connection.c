@@ -73,7 +73,7 @@ int rp_ha_connection_start(rp_ha_connection *connection, int64_t requested, rp_e
             start = min;
     } else if (requested < min) {
         return rp_error_set(error, RP_E_RANGE, 0, NULL, requested,
-                            "slave %s asks for offset %lld, older than our first %lld: empty its store and let it start anew",
+                            "slave %s asks for offset %lld, older than our first %lld: empty its store and let it start again",
                             connection->address_text, (long long)requested, (long long)min);
     }
     atomic_store_explicit(&connection->request_offset, requested, memory_order_relaxed);
@@ -210,7 +210,7 @@ static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *e
                             connection->address_text);
     if (status < 0)
         return rp_error_set(error, status, 0, NULL, offset,
-                            "log bytes for slave %s are gone (retention overtook it?): empty its store and let it start anew",
+                            "log bytes for slave %s are gone (retention overtook it?): empty its store and let it start again",
                             connection->address_text);
     connection->frame_begun_ns = now_ns;
     connection->body_left = (uint32_t)size;

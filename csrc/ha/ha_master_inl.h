@@ -40,7 +40,7 @@ struct rp_ha_master {
     int set_fd;                 /* fixed after open; -1: no controller */
     rp_sync_state_set set;      /* guarded by set_lock */
     int is_told[RP_HA_SLAVES_MAX]; /* guarded by set_lock: set_fd was signalled for the slot since the set changed last */
-    /* Of whoever calls lead: this process's last one, which goes on where it began. Another run's begins anew: its end may have been
+    /* Of whoever calls lead: this process's last one, which goes on where it began. Another run's begins again: its end may have been
      * lost. */
     int64_t led_epoch;
     int64_t lead_from; /* guarded by set_lock: where the epoch begins */

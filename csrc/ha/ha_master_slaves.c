@@ -81,7 +81,7 @@ void rp_ha_drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error) 
     rp_ha_drop_slave(master, slot, is_bad_ack ? RP_LOG_ERROR : is_stranger ? RP_LOG_DEBUG : RP_LOG_WARNING, error->message);
 }
 
-/* A slave that lost its link connects anew while its old connection still looks alive here, and would count twice. The wire carries
+/* A slave that lost its link connects again while its old connection still looks alive here, and would count twice. The wire carries
  * no slave id, and two slaves may share a host: so whoever is connected from the newcomer's host counts only for what is acknowledged
  * already, until it speaks again. A dead connection never does and falls to housekeeping; a living one answers the heartbeat. */
 static void doubt_older_connections(rp_ha_master *master, uint32_t newcomer) {
@@ -113,14 +113,14 @@ static int64_t trusted_at_first(rp_ha_master *master, rp_ha_connection *newcomer
     return settled;
 }
 
-/* A slave that lost its link and connects anew is one replica: whoever has its id already makes room. */
+/* A slave that lost its link and connects again is one replica: whoever has its id already makes room. */
 static void keep_one_of_each(rp_ha_master *master, uint32_t newcomer) {
     int64_t id = rp_ha_connection_broker_id(master->slots[newcomer]);
     if (id < 0 || id == atomic_load_explicit(&master->ids[newcomer], memory_order_relaxed))
         return;
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++)
         if (slot != newcomer && master->slots[slot] != NULL && rp_ha_connection_broker_id(master->slots[slot]) == id)
-            rp_ha_drop_slave(master, slot, RP_LOG_WARNING, "its broker has connected anew");
+            rp_ha_drop_slave(master, slot, RP_LOG_WARNING, "its broker has connected again");
     atomic_store_explicit(&master->ids[newcomer], id, memory_order_release);
 }
 

@@ -183,7 +183,7 @@ static int follow_wanted_address(rp_ha_slave *slave) {
 
 static void try_connect(rp_ha_slave *slave) {
     rp_error damage;
-    if (rp_commit_log_damaged_at(slave->options.commit_log, &damage) >= 0) { /* until we are started anew */
+    if (rp_commit_log_damaged_at(slave->options.commit_log, &damage) >= 0) { /* until we are started again */
         slave->refusals = REFUSALS_MAX;
         disconnect_of(slave, &damage, RP_LOG_ERROR);
         return;

@@ -35,7 +35,7 @@ static int cut_at(rp_ha_slave *slave, int64_t point, rp_error *error) {
         slave->stats.truncate_to = point;
         pthread_mutex_unlock(&slave->lock);
         return rp_error_set(error, RP_E_RANGE, 0, NULL, point,
-                            "the master's log and ours part at %lld and ours ends at %lld: it is cut there when the store is opened anew",
+                            "the master's log and ours part at %lld and ours ends at %lld: it is cut there when the store is opened again",
                             (long long)point, (long long)end);
     }
     if (status < 0)

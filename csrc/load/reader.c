@@ -151,7 +151,7 @@ static void check_body(rp_load_worker *worker, rp_load_reading *reading, const r
     if (worker->measuring && worker->now_ns >= head.intended_ns && load->options.mode == RP_LOAD_BOTH)
         rp_histogram_record(worker->latency[RP_LOAD_END_TO_END], (uint64_t)(worker->now_ns - head.intended_ns));
     if (reading->pass > 0)
-        return; /* a second reading delivers again what was delivered, and begins anew with each order */
+        return; /* a second reading delivers again what was delivered, and begins again with each order */
     if (load->options.check_order)
         check_order(worker, reading, &head, record);
     if (load->ledger != NULL)

@@ -116,7 +116,7 @@ static void read_latency(const rp_load *load, int kind, rp_load_latency *latency
     rp_histogram_destroy(all);
 }
 
-/* From the begin of measuring to its end, or to the last event when the work was done before that. */
+/* From the start of measuring to its end, or to the last event when the work was done before that. */
 static uint64_t measured_ns(const rp_load *load, int64_t last_ns, int64_t ended_ns) {
     int64_t end_ns = load->end_ns != 0 && ended_ns >= load->end_ns ? load->end_ns : last_ns;
     return end_ns > load->measure_ns ? (uint64_t)(end_ns - load->measure_ns) : 0;

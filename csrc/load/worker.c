@@ -1,6 +1,6 @@
 /* worker.c: one thread of a load run: an epoll loop over its connections, and everything that happens by time.
  *
- * The loop sleeps until the next event or the next of: a due request (open loop), the begin or end of measuring, a retry, a scan for
+ * The loop sleeps until the next event or the next of: a due request (open loop), the start or end of measuring, a retry, a scan for
  * time-outs (every 100 ms). The last worker whose senders finish wakes all others, whose readers may then be at their end.
  */
 #include "worker.h"

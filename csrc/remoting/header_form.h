@@ -4,7 +4,7 @@
  *          not in length. To compare 350 bytes with a remembered header costs a fifth of parsing them.
  * How      a form holds a header that the general way has read, where its fields lie, and which bytes may change. A header is of the
  *          form when it has its size, every other byte is the same, and quotes and backslashes stand where they stood: then every string
- *          begins and ends where it did. Escaped strings are unescaped anew.
+ *          begins and ends where it did. Escaped strings are unescaped again.
  * Threads  one owner (a reactor).
  * Bounds   RP_HEADER_FORMS forms of at most RP_HEADER_FORM_BYTES; a new one takes a place over only when the old was of no use lately.
  */

@@ -1,4 +1,4 @@
-/* input_pool.h: buffers of large frames, kept to be used again: memory that malloc maps anew for each frame of 1 MB costs as much in page
+/* input_pool.h: buffers of large frames, kept to be used again: memory that malloc maps again for each frame of 1 MB costs as much in page
  * faults as the frame's copies. Internal to csrc/remoting, C only.
  *
  * Threads  belongs to a reactor.

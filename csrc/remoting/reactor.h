@@ -211,7 +211,7 @@ int rp_reactor_wait(rp_reactor *reactor, struct epoll_event *events, int events_
 void rp_reactor_expect_asker(rp_reactor *reactor, uint64_t turn, uint64_t answers_before);
 
 /* dialed.c */
-/* Its connect is over. False: in vain, and it is being closed. */
+/* Its connect is over. False: it failed, and is being closed. */
 bool rp_connection_finish_dial(rp_connection *connection);
 
 /* connection.c */

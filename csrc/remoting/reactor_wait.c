@@ -2,7 +2,7 @@
  * one does not run. RocketMQ: netty's SelectStrategy.
  *
  * Behind answers to whoever asks one request at a time it polls for spin_us before it sleeps, but only while that pays: each hit earns
- * credit, each spin in vain costs more, and without credit it tries again only once in SPIN_PAUSE_MAX such turns.
+ * credit, each spin for nothing costs more, and without credit it tries again only once in SPIN_PAUSE_MAX such turns.
  */
 #include "reactor.h"
 

@@ -47,7 +47,7 @@ typedef struct rp_handler {
     void (*on_turn_end)(void *context, rp_reactor *reactor);
     /* After rp_reactor_wake by any thread, once per turn at most, before on_turn_end; in rp_reactor_serve, on the caller's thread. */
     void (*on_wake)(void *context, rp_reactor *reactor);
-    /* The handler's deadline passed; returns the next one in monotonic ns (INT64_MAX: none). Set anew by rp_reactor_set_deadline. */
+    /* The handler's deadline passed; returns the next one in monotonic ns (INT64_MAX: none). Set again by rp_reactor_set_deadline. */
     int64_t (*on_deadline)(void *context, rp_reactor *reactor, int64_t now_ns);
     /* A connection ends; after this turn its id and pointer mean nothing. Called behind on_turn_end. Write nothing to it. */
     void (*on_close)(void *context, rp_reactor *reactor, rp_connection *connection);

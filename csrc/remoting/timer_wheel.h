@@ -1,7 +1,7 @@
 /* timer_wheel.h: connections that must be looked at later, ordered coarsely by time. Internal to csrc/remoting.
  *
  * A node fires at or after its time, late by up to one tick, and early when its time is further away than the wheel turns: whoever
- * takes it looks again and schedules it anew. So traffic on a connection costs the wheel nothing.
+ * takes it looks again and schedules it again. So traffic on a connection costs the wheel nothing.
  *
  * Threads  one owner. Owns nothing: nodes live inside of what they time.
  */

@@ -176,7 +176,7 @@ static int fill_context(rp_tls_context *context, const rp_tls_options *options, 
     openssl->ctx_ctrl(context->context, CTRL_SET_MAX_CERT_LIST, RP_TLS_CERTIFICATES_MAX, NULL);
     if (openssl->ctx_ctrl(context->context, CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL) != 1 ||
         openssl->ctx_set_num_tickets(context->context, 0) != 1) {
-        return refuse(context, error, NULL, "TLS 1.2 is not to be had", "look into OpenSSL's configuration, openssl.cnf");
+        return refuse(context, error, NULL, "TLS 1.2 is not available", "look into OpenSSL's configuration, openssl.cnf");
     }
     if (alpn != NULL) {
         openssl->ctx_set_alpn_select(context->context, agree_upon, (void *)(uintptr_t)alpn);

@@ -68,7 +68,7 @@ int rp_commit_log_clear_behind(rp_commit_log *log, rp_error *error) {
     return rc;
 }
 
-/* Under the lock: what is ahead of the new end is made ready as before; the next byte finds its file anew. */
+/* Under the lock: what is ahead of the new end is made ready as before; the next byte finds its file again. */
 static void move_end(rp_commit_log *log, int64_t offset) {
     if (log->active != NULL) {
         rp_mapped_file_release(log->active);

@@ -4,7 +4,7 @@
  *
  * A consumer sees nothing that the next master may lack, and what is not confirmed is in no queue: it can be cut while the store is open.
  * Queue offsets are given out by the append all the same. Where a queue's held messages end stands with the queue (placed_end), and counts
- * until the log is led or cut anew (places).
+ * until the log is led or cut again (places).
  */
 #include "commit_log.h"
 

@@ -49,7 +49,7 @@ struct rp_commit_log {
     int64_t dispatch_limit; /* guarded by append_lock */
     bool holds_back; /* guarded by append_lock, for one append: what it brings gets its entries later (commit_log_held.c) */
     int64_t appended_end; /* guarded by append_lock: own records below it were counted when they were appended */
-    _Atomic uint64_t places; /* grows when queues' placed_end are counted anew: older ones say nothing. Written under append_lock */
+    _Atomic uint64_t places; /* grows when queues' placed_end are counted again: older ones say nothing. Written under append_lock */
     _Atomic uint64_t cuts; /* how often the end went back. Written under append_lock and flushed_lock, behind max_offset */
     pthread_mutex_t flushed_lock; /* leaf */
 
@@ -108,7 +108,7 @@ void rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entr
  * RP_E_DISK_FULL, RP_E_NO_MEMORY. */
 int rp_commit_log_clear_behind(rp_commit_log *log, rp_error *error);
 
-/* commit_log_held.c, under the append lock: queues' places are counted anew, by what is not dispatched yet; *end is behind the last whole
+/* commit_log_held.c, under the append lock: queues' places are counted again, by what is not dispatched yet; *end is behind the last whole
  * record of it. */
 int rp_commit_log_place_held(rp_commit_log *log, int64_t *end, rp_error *error);
 

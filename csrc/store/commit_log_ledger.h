@@ -50,7 +50,7 @@ int rp_commit_log_lead_entries(rp_commit_log *log, int64_t term, rp_error *error
 /* Appends are refused (RP_E_READ_ONLY) when this returns RP_OK, and none is under way. RP_E_BUSY: one still is after wait_ms, stuck on the
  * disk; all is as it was. */
 int rp_commit_log_follow_entries(rp_commit_log *log, uint32_t wait_ms);
-/* Of a log that leads: the same for a while, until it is called with 0, or the log is led or follows anew. */
+/* Of a log that leads: the same for a while, until it is called with 0, or the log is led or follows again. */
 int rp_commit_log_pause_entries(rp_commit_log *log, int is_paused, uint32_t wait_ms);
 /* The leader's next entry, head and record as they are to lie in the log. RP_OK; RP_E_RANGE: it does not follow the last one (index, term,
  * position); RP_E_CORRUPT: it is not a record, or not one of this place; RP_E_INVALID: the log leads; RP_E_DISK_FULL, RP_E_IO,

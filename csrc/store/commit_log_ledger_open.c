@@ -5,7 +5,7 @@
 #include "commit_log_inl.h"
 #include "commit_log_ledger.h"
 
-/* The unit of the entry, as the index files have it or written anew. */
+/* The unit of the entry, as the index files have it or written again. */
 static int settle_unit(rp_commit_log *log, const rp_ledger_entry *entry, rp_error *error) {
     rp_ledger_index *index = log->setup.ledger_index;
     rp_ledger_entry unit;

@@ -17,7 +17,7 @@
 
 /* Makes room for the entry at max_offset, so that the following put cannot fail. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. */
 int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error);
-/* Forgets the file being written: it will be entered anew. */
+/* Forgets the file being written: it will be entered again. */
 void rp_consume_queue_leave_file(rp_consume_queue *queue);
 
 /* A new queue gets its directory and its first file, so that its first append need not make them. */

@@ -5,7 +5,7 @@
  *   lower    the entry is there and points to this record: done before. It points elsewhere: the queue was reset after that entry
  *            (topic deleted and made again) or the entry is dirt of a crash: the queue is cut there, then put.
  *   higher   entries are missing. Before a queue's first entry that is what retention took: the queue starts here. In the middle
- *            something was lost: short gaps are filled with entries nobody can read, longer ones start the queue anew.
+ *            something was lost: short gaps are filled with entries nobody can read, longer ones start the queue again.
  */
 #include "dispatcher.h"
 

@@ -30,12 +30,12 @@ typedef struct rp_flush_backend_setup {
 } rp_flush_backend_setup;
 
 typedef struct rp_sync_times {
-    int64_t syscall_ns, io_uring_ns; /* the least of a write of 4 KB and its sync; -1: not to be had */
+    int64_t syscall_ns, io_uring_ns; /* the least of a write of 4 KB and its sync; -1: not available */
     int32_t taken;                   /* rp_flush_backend_kind that AUTO takes by these times */
     char refusal[RP_ERROR_MESSAGE_MAX]; /* why there is no io_uring, and what to do; "" when there is */
 } rp_sync_times;
 
-/* IO_URING that is not to be had is an error, AUTO then means SYSCALL. RP_OK, RP_E_UNSUPPORTED, RP_E_INVALID, RP_E_NO_MEMORY. */
+/* An IO_URING that is not available is an error, AUTO then means SYSCALL. RP_OK, RP_E_UNSUPPORTED, RP_E_INVALID, RP_E_NO_MEMORY. */
 int rp_flush_backend_open(const rp_flush_backend_setup *setup, rp_flush_backend **backend, rp_error *error);
 void rp_flush_backend_close(rp_flush_backend *backend);
 int32_t rp_flush_backend_kind_of(const rp_flush_backend *backend);

@@ -370,7 +370,7 @@ static void run_log(void *context) {
     rp_flusher *flusher = context;
     const rp_flusher_setup *setup = &flusher->setup;
     if (setup->is_timed_only) {
-        rp_thread_give_way();
+        rp_thread_lower_priority();
     }
     int64_t now_ns = rp_clock_monotonic_ns(setup->clock);
     rhythm rhythm = begin_rhythm(flusher, false, now_ns);
@@ -396,7 +396,7 @@ static void run_queues(void *context) {
     rp_flusher *flusher = context;
     const rp_flusher_setup *setup = &flusher->setup;
     if (setup->is_timed_only) {
-        rp_thread_give_way(); /* else it may lead a sync that producers wait for */
+        rp_thread_lower_priority(); /* else it may lead a sync that producers wait for */
     }
     int64_t now_ns = rp_clock_monotonic_ns(setup->clock);
     rhythm rhythm = begin_rhythm(flusher, true, now_ns);

@@ -34,7 +34,7 @@ typedef struct rp_flusher_setup {
     const char *checkpoint_path;
     rp_checkpoint checkpoint; /* as recovery left it */
     rp_flush_timing timing;   /* at the start */
-    int32_t is_timed_only; /* at the start no producer waits for a sync: the threads give way to others, also when they do later */
+    int32_t is_timed_only; /* at the start no producer waits for a sync: the threads run at a low priority, also when they do later */
 } rp_flusher_setup;
 
 typedef struct rp_flusher_stats {

@@ -30,7 +30,7 @@ int rp_ledger_index_open(const rp_file_ops *ops, const char *directory, uint32_t
 void rp_ledger_index_close(rp_ledger_index *index);
 
 /* There is space for the unit. RP_OK; RP_E_RANGE: past RP_LEDGER_NUMBER_MAX; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. An index that does
- * not follow what the files hold begins them anew. */
+ * not follow what the files hold begins them again. */
 int rp_ledger_index_reserve(rp_ledger_index *index, int64_t number, rp_error *error);
 /* Of an entry whose unit was reserved, by the last call or, of one batch, before it. */
 void rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry);

@@ -422,7 +422,7 @@ static void extend_queues(rp_preallocation *ahead) {
 static void run(void *context) {
     rp_preallocation *ahead = context;
     if (ahead->mode == RP_READY_FOR_ASYNC) {
-        rp_thread_give_way(); /* whoever outruns it does its work */
+        rp_thread_lower_priority(); /* whoever outruns it does its work */
     }
     for (;;) {
         pthread_mutex_lock(&ahead->wake_lock);

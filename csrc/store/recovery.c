@@ -479,7 +479,7 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
         return rp_error_set(
             error, RP_E_CORRUPT, 0, NULL, recovery->end,
             "the log ends at %lld, but up to %lld it was committed: entries were lost or damaged. Restore them, or move the "
-            "store away and let this member join its group anew while a majority of the others is up",
+            "store away and let this member join its group again while a majority of the others is up",
             (long long)recovery->end, (long long)recovery->checkpoint->queues_offset);
     }
     if (is_short) {

@@ -5,7 +5,7 @@
  *    0  8  read time, ms: every slot before it has been delivered       8  8  position up to which the timer log is on disk
  *   16  8  offset in the timer queue up to which messages were entered  24  8  … on the master
  *   32 24  data version: state version, timestamp, counter
- *  256     ours: magic, copies of 0..32, precision, the log's end after a clean stop, what was made anew, CRC. RocketMQ keeps but does
+ *  256     ours: magic, copies of 0..32, precision, the log's end after a clean stop, what was made again, CRC. RocketMQ keeps but does
  * not know these bytes; when the copies differ, it has written since. All of it is in the first sector of 4096 bytes, written by one
  * write: kill -9 and a power cut leave the old one or the new one.
  *
@@ -30,7 +30,7 @@ typedef struct rp_timer_checkpoint {
     int64_t state_version;
     int64_t version_timestamp_ms;
     int64_t version_counter;
-    /* Wheel and log were made anew: messages of the timer queue below this offset that are due before this time have been delivered, though
+    /* Wheel and log were rebuilt: messages of the timer queue below this offset that are due before this time have been delivered, though
      * they are entered again. Both 0: nothing of the kind. */
     int64_t anew_queue_offset, anew_read_time_ms;
     int64_t log_end;      /* of a clean stop, all flushed: the wheel need not be looked at; -1 else */

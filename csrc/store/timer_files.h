@@ -60,7 +60,7 @@ rp_timer_log *rp_timer_files_log(rp_timer_files *files);
 int rp_timer_files_last(rp_timer_files *files, rp_timer_record *record, rp_error *error);
 
 /* 1: the message of this offset in the timer queue had been entered, and was due before the read time, when the checkpoint of the last run
- * was written: it has been delivered, and is passed over. Asked before each entering, whatever the state: making anew may have been
+ * was written: it has been delivered, and is passed over. Asked before each entering, whatever the state: making again may have been
  * killed in an earlier run. A rolled message's copy is the owner's to know: the queue holds the older one too, and both are due later. */
 int rp_timer_files_was_delivered(const rp_timer_files *files, int64_t queue_offset, int64_t due_ms);
 

@@ -100,7 +100,7 @@ static int link_from(recovery *recovery, int64_t from, rp_error *error) {
 }
 
 static int lost(rp_timer_files *files, const char *why, rp_error *error) {
-    rp_log_write(files->log, RP_LOG_WARNING, "timed messages: %s; wheel and timer log are made anew from the topic rmq_sys_wheel_timer%s",
+    rp_log_write(files->log, RP_LOG_WARNING, "timed messages: %s; wheel and timer log are made again from the topic rmq_sys_wheel_timer%s",
                  why, files->checkpoint.anew_read_time_ms > 0 ? "" : ", and what was delivered before cannot be told: it comes again");
     return rp_timer_files_empty(files, error);
 }

@@ -54,7 +54,7 @@ void rp_timing_wheel_put(rp_timing_wheel *wheel, const rp_timer_slot *slot);
 /* Nothing waits there any more. A slot that holds another time stays. */
 void rp_timing_wheel_clear(rp_timing_wheel *wheel, int64_t time_ms);
 /* The record that was just appended joins its slot; recalls count as -1. Also how recovery makes slots again, in the log's order: a record
- * that the slot knows already changes nothing, and one without a previous one begins the slot anew. */
+ * that the slot knows already changes nothing, and one without a previous one begins the slot again. */
 void rp_timing_wheel_add(rp_timing_wheel *wheel, int64_t time_ms, int64_t position, int64_t previous, int32_t magic);
 void rp_timing_wheel_clear_all(rp_timing_wheel *wheel);
 /* Every slot that is not empty, in the file's order; stops when visit returns non-zero, and returns that. */

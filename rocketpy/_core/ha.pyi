@@ -95,5 +95,5 @@ class HaSlave(NativeObject):
         """An eventfd, readable since a transfer or a queue began until it is read; this object's until it is closed."""
     def stats(self) -> dict[str, Any]:
         """The fields of rp_ha_slave_stats; state is one of SLAVE_STATES. TRUNCATE: MessageStore.cut_at_open(truncate_to), then the store
-        has to be closed and opened anew."""
+        has to be closed and opened again."""
     def close(self) -> None: ...

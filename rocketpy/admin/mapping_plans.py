@@ -166,7 +166,7 @@ def plan_queues(
 
 
 def plan_move(topic: str, targets: Iterable[str], brokers: Brokers, now_ms: int) -> Plan:
-    """The queues of a static topic, shared out anew among the targets: no broker gives queues and gets some. Raises MappingFault."""
+    """The queues of a static topic, shared out again among the targets: no broker gives queues and gets some. Raises MappingFault."""
     wanted = set(targets)
     agreed = check_agreement(topic, brokers)
     if agreed is None:

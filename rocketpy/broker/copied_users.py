@@ -1,7 +1,7 @@
 """Users and rights that a replica behind a controller, or a member of a DLedger group, copies from its master, so that the next master
 knows them. RocketMQ's copy none.
 
-They come by two requests and count together: a user who was deleted and made again must not meet the old one's rights in between. A master
+They come in two requests and take effect together: a user who was deleted and made again must not meet the old rights in between. A master
 that says of no user takes nobody away, for its file may be lost; nor does any take those that this broker's configuration names.
 
 Threads  one event loop.

@@ -1,5 +1,5 @@
 """What a change of the configuration does to a broker that runs: each part is told the settings that concern it, from the next request on.
-RocketMQ: Configuration.update (5.3.3 remoting/); its services read the configuration anew wherever they use it.
+RocketMQ: Configuration.update (5.3.3 remoting/); its services read the configuration again wherever they use it.
 
 Threads  the event loop; the native parts take what they are told atomically, field by field.
 """

@@ -100,7 +100,7 @@ class Replicas:
         look_up: Callable[[Iterable[str]], Awaitable[list[str]]] | None = None,
     ) -> None:
         """renew_lease: sends are taken for so many ms from now on, negative: without an end. cut: the log ends with what its master does
-        not have, from that offset on, and has to be opened anew without it; called once. clock_ms: monotonic. look_up: the addresses
+        not have, from that offset on, and has to be opened again without it; called once. clock_ms: monotonic. look_up: the addresses
         behind those of the controllers."""
         self._settings = settings
         self.controllers = settings.controllers

@@ -8,7 +8,7 @@ RocketMQ: ReplicasManager.changeToMaster, changeToSlave, BrokerController.change
                 ─ timers follow ─ tables are copied ─ registered
 
 A master's own appends (delivery, timers, revive, checks) begin behind the log's lead and have ended before it is given up. Each step does
-nothing where all is done already: a switch that failed, or that the next one overtook, is begun anew.
+nothing where all is done already: a switch that failed, or that the next one overtook, is begun again.
 
 Threads  one event loop; what blocks, in its executor.
 """

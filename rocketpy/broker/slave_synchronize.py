@@ -301,7 +301,7 @@ def copied_states(
     def take_offsets(value: Any) -> bool:
         copied = logged_rows.hold_back(SavedOffsets.from_json(value), own_log.log_end(), own_log.connection())
         changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, own_log.connection()))
-        if deleted.of_offsets:  # made anew, the topics would have their messages passed over up to the old offsets
+        if deleted.of_offsets:  # made again, the topics would have their messages passed over up to the old offsets
             known = copied.topics
             for topic in deleted.of_offsets - known:
                 offsets.delete_topic(topic)

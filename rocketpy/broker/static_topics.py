@@ -9,7 +9,7 @@ A broker that does not lead a queue says so (NOT_LEADER_FOR_QUEUE), and clients 
 about a queue of this broker by its own number.
 
 Threads  one event loop. Bounds: a request asks about each piece of its queue three times at most, one after the other;
-ARRIVALS_MAX of groups are remembered, then they are looked at anew.
+ARRIVALS_MAX of groups are remembered, then they are looked at again.
 """
 
 from __future__ import annotations

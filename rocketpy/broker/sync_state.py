@@ -46,7 +46,7 @@ class SyncStateRules:
 
 
 class SyncStates:
-    """Of one master in one epoch: made anew with each."""
+    """Of one master in one epoch: made again with each."""
 
     def __init__(self, rules: SyncStateRules, own_id: int, known: SyncStateSet, confirmed_ms: int) -> None:
         """confirmed_ms: when the request was sent whose answer made this broker the master."""

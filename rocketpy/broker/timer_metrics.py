@@ -1,5 +1,5 @@
 """How many timed messages wait, by topic: config/timermetrics, request GET_TIMER_METRICS.
-RocketMQ: TimerMetrics (5.3.3 store/timer/), which goes on from what its file says; here they are counted anew at each start, from the timer
+RocketMQ: TimerMetrics (5.3.3 store/timer/), which goes on from what its file says; here each start counts them, from the timer
 log, so that the file is for RocketMQ, started on the store, and for people.
 
     native counts (csrc/broker/timed_messages.h) ─┬─► file, every few seconds and at the stop

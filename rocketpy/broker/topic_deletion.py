@@ -4,7 +4,7 @@ RocketMQ: DefaultMessageStore.deleteTopics (5.3.3 store/), on a thread of its ad
     deleteTopic ────── topic leaves the tables, which are saved ─┐                           ┌─ answer
     cleanUnusedTopic ─ topic in no table ────────────────────────┴─ delete_queues (executor) ┴─► over ─ topic may be made again
 
-A kill in between leaves queues that no table knows. The other way round it would leave a topic that begins anew, and offsets of groups
+A kill in between leaves queues that no table knows. The other way round it would leave a topic that begins again, and offsets of groups
 behind its end: they would pass over as many new messages.
 
 Whoever makes a topic waits for `over` first: the new one's queues have the names of the old one's, and would go with them.

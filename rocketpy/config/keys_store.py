@@ -321,7 +321,7 @@ _DELAY_KEYS: tuple[Key, ...] = (
     number("timerGetMessageThreadNum", 3, "Threads.", idle=DELIVERY),
     number("timerPutMessageThreadNum", 3, "Threads.", idle=DELIVERY),
     switch("timerEnableDisruptor", False, "Kind of queue.", idle=DELIVERY),
-    switch("timerEnableCheckMetrics", True, "Count timed messages anew once a day.", idle=COUNTED),
+    switch("timerEnableCheckMetrics", True, "Count timed messages again once a day.", idle=COUNTED),
     text("timerCheckMetricsWhen", "05", "At which hour.", pattern="hours", idle=COUNTED),
     number("timerMetricSmallThreshold", 1000000, "Topics with fewer are counted exactly.", "messages", idle=COUNTED),
     switch("timerInterceptDelayLevel", False, "Deliver delay levels by the wheel too.", idle="unused in RocketMQ too"),

@@ -252,7 +252,7 @@ class Config:
 
     def _broken_rules(self, parsed: Mapping[str, Value]) -> list[tuple[str, str]]:
         """What would not start again: a rule that did not hold before is no reason to refuse a change of something else."""
-        before = self._values | self._given_values | self._stored  # what the process has worked out, the next start works out anew
+        before = self._values | self._given_values | self._stored  # what the process has worked out, the next start works out again
         known = set(check_rules(self.role, before))
         return [rule for rule in check_rules(self.role, {**before, **parsed}) if rule[0] in parsed or rule not in known]
 

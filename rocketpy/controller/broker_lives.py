@@ -3,7 +3,7 @@ RocketMQ: DefaultBrokerHeartbeatManager, BrokerLiveInfo (5.3.3 controller/impl/h
 
     heartbeat ──────────────► lives; on a new connection everything it says counts, on the same one a log never gets shorter
     silence > its time-out ─► gone
-    connection closed ──────► gone, if its last heartbeat came by that one
+    connection closed ──────► gone, if its last heartbeat came on that one
 
 Every controller hears every broker, so that a new leader knows them; the tables are not replicated. A broker that reconnects lives on by
 its new connection: RocketMQ remembers the first one only, and misses the end of all others.

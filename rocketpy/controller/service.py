@@ -9,7 +9,7 @@ RocketMQ: ControllerManager, DLedgerController, BrokerHousekeepingService (5.3.3
     sets without master ────┘
 
 It listens on its own address among controllerDLegerPeers, for brokers and for the other members, as RocketMQ's; listenPort is not used.
-Only a leader elects and tells; one that stops to lead forgets what it was about to do, and the next one finds it anew.
+Only a leader elects and tells; one that stops to lead forgets what it was about to do, and the next one finds it again.
 Threads  one event loop beside the reactors. Bounds: those of the parts; one election waits per set, TELLING_MAX brokers are told at once.
 """
 

@@ -157,13 +157,13 @@ class LedgerHa(HaService):
 
     def gap(self) -> str:
         """Why this member's log cannot follow its leader's: the files between the two are nowhere any more. Empty where it can. It does not
-        begin anew by itself: what it holds of before may be the last that there is of it, and consumers may have to read it."""
+        begin again by itself: what it holds of before may be the last that there is of it, and consumers may have to read it."""
         state = self.ledger.state()
         if state["gap_index"] < 0:
             return ""
         return (
             f"the log of {state['leader_id']} begins at entry {state['gap_index']}, this one ends at {state['end_index']}: "
-            "stop this broker, move its storePathRootDir away and start it anew"
+            "stop this broker, move its storePathRootDir away and start it again"
         )
 
     def slave_lag_bytes(self) -> int | None:

@@ -5,7 +5,7 @@ A batch is a tree with the field names of ExportMetricsServiceRequest (opentelem
 its constructor, a line of JSON by otlp_json.
 
 Deltas: what a series has counted since it was delivered last, so that a push that failed is in the next one. A series that was not counted
-on has none; one that counts less than before began anew.
+on has none; one that counts less than before began again.
 
 Threads  one at a time. Bounds: points_max points a batch; what was delivered last of each series that there was in the last round.
 """

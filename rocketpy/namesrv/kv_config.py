@@ -26,7 +26,7 @@ ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 ENTRIES_MAX = 100_000
 TEXT_MAX = 1024 * 1024
 FILE_MAX = 64 * 1024 * 1024
-"""Characters of the file, which every change writes anew."""
+"""Characters of the file, which every change writes again."""
 
 
 class KvConfigFull(ValueError):

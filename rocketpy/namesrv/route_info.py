@@ -14,7 +14,7 @@ Transitions of a broker (cluster, address):
     id held by another address: the newcomer takes it, unless the holder's state version is greater; then the newcomer is ignored
 
 A departure that was found by a closed connection or by silence names the registration it is about. When the broker has registered
-anew in the meantime, it is dropped; RocketMQ removes the fresh registration (apache/rocketmq#11043).
+again in the meantime, it is dropped; RocketMQ removes the fresh registration (apache/rocketmq#11043).
 
 Everything is indexed by broker name, so a departure costs what that broker held, not what the cluster holds.
 Threads  one event loop.
@@ -284,7 +284,7 @@ class RouteInfo:
         offline: dict[str, str] = {}
         for departure in departures:
             if self._is_superseded(departure):
-                log.info("%s %s registered anew meanwhile: it stays", departure.cluster, departure.address)
+                log.info("%s %s registered again meanwhile: it stays", departure.cluster, departure.address)
             elif name := self._take_out(departure):
                 offline[name] = departure.address
         notices: list[MinBrokerIdNotice] = []

@@ -1,7 +1,7 @@
 """Asyncio client of the remoting protocol, for calls of our own: registration, notifications, slave synchronisation, administration.
 RocketMQ: NettyRemotingClient (5.3.3 remoting/netty/).
 
-One connection per address, made by the first call and shared by all; a lost one is made anew by the next call. Requests are matched to
+One connection per address, made by the first call and shared by all; a lost one is made again by the next call. Requests are matched to
 responses by their opaque, so many may be in flight on one connection. Nothing here is for the data path of messages.
 
 Threads  one event loop. Bounds: in_flight_max calls (then Busy), frame_size_max per response, writes wait while the socket is full.

@@ -11,7 +11,7 @@ from .bodies import BodyError, read_integer
 from .json_codec import JsonError, read_object, write_fastjson
 
 LAST_EPOCH_END = 2**63 - 1
-"""Where the epoch that goes on is said to end."""
+"""The end offset that the wire has for the epoch that goes on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""TLS of listeners and of outgoing connections: what the keys ask for, what is made of it, and certificates that are read anew.
+"""TLS of listeners and of outgoing connections: what the keys ask for, what is made of it, and certificates that are read again.
 RocketMQ: TlsSystemConfig, TlsHelper (5.3.3 remoting/netty/), FileWatchService (srvutil/).
 
     keys, tls.config.file ─ TlsSettings ─┬─ ListenerTls ─► Server.load_tls, again when a file changes
@@ -185,7 +185,7 @@ def _use(key: str, path: str, load: Callable[[], None]) -> None:
 
 
 class FileWatch:
-    """When files are to be read anew: they differ from what was read, are all there, and did not change between two looks, so that a
+    """When files are to be read again: they differ from what was read, are all there, and did not change between two looks, so that a
     certificate and its key, which are copied one after the other, are read together. Pure: looks in, decisions out."""
 
     def __init__(self, read: Sequence[object]) -> None:

@@ -179,7 +179,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return {}
         cut = {queue: end for queue, end in ends.items() if end < reached[queue]}
         for queue, end in cut.items():
-            self._lost(f"{queue} ends at offset {end}, before {reached[queue]}, which it had reached: it was cut or made anew")
+            self._lost(f"{queue} ends at offset {end}, before {reached[queue]}, which it had reached: it was cut or made again")
         return cut
 
     def _limit_bytes(self, begins: dict[Queue, int], latest: dict[Queue, int], limit: int) -> dict[Queue, int]:

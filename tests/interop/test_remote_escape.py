@@ -1,5 +1,5 @@
 """A master is killed: the slave that stands in for it passes on what is due to the other master of the cluster (enableRemoteEscape). The
-master that returns delivers the rest, and nothing anew."""
+master that returns delivers the rest, and nothing again."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_what_is_due_comes_by_the_other_master_and_once(
             "timed behind": "TIMER_DELAY_SEC\x011\x02",
             "UNKNOW COMMIT behind": "TRAN_MSG\x01true\x02",
         }
-        for body, properties in behind.items():  # each comes after what its kind would have anew
+        for body, properties in behind.items():  # each comes after what its kind would have again
             send(master, body, properties)
         await_all("delivered behind all others", behind, received, 90)
         counts = {body: count for body, count in received().items() if body in wanted | later}

@@ -4,7 +4,7 @@ a crash of the native code ends this process and not the test's.
     python -m tests.property.store_mutations TEMPLATE WORK FIRST_SEED COUNT
 
 Opening a damaged store either refuses with one of our errors or comes up with messages that are all original: nothing is invented, and
-what verification called whole beforehand loses nothing. Every second store is opened with its queues made anew: then each record that is
+what verification called whole beforehand loses nothing. Every second store is opened with its queues made again: then each record that is
 whole in the log is found, whatever lies damaged before it, as long as the checkpoint can say what was synced.
 """
 

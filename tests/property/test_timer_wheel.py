@@ -42,7 +42,7 @@ def test_the_wheel_fires_what_is_due_and_keeps_the_rest(start: int, moves: list[
             now += amount
             while (node := lib.rp_timer_wheel_take(wheel, now)) != ffi.NULL:
                 fired = node - nodes
-                # What lies beyond the wheel comes early and is scheduled anew, as a connection does it.
+                # What lies beyond the wheel comes early and is scheduled again, as a connection does it.
                 if due[fired] > now:
                     assert due[fired] - now > TICK_NS or due[fired] // TICK_NS >= now // TICK_NS
                     lib.rp_timer_wheel_schedule(wheel, node, due[fired])

@@ -18,7 +18,7 @@ from .wire import LATER, ask, batch_body, messages_of, properties_of, pull_field
 
 BATCH_MAX = 16
 READS_MAX = 50
-"""How often a queue is read anew because retention took its beginning meanwhile."""
+"""How often a queue is read again because retention took its beginning meanwhile."""
 BOTH = 3  # enum rp_load_mode
 
 

@@ -35,7 +35,7 @@ def queue_spans(entries: DataFrame) -> DataFrame:
 
 
 def queued_records(records: DataFrame, entries: DataFrame) -> DataFrame:
-    """Whole records that a queue should hold, and whether they are orphans: their queue is not there, or began anew behind them, because
+    """Whole records that a queue should hold, and whether they are orphans: their queue is not there, or began again behind them, because
     their topic was deleted (and made again)."""
     # Prepared and rolled back transactional messages have no queue entry of their own (bits 2 and 3 of sysFlag).
     queued = records.filter("valid and (sysFlag & 12) in (0, 8)")

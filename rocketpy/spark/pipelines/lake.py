@@ -2,7 +2,7 @@
 
 The stream's offsets and the list of finished files are Spark's (checkpoint and _spark_metadata), so a killed run leaves nothing twice.
 Bodies that are JSON may be given a schema, or one is inferred from the first messages; what does not fit is null in `json`, and the body
-stays. Compaction writes a finished lake anew with few files per partition, into another directory.
+stays. Compaction writes a finished lake again with few files per partition, into another directory.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Spark puts PySpark's zip first on the path of every Python it starts, and from a zip each of them compiles every module anew: a second of
-CPU time a process. The installed package is the same and has them compiled.
+"""Spark puts PySpark's zip first on the path of every Python it starts, and from a zip each of them compiles every module again: a second
+of CPU time a process. The installed package is the same and has them compiled.
 """
 
 import sys

@@ -20,7 +20,7 @@ def test_it_stands_in_when_it_is_the_least_twice_and_ends_at_once() -> None:
     alone = [everybody(SLAVE, SECOND)]
     assert [state.heard(alone, OWN, is_connected=False) for _ in range(3)] == [False, True, True]
     assert not state.heard([everybody(SLAVE, MASTER)], OWN, is_connected=False)
-    assert not state.heard(alone, OWN, is_connected=False), "a master that was there begins it anew"
+    assert not state.heard(alone, OWN, is_connected=False), "a master that was there begins it again"
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_broadcasting_groups_are_not_told_of_their_members() -> None:
     assert table.register(data("t", model=BROADCASTING), client(ONE)) == []
     assert recorder.subscriptions[("g", "t")]["broadcast"]
     table.register(data("t"), client(ONE))
-    assert not recorder.subscriptions[("g", "t")]["broadcast"], "a group that changes its model is published anew"
+    assert not recorder.subscriptions[("g", "t")]["broadcast"], "a group that changes its model is published again"
 
 
 def test_filters_the_fast_path_does_not_know_are_kept_from_it() -> None:

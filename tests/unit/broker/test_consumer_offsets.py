@@ -180,7 +180,7 @@ def test_an_offset_below_zero_or_of_an_impossible_queue_is_none_and_the_others_s
 
 
 def test_with_light_queues_the_offsets_of_all_groups_are_where_rocketmq_has_them(tmp_path: Path) -> None:
-    """Otherwise every group began anew, and once more when RocketMQ came back."""
+    """Otherwise every group began again, and once more when RocketMQ came back."""
     file = tmp_path / "store" / "config" / "lmqConsumerOffset.json"
     file.parent.mkdir(parents=True)
     file.write_text(  # as 4.9.7 writes it

@@ -38,7 +38,7 @@ def test_what_was_copied_before_is_not_known_until_it_is_passed() -> None:
     assert [firsts(copies, position) for position in (15, 19, 20)] == [None, None, [4]]
 
 
-@pytest.mark.parametrize(("position", "end"), [(13, 30), (11, 30), (12, 5)], ids=["ahead", "set back", "queue made anew"])
+@pytest.mark.parametrize(("position", "end"), [(13, 30), (11, 30), (12, 5)], ids=["ahead", "set back", "queue made again"])
 def test_a_position_that_somebody_else_moved_makes_them_all_unknown(position: int, end: int) -> None:
     copies = begun()
     copies.add(14, 3)

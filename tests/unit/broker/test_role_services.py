@@ -110,7 +110,7 @@ def test_a_master_that_was_ahead_of_its_successor_opens_anew_without_that(tmp_pa
             port, before = one.service.port, one.service.parts
             await both.elect(two)
             assert (await two.peer.send(TOPIC, b"after")).code == 0
-            await eventually(lambda: one.service.parts not in (None, before), "a store that was opened anew")
+            await eventually(lambda: one.service.parts not in (None, before), "a store that was opened again")
             await eventually(lambda: one.has(2), "the successor's messages")
             answer = await one.peer.pull(GROUP, TOPIC)
             assert b"both" in answer.body and b"after" in answer.body and b"alone" not in answer.body

@@ -251,7 +251,7 @@ def test_a_master_that_was_away_sets_no_offset_back(tmp_path: Path) -> None:
             await both.copy_tables()
             ha = both.slave_service.parts.ha  # type: ignore[union-attr]
             first = ha.connection()
-            async with both.master_away():  # as when the master starts anew
+            async with both.master_away():  # as when the master starts again
                 await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 2})
             await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 2})
             assert first is not None and ha.connection() == first + 1
@@ -262,7 +262,7 @@ def test_a_master_that_was_away_sets_no_offset_back(tmp_path: Path) -> None:
 
 
 def test_offsets_of_a_topic_that_was_deleted_while_the_slave_was_away_go_at_it(tmp_path: Path) -> None:
-    """Made anew, the topic would have its first messages passed over by whoever asks the slave, and by the master after its next start."""
+    """Made again, the topic would have its first messages passed over by whoever asks the slave, and by the master after its next start."""
 
     async def test() -> None:
         async with pair(tmp_path) as both:

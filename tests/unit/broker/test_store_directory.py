@@ -114,7 +114,7 @@ def test_tables_that_could_not_be_saved_refuse_the_start(tmp_path: Path) -> None
 
 
 def test_a_table_that_cannot_be_read_refuses_the_start_and_no_other_is_written(tmp_path: Path) -> None:
-    """Consumers would be told to begin anew; and what a failed start has not read it must not save."""
+    """Consumers would be told to begin again; and what a failed start has not read it must not save."""
 
     async def test() -> None:
         async with broker.running(tmp_path) as at:

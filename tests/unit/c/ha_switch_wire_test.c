@@ -131,7 +131,7 @@ static void a_master_believes_no_stranger(void) {
     say_hello(fd, 2);
     say_ack(fd, end_of(&a));
     WAIT_FOR(rp_ha_master_confirm_offset(a.master) == end_of(&a));
-    int again = connect_to_node(&a); /* it connects anew: one replica */
+    int again = connect_to_node(&a); /* it connects again: one replica */
     say_hello(again, 2);
     hear_end(fd);
     close(again);

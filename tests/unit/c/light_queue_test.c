@@ -323,7 +323,7 @@ static void held_ones_have_their_offsets_and_come_later(int flush_mode) {
     lead(log);
     for (int64_t first = 0; first < MESSAGES; first += 3) {
         append_batch(store, first);
-        if (first == MESSAGES / 2) { /* led anew: what is not confirmed has its places from the log */
+        if (first == MESSAGES / 2) { /* led again: what is not confirmed has its places from the log */
             check_queue(store, "%LMQ%a", 0);
             lead(log);
         }

@@ -174,7 +174,7 @@ static void a_deleted_topic_starts_over(const char *path) {
     fixture_close(store);
 }
 
-/* The process ends without closing its store, right behind the deletion and with one message of the topic made anew. */
+/* The process ends without closing its store, right behind the deletion and with one message of the topic made again. */
 static void a_deleted_topic_stays_deleted_when_the_process_is_killed(const char *path) {
     rp_message_store_options options;
     fixture_options(&options, path);

@@ -429,7 +429,7 @@ static void test_whichever_call_fails_nothing_is_lost(void) {
     }
 }
 
-/* Making anew fails, or is killed, at every call: the next start goes on from what is left. */
+/* Making again fails, or is killed, at every call: the next start goes on from what is left. */
 static void test_making_anew_may_be_killed_anywhere(void) {
     for (int64_t fail_at = 1;; fail_at++) {
         char directory[256];

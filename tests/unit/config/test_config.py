@@ -304,7 +304,7 @@ def test_an_update_that_would_end_the_next_start_is_refused(changes: dict[str, s
 
 
 def test_a_port_next_to_the_one_in_use_may_be_set_for_the_next_start() -> None:
-    """Its slaves' port was worked out from the old one, and is worked out anew."""
+    """Its slaves' port was worked out from the old one, and is worked out again."""
     config = load_config("broker")
     assert config.update({"listenPort": "10912"}).waiting == ("listenPort",)
 

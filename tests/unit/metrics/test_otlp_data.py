@@ -99,7 +99,7 @@ def test_deltas_are_to_what_was_delivered() -> None:
     assert told(3000, 7, 1, 0, 2) == [], "nothing was counted"
     list(data.batches(counted(9, 1, 1, 2), 4000))  # not delivered
     assert told(5000, 10, 2, 1, 2) == [(2000, 3), (2000, [1, 1, 0])]
-    assert told(6000, 4, 1, 0, 0) == [(5000, 4), (5000, [1, 0, 0])], "made again, it began anew"
+    assert told(6000, 4, 1, 0, 0) == [(5000, 4), (5000, [1, 0, 0])], "made again, it began again"
 
 
 def test_what_is_gone_is_forgotten() -> None:
