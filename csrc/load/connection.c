@@ -81,11 +81,7 @@ void rp_load_connection_break(rp_load_connection *connection, int32_t code, cons
             continue;
         lost++;
         rp_load_worker_error(worker, code, text);
-        if (connection->is_reader) {
-            rp_load_reader_drop(slot);
-        } else {
-            rp_load_sender_drop(connection, slot);
-        }
+        rp_load_connection_end_request(connection, slot);
     }
     if (lost == 0)
         rp_load_worker_error(worker, code, text); /* an idle connection lost is an error too */
@@ -276,7 +272,10 @@ rp_load_slot *rp_load_connection_find_slot(rp_load_connection *connection, int32
     return &connection->slots[index];
 }
 
-void rp_load_connection_free_slot(rp_load_connection *connection, rp_load_slot *slot) {
+void rp_load_connection_end_request(rp_load_connection *connection, rp_load_slot *slot) {
     slot->opaque = 0;
+    if (connection->is_reader) /* its slots stay with their queues */
+        return;
     connection->free_slots[connection->free_count++] = (uint32_t)(slot - connection->slots);
+    connection->worker->busy_slots--;
 }

@@ -242,14 +242,12 @@ static void take_refusal(rp_load_worker *worker, rp_load_slot *slot, const rp_lo
         worker->status = RP_E_PROTOCOL;
 }
 
-void rp_load_reader_drop(rp_load_slot *slot) { slot->opaque = 0; }
-
 void rp_load_reader_response(rp_load_connection *connection, rp_load_slot *slot, const rp_load_response *response) {
     rp_load_worker *worker = connection->worker;
     rp_load_reading *reading = &worker->load->readings[slot->queue];
     int64_t next = atomic_load_explicit(&reading->next_offset, memory_order_relaxed);
     int64_t announced = response->next_begin_offset;
-    rp_load_reader_drop(slot);
+    rp_load_connection_end_request(connection, slot);
     if (response->code != RP_RESPONSE_SUCCESS && response->code != RP_RESPONSE_PULL_NOT_FOUND &&
         response->code != RP_RESPONSE_PULL_RETRY_IMMEDIATELY && response->code != RP_RESPONSE_PULL_OFFSET_MOVED) {
         take_refusal(worker, slot, response);

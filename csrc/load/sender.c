@@ -156,12 +156,7 @@ void rp_load_sender_response(rp_load_connection *connection, rp_load_slot *slot,
     } else {
         count_acknowledged(connection, slot, response->queue_offset);
     }
-    rp_load_sender_drop(connection, slot);
-}
-
-void rp_load_sender_drop(rp_load_connection *connection, rp_load_slot *slot) {
-    connection->worker->busy_slots--;
-    rp_load_connection_free_slot(connection, slot);
+    rp_load_connection_end_request(connection, slot);
 }
 
 int rp_load_sender_done(const rp_load_worker *worker) {

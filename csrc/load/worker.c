@@ -96,11 +96,7 @@ static void scan_timeouts(rp_load_worker *worker) {
             if (slot->opaque == 0 || worker->now_ns - slot->sent_ns <= limit_ns)
                 continue;
             rp_load_worker_error(worker, RP_E_TIMEOUT, (rp_slice){(const uint8_t *)text, sizeof text - 1});
-            if (connection->is_reader) {
-                rp_load_reader_drop(slot);
-            } else {
-                rp_load_sender_drop(connection, slot);
-            }
+            rp_load_connection_end_request(connection, slot);
         }
         rp_load_connection_event(connection, 0); /* what became free goes out again */
     }

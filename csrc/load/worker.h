@@ -166,20 +166,18 @@ uint8_t *rp_load_connection_room(rp_load_connection *connection, uint32_t size);
 rp_load_slot *rp_load_connection_take_slot(rp_load_connection *connection); /* a free one, armed; NULL when all are busy */
 void rp_load_connection_arm_slot(rp_load_connection *connection, rp_load_slot *slot); /* gives it a fresh opaque */
 rp_load_slot *rp_load_connection_find_slot(rp_load_connection *connection, int32_t opaque); /* NULL: no such request is under way */
-void rp_load_connection_free_slot(rp_load_connection *connection, rp_load_slot *slot);
+void rp_load_connection_end_request(rp_load_connection *connection, rp_load_slot *slot); /* answered, failed or lost */
 
 /* sender.c */
 void rp_load_sender_fill(rp_load_connection *connection);          /* closed loop: a request in every free slot */
 void rp_load_sender_pump(rp_load_worker *worker);                  /* open loop: what is due by now */
 int64_t rp_load_sender_next_due_ns(const rp_load_worker *worker);  /* INT64_MAX: nothing is */
 void rp_load_sender_response(rp_load_connection *connection, rp_load_slot *slot, const rp_load_response *response);
-void rp_load_sender_drop(rp_load_connection *connection, rp_load_slot *slot); /* failed without an answer */
 int rp_load_sender_done(const rp_load_worker *worker);             /* nothing more to send or to wait for */
 
 /* reader.c */
 void rp_load_reader_fill(rp_load_connection *connection);
 void rp_load_reader_response(rp_load_connection *connection, rp_load_slot *slot, const rp_load_response *response);
-void rp_load_reader_drop(rp_load_slot *slot);
 int rp_load_reader_done(rp_load_worker *worker);
 
 /* control.c: blocking; queue offsets of the topic into readings' start_offset (and end_offset). */
