@@ -15,6 +15,7 @@
 #define OUTPUT_BYTES (256 * 1024) /* gathered before they are sent, but for one push that is larger */
 #define INPUT_BYTES (64 * 1024)   /* of answers, which are small */
 #define FRAME_HEAD_MAX 512
+#define WAIT_MAX_MS 60000 /* of one poll; then the time is looked at again */
 #define LANGUAGE_JAVA 0
 
 _Static_assert(RP_PUSH_ENTRY_MAX(RP_LEDGER_ENTRY_SIZE_MAX) + RP_PUSH_ENVELOPE_MAX + FRAME_HEAD_MAX <= RP_FRAME_SIZE_MAX,
@@ -268,7 +269,7 @@ static int take_frame(rp_dledger_follower *one, const uint8_t *frame, uint32_t s
     }
     rp_push_sent *sent = &one->sent[(uint32_t)command.opaque % RP_DLEDGER_WINDOW_MAX];
     if ((uint32_t)command.opaque - one->opaque_first >= one->opaque_next - one->opaque_first || !sent->is_open) {
-        return RP_OK; /* of nobody's question */
+        return RP_OK; /* the answer to no push that is still open */
     }
     sent->is_open = false;
     if (command.code != RP_DLEDGER_FRAME_CODE && command.code != 0) {
@@ -276,7 +277,7 @@ static int take_frame(rp_dledger_follower *one, const uint8_t *frame, uint32_t s
     }
     rc = rp_push_response_read(command.body, one->arena, &response);
     if (rc == RP_OK && response.code == RP_DLEDGER_SUCCESS && response.term != one->pusher.term) {
-        return RP_E_PROTOCOL; /* no member's: it counts as one that holds entries */
+        return RP_E_PROTOCOL; /* from no member of this term: it would count as one that holds entries */
     }
     if (rc == RP_OK) {
         take_answer(one, sent, &response);
@@ -338,7 +339,8 @@ static int timeout_ms(const rp_dledger_follower *one) {
     if (due == INT64_MAX) {
         return -1;
     }
-    return due <= view.now_ms ? 1 : due - view.now_ms > 60000 ? 60000 : (int)(due - view.now_ms);
+    int64_t wait_ms = due - view.now_ms;
+    return wait_ms <= 0 ? 1 : wait_ms > WAIT_MAX_MS ? WAIT_MAX_MS : (int)wait_ms;
 }
 
 /* Nothing has come to be sent since it was looked. */

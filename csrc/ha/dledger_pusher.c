@@ -33,19 +33,28 @@ static int is_commit_due(const rp_pusher *pusher, const rp_pusher_view *view) {
     return pusher->flying == 0 && (commit > pusher->told_commit || view->now_ms - pusher->told_ms >= (int64_t)view->commit_interval_ms);
 }
 
+/* What is asked of a follower before it is known up to where its log is this one. */
+static void ask(const rp_pusher *pusher, const rp_pusher_view *view, rp_push *push) {
+    push->type = RP_PUSH_COMPARE;
+    push->index = view->end_index;
+    if (pusher->truncate_at_begin) {
+        push->type = RP_PUSH_TRUNCATE;
+        push->index = view->begin_index;
+    } else if (pusher->compare_at >= view->begin_index && pusher->compare_at <= view->end_index) {
+        bool has_agreed = pusher->matched_index >= 0 && pusher->compare_at == pusher->matched_index;
+        push->type = has_agreed ? RP_PUSH_TRUNCATE : RP_PUSH_COMPARE;
+        push->index = pusher->compare_at;
+    }
+    push->commit_index = commit_to_tell(view, push->type == RP_PUSH_COMPARE ? pusher->matched_index : push->index);
+}
+
 int rp_pusher_next(const rp_pusher *pusher, const rp_pusher_view *view, rp_push *push) {
     *push = (rp_push){.index = -1, .last_index = -1, .generation = pusher->generation};
     if (pusher->term < 0 || view->now_ms < pusher->quiet_until_ms || pusher->is_asked || view->end_index < 0) {
         return 0;
     }
     if (!pusher->is_appending) {
-        int is_inside = pusher->compare_at >= view->begin_index && pusher->compare_at <= view->end_index;
-        push->type = pusher->truncate_at_begin ? RP_PUSH_TRUNCATE
-                     : pusher->compare_at >= 0 && is_inside && pusher->matched_index >= 0 && pusher->compare_at == pusher->matched_index
-                         ? RP_PUSH_TRUNCATE
-                         : RP_PUSH_COMPARE;
-        push->index = pusher->truncate_at_begin ? view->begin_index : is_inside ? pusher->compare_at : view->end_index;
-        push->commit_index = commit_to_tell(view, push->type == RP_PUSH_COMPARE ? pusher->matched_index : push->index);
+        ask(pusher, view, push);
         return 1;
     }
     if (pusher->next_index < view->begin_index) { /* retention was faster */

@@ -30,6 +30,10 @@ static int skip(rp_json *json) {
     return rp_json_read(json, &unused);
 }
 
+/* By rp_push_type. */
+static const char *const type_names[] = {"APPEND", "COMMIT", "COMPARE", "TRUNCATE"};
+#define TYPE_COUNT ((int32_t)(sizeof type_names / sizeof *type_names))
+
 static int fits_32(int64_t number) { return number >= INT32_MIN && number <= INT32_MAX; }
 
 static int read_entry(rp_json *json, rp_push_entry *entry) {
@@ -106,11 +110,10 @@ static int read_batch(rp_json *json, rp_arena *arena, rp_push_request *request) 
 }
 
 static int read_type(rp_json *json, int32_t *type) {
-    static const char *const names[] = {"APPEND", "COMMIT", "COMPARE", "TRUNCATE"};
     rp_slice text;
     int rc = rp_json_read_text(json, &text);
-    for (int32_t i = 0; rc == RP_OK && i < 4; i++) {
-        if (is_named(text, names[i])) {
+    for (int32_t i = 0; rc == RP_OK && i < TYPE_COUNT; i++) {
+        if (is_named(text, type_names[i])) {
             *type = i;
             return RP_OK;
         }
@@ -147,12 +150,11 @@ int rp_push_entry_decode(const rp_push_entry *entry, uint8_t *target) {
 /* ---- writing ---- */
 
 uint32_t rp_push_begin(const rp_push_envelope *envelope, int is_batch, uint32_t entry_count, uint8_t *target) {
-    static const char *const names[] = {"APPEND", "COMMIT", "COMPARE", "TRUNCATE"};
     int size = snprintf((char *)target, RP_PUSH_ENVELOPE_MAX,
                         "{\"group\":\"%s\",\"remoteId\":\"%s\",\"localId\":\"%s\",\"leaderId\":\"%s\",\"code\":200,\"term\":%" PRId64
                         ",\"commitIndex\":%" PRId64 ",\"type\":\"%s\"%s",
                         envelope->group, envelope->remote_id, envelope->local_id, envelope->local_id, envelope->term,
-                        envelope->commit_index, names[envelope->type],
+                        envelope->commit_index, type_names[envelope->type],
                         entry_count == 0 ? ""
                         : is_batch       ? ",\"batchEntry\":["
                                          : ",\"entry\":");
@@ -161,7 +163,7 @@ uint32_t rp_push_begin(const rp_push_envelope *envelope, int is_batch, uint32_t 
 
 uint32_t rp_push_add(const rp_ledger_entry *entry, const uint8_t *body, int is_first, uint8_t *target) {
     uint32_t body_size = entry->size - RP_LEDGER_HEAD_SIZE;
-    int size = snprintf((char *)target, 320,
+    int size = snprintf((char *)target, RP_PUSH_ENTRY_HEAD_MAX,
                         "%s{\"magic\":1,\"size\":%" PRIu32 ",\"index\":%" PRId64 ",\"term\":%" PRId64 ",\"pos\":%" PRId64
                         ",\"channel\":%" PRId32 ",\"chainCrc\":%" PRId32 ",\"bodyCrc\":%" PRId32 ",\"body\":\"",
                         is_first ? "" : ",", entry->size, entry->index, entry->term, entry->position, entry->channel, entry->chain_crc,

@@ -62,7 +62,8 @@ typedef struct rp_push_envelope {
     int32_t type;
 } rp_push_envelope;
 #define RP_PUSH_ENVELOPE_MAX 1024
-#define RP_PUSH_ENTRY_MAX(size) (320 + RP_BASE64_SIZE(size))
+#define RP_PUSH_ENTRY_HEAD_MAX 320 /* an entry without its body */
+#define RP_PUSH_ENTRY_MAX(size) (RP_PUSH_ENTRY_HEAD_MAX + RP_BASE64_SIZE(size))
 /* Writes the text up to where entries follow, one entry, or what is behind them; each returns how much. A batch is one with is_batch 1. */
 uint32_t rp_push_begin(const rp_push_envelope *envelope, int is_batch, uint32_t entry_count, uint8_t *target);
 uint32_t rp_push_add(const rp_ledger_entry *entry, const uint8_t *body, int is_first, uint8_t *target);
