@@ -235,7 +235,6 @@ static void senders_do_not_wait_for_a_filter_that_waits_for_the_disk(void) {
 
 /* Each region has to be read in before the filter can pass over its messages. */
 static void a_filter_goes_through_a_cold_log_region_by_region(void) {
-    enum { BODY = 2 << 20, MESSAGES = 12, REGIONS = MESSAGES * BODY / (4 << 20) };
     fixture fx;
     cold_disk disk;
     prepare_over(&fx, &disk);
@@ -243,19 +242,13 @@ static void a_filter_goes_through_a_cold_log_region_by_region(void) {
     fx.settings.property_filter_enable = 1;
     fixture_open(&fx);
     client c = client_open(&fx, 0);
-    char *body = malloc(BODY + 1);
-    CHECK(body != NULL);
-    memset(body, 'b', BODY);
-    body[BODY] = 0;
-    for (int i = 0; i < MESSAGES; i++)
-        CHECK(send_message(&c, "T", 0, i == MESSAGES - 1 ? "price\0011\2" : "", body) == i);
-    free(body);
+    send_large_messages(&c);
     pull_request request = sql_of(0, "price = 1");
     int64_t offset;
     rp_command response = pull_on(&c, "price = 1", client_pull(&c, &request), &offset);
-    CHECK(response.code == 0 && offset == MESSAGES);
-    CHECK(response.body.size > BODY && response.body.size < 2 * BODY);
-    CHECK(wait_for_reads(&disk, 0) >= REGIONS);
+    CHECK(response.code == 0 && offset == LARGE_MESSAGES);
+    CHECK(response.body.size > LARGE_BODY && response.body.size < 2 * LARGE_BODY);
+    CHECK(wait_for_reads(&disk, 0) >= LARGE_REGIONS);
     client_close(&c);
     fixture_close(&fx);
 }

@@ -40,18 +40,6 @@ static void send_one(client *c, const char *properties) {
     client_send(c, &request);
 }
 
-typedef struct parked_claim {
-    const fixture *fx;
-    uint64_t count;
-} parked_claim;
-
-static int are_parked(void *context) {
-    const parked_claim *claim = context;
-    rp_broker_stats stats;
-    rp_broker_read_stats(claim->fx->broker, &stats);
-    return stats.responses_parked_now == claim->count;
-}
-
 static void a_commit_answers_all_below_it(void) {
     fixture fx;
     rp_command response;
@@ -59,7 +47,7 @@ static void a_commit_answers_all_below_it(void) {
     client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
     for (int i = 0; i < 20; i++)
         send_one(&c, i % 2 != 0 ? "WAIT\1false\2" : NULL); /* whoever does not wait for slaves waits for the commit */
-    wait_until(are_parked, &(parked_claim){&fx, 20});
+    wait_parked(&fx, 20);
     CHECK(client_receive(&c, &response, 0) == 0);
     rp_consume_queue *queue = rp_message_store_queue(fx.store, text("T"), 0, 0, NULL);
     CHECK(queue == NULL || rp_consume_queue_max_offset(queue) == 0);
@@ -81,7 +69,7 @@ static void who_leads_no_more_says_so_at_once(void) {
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     for (int i = 0; i < 20; i++)
         send_one(&c, NULL);
-    wait_until(are_parked, &(parked_claim){&fx, 20});
+    wait_parked(&fx, 20);
     rp_commit_log *log = rp_message_store_commit_log(fx.store);
     CHECK(rp_commit_log_follow_entries(log, 60000) == RP_OK);
     rp_broker_set_committed(fx.broker, -1);
@@ -93,7 +81,7 @@ static void who_leads_no_more_says_so_at_once(void) {
         CHECK(slice_contains(response.remark, "master no more"));
     }
     send_one(&c, NULL);
-    wait_until(are_parked, &(parked_claim){&fx, 1});
+    wait_parked(&fx, 1);
     commit_all(&fx);
     rp_command response;
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
@@ -153,7 +141,7 @@ static void what_is_sent_back_waits_too(void) {
     int first_end = (int)rp_commit_log_max_offset(log);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     send_one(&c, NULL);
-    wait_until(are_parked, &(parked_claim){&fx, 1});
+    wait_parked(&fx, 1);
     commit_all(&fx);
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
     returned back = {&fx, first_end};
@@ -215,7 +203,7 @@ static void a_transaction_is_not_over_without_its_message(void) {
     rp_commit_log *log = rp_message_store_commit_log(fx.store);
     int64_t half = rp_commit_log_max_offset(log) + RP_LEDGER_HEAD_SIZE;
     client_send(&c, &request);
-    wait_until(are_parked, &(parked_claim){&fx, 1});
+    wait_parked(&fx, 1);
     commit_all(&fx);
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
     losing self = {log, end_index(&fx), 0};

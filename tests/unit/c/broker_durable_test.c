@@ -79,18 +79,6 @@ static void without_slaves_a_sync_master_says_so(void) {
     fixture_close(&fx);
 }
 
-typedef struct parked_claim {
-    const fixture *fx;
-    uint64_t count;
-} parked_claim;
-
-static int are_parked(void *context) {
-    const parked_claim *claim = context;
-    rp_broker_stats stats;
-    rp_broker_read_stats(claim->fx->broker, &stats);
-    return stats.responses_parked_now == claim->count;
-}
-
 static void one_ack_completes_all_sends_below_it(void) {
     fixture fx;
     fixture_init(&fx);
@@ -107,7 +95,7 @@ static void one_ack_completes_all_sends_below_it(void) {
             rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
             client_send(&c, &request);
         }
-        wait_until(are_parked, &(parked_claim){&fx, 100});
+        wait_parked(&fx, 100);
         CHECK(client_receive(&c, &response, 0) == 0);
         rp_broker_set_replicated(fx.broker, rp_commit_log_max_offset(log) - 1);
         for (int i = 0; i < 99; i++)
@@ -191,7 +179,7 @@ static void who_is_master_no_more_keeps_nobody_waiting(void) {
                 client_send(&c, &request);
             }
             if (way < 2)
-                wait_until(are_parked, &(parked_claim){&fx, 8});
+                wait_parked(&fx, 8);
             fx.settings.role = RP_ROLE_SLAVE;
             if (way == 0)
                 rp_broker_set_settings(fx.broker, &fx.settings);

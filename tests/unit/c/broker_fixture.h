@@ -357,4 +357,19 @@ static inline void wait_until(int (*claim)(void *context), void *context) {
     }
 }
 
+typedef struct parked_claim {
+    const fixture *fx;
+    uint64_t count;
+} parked_claim;
+
+static inline int are_parked(void *context) {
+    const parked_claim *claim = context;
+    rp_broker_stats stats;
+    rp_broker_read_stats(claim->fx->broker, &stats);
+    return stats.responses_parked_now == claim->count;
+}
+
+/* Returns when so many responses wait for the disk, for slaves or for a commit. */
+static inline void wait_parked(const fixture *fx, uint64_t count) { wait_until(are_parked, &(parked_claim){fx, count}); }
+
 #endif

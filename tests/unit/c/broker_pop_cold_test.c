@@ -5,7 +5,6 @@
 
 /* Each region is read in by the reader before the filter passes over its messages: not only the first, and the rest by the reactor. */
 static void a_pops_filter_goes_through_a_cold_log_region_by_region(void) {
-    enum { BODY = 2 << 20, MESSAGES = 12, REGIONS = MESSAGES * BODY / (4 << 20) };
     fixture fx;
     cold_disk disk;
     prepare_over(&fx, &disk);
@@ -14,19 +13,13 @@ static void a_pops_filter_goes_through_a_cold_log_region_by_region(void) {
     fixture_open(&fx);
     put_pop_topics(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
-    char *body = malloc(BODY + 1);
-    CHECK(body != NULL);
-    memset(body, 'b', BODY);
-    body[BODY] = 0;
-    for (int i = 0; i < MESSAGES; i++)
-        CHECK(send_message(&c, "T", 0, i == MESSAGES - 1 ? "price\0011\2" : "", body) == i);
-    free(body);
+    send_large_messages(&c);
     pop_request pop = pop_of(0);
     pop.expression_type = "SQL92";
     pop.expression = "price = 1";
     rp_command response = client_pop(&c, &pop);
-    CHECK(response.code == SUCCESS && messages_in(response.body) == 1 && offset_of(&fx, 0) == MESSAGES);
-    CHECK(wait_for_reads(&disk, 0) >= REGIONS);
+    CHECK(response.code == SUCCESS && messages_in(response.body) == 1 && offset_of(&fx, 0) == LARGE_MESSAGES);
+    CHECK(wait_for_reads(&disk, 0) >= LARGE_REGIONS);
     close_pop(&fx, &c);
 }
 

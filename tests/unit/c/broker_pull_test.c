@@ -2,7 +2,7 @@
 #include "base/hash.h"
 #include "broker_fixture.h"
 
-enum { SUCCESS = 0, NOT_FOUND = 19, RETRY = 20, MOVED = 21 };
+enum { SUCCESS = 0, NOT_FOUND = 19, RETRY = 20, MOVED = 21, QUERY_NOT_FOUND = 22, INVALID_PARAMETER = 29 };
 
 /* Counts the records of a pull's body, checking each. */
 static int64_t count_records(const rp_command *response, int64_t first_offset) {
@@ -358,7 +358,7 @@ static void reading_a_queue_without_messages_makes_no_file(void) {
     client c = client_open(&fx, 0);
     pull_request request = pull_of(3, 0);
     CHECK(client_pull(&c, &request).code == NOT_FOUND);
-    rp_command response = offset_call(&c, 30, "3", NULL, NULL); /* its greatest offset */
+    rp_command response = offset_call(&c, RP_CODE_GET_MAX_OFFSET, "3", NULL, NULL);
     CHECK(response.code == SUCCESS && field_number(&response, "offset") == 0);
     char path[sizeof fx.path + 64];
     snprintf(path, sizeof path, "%s/consumequeue/T", fx.path);
@@ -369,34 +369,56 @@ static void reading_a_queue_without_messages_makes_no_file(void) {
     fixture_close(&fx);
 }
 
-static void offsets_are_committed_queried_and_reset(void) {
-    fixture fx;
-    fixture_init(&fx);
-    fixture_open(&fx);
-    client c = client_open(&fx, RP_SERIALIZE_JSON);
+static client open_with_four_messages(fixture *fx) {
+    fixture_init(fx);
+    fixture_open(fx);
+    client c = client_open(fx, RP_SERIALIZE_JSON);
     send_many(&c, 0, 4, "A");
-    CHECK(rp_broker_read_offset(fx.broker, text("G"), text("T"), 0) == -1);
-    rp_command response = offset_call(&c, 14, "0", NULL, NULL);
-    CHECK(response.code == 0 && field_number(&response, "offset") == 0); /* its first message is still in memory */
-    CHECK(offset_call(&c, 14, "0", NULL, "false").code == 22);
-    response = offset_call(&c, 14, "1", NULL, NULL); /* an empty queue: what comes is for this group */
-    CHECK(response.code == 0 && field_number(&response, "offset") == 0);
-    CHECK(offset_call(&c, 14, "1", NULL, "false").code == 22 && offset_call(&c, 14, "77", NULL, NULL).code == 22);
+    return c;
+}
+
+static int64_t committed(const fixture *fx, int32_t queue_id) { return rp_broker_read_offset(fx->broker, text("G"), text("T"), queue_id); }
+
+static void a_group_without_offset_begins_with_the_first_message_or_is_told_that_there_is_none(void) {
+    fixture fx;
+    client c = open_with_four_messages(&fx);
+    CHECK(committed(&fx, 0) == -1);
+    rp_command response = offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "0", NULL, NULL);
+    CHECK(response.code == SUCCESS && field_number(&response, "offset") == 0); /* its first message is still in memory */
+    CHECK(offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "0", NULL, "false").code == QUERY_NOT_FOUND);
+    response = offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "1", NULL, NULL); /* an empty queue: what comes is for this group */
+    CHECK(response.code == SUCCESS && field_number(&response, "offset") == 0);
+    CHECK(offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "1", NULL, "false").code == QUERY_NOT_FOUND);
+    CHECK(offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "77", NULL, NULL).code == QUERY_NOT_FOUND);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void a_committed_offset_is_found_and_counts_as_one_change(void) {
+    fixture fx;
+    client c = open_with_four_messages(&fx);
     uint64_t version = rp_broker_offset_version(fx.broker);
-    CHECK(offset_call(&c, 15, "0", "3", NULL).code == 0);
-    CHECK(rp_broker_offset_version(fx.broker) == version + 1);
-    CHECK(offset_call(&c, 15, "0", "3", NULL).code == 0);
-    CHECK(rp_broker_offset_version(fx.broker) == version + 1);
-    response = offset_call(&c, 14, "0", NULL, NULL);
-    CHECK(response.code == 0 && field_number(&response, "offset") == 3);
-    response = offset_call(&c, 15, NULL, "3", NULL);
-    CHECK(response.code == 29 && slice_is(response.remark, "QueueId is null, topic is T"));
-    response = offset_call(&c, 15, "0", NULL, NULL);
-    CHECK(response.code == 29 && slice_is(response.remark, "Offset is null, topic is T"));
-    response = offset_call(&c, 30, "0", NULL, NULL);
-    CHECK(response.code == 0 && field_number(&response, "offset") == 4);
-    response = offset_call(&c, 31, "0", NULL, NULL);
-    CHECK(response.code == 0 && field_number(&response, "offset") == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK(offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "0", "3", NULL).code == SUCCESS);
+        CHECK(rp_broker_offset_version(fx.broker) == version + 1);
+    }
+    rp_command response = offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "0", NULL, NULL);
+    CHECK(response.code == SUCCESS && field_number(&response, "offset") == 3);
+    response = offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, NULL, "3", NULL);
+    CHECK(response.code == INVALID_PARAMETER && slice_is(response.remark, "QueueId is null, topic is T"));
+    response = offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "0", NULL, NULL);
+    CHECK(response.code == INVALID_PARAMETER && slice_is(response.remark, "Offset is null, topic is T"));
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void the_ends_of_a_queue_are_answered_and_of_one_that_is_not_here_left_to_python(void) {
+    fixture fx;
+    client c = open_with_four_messages(&fx);
+    rp_command response = offset_call(&c, RP_CODE_GET_MAX_OFFSET, "0", NULL, NULL);
+    CHECK(response.code == SUCCESS && field_number(&response, "offset") == 4);
+    response = offset_call(&c, RP_CODE_GET_MIN_OFFSET, "0", NULL, NULL);
+    CHECK(response.code == SUCCESS && field_number(&response, "offset") == 0);
     for (int32_t code = RP_CODE_GET_MAX_OFFSET; code <= RP_CODE_GET_MIN_OFFSET; code++) { /* of a queue the topic may have had */
         rp_command request = request_of(&c, code);
         with_text(&request, "topic", "T");
@@ -406,35 +428,47 @@ static void offsets_are_committed_queried_and_reset(void) {
         CHECK(punted->command.code == code);
         rp_request_free(punted);
     }
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
 
+static void a_pull_commits_and_a_reset_sends_the_next_one_back(void) {
+    fixture fx;
+    client c = open_with_four_messages(&fx);
     pull_request pull = pull_of(0, 1);
     pull.sys_flag = 4 | 1;
     pull.commit_offset = 1;
     CHECK(client_pull(&c, &pull).code == SUCCESS);
-    CHECK(rp_broker_read_offset(fx.broker, text("G"), text("T"), 0) == 1);
-    CHECK(rp_broker_read_pull_offset(fx.broker, text("G"), text("T"), 0) == 4);
+    CHECK(committed(&fx, 0) == 1 && rp_broker_read_pull_offset(fx.broker, text("G"), text("T"), 0) == 4);
 
     CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("T"), 0, 2) == RP_OK);
-    response = offset_call(&c, 15, "0", "4", NULL);
-    CHECK(response.code == 0 && slice_is(response.remark, "Offset has been previously reset"));
-    response = offset_call(&c, 14, "0", NULL, NULL);
+    rp_command response = offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "0", "4", NULL);
+    CHECK(response.code == SUCCESS && slice_is(response.remark, "Offset has been previously reset"));
+    response = offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "0", NULL, NULL);
     CHECK(field_number(&response, "offset") == 2);
     pull.sys_flag = 4;
     response = client_pull(&c, &pull);
     CHECK(response.code == MOVED && slice_is(response.remark, "OFFSET_RESET") && field_number(&response, "nextBeginOffset") == 2);
     CHECK(client_pull(&c, &pull).code == SUCCESS);
-    CHECK(offset_call(&c, 15, "0", "4", NULL).code == 0 && rp_broker_read_offset(fx.broker, text("G"), text("T"), 0) == 4);
+    CHECK(offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "0", "4", NULL).code == SUCCESS && committed(&fx, 0) == 4);
+    client_close(&c);
+    fixture_close(&fx);
+}
 
+static void offsets_are_listed_and_deleted_by_group_and_topic(void) {
+    fixture fx;
+    client c = open_with_four_messages(&fx);
+    CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 0, 4) == RP_OK);
     CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 3, 99) == RP_OK);
     int64_t found[4] = {-1, -1, -1, -1};
     rp_broker_each_offset(fx.broker, find_offset, found);
     CHECK(found[0] == 4 && found[1] == -1 && found[2] == -1 && found[3] == 99);
     rp_broker_delete_offsets(fx.broker, text("G"), text("other"));
-    CHECK(rp_broker_read_offset(fx.broker, text("G"), text("T"), 3) == 99);
+    CHECK(committed(&fx, 3) == 99);
     rp_broker_delete_offsets(fx.broker, text("G"), (rp_slice){NULL, 0});
-    CHECK(rp_broker_read_offset(fx.broker, text("G"), text("T"), 3) == -1);
+    CHECK(committed(&fx, 3) == -1);
     client_close(&c);
-    drop_events(&fx);
     fixture_close(&fx);
 }
 
@@ -449,6 +483,10 @@ int main(void) {
     RUN(faulty_headers_are_system_errors);
     RUN(what_is_not_native_goes_to_python);
     RUN(reading_a_queue_without_messages_makes_no_file);
-    RUN(offsets_are_committed_queried_and_reset);
+    RUN(a_group_without_offset_begins_with_the_first_message_or_is_told_that_there_is_none);
+    RUN(a_committed_offset_is_found_and_counts_as_one_change);
+    RUN(the_ends_of_a_queue_are_answered_and_of_one_that_is_not_here_left_to_python);
+    RUN(a_pull_commits_and_a_reset_sends_the_next_one_back);
+    RUN(offsets_are_listed_and_deleted_by_group_and_topic);
     return 0;
 }

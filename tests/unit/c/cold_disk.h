@@ -99,4 +99,17 @@ static inline void open_over(fixture *fx, cold_disk *disk) {
     fixture_open(fx);
 }
 
+/* A log over several regions of the cold reader, of which only the last message passes the filter price = 1. */
+enum { REGION_BYTES = 4 << 20, LARGE_BODY = 2 << 20, LARGE_MESSAGES = 12, LARGE_REGIONS = LARGE_MESSAGES * LARGE_BODY / REGION_BYTES };
+
+static inline void send_large_messages(client *c) {
+    char *body = malloc(LARGE_BODY + 1);
+    CHECK(body != NULL);
+    memset(body, 'b', LARGE_BODY);
+    body[LARGE_BODY] = 0;
+    for (int i = 0; i < LARGE_MESSAGES; i++)
+        CHECK(send_message(c, "T", 0, i == LARGE_MESSAGES - 1 ? "price\0011\2" : "", body) == i);
+    free(body);
+}
+
 #endif
