@@ -155,9 +155,9 @@ void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id);
  * such level, or an offset below 0. Read: RP_OK; RP_E_NOT_FOUND past the last level; *offset -1: nothing was ever delivered. What lies
  * below an offset was appended before the offset was read: to be written down when that is on disk.
  *
- * Messages that cannot go where they are to go are set aside: the offset stays at the first of them, and all others below `reached` are over.
- * Read it behind the offset: the two are as true then. Put it in place of the offset, in any order. RP_E_INVALID: also one that is not below
- * `reached`; RP_E_NO_MEMORY, RP_E_BUSY past the bound: then what lies from the first of them on is delivered anew. */
+ * Messages that cannot go where they are to go are set aside: the offset stays at the first of them, and all others below `reached` are
+ * over. To be read behind the offset, and put in place of it, in any order. RP_E_INVALID: also one that is not below `reached`;
+ * RP_E_NO_MEMORY, RP_E_BUSY past the bound: then what lies from the first of them on is delivered anew. */
 #define RP_DELAY_ASIDE_MAX 16384
 int rp_broker_start_delivery(rp_broker *broker, rp_error *error);
 void rp_broker_stop_delivery(rp_broker *broker);

@@ -4,10 +4,10 @@
  *
  *   done_ms: the slot of the first that is set aside … read_ms: slots before are read
  *
- * A slave has no queue to put them into again (timer_aside.c), and its memory is not the place for what may not be lost: its checkpoint says
- * done_ms, and the slots from there on stay in the wheel, so that a slave that is started again delivers them once more, and a master that
- * hears no more does. One that asks is told read_ms and which they are. What was late when it was entered is in no slot, and waits where
- * it is: senders cannot make such a message, clocks that jump can.
+ * A slave has no queue to put them into again (timer_aside.c), and its memory is not the place for what may not be lost: its checkpoint
+ * says done_ms, and the slots from there on stay in the wheel, so that a slave that is started again delivers them once more, and a master
+ * that hears no more does. One that asks is told read_ms and which they are. What was late when it was entered is in no slot, and waits
+ * where it is: senders cannot make such a message, clocks that jump can.
  */
 #include "escape_bridge.h"
 #include "timer_item.h"
@@ -61,7 +61,8 @@ int rp_timer_keep_aside(rp_timer_service *service, const rp_timer_outgoing *out,
     pthread_mutex_unlock(&service->lock);
     if (status == RP_OK && before == 0)
         rp_log_write(service->broker->options.log, RP_LOG_ERROR,
-                     "the other masters refuse the timed message at log offset %" PRId64 " of topic %.*s: it and others like it are set aside "
+                     "the other masters refuse the timed message at log offset %" PRId64
+                     " of topic %.*s: it and others like it are set aside "
                      "and tried again, less and less often; look whether they have its topic",
                      out->log_offset, (int)(out->name.size < 255 ? out->name.size : 255), (const char *)out->name.data);
     return status;

@@ -7,7 +7,7 @@ RocketMQ: ScheduleMessageService, DelayOffsetSerializeWrapper (5.3.3 broker/sche
 What lies below a written offset is never delivered again, so its copies have to be on disk before: the text is made behind a sync of the
 log. After a crash a message may come twice, as with RocketMQ, but none is left out.
 
-Of messages that cannot go where they are to go, the file and the answer say which they are (set_aside.py). RocketMQ reads the positions only.
+Of messages that cannot go where they are to go, the file and the answer say which they are (set_aside.py). RocketMQ reads the positions.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ RocketMQ: EscapeBridge, TopicRouteInfoManager (5.3.3 broker/failover/, broker/to
                                                            ├─ put ─ route ─ SEND_MESSAGE ─► another master
     prepared messages (escaped_halves.py) ─────────────────┘
 
-Each message is answered to who gave it once another master has it, or has refused it: nothing is given up here. Where nobody answers, or all
-are busy, that is told a second later, so that they are asked that often only; it says nothing about the message. What is refused because of
-what it is, or where it belongs, is told at once: who gave it sets it aside.
+Each message is answered to who gave it once another master has it, or has refused it: nothing is given up here. Where nobody answers, or
+all are busy, that is told a second later, so that they are asked that often only; it says nothing about the message. What is refused
+because of what it is, or where it belongs, is told at once: who gave it sets it aside.
 
 Threads  one event loop. Bounds: IN_FLIGHT messages, BYTES_IN_FLIGHT of their records and one more; ROUTES_MAX routes.
 """
@@ -137,7 +137,9 @@ class EscapeBridge:
         now_ms = self._clock_ms()
         if self._told_ms is None or now_ms - self._told_ms >= TELL_AGAIN_MS:
             self._told_ms = now_ms
-            log.warning("a message of topic %s cannot be passed on: %s; it is set aside, and tried again less and less", message.topic, error)
+            log.warning(
+                "a message of topic %s cannot be passed on: %s; it is set aside and tried again, less and less", message.topic, error
+            )
 
     # ---- from the native services ----
 
@@ -200,7 +202,8 @@ class EscapeBridge:
         if answer.code not in STORED or "msgId" not in answer.fields:
             self._routes.pop(place.topic, None)
             raise (Refused if answer.code in BUSY else Stuck)(
-                f"master {master.broker_name} at {master.address} answers {answer.code}, {answer.remark}")
+                f"master {master.broker_name} at {master.address} answers {answer.code}, {answer.remark}"
+            )
 
     async def _masters(self, wanted: str) -> tuple[Master, ...]:
         """That take messages of the topic."""
