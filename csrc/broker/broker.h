@@ -153,11 +153,19 @@ void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id);
 /* Delayed messages: SCHEDULE_TOPIC_XXXX, by the levels of messageDelayLevel, from 1. A master delivers what is due, from the offset of each
  * level on; to be set before the start. One thread starts and stops. Start: RP_OK; RP_E_NO_MEMORY, RP_E_BUSY. Put: RP_OK; RP_E_INVALID: no
  * such level, or an offset below 0. Read: RP_OK; RP_E_NOT_FOUND past the last level; *offset -1: nothing was ever delivered. What lies
- * below an offset was appended before the offset was read: to be written down when that is on disk. */
+ * below an offset was appended before the offset was read: to be written down when that is on disk.
+ *
+ * Messages that cannot go where they are to go are set aside: the offset stays at the first of them, and all others below `reached` are
+ * over. To be read behind the offset, and put in place of it, in any order. RP_E_INVALID: also one that is not below `reached`;
+ * RP_E_NO_MEMORY, RP_E_BUSY past the bound: then what lies from the first of them on is delivered anew. */
+#define RP_DELAY_ASIDE_MAX 16384
 int rp_broker_start_delivery(rp_broker *broker, rp_error *error);
 void rp_broker_stop_delivery(rp_broker *broker);
 int rp_broker_put_delay_offset(rp_broker *broker, int32_t level, int64_t offset);
+int rp_broker_put_delay_aside(rp_broker *broker, int32_t level, int64_t reached, const int64_t *offsets, uint32_t count);
 int rp_broker_read_delay_offset(const rp_broker *broker, int32_t level, int64_t *offset, int64_t *max_offset);
+/* How many, by offset; 0: none are, or there is no such level. offsets has room for RP_DELAY_ASIDE_MAX; NULL: they are counted. */
+uint32_t rp_broker_read_delay_aside(const rp_broker *broker, int32_t level, int64_t *reached, int64_t *offsets);
 
 /* A message that a consumer could not process is stored again, for a later try or, after its last, among the dead letters of its group. */
 typedef struct rp_send_back {

@@ -2,88 +2,33 @@
 #include "schedule_service.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/clock.h"
-#include "../base/clock_inl.h"
 #include "../base/log_inl.h"
-#include "../base/thread.h"
 #include "../store/light_queue.h"
+#include "../store/light_targets.h"
 #include "../store/message.h"
 #include "escape_bridge.h"
-#include "lane.h"
 #include "light_copies.h"
 #include "property_text.h"
+#include "schedule_service_inl.h"
 #include "stored_message.h"
 #include "target_queue.h"
 
-#define NEVER INT64_MAX
-#define AWAKE INT64_MIN               /* in looks_again_ms: nobody needs to wake it */
-#define SCHEDULE_BYTES_MAX (1 << 20)
 #define REFUSED_MS 100                /* until the next try of what could not be appended */
-#define NOT_WRITABLE_MS 1000
 #define CLOCK_STEP_MS 1000            /* a wall clock that is set forward is noticed so late; one that goes back by less is ignored */
-#define NO_POSITION (-1)
-
-/* Entries of a level from its position on: bit i says that the i-th of them is over. */
-typedef struct delay_level {
-    _Atomic(rp_consume_queue *) queue; /* released by whoever makes it, under `lock`; NULL: nothing was ever delayed so long */
-    int64_t delay_ms;                  /* fixed */
-    _Atomic int64_t position; /* of the first that is not over; NO_POSITION: none was ever delivered. Written by the thread while it runs */
-    uint32_t over; /* the thread's, as the next */
-    bool is_refused; /* the last append was, and the log has a line about it */
-} delay_level;
-
-/* One message on its way out of its level. */
-typedef struct due_message {
-    uint32_t index; /* of its entry in the window */
-    void *pin; /* of its record */
-    uint8_t *text; /* its properties where they are not the record's; owned */
-    void *light; /* light queues it goes to; owned */
-    rp_topic *topic; /* NULL: it is not in the table */
-} due_message;
-
-struct rp_schedule_service {
-    rp_broker *broker; /* fixed */
-    rp_topic *topic; /* fixed */
-    int32_t level_max; /* fixed */
-    rp_thread *thread; /* the owner's of the broker */
-    pthread_mutex_t lock;
-    pthread_cond_t woken;
-    bool stopping, roused; /* lock */
-    _Atomic int64_t looks_again_ms; /* wall clock; sequentially consistent against the queues' max offsets */
-    uint32_t count; /* the thread's, of the next two */
-    rp_append_item items[RP_SCHEDULE_WINDOW];
-    due_message due[RP_SCHEDULE_WINDOW];
-    delay_level levels[RP_DELAY_LEVELS_MAX + 1]; /* from 1 */
-};
-
-static int64_t wall_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
 
 /* ---- decisions ---- */
 
 /* When an entry is due. One further away than its level's delay was stored before the clock was set back: it is due now, but where the
  * clock was only corrected a little. */
-static int64_t due_ms(const delay_level *level, int64_t tags_code, int64_t now_ms) {
+static int64_t due_ms(const rp_delay_level *level, int64_t tags_code, int64_t now_ms) {
     return tags_code > now_ms + level->delay_ms + CLOCK_STEP_MS ? now_ms : tags_code;
 }
 
-/* Moves the position behind what is over. */
-static void move_on(delay_level *level, int64_t position) {
-    for (; level->over & 1; level->over >>= 1)
-        position++;
-    atomic_store_explicit(&level->position, position, memory_order_release);
-}
-
-static int64_t earlier(int64_t left, int64_t right) { return left < right ? left : right; }
-
-static rp_consume_queue *queue_of(const delay_level *level) { return atomic_load_explicit(&level->queue, memory_order_acquire); }
-
-static int64_t end_of(const delay_level *level) {
-    const rp_consume_queue *queue = queue_of(level);
+static int64_t end_of(const rp_delay_level *level) {
+    const rp_consume_queue *queue = rp_schedule_queue_of(level);
     return queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
 }
 
@@ -99,7 +44,7 @@ static const rp_slice nothing = {(const uint8_t *)"", 0};
 
 /* The properties without the CRC that the old record ends with, and RocketMQ's offsets in light queues; the record's own where it has
  * none. RP_OK, RP_E_NO_MEMORY. */
-static int set_properties(rp_append_item *item, due_message *due, rp_slice properties) {
+static int set_properties(rp_append_item *item, rp_due_message *due, rp_slice properties) {
     static const char *const replaced[] = {"__CRC32#", RP_LIGHT_OFFSETS, NULL};
     item->properties[0] = properties;
     if (rp_message_property(properties, replaced[0]).data == NULL && rp_message_property(properties, replaced[1]).data == NULL)
@@ -113,7 +58,7 @@ static int set_properties(rp_append_item *item, due_message *due, rp_slice prope
 
 /* The message as it was sent, for the queue it was sent to. RP_OK; RP_E_NOT_FOUND: it has none, the log says why; else what to try again
  * for, RP_E_NO_MEMORY among it. */
-static int make_item(rp_schedule_service *service, const rp_queue_entry *entry, const rp_message *message, due_message *due,
+static int make_item(rp_schedule_service *service, const rp_queue_entry *entry, const rp_message *message, rp_due_message *due,
                      rp_append_item *item) {
     rp_target_queue target;
     int status = rp_target_queue_open(service->broker, message->properties, &target);
@@ -139,8 +84,8 @@ static int take(rp_schedule_service *service, const rp_queue_entry *entry, uint3
     rp_log_range range;
     rp_message message;
     rp_error error = {.message = "the log has no such record"};
-    due_message *due = &service->due[service->count];
-    *due = (due_message){.index = index};
+    rp_due_message *due = &service->due[service->count];
+    *due = (rp_due_message){.index = index};
     int status = rp_commit_log_read(service->broker->commit_log, entry->commit_log_offset, (uint32_t)entry->size, &range);
     if (rp_status_is_passing(status))
         return status;
@@ -159,22 +104,17 @@ static int take(rp_schedule_service *service, const rp_queue_entry *entry, uint3
     return RP_OK;
 }
 
-/* ---- a level ---- */
-
-static void tell_refused(rp_schedule_service *service, delay_level *level, int status) {
-    if (!level->is_refused)
-        rp_log_write(service->broker->options.log, RP_LOG_WARNING,
-                     "delayed messages of level %d cannot be delivered: %s; it is tried again", (int)(level - service->levels),
-                     rp_status_text(status));
-    level->is_refused = true;
+void rp_schedule_take(rp_schedule_service *service, rp_schedule_window *window, uint32_t index) {
+    int status = take(service, &window->entries[index], index);
+    if (status == RP_E_NOT_FOUND)
+        window->over |= UINT32_C(1) << index;
+    else if (status == RP_E_IO) /* its record cannot be read, or a queue cannot be made */
+        window->stuck |= UINT32_C(1) << index;
+    else if (window->refused == RP_OK)
+        window->refused = status;
 }
 
-static void tell_goes_on(rp_schedule_service *service, delay_level *level) {
-    if (level->is_refused)
-        rp_log_write(service->broker->options.log, RP_LOG_WARNING, "delayed messages of level %d are delivered again",
-                     (int)(level - service->levels));
-    level->is_refused = false;
-}
+/* ---- the append ---- */
 
 static void count_delivered(rp_topic *topic, const rp_append_item *item) {
     if (topic == NULL || item->size == 0) /* another broker stored it */
@@ -182,105 +122,123 @@ static void count_delivered(rp_topic *topic, const rp_append_item *item) {
     rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
 }
 
-/* Appends the batch. The first status that asks for another try, or RP_OK. */
-static int append(rp_schedule_service *service, delay_level *level, const rp_queue_entry *entries) {
-    int refused = RP_OK;
+/* What an append says does not tell the message's queues from the commit log. */
+static bool is_queue_broken(rp_schedule_service *service, const rp_append_item *item) {
+    rp_commit_log *log = service->broker->commit_log;
+    int status = rp_commit_log_try_queue(log, item->queue);
+    for (uint32_t i = 0; item->light != NULL && i < item->light->count && status == RP_OK; i++)
+        status = rp_commit_log_try_queue(log, item->light->targets[i].queue);
+    return status == RP_E_IO;
+}
+
+/* Whether it is this message that cannot be stored. RP_E_INVALID: other masters refuse it (escaping_messages.h). */
+static bool is_stuck(rp_schedule_service *service, const rp_append_item *item) {
+    return item->status == RP_E_INVALID || (item->status == RP_E_IO && is_queue_broken(service, item));
+}
+
+static void settle(rp_schedule_service *service, rp_schedule_window *window, const rp_due_message *due, const rp_append_item *item) {
+    uint32_t bit = UINT32_C(1) << due->index;
+    if (item->status == RP_OK) {
+        count_delivered(due->topic, item);
+        window->over |= bit;
+    } else if (item->status == RP_E_TOO_LARGE) {
+        pass_over(service, &window->entries[due->index], "its record does not fit into the log any more", nothing);
+        window->over |= bit;
+    } else if (is_stuck(service, item)) {
+        window->stuck |= bit;
+    } else {
+        window->refused = window->refused == RP_OK ? item->status : window->refused;
+    }
+}
+
+void rp_schedule_append(rp_schedule_service *service, rp_schedule_window *window) {
     rp_escape_append(service->broker, service->items, service->count);
     for (uint32_t i = 0; i < service->count; i++) {
-        const rp_append_item *item = &service->items[i];
-        due_message *due = &service->due[i];
-        if (item->status == RP_OK) {
-            count_delivered(due->topic, item);
-        } else if (item->status == RP_E_TOO_LARGE) {
-            pass_over(service, &entries[due->index], "its record does not fit into the log any more", nothing);
-        } else {
-            refused = refused == RP_OK ? item->status : refused;
-        }
-        if (item->status == RP_OK || item->status == RP_E_TOO_LARGE)
-            level->over |= UINT32_C(1) << due->index;
+        rp_due_message *due = &service->due[i];
+        settle(service, window, due, &service->items[i]);
         rp_log_range_release(due->pin);
         free(due->text);
         free(due->light);
     }
     service->count = 0;
-    return refused;
 }
 
-/* The position within what the queue has, or is going to have: RocketMQ corrects it so, too. */
-static int64_t position_of(rp_schedule_service *service, delay_level *level) {
-    const rp_consume_queue *queue = queue_of(level);
-    int64_t position = atomic_load_explicit(&level->position, memory_order_relaxed), from = position > 0 ? position : 0;
-    int64_t min = queue != NULL ? rp_consume_queue_min_offset(queue) : 0, max = queue != NULL ? rp_consume_queue_next_offset(queue) : 0;
-    int64_t corrected = from < min ? min : from > max ? max : from;
-    if (corrected != from) {
-        rp_log_write(service->broker->options.log, RP_LOG_ERROR,
-                     "delay level %d goes on at offset %" PRId64 " instead of %" PRId64 ": its queue has %" PRId64 " to %" PRId64,
-                     (int)(level - service->levels), corrected, from, min, max);
-        level->over = 0;
-        atomic_store_explicit(&level->position, corrected, memory_order_release);
-    }
-    return corrected;
+/* ---- a level ---- */
+
+static void tell_refused(rp_schedule_service *service, rp_delay_level *level, int status) {
+    if (!level->is_refused)
+        rp_log_write(service->broker->options.log, RP_LOG_WARNING,
+                     "delayed messages of level %d cannot be delivered: %s; it is tried again", (int)(level - service->levels),
+                     rp_status_text(status));
+    level->is_refused = true;
 }
 
-/* Takes what is due of the entries. When to look again; AWAKE: at once, though there may be no more. */
-static int64_t take_due(rp_schedule_service *service, delay_level *level, const rp_queue_entry *entries, uint32_t count, int64_t now_ms,
-                        int *refused) {
+static void tell_goes_on(rp_schedule_service *service, rp_delay_level *level) {
+    if (level->is_refused)
+        rp_log_write(service->broker->options.log, RP_LOG_WARNING, "delayed messages of level %d are delivered again",
+                     (int)(level - service->levels));
+    level->is_refused = false;
+}
+
+/* Takes what is due of the window. When to look again; RP_SCHEDULE_AWAKE: at once, though there may be no more. */
+static int64_t take_due(rp_schedule_service *service, const rp_delay_level *level, rp_schedule_window *window, uint32_t count,
+                        int64_t now_ms) {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        int64_t due = due_ms(level, entries[i].tags_code, now_ms);
+        int64_t due = due_ms(level, window->entries[i].tags_code, now_ms);
         if (due > now_ms)
             return due;
         if (level->over >> i & 1)
             continue;
-        if (service->count > 0 && bytes + entries[i].size > SCHEDULE_BYTES_MAX)
-            return AWAKE;
-        int status = take(service, &entries[i], i);
-        bytes += entries[i].size;
-        if (status == RP_E_NOT_FOUND)
-            level->over |= UINT32_C(1) << i;
-        else if (status != RP_OK)
-            *refused = *refused == RP_OK ? status : *refused;
+        if (service->count > 0 && bytes + window->entries[i].size > RP_SCHEDULE_BYTES_MAX)
+            return RP_SCHEDULE_AWAKE;
+        bytes += window->entries[i].size;
+        rp_schedule_take(service, window, i);
     }
-    return AWAKE;
+    return RP_SCHEDULE_AWAKE;
 }
 
-/* Delivers what of a level is due, a window of it. When to look again, AWAKE: at once. */
-static int64_t deliver(rp_schedule_service *service, delay_level *level) {
-    rp_queue_entry entries[RP_SCHEDULE_WINDOW];
-    int64_t position = position_of(service, level);
-    if (position >= end_of(level))
-        return NEVER;
-    int64_t count = rp_consume_queue_read(queue_of(level), position, entries, RP_SCHEDULE_WINDOW);
-    int64_t now_ms = wall_ms(); /* behind the read: to an earlier time an entry that has just come looks as if the clock was set back */
+/* Delivers what of a level is due, a window of it from `position` on. When to look again, RP_SCHEDULE_AWAKE: at once. */
+static int64_t deliver_due(rp_schedule_service *service, rp_delay_level *level, int64_t position) {
+    rp_schedule_window window = {.refused = RP_OK};
+    int64_t count = rp_consume_queue_read(rp_schedule_queue_of(level), position, window.entries, RP_SCHEDULE_WINDOW);
+    int64_t now_ms = rp_schedule_now_ms(); /* behind the read: to an earlier time an entry that has just come looks as if the clock was set
+                                              back */
     if (count <= 0) {
         tell_refused(service, level, count < 0 ? (int)count : RP_E_NOT_FOUND);
-        return now_ms + NOT_WRITABLE_MS;
+        return now_ms + RP_SCHEDULE_NOT_WRITABLE_MS;
     }
-    if (due_ms(level, entries[0].tags_code, now_ms) > now_ms)
-        return entries[0].tags_code;
+    if (due_ms(level, window.entries[0].tags_code, now_ms) > now_ms)
+        return window.entries[0].tags_code;
     if (!atomic_load_explicit(&service->broker->settings.store_writable, memory_order_relaxed))
-        return now_ms + NOT_WRITABLE_MS;
-    int refused = RP_OK;
-    int64_t next = take_due(service, level, entries, (uint32_t)count, now_ms, &refused);
-    if (service->count > 0) {
-        int status = append(service, level, entries);
-        refused = refused == RP_OK ? status : refused;
-    }
-    move_on(level, position);
-    if (refused == RP_OK) {
+        return now_ms + RP_SCHEDULE_NOT_WRITABLE_MS;
+    int64_t next = take_due(service, level, &window, (uint32_t)count, now_ms);
+    if (service->count > 0)
+        rp_schedule_append(service, &window);
+    int status = rp_schedule_move_on(service, level, &window, now_ms);
+    status = window.refused != RP_OK ? window.refused : status;
+    if (status == RP_OK) {
         tell_goes_on(service, level);
         return next;
     }
-    tell_refused(service, level, refused);
+    tell_refused(service, level, status);
     return now_ms + REFUSED_MS;
+}
+
+/* The same, and what is set aside. *is_empty: nothing of it waits for its time. */
+static int64_t deliver(rp_schedule_service *service, rp_delay_level *level, bool *is_empty) {
+    int64_t position = rp_schedule_position(service, level);
+    *is_empty = position >= end_of(level);
+    int64_t next = *is_empty ? RP_SCHEDULE_NEVER : deliver_due(service, level, position);
+    return level->aside.count > 0 ? rp_schedule_earlier(next, rp_schedule_try_aside(service, level)) : next;
 }
 
 /* ---- the thread ---- */
 
-/* Of levels that were empty: seen is where they ended, NO_POSITION for others, whose arrivals are due behind what they have. */
+/* Of levels that were empty: seen is where they ended, RP_SCHEDULE_NO_POSITION for others, whose arrivals are due behind what they have. */
 static bool has_arrivals(const rp_schedule_service *service, const int64_t *seen) {
     for (int32_t i = 1; i <= service->level_max; i++) {
-        if (seen[i] != NO_POSITION && end_of(&service->levels[i]) != seen[i])
+        if (seen[i] != RP_SCHEDULE_NO_POSITION && end_of(&service->levels[i]) != seen[i])
             return true;
     }
     return false;
@@ -292,16 +250,16 @@ static bool rest(rp_schedule_service *service, int64_t next, const int64_t *seen
     atomic_store(&service->looks_again_ms, next);
     atomic_thread_fence(memory_order_seq_cst);
     bool is_roused = has_arrivals(service, seen);
-    int64_t wait_ms = next - wall_ms();
-    struct timespec until = rp_deadline_after(CLOCK_MONOTONIC, wait_ms < 0 ? 0 : (uint64_t)earlier(wait_ms, CLOCK_STEP_MS));
+    int64_t wait_ms = next - rp_schedule_now_ms();
+    struct timespec until = rp_deadline_after(CLOCK_MONOTONIC, wait_ms < 0 ? 0 : (uint64_t)rp_schedule_earlier(wait_ms, CLOCK_STEP_MS));
     while (!is_roused && !service->roused && !service->stopping) {
-        if (next == NEVER)
+        if (next == RP_SCHEDULE_NEVER)
             pthread_cond_wait(&service->woken, &service->lock);
         else if (pthread_cond_timedwait(&service->woken, &service->lock, &until) != 0)
             break;
     }
     service->roused = false;
-    atomic_store(&service->looks_again_ms, AWAKE);
+    atomic_store(&service->looks_again_ms, RP_SCHEDULE_AWAKE);
     bool goes_on = !service->stopping;
     pthread_mutex_unlock(&service->lock);
     return goes_on;
@@ -318,14 +276,14 @@ static void run(void *context) {
     rp_schedule_service *service = context;
     int64_t seen[RP_DELAY_LEVELS_MAX + 1];
     for (bool goes_on = true; goes_on;) {
-        int64_t next = NEVER;
+        int64_t next = RP_SCHEDULE_NEVER;
         for (int32_t i = 1; i <= service->level_max; i++) {
             seen[i] = end_of(&service->levels[i]);
-            int64_t wanted = deliver(service, &service->levels[i]);
-            seen[i] = wanted == NEVER ? seen[i] : NO_POSITION;
-            next = earlier(next, wanted);
+            bool is_empty;
+            next = rp_schedule_earlier(next, deliver(service, &service->levels[i], &is_empty));
+            seen[i] = is_empty ? seen[i] : RP_SCHEDULE_NO_POSITION;
         }
-        goes_on = next == AWAKE ? !is_stopping(service) : rest(service, next, seen);
+        goes_on = next == RP_SCHEDULE_AWAKE ? !is_stopping(service) : rest(service, next, seen);
     }
 }
 
@@ -339,7 +297,7 @@ void rp_schedule_stored(rp_schedule_service *service, int64_t due_at_ms) {
     pthread_mutex_unlock(&service->lock);
 }
 
-void rp_schedule_arrived(rp_schedule_service *service) { rp_schedule_stored(service, AWAKE + 1); }
+void rp_schedule_arrived(rp_schedule_service *service) { rp_schedule_stored(service, RP_SCHEDULE_AWAKE + 1); }
 
 /* ---- open and close ---- */
 
@@ -351,14 +309,16 @@ rp_schedule_service *rp_schedule_service_create(rp_broker *broker) {
         return NULL;
     service->broker = broker;
     pthread_mutex_init(&service->lock, NULL);
+    pthread_mutex_init(&service->position_lock, NULL);
     rp_monotonic_cond_init(&service->woken);
-    atomic_store(&service->looks_again_ms, AWAKE);
+    atomic_store(&service->looks_again_ms, RP_SCHEDULE_AWAKE);
     service->topic = rp_topic_table_entry(broker->topics, schedule_topic_name());
     service->level_max = rp_message_store_delay_level_max(broker->store);
     for (int32_t i = 1; i <= service->level_max; i++) {
-        delay_level *level = &service->levels[i];
+        rp_delay_level *level = &service->levels[i];
         level->delay_ms = rp_message_store_delay_ms(broker->store, i);
-        atomic_store_explicit(&level->position, NO_POSITION, memory_order_relaxed);
+        level->reached = RP_SCHEDULE_NO_POSITION;
+        atomic_store_explicit(&level->position, RP_SCHEDULE_NO_POSITION, memory_order_relaxed);
         atomic_store_explicit(&level->queue, rp_message_store_delay_queue(broker->store, i, 0, NULL), memory_order_release);
     }
     if (service->topic == NULL) {
@@ -373,19 +333,22 @@ void rp_schedule_service_destroy(rp_schedule_service *service) {
         return;
     rp_broker_stop_delivery(service->broker);
     pthread_cond_destroy(&service->woken);
+    pthread_mutex_destroy(&service->position_lock);
     pthread_mutex_destroy(&service->lock);
+    for (int32_t i = 1; i <= service->level_max; i++)
+        rp_set_aside_clear(&service->levels[i].aside);
     free(service);
 }
 
 /* What came with a master's log, and what another master has delivered meanwhile. */
 static void look_anew(rp_schedule_service *service, int32_t number) {
-    delay_level *level = &service->levels[number];
+    rp_delay_level *level = &service->levels[number];
     pthread_mutex_lock(&service->lock);
-    if (queue_of(level) == NULL)
+    if (rp_schedule_queue_of(level) == NULL)
         atomic_store_explicit(&level->queue, rp_message_store_delay_queue(service->broker->store, number, 0, NULL), memory_order_release);
     pthread_mutex_unlock(&service->lock);
-    level->over = 0; /* counted from a position that may have been set since */
-    position_of(service, level); /* before the first message comes: one past the end would pass it over */
+    rp_schedule_forget_window(service, level);
+    rp_schedule_position(service, level); /* before the first message comes: one past the end would pass it over */
 }
 
 int rp_broker_start_delivery(rp_broker *broker, rp_error *error) {
@@ -416,14 +379,14 @@ void rp_broker_stop_delivery(rp_broker *broker) {
 /* ---- for others ---- */
 
 int32_t rp_schedule_level(const rp_schedule_service *service, int64_t level) {
-    return level < 1 ? 1 : (int32_t)earlier(level, service->level_max);
+    return level < 1 ? 1 : (int32_t)rp_schedule_earlier(level, service->level_max);
 }
 
 /* NULL: a bound or memory is out. */
 static rp_consume_queue *make_queue(rp_schedule_service *service, int32_t level) {
-    delay_level *known = &service->levels[level];
+    rp_delay_level *known = &service->levels[level];
     pthread_mutex_lock(&service->lock);
-    rp_consume_queue *queue = queue_of(known);
+    rp_consume_queue *queue = rp_schedule_queue_of(known);
     if (queue == NULL) {
         queue = rp_message_store_delay_queue(service->broker->store, level, 1, NULL);
         atomic_store_explicit(&known->queue, queue, memory_order_release);
@@ -433,7 +396,7 @@ static rp_consume_queue *make_queue(rp_schedule_service *service, int32_t level)
 }
 
 int rp_schedule_open_queue(rp_schedule_service *service, int32_t level, rp_delay_queue *queue) {
-    rp_consume_queue *known = queue_of(&service->levels[level]);
+    rp_consume_queue *known = rp_schedule_queue_of(&service->levels[level]);
     if (known == NULL && (known = make_queue(service, level)) == NULL)
         return RP_E_IO;
     *queue = (rp_delay_queue){known, service->levels[level].delay_ms};
@@ -443,24 +406,3 @@ int rp_schedule_open_queue(rp_schedule_service *service, int32_t level, rp_delay
 }
 
 rp_topic *rp_schedule_topic(rp_schedule_service *service) { return service->topic; }
-
-static delay_level *level_of(const rp_broker *broker, int32_t level) {
-    return level >= 1 && level <= broker->schedule->level_max ? &broker->schedule->levels[level] : NULL;
-}
-
-int rp_broker_put_delay_offset(rp_broker *broker, int32_t level, int64_t offset) {
-    delay_level *known = level_of(broker, level);
-    if (known == NULL || offset < 0)
-        return RP_E_INVALID;
-    atomic_store_explicit(&known->position, offset, memory_order_release);
-    return RP_OK;
-}
-
-int rp_broker_read_delay_offset(const rp_broker *broker, int32_t level, int64_t *offset, int64_t *max_offset) {
-    const delay_level *known = level_of(broker, level);
-    if (known == NULL)
-        return RP_E_NOT_FOUND;
-    *offset = atomic_load_explicit(&known->position, memory_order_acquire);
-    *max_offset = end_of(known);
-    return RP_OK;
-}

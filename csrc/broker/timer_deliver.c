@@ -96,7 +96,17 @@ static int take(rp_timer_service *service, const leaving *one) {
     rp_append_item *item = &service->items[service->outgoing_count];
     const rp_message *message = one->message;
     *item = rp_item_of_message(message);
-    *out = (rp_timer_outgoing){.name = rp_message_property(message->properties, "REAL_TOPIC"), .log_offset = message->physical_offset};
+    int64_t own_slot_ms = rp_timer_get(&service->read_ms), out_ms;
+    if (rp_timer_out_ms(message->properties, &out_ms) == RP_OK && rp_timer_floor(service, out_ms) < own_slot_ms)
+        own_slot_ms = rp_timer_floor(service, out_ms);
+    *out = (rp_timer_outgoing){
+        .name = rp_message_property(message->properties, "REAL_TOPIC"),
+        .log_offset = message->physical_offset,
+        .queue_offset = message->queue_offset,
+        .slot_ms = own_slot_ms,
+        .magic = one->is_rolled ? RP_TIMER_ROLL : RP_TIMER_DEFAULT,
+        .is_late = one->enqueue_ms == RP_TIMER_NEVER_ENTERED,
+    };
     int status = one->is_rolled || one->aside_ms > 0 ? open_timer_queue(service, out, item)
                                                      : open_target_queue(service, message, one->now_ms, out, item);
     if (status != RP_OK)
@@ -147,6 +157,9 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over) {
             count_stored(service, out->topic, item);
         } else if (item->status == RP_E_TOO_LARGE) {
             rp_timer_pass_over(service, out->log_offset, "its record does not fit into the log any more; it was sent to topic ", out->name);
+        } else if (item->status == RP_E_INVALID && !out->is_late && rp_escape_is_on(service->broker)) {
+            int status = rp_timer_keep_aside(service, out, over);
+            refused = refused == RP_OK ? status : refused;
         } else {
             refused = refused == RP_OK ? item->status : refused;
             service->refusals.asks_queues = service->refusals.asks_queues || item->status == RP_E_IO;
@@ -196,7 +209,8 @@ static void close_slot(rp_timer_delivery *delivery) {
 static void finish_slot(rp_timer_service *service) {
     int64_t read_ms = rp_timer_get(&service->read_ms);
     close_slot(&service->delivery);
-    rp_timing_wheel_clear(rp_timer_files_wheel(rp_timer_files_of(service)), read_ms);
+    if (service->aside.count == 0)
+        rp_timing_wheel_clear(rp_timer_files_wheel(rp_timer_files_of(service)), read_ms);
     rp_timer_set_read(service, read_ms + service->precision_ms);
     service->is_changed = true;
 }

@@ -27,7 +27,7 @@ static int flush(rp_timer_service *service, int64_t now_ms, bool is_clean, uint3
     if (status != RP_OK)
         return status;
     rp_timer_progress progress = {
-        .read_time_ms = rp_timer_get(&service->read_ms),
+        .read_time_ms = rp_timer_move_done(service),
         .queue_offset = queue_offset,
         .master_queue_offset = delivers ? queue_offset : rp_timer_get(&service->master_queue_offset),
         .version_timestamp_ms = delivers ? now_ms : service->version_ms,
@@ -95,6 +95,7 @@ void rp_timer_follow(rp_timer_service *service) {
         rp_timing_wheel_clear(wheel, at);
     service->is_changed = service->is_changed || master_ms != read_ms;
     rp_timer_set_read(service, master_ms);
+    service->done_ms = master_ms;
     rp_timer_set(&service->master_queue_offset, master.master_queue_offset);
     service->version_counter = master.version_counter;
     service->version_ms = master.version_timestamp_ms;

@@ -57,6 +57,7 @@ int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error)
         return status;
     rp_timer_set(&service->queue_offset, queue_offset);
     rp_timer_set_read(service, read_ms);
+    service->done_ms = read_ms;
     rp_timer_set(&service->master_queue_offset, checkpoint->master_queue_offset);
     service->version_counter = checkpoint->version_counter;
     service->version_ms = checkpoint->version_timestamp_ms;
@@ -64,6 +65,7 @@ int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error)
     service->copies.is_begun = false;
     rp_key_set_clear(&service->copies.originals);
     pthread_mutex_lock(&service->lock);
+    rp_set_aside_clear(&service->aside); /* they are met again in their slots */
     rp_timer_checkpoint_encode(checkpoint, service->checkpoint);
     pthread_mutex_unlock(&service->lock);
     rp_timer_count_anew(service, now_ms);

@@ -77,6 +77,8 @@ static int64_t turn(rp_timer_service *service, int64_t now_ms) {
     bool is_entered = enter_next != RP_TIMER_NEXT_AWAKE || rp_timer_get(&service->queue_offset) >= service->entering_goal;
     if (is_entered && rp_timer_is_on(&service->delivers))
         deliver_next = rp_timer_deliver(service, now_ms);
+    if (service->aside.count > 0)
+        deliver_next = earlier(deliver_next, rp_timer_try_aside(service, now_ms));
     rp_timer_flush_sometimes(service, now_ms);
     return earlier(earlier(enter_next, deliver_next), rp_timer_floor(service, now_ms) + service->precision_ms);
 }
@@ -127,6 +129,8 @@ void rp_timer_service_destroy(rp_timer_service *service) {
         rp_log_write(service->broker->options.log, RP_LOG_ERROR, "timed messages at the stop: %s", error.message);
     rp_timer_files_close(rp_timer_files_of(service));
     rp_key_set_clear(&service->copies.originals);
+    rp_set_aside_clear(&service->aside);
+    free(service->not_passed_on);
     pthread_cond_destroy(&service->woken);
     pthread_mutex_destroy(&service->lock);
     free(service);
@@ -200,6 +204,7 @@ int rp_broker_start_timers(rp_broker *broker, const rp_timer_options *options, r
     if (is_open)
         rp_timer_count_anew(service, rp_clock_wall_ms(service->clock));
     atomic_store_explicit(&service->delivers, options->delivers != 0, memory_order_relaxed);
+    rp_timer_begin(service);
     service->write_ms = 0;
     service->stopping = false;
     atomic_store_explicit(&service->is_running, 1, memory_order_relaxed);
@@ -210,12 +215,21 @@ int rp_broker_start_timers(rp_broker *broker, const rp_timer_options *options, r
     return rp_error_set(error, status, 0, NULL, -1, "no thread for timed messages: %s", rp_thread_refusal(status));
 }
 
-void rp_broker_set_timers_passed_on(rp_broker *broker, int64_t until_ms, int64_t queue_offset) {
+int rp_broker_set_timers_passed_on(rp_broker *broker, int64_t until_ms, int64_t queue_offset, const int64_t *but, uint32_t count) {
     rp_timer_service *service = broker->timers;
     if (service->thread != NULL)
-        return;
+        return RP_OK;
+    int64_t *kept = count > 0 ? malloc(count * sizeof *kept) : NULL;
+    if (count > 0 && kept == NULL)
+        return RP_E_NO_MEMORY;
+    for (uint32_t i = 0; i < count; i++)
+        kept[i] = but[i];
+    free(service->not_passed_on);
+    service->not_passed_on = kept;
+    service->not_passed_on_count = count;
     service->passed_on_until_ms = until_ms;
     service->passed_on_below = queue_offset;
+    return RP_OK;
 }
 
 int rp_broker_stop_timers(rp_broker *broker, rp_error *error) {

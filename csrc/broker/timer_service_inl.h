@@ -18,6 +18,7 @@
 #include "../store/timer_chain.h"
 #include "../store/timer_files.h"
 #include "key_set.h"
+#include "set_aside.h"
 #include "lane.h"
 #include "timer_service.h"
 
@@ -61,7 +62,10 @@ typedef struct rp_timer_outgoing {
     void *light;     /* light queues it goes to; owned */
     rp_topic *topic; /* whose messages are counted; NULL: it is not in the table */
     rp_slice name;   /* REAL_TOPIC */
-    int64_t log_offset; /* where it waited */
+    int64_t log_offset, queue_offset; /* where it waited */
+    int64_t slot_ms; /* not later than its own */
+    int32_t magic;   /* as of rp_timer_take */
+    bool is_late;    /* it is in no slot */
     uint32_t index;  /* in the records */
 } rp_timer_outgoing;
 
@@ -84,6 +88,10 @@ struct rp_timer_service {
     _Atomic int64_t read_ms, queue_offset, master_queue_offset; /* written by the thread */
     _Atomic uint64_t entered, delivered, rolled, recalled, passed_over;
     int64_t passed_on_until_ms, passed_on_below; /* a slave delivered what is due before, below that offset of the queue */
+    int64_t *not_passed_on; /* but these; owned, sorted */
+    uint32_t not_passed_on_count;
+    int64_t done_ms;        /* slots before are over (timer_acting.c); it is read_ms where nothing is set aside */
+    rp_set_aside aside;     /* written under lock, where others read it */
     int64_t write_ms;        /* the slot that runs now; not before the read time */
     int64_t entering_goal;   /* the timer queue's end when it began: what lies below is entered before older slots are delivered */
     int64_t version_counter, version_ms;
@@ -111,8 +119,20 @@ static inline rp_timer_files *rp_timer_files_of(const rp_timer_service *service)
 static inline int64_t rp_timer_floor(const rp_timer_service *service, int64_t time_ms) {
     return time_ms < 0 ? 0 : time_ms / service->precision_ms * service->precision_ms;
 }
+static inline bool rp_timer_is_not_passed_on(const rp_timer_service *service, int64_t queue_offset) {
+    uint32_t low = 0, high = service->not_passed_on_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (service->not_passed_on[middle] < queue_offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < service->not_passed_on_count && service->not_passed_on[low] == queue_offset;
+}
 static inline bool rp_timer_was_passed_on(const rp_timer_service *service, int64_t queue_offset, int64_t slot_ms) {
-    return slot_ms < service->passed_on_until_ms && queue_offset < service->passed_on_below;
+    return slot_ms < service->passed_on_until_ms && queue_offset < service->passed_on_below &&
+           !rp_timer_is_not_passed_on(service, queue_offset);
 }
 static inline bool rp_timer_is_on(const _Atomic int32_t *setting) { return atomic_load_explicit(setting, memory_order_relaxed) != 0; }
 
@@ -174,6 +194,18 @@ int rp_timer_leave_slot(rp_timer_service *service, rp_error *error);
 int rp_timer_try_queue(rp_timer_service *service, rp_consume_queue *queue, int64_t now_ms);
 /* A message that is due, whose queue cannot be made. Until when it is set aside; 0: it is to be tried again where it is. */
 int64_t rp_timer_set_aside(rp_timer_service *service, const rp_message *message, int64_t now_ms);
+
+/* ---- timer_acting.c ---- */
+
+/* Before the thread starts: reading goes on at the first slot that is not over. */
+void rp_timer_begin(rp_timer_service *service);
+/* Empties the slots that are over; the first that is not. */
+int64_t rp_timer_move_done(rp_timer_service *service);
+/* Other masters refuse it: it is over for its slot. RP_OK, also of one that is set aside and was tried again, which is not; RP_E_BUSY,
+ * RP_E_NO_MEMORY: it waits where it is. */
+int rp_timer_keep_aside(rp_timer_service *service, const rp_timer_outgoing *out, uint32_t *over);
+/* Tries some of what is set aside. When to look again. */
+int64_t rp_timer_try_aside(rp_timer_service *service, int64_t now_ms);
 
 /* ---- timer_progress.c ---- */
 

@@ -22,7 +22,9 @@ cdef extern from "broker/timed_messages.h" nogil:
     int rp_broker_stop_timers(rp_broker *broker, rp_error *error)
     void rp_broker_read_timer_stats(const rp_broker *broker, rp_timer_stats *stats)
     int rp_broker_read_timer_checkpoint(const rp_broker *broker, uint8_t *checkpoint)
-    void rp_broker_set_timers_passed_on(rp_broker *broker, int64_t until_ms, int64_t queue_offset)
+    enum: RP_TIMERS_ASIDE_MAX
+    int rp_broker_set_timers_passed_on(rp_broker *broker, int64_t until_ms, int64_t queue_offset, const int64_t *but, uint32_t count)
+    uint32_t rp_broker_read_timers_aside(const rp_broker *broker, int64_t *read_ms, int64_t *offsets)
     int rp_broker_follow_timer_checkpoint(rp_broker *broker, const uint8_t *checkpoint, uint32_t size)
     void rp_broker_each_timer_count(rp_broker *broker, int (*visit)(void *context, const rp_timer_count *count) noexcept nogil,
                                     void *context)

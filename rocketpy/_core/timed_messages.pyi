@@ -20,7 +20,9 @@ class TimedMessages(PoppedMessages):
         """Of a master: the body of GET_TIMER_CHECK_POINT. None before the first start."""
     def follow_timer_checkpoint(self, body: bytes) -> None:
         """Of a slave: goes on up to where its master is. Raises ProtocolError; Closed: it was never started, or delivers."""
-    def set_timers_passed_on(self, until_ms: int, queue_offset: int) -> None:
+    def timers_aside(self) -> tuple[int, list[int]]:
+        """Of a slave that stands in: slots before (ms) are over, but for the messages at these offsets of the timer queue."""
+    def set_timers_passed_on(self, until_ms: int, queue_offset: int, but: list[int]) -> None:
         """Before start_timers: what is due before, below that offset of the timer queue, a slave has delivered that stood in."""
     def timer_counts(self) -> list[tuple[str, int, int]]:
         """(topic, messages that wait, when that changed last, in ms) of the topics that are there and had any since the start."""

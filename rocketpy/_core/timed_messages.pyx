@@ -1,9 +1,11 @@
 # timed_messages.pyx: messages with a time of their own, the part of the broker that csrc/broker/timed_messages.h is about.
 
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from rocketpy._core.base cimport check, read_fields, rp_field_row, set_fields, slice_of_text
 from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows
+from rocketpy._core.errors import NoMemory
 from rocketpy._core.options import TimerOptions
 from rocketpy._core.store import host_bytes
 
@@ -91,11 +93,35 @@ cdef class TimedMessages(PoppedMessages):
         self.leave()
         check(status, NULL)
 
-    def set_timers_passed_on(self, int64_t until_ms, int64_t queue_offset):
-        self.enter()
-        with nogil:
-            rp_broker_set_timers_passed_on(self.native, until_ms, queue_offset)
-        self.leave()
+    def set_timers_passed_on(self, int64_t until_ms, int64_t queue_offset, list but not None):
+        cdef uint32_t count = <uint32_t>min(len(but), RP_TIMERS_ASIDE_MAX)
+        cdef int64_t *numbers = <int64_t *>malloc((count + 1) * sizeof(int64_t))
+        cdef int status
+        if numbers == NULL:
+            raise NoMemory("no memory for offsets that are set aside")
+        try:
+            for index in range(count):
+                numbers[index] = but[index]
+            self.enter()
+            status = rp_broker_set_timers_passed_on(self.native, until_ms, queue_offset, numbers, count)
+            self.leave()
+        finally:
+            free(numbers)
+        check(status, NULL)
+
+    def timers_aside(self):
+        cdef int64_t read_ms
+        cdef uint32_t count
+        cdef int64_t *numbers = <int64_t *>malloc(RP_TIMERS_ASIDE_MAX * sizeof(int64_t))
+        if numbers == NULL:
+            raise NoMemory("no memory for offsets that are set aside")
+        try:
+            self.enter()
+            count = rp_broker_read_timers_aside(self.native, &read_ms, numbers)
+            self.leave()
+            return read_ms, [numbers[index] for index in range(count)]
+        finally:
+            free(numbers)
 
     def timer_counts(self):
         cdef export_buffer buffer

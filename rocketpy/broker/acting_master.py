@@ -75,6 +75,7 @@ class ActingMaster:
             await self._synchronize.settled()
             native.open_escape()
             self._bridge.start()
+            self._halves.begin()
             native.start_delivery()
             await self._run_timers(delivers=True)
             native.start_revive()

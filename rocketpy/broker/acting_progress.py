@@ -2,7 +2,8 @@
 RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), which goes by versions, and asks each slave once it has connected.
 
     GET_BROKER_RUNTIME_INFO    where the slave's log ends: past ours, its positions speak of what we have lost, and none is taken
-    GET_ALL_DELAY_OFFSET       delayed messages below were delivered
+    GET_ALL_DELAY_OFFSET       delayed messages below were delivered, but those that are set aside; which prepared ones are, too: those are
+                               copied behind the others here, and the group's offset moves on
     GET_ALL_CONSUMER_OFFSET    prepared messages below were ended or passed on; popped ones below are over
     GET_TIMER_CHECK_POINT      slots before were delivered, where they are not to be rolled: a slave rolls later than a master; only where
                                the slave had all of our log when it stood in: what it did not have may be due in the same slots
@@ -24,10 +25,11 @@ from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
 from . import names
 from .consumer_offsets import SavedOffsets
-from .delay_offsets import SavedDelayOffsets
+from .delay_offsets import SYNC_TIMEOUT_MS, SavedDelayOffsets
 from .parts import Parts
-from .timers import ACTING_LOG_END, CHECKPOINT
-from .transaction_checks import GROUP
+from .set_aside import ASIDE_MAX, HALVES_SET_ASIDE, SetAside
+from .timers import ACTING_ASIDE, ACTING_LOG_END, ACTING_READ_MS, CHECKPOINT
+from .transaction_checks import GROUP, HALVES, Fate
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +53,11 @@ async def _take_of(parts: Parts, address: str) -> None:
         return
     delays = await client.call(address, RequestCode.GET_ALL_DELAY_OFFSET, timeout_s=TIMEOUT_S)
     offsets = await client.call(address, RequestCode.GET_ALL_CONSUMER_OFFSET, timeout_s=TIMEOUT_S)
-    moved = parts.delay_offsets.advance(SavedDelayOffsets.from_json(read_json(delays.body)))
+    told = read_json(delays.body)
+    moved = parts.delay_offsets.advance(SavedDelayOffsets.from_json(told))
     moved += parts.offsets.advance(SavedOffsets.from_json(read_json(offsets.body)).without(_is_other), parts.queue_end)
+    halves = told.get(HALVES_SET_ASIDE)
+    moved += await _take_halves(parts, SetAside.from_json(halves, HALVES_SET_ASIDE)) if halves is not None else 0
     moved += await _take_timers(parts, address, own_end)
     if moved:
         log.warning("slave %s has stood in for this master: %d positions of what it passed on are ours now", address, moved)
@@ -64,6 +69,33 @@ def _is_other(topic: str, group: str) -> bool:
     return group not in (GROUP, names.REVIVE_GROUP) or topic == names.TRANS_OP_HALF_TOPIC
 
 
+async def _take_halves(parts: Parts, told: SetAside | None) -> int:
+    """1: the others were passed on, and these come behind what is here. A crash before the offset is on disk has them come twice."""
+    if told is None:
+        return 0
+    known = told.cut(parts.store.max_offset(names.TRANS_HALF_TOPIC, 0))
+    if known.reached <= parts.offsets.query(GROUP, names.TRANS_HALF_TOPIC, 0):
+        return 0
+    await parts.reads.run(lambda _: _copy_halves(parts, known))
+    parts.offsets.commit(GROUP, names.TRANS_HALF_TOPIC, 0, known.reached, "acting slave")
+    return 1
+
+
+def _copy_halves(parts: Parts, known: SetAside) -> None:
+    """In a thread. Those that are undecided still. Raises what the store may: then all behind the first are asked about here, too."""
+    operation, position = max(0, parts.offsets.query(GROUP, names.TRANS_OP_HALF_TOPIC, 0)), known.position
+    wanted = set(known.offsets)
+    while position < known.reached:
+        rows, scanned_to = parts.native.undecided_halves(position, operation, HALVES)
+        for row in rows:
+            if row.queue_offset in wanted:
+                parts.native.put_half_again(row.log_offset, Fate.ASKED_FOR, max(0, row.check_times))
+        if scanned_to <= position:
+            break
+        position = scanned_to
+    parts.ha.durable_log.wait_durable(parts.ha.durable_log.mark(), SYNC_TIMEOUT_MS)
+
+
 async def _take_timers(parts: Parts, address: str, own_end: int) -> int:
     """1: what its slots held is not delivered here."""
     if not parts.config.boolean("timerWheelEnable"):
@@ -72,5 +104,11 @@ async def _take_timers(parts: Parts, address: str, own_end: int) -> int:
     if int(answer.fields.get(ACTING_LOG_END, "-1")) != own_end or len(answer.body) < CHECKPOINT.size:
         return 0
     until_ms, _, queue_offset, *_ = CHECKPOINT.unpack_from(answer.body)
-    parts.native.set_timers_passed_on(until_ms, queue_offset)
+    aside = answer.fields.get(ACTING_ASIDE, "")
+    but = sorted({int(offset) for offset in aside.split(",")}) if aside else []
+    if but and len(but) <= ASIDE_MAX:
+        until_ms = max(until_ms, int(answer.fields.get(ACTING_READ_MS, "0")))
+        parts.native.set_timers_passed_on(until_ms, queue_offset, but)
+    else:
+        parts.native.set_timers_passed_on(until_ms, queue_offset, [])
     return 1

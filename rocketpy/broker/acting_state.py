@@ -17,6 +17,7 @@ from typing import Final
 
 from ..config import Config
 from .group_members import Members
+from .set_aside import SetAside
 from .settings import is_elected
 
 ROUNDS: Final = 2
@@ -32,10 +33,12 @@ def may_act(config: Config) -> bool:
 
 @dataclass(slots=True)
 class ActingState:
-    """Of one broker. log_end: where its log ended when it stood in last, which has not grown meanwhile; None: it never did."""
+    """Of one broker. log_end: where its log ended when it stood in last, which has not grown meanwhile; None: it never did. halves: how far
+    prepared messages are passed on; None: as the group's offset says."""
 
     is_acting: bool = False
     log_end: int | None = None
+    halves: SetAside | None = None
     rounds: int = 0
 
     def heard(self, answers: Sequence[Members], own: tuple[int, str], *, is_connected: bool) -> bool:

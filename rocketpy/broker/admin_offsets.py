@@ -40,6 +40,7 @@ from .clients import Client, ConsumerGroup
 from .masters_answers import LOG_END
 from .parts import HandlerTable, Parts, json_response, now_ms, queue_json, queue_key
 from .rebalance_locks import MessageQueue
+from .set_aside import HALVES_SET_ASIDE
 from .static_topics import BOUNDARIES, NOT_LED_TO_BEGIN, StaticTopics
 
 log = logging.getLogger(__name__)
@@ -130,8 +131,9 @@ class OffsetAdmin:
 
     def _all_delay_offsets(self, request: Request) -> Response:
         """For slaves, which ours take over once their own logs go as far."""
-        snapshot = self._parts.delay_offsets.snapshot()
-        return json_response({**snapshot.to_json(), LOG_END: snapshot.mark.end})
+        snapshot, halves = self._parts.delay_offsets.snapshot(), self._parts.acting.halves
+        of_acting = {HALVES_SET_ASIDE: halves.to_json()} if halves is not None else {}
+        return json_response({**snapshot.to_json(), LOG_END: snapshot.mark.end, **of_acting})
 
     # ---- lag ----
 

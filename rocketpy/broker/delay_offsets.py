@@ -6,13 +6,15 @@ RocketMQ: ScheduleMessageService, DelayOffsetSerializeWrapper (5.3.3 broker/sche
 
 What lies below a written offset is never delivered again, so its copies have to be on disk before: the text is made behind a sync of the
 log. After a crash a message may come twice, as with RocketMQ, but none is left out.
+
+Of messages that cannot go where they are to go, the file and the answer say which they are (set_aside.py). RocketMQ reads the positions.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from ..ha.service import DurableLog, LogMark
@@ -21,6 +23,7 @@ from .json_members import integer_member, object_member
 from .masters_answers import LOG_END, LoggedAnswers
 from .names import SCHEDULE_TOPIC
 from .persistence import pretty_text
+from .set_aside import SET_ASIDE, SetAside
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,8 @@ class DelaySink(Protocol):
 
     def put_delay_offset(self, level: int, offset: int) -> None: ...
     def delay_offsets(self) -> list[tuple[int, int]]: ...
+    def put_delay_aside(self, level: int, reached: int, offsets: list[int]) -> None: ...
+    def delay_aside(self, level: int) -> tuple[int, list[int]] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,13 @@ class DelayOffsetsSnapshot:
 
     version: DataVersion
     offsets: Mapping[int, int]
+    aside: Mapping[int, SetAside]
     mark: LogMark
 
     def to_json(self) -> dict[str, Any]:
-        return {"dataVersion": self.version.to_json(), "offsetTable": dict(sorted(self.offsets.items()))}
+        table = {"dataVersion": self.version.to_json(), "offsetTable": dict(sorted(self.offsets.items()))}
+        aside = {level: known.to_json() for level, known in sorted(self.aside.items())}
+        return {**table, SET_ASIDE: aside} if aside else table
 
 
 class DelayOffsets:
@@ -61,11 +69,23 @@ class DelayOffsets:
         self._version = DataVersion(now_ms())
         self._delivered = 0  # when the version was made
         self._other: dict[int, int] = {}  # of levels that messageDelayLevel names no longer
+        self._other_aside: dict[int, SetAside] = {}
 
     def offsets(self) -> dict[int, int]:
         """By level, of those of which something was delivered."""
         native = {level: offset for level, (offset, _) in enumerate(self._sink.delay_offsets(), start=1) if offset >= 0}
         return {**self._other, **native}
+
+    def aside(self) -> dict[int, SetAside]:
+        """By level, of those of which something is set aside. To be read behind the offsets."""
+        levels = range(1, len(self._sink.delay_offsets()) + 1)
+        known = {level: self._sink.delay_aside(level) for level in levels}
+        native = {level: SetAside(pair[0], tuple(pair[1])) for level, pair in known.items() if pair is not None}
+        return {**self._other_aside, **native}
+
+    def state(self) -> object:
+        """What differs whenever the file would."""
+        return self.offsets(), self.aside()
 
     def ends(self) -> dict[int, tuple[int, int]]:
         """(offset, end of the queue) by level, for operators."""
@@ -80,11 +100,12 @@ class DelayOffsets:
         return {level: count for level, count in waiting.items() if count > 0}
 
     def snapshot(self) -> DelayOffsetsSnapshot:
-        offsets = self.offsets()
+        offsets, aside = self.offsets(), self.aside()
+        offsets |= {level: known.position for level, known in aside.items()}  # which may have moved in between
         delivered = sum(offsets.values())
         if delivered - self._delivered >= self._version_step:
             self._version, self._delivered = self._version.next(now_ms=self._now_ms()), delivered
-        return DelayOffsetsSnapshot(self._version, offsets, self._log.mark())
+        return DelayOffsetsSnapshot(self._version, offsets, aside, self._log.mark())
 
     def durable_text(self, snapshot: DelayOffsetsSnapshot) -> str:
         """What the file holds; returns when the log is on disk as far as it says. Blocks. Raises what the sync may."""
@@ -93,32 +114,45 @@ class DelayOffsets:
 
     def load(self, saved: SavedDelayOffsets) -> bool:
         """Takes positions over: a file's before anything is delivered, or on a slave its master's. True when one differs."""
-        before = self.offsets()
+        before, known = self.offsets(), self.aside()
         levels = len(self._sink.delay_offsets())
         for level, offset in saved.offsets.items():
+            aside = saved.aside.get(level)
             if level > levels:
                 self._other[level] = offset
-            elif before.get(level) != offset:
-                self._sink.put_delay_offset(level, offset)
+                self._other_aside = {**self._other_aside, level: aside} if aside is not None else self._other_aside
+            elif before.get(level) != offset or known.get(level) != aside:
+                self._put(level, aside or SetAside(offset))
         self._version = saved.version
         after = self.offsets()
         self._delivered = sum(after.values())
-        return after != before
+        return after != before or self.aside() != known
+
+    def _put(self, level: int, reached: SetAside) -> None:
+        if reached.offsets:
+            self._sink.put_delay_aside(level, reached.reached, list(reached.offsets))
+        else:
+            self._sink.put_delay_offset(level, reached.reached)
 
     def advance(self, saved: SavedDelayOffsets) -> int:
         """Moves positions forward to those of a slave that delivered meanwhile, none past its queue's end here; how many moved."""
         moved = 0
+        known = self.aside()
         for level, (offset, end) in enumerate(self._sink.delay_offsets(), start=1):
-            if (further := min(saved.offsets.get(level, 0), end)) > max(0, offset):
-                self._sink.put_delay_offset(level, further)
+            ours = known.get(level, SetAside(max(0, offset)))
+            joined = ours.joined(saved.aside.get(level, SetAside(saved.offsets.get(level, 0))).cut(end))
+            if joined != ours:
+                self._put(level, joined)
                 moved += 1
         return moved
 
     def take_back(self, saved: SavedDelayOffsets) -> None:
         """The positions that its file holds are those of a broker whose own deliveries since then may have been taken back."""
+        reached = self.aside()
         for level, (offset, _) in enumerate(self._sink.delay_offsets(), start=1):
-            if (known := saved.offsets.get(level, 0)) < offset:
-                self._sink.put_delay_offset(level, known)
+            known = saved.aside.get(level, SetAside(saved.offsets.get(level, 0)))
+            if known.position < offset or known.reached < reached.get(level, SetAside(offset)).reached:
+                self._put(level, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +163,8 @@ class SavedDelayOffsets:
     version: DataVersion
     log_end: int = 0
     """Below it lies what was delivered; 0 where that is not said, in a file or by a master that is RocketMQ."""
+    aside: Mapping[int, SetAside] = field(default_factory=dict)
+    """Of levels that are in offsets, too."""
 
     @staticmethod
     def from_json(value: Any) -> SavedDelayOffsets:
@@ -143,8 +179,12 @@ class SavedDelayOffsets:
                 offsets[number] = offset
             else:
                 log.error("delay level %d at offset %d is left out: levels begin at 1, offsets at 0", number, offset)
+        said = value.get(SET_ASIDE)
+        known = {level: said.get(str(level)) for level in offsets} if isinstance(said, Mapping) else {}
+        read = {level: SetAside.from_json(each, f"{SET_ASIDE}.{level}") for level, each in known.items() if each is not None}
+        aside = {level: each for level, each in read.items() if each is not None and each.position == offsets[level]}
         version = DataVersion.from_json(object_member(value, "dataVersion", "delay offsets"))
-        return SavedDelayOffsets(offsets, version, integer_member(value, LOG_END, 0, "delay offsets"))
+        return SavedDelayOffsets(offsets, version, integer_member(value, LOG_END, 0, "delay offsets"), aside)
 
 
 class CopiedDelayOffsets:

@@ -5,8 +5,9 @@ RocketMQ: EscapeBridge, TopicRouteInfoManager (5.3.3 broker/failover/, broker/to
                                                            ├─ put ─ route ─ SEND_MESSAGE ─► another master
     prepared messages (escaped_halves.py) ─────────────────┘
 
-Each message is answered to who gave it once another master has it, or has refused it: nothing is given up here. A refusal is told a second
-later, so that a cluster without another master is asked that often only.
+Each message is answered to who gave it once another master has it, or has refused it: nothing is given up here. Where nobody answers, or
+all are busy, that is told a second later, so that they are asked that often only; it says nothing about the message. What is refused
+because of what it is, or where it belongs, is told at once: who gave it sets it aside.
 
 Threads  one event loop. Bounds: IN_FLIGHT messages, BYTES_IN_FLIGHT of their records and one more; ROUTES_MAX routes.
 """
@@ -21,14 +22,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from .._core.errors import NetworkError, NoMemory, RocketpyError, TooLarge
+from .._core.errors import InvalidArgument, NetworkError, NoMemory, RocketpyError, TooLarge
 from .._core.results import Message
 from .._core.store import decode_message
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.headers import GetRouteInfoRequestHeader
 from ..remoting.route import TopicRoute
-from .escaping_messages import Master, Place, choose, other_masters, place_of, popped_topics, request_of, topics_to_ask
+from . import names
+from .escaping_messages import Master, choose, other_masters, place_of, popped_topics, request_of, topics_to_ask
 from .parts import Parts, monotonic_ms
 
 log = logging.getLogger(__name__)
@@ -47,11 +49,24 @@ STORED: Final = (
     ResponseCode.FLUSH_SLAVE_TIMEOUT,
     ResponseCode.SLAVE_NOT_AVAILABLE,
 )
+BUSY: Final = (
+    ResponseCode.SYSTEM_BUSY,
+    ResponseCode.SERVICE_NOT_AVAILABLE,
+    ResponseCode.FLOW_CONTROL,
+)
+"""Of a master, whatever it is sent."""
 PASSED_ON: Final = 0
+WAITS: Final = NetworkError.status
+STUCK: Final = InvalidArgument.status
+TELL_AGAIN_MS: Final = 60_000
 
 
 class Refused(Exception):
-    """Why a message is not with another master."""
+    """Why a message is not with another master; one that is not may be taken by nobody."""
+
+
+class Stuck(Refused):
+    """It is this message, or its topic; others may be taken."""
 
 
 class NativeEscape(Protocol):
@@ -81,6 +96,7 @@ class EscapeBridge:
         self._tasks: set[asyncio.Task[None]] = set()
         self._bytes = 0
         self._is_refused = self._is_started = False
+        self._told_ms: int | None = None
         identity = parts.registration.identity
         self._own_group = f"InnerProducerGroup_{identity.broker_name}_{identity.broker_id}"
         self.passed_on = 0
@@ -98,21 +114,32 @@ class EscapeBridge:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def put(self, message: Message) -> bool:
-        """Whether another master has it now."""
+    async def put(self, message: Message) -> int:
+        """PASSED_ON: another master has it now; WAITS; STUCK."""
         try:
             await self._send(message)
-        except (Refused, RocketpyError, CommandError, ValueError) as error:
+        except (Stuck, TooLarge, InvalidArgument, ValueError) as error:
+            self._tell_stuck(message, error)
+            return STUCK
+        except (Refused, RocketpyError, CommandError) as error:
             if not self._is_refused:
                 log.warning("a message of topic %s cannot be passed on: %s; it is tried again, as others are", message.topic, error)
             self._is_refused = True
             await asyncio.sleep(REFUSED_S)
-            return False
+            return WAITS
         if self._is_refused:
             log.warning("messages are passed on again")
         self._is_refused = False
         self.passed_on += 1
-        return True
+        return PASSED_ON
+
+    def _tell_stuck(self, message: Message, error: Exception) -> None:
+        now_ms = self._clock_ms()
+        if self._told_ms is None or now_ms - self._told_ms >= TELL_AGAIN_MS:
+            self._told_ms = now_ms
+            log.warning(
+                "a message of topic %s cannot be passed on: %s; it is set aside and tried again, less and less", message.topic, error
+            )
 
     # ---- from the native services ----
 
@@ -135,14 +162,14 @@ class EscapeBridge:
             self._bytes += len(taken[1])
 
     async def _pass_on(self, number: int, record: bytes) -> None:
-        status = NetworkError.status
+        status = WAITS
         try:
             message = decode_message(record)
             if place_of(message) is None:
                 log.error("a message is not passed on: its properties name no queue that it may go to")
                 status = TooLarge.status
-            elif await self.put(message):
-                status = PASSED_ON
+            else:
+                status = await self.put(message)
         except RocketpyError as error:
             log.error("a message cannot be passed on: %s", error)
         finally:
@@ -158,12 +185,13 @@ class EscapeBridge:
     async def _send(self, message: Message) -> None:
         place = place_of(message)
         if place is None:
-            raise Refused("its properties name no queue that it may go to")
+            raise Stuck("its properties name no queue that it may go to")
         now_ms = self._clock_ms()
         self._failing = {address: until_ms for address, until_ms in self._failing.items() if until_ms > now_ms}
-        chosen = choose(await self._masters(place), place, self._failing)
+        chosen = choose(await self._masters(place.topic), place, self._failing)
         if chosen is None:
-            raise Refused(f"no other master takes messages of topic {place.topic}")
+            refusal = Stuck if await self._masters(names.SELF_TEST_TOPIC) else Refused
+            raise refusal(f"no other master takes messages of topic {place.topic}")
         master, queue_id = chosen
         header = request_of(message, place, queue_id, master.broker_name, self._own_group)
         try:
@@ -173,21 +201,24 @@ class EscapeBridge:
             raise
         if answer.code not in STORED or "msgId" not in answer.fields:
             self._routes.pop(place.topic, None)
-            raise Refused(f"master {master.broker_name} at {master.address} answers {answer.code}, {answer.remark}")
+            raise (Refused if answer.code in BUSY else Stuck)(
+                f"master {master.broker_name} at {master.address} answers {answer.code}, {answer.remark}"
+            )
 
-    async def _masters(self, place: Place) -> tuple[Master, ...]:
-        known = self._routes.get(place.topic)
+    async def _masters(self, wanted: str) -> tuple[Master, ...]:
+        """That take messages of the topic."""
+        known = self._routes.get(wanted)
         if known is not None and known.until_ms > self._clock_ms():
             return known.masters
         masters: tuple[Master, ...] = ()
-        popped = popped_topics(place.topic, self._parts.groups.__contains__, self._parts.topics.__contains__)
-        for topic in topics_to_ask(place.topic, popped):
+        popped = popped_topics(wanted, self._parts.groups.__contains__, self._parts.topics.__contains__)
+        for topic in topics_to_ask(wanted, popped):
             masters = await self._fetch(topic)
             if masters:
                 break
         if len(self._routes) >= ROUTES_MAX:
             self._routes.clear()
-        self._routes[place.topic] = _Route(masters, self._clock_ms() + (ROUTE_MS if masters else NO_ROUTE_MS))
+        self._routes[wanted] = _Route(masters, self._clock_ms() + (ROUTE_MS if masters else NO_ROUTE_MS))
         return masters
 
     async def _fetch(self, topic: str) -> tuple[Master, ...]:

@@ -3,74 +3,118 @@ RocketMQ: TransactionalMessageServiceImpl.check, TransactionalMessageBridge.esca
 that was refused ten times.
 
 How far that has got is the offset of the group CID_RMQ_SYS_TRANS in the half topic, as of a master's checks: what lies below it was ended,
-or is with another master. It moves behind what was passed on; a message that is refused is tried again, and those behind it wait.
+or is with another master. It moves behind what was passed on. While nobody answers, all wait; one that the other masters refuse is set
+aside, and tried again less and less often: the offset stays at the first of those, and ours tell the master which they are when it
+returns (acting_progress.py). A slave that was started again in between begins at that offset.
 
 Threads  one event loop; the store is read in threads of its reads.
-Bounds   HALVES looked at and AT_ONCE passed on at once.
+Bounds   HALVES looked at and AT_ONCE passed on at once; ASIDE_MAX set aside, then those behind wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from .._core.errors import OffsetOutOfRange, StoreCorrupt
 from .._core.results import Message, UndecidedHalf
 from .._core.store import MessageStore, decode_message
 from . import names
-from .escape_bridge import EscapeBridge
+from .escape_bridge import PASSED_ON, STUCK, EscapeBridge
 from .escaping_messages import place_of
-from .parts import Parts
+from .parts import Parts, monotonic_ms
+from .set_aside import ASIDE_MAX, SetAside
 from .transaction_checks import GROUP
 
 log = logging.getLogger(__name__)
 
 HALVES: Final = 256
 AT_ONCE: Final = 16
+AGAIN_MS: Final = 1_000
+DOUBLED_MAX: Final = 10
 GONE: Final = None
 """A message that cannot be read any more, or names no queue: passed over, as the checks pass it over."""
 
 
-class EscapedHalves:
-    """`run_round` again and again while the bridge is open."""
+@dataclass(slots=True)
+class _Aside:
+    half: UndecidedHalf
+    again_ms: int
+    tries: int = 0
 
-    def __init__(self, parts: Parts, bridge: EscapeBridge) -> None:
+
+class EscapedHalves:
+    """`begin`, then `run_round` again and again while the bridge is open."""
+
+    def __init__(self, parts: Parts, bridge: EscapeBridge, *, clock_ms: Callable[[], int] = monotonic_ms) -> None:
         self._parts = parts
         self._bridge = bridge
+        self._clock_ms = clock_ms
+        self._aside: dict[int, _Aside] = {}
+        self._reached = 0
+
+    def begin(self) -> None:
+        """At the offset that is known; what was set aside before has come to the master since."""
+        self._aside.clear()
+        self._reached = max(0, self._parts.offsets.query(GROUP, names.TRANS_HALF_TOPIC, 0))
+        self._parts.acting.halves = None
 
     async def run_round(self) -> None:
-        """Passes on what is undecided, up to the first that is refused. Raises StoreIOError, NoMemory: what is tried again."""
+        """Passes on what is undecided, up to the first that has to wait. Raises StoreIOError, NoMemory: what is tried again."""
         parts = self._parts
-        query = parts.offsets.query
-        half, operation = max(0, query(GROUP, names.TRANS_HALF_TOPIC, 0)), max(0, query(GROUP, names.TRANS_OP_HALF_TOPIC, 0))
+        await self._try_aside()
+        operation = max(0, parts.offsets.query(GROUP, names.TRANS_OP_HALF_TOPIC, 0))
         while True:
-            look = (half, operation, HALVES)
+            look = (self._reached, operation, HALVES)
             halves, scanned_to = await parts.reads.run(lambda _, look=look: parts.native.undecided_halves(*look))  # type: ignore[misc]
-            reached = await self._pass_on(halves)
-            position = scanned_to if reached == len(halves) else halves[reached].queue_offset
-            if position > half:
-                parts.offsets.commit(GROUP, names.TRANS_HALF_TOPIC, 0, position, "acting master")
-            half = position
-            if reached < len(halves) or not halves:
+            over = await self._pass_on(halves)
+            self._move_to(scanned_to if over == len(halves) else halves[over].queue_offset)
+            if over < len(halves) or not halves:
                 return
 
+    def _move_to(self, reached: int) -> None:
+        self._reached = max(self._reached, reached)
+        known = SetAside(self._reached, tuple(sorted(self._aside)))
+        self._parts.acting.halves = known if known.offsets else None
+        offsets = self._parts.offsets
+        if known.position > offsets.query(GROUP, names.TRANS_HALF_TOPIC, 0):
+            offsets.commit(GROUP, names.TRANS_HALF_TOPIC, 0, known.position, "acting master")
+
+    async def _try_aside(self) -> None:
+        now_ms = self._clock_ms()
+        due = [one for _, one in sorted(self._aside.items()) if one.again_ms <= now_ms]
+        for begin in range(0, len(due), AT_ONCE):
+            some = due[begin : begin + AT_ONCE]
+            for one, status in zip(some, await self._put_all([one.half for one in some]), strict=True):
+                if status == PASSED_ON:
+                    del self._aside[one.half.queue_offset]
+                else:
+                    one.tries = min(one.tries + 1, DOUBLED_MAX)
+                    one.again_ms = self._clock_ms() + (AGAIN_MS << one.tries)
+            self._move_to(self._reached)
+
     async def _pass_on(self, halves: Sequence[UndecidedHalf]) -> int:
-        """How many of them, from the first, are over."""
-        reached = 0
+        """How many of them, from the first, are over or set aside."""
+        over = 0
         for begin in range(0, len(halves), AT_ONCE):
             some = halves[begin : begin + AT_ONCE]
-            messages = await self._parts.reads.run(lambda store, some=some: [_read(store, half) for half in some])  # type: ignore[misc]
-            done = await asyncio.gather(*(self._put(message) for message in messages))
-            over = next((index for index, is_over in enumerate(done) if not is_over), len(done))
-            reached += over
-            if over < len(done):
-                break
-        return reached
+            for half, status in zip(some, await self._put_all(some), strict=True):
+                if status == STUCK and len(self._aside) < ASIDE_MAX:
+                    self._aside[half.queue_offset] = _Aside(half, self._clock_ms() + AGAIN_MS)
+                elif status != PASSED_ON:
+                    return over
+                over += 1
+        return over
 
-    async def _put(self, message: Message | None) -> bool:
-        return message is GONE or await self._bridge.put(message)
+    async def _put_all(self, halves: Sequence[UndecidedHalf]) -> list[int]:
+        messages = await self._parts.reads.run(lambda store: [_read(store, half) for half in halves])
+        return await asyncio.gather(*(self._put(message) for message in messages))
+
+    async def _put(self, message: Message | None) -> int:
+        return PASSED_ON if message is GONE else await self._bridge.put(message)
 
 
 def _read(store: MessageStore, half: UndecidedHalf) -> Message | None:

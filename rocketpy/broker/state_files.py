@@ -39,7 +39,7 @@ def saved_states(
         SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
         SavedState(directory / offsets_file, durable_offsets.snapshot, lambda: offsets.change_count, durable_offsets.text),
         SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
-        SavedState(directory / DELAY_OFFSETS_FILE, delay_offsets.snapshot, delay_offsets.offsets, delay_offsets.durable_text),
+        SavedState(directory / DELAY_OFFSETS_FILE, delay_offsets.snapshot, delay_offsets.state, delay_offsets.durable_text),
         SavedState(directory / TIMER_METRICS_FILE, timer_metrics.to_json, timer_metrics.version, timer_metrics.text),
         SavedState(directory / ORDERS_FILE, orders.snapshot, orders.version),
         SavedState(directory / AUTH_FILE, auth.snapshot, lambda: auth.change_count, SavedAuth.text, is_private=True),

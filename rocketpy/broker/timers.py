@@ -27,6 +27,9 @@ from .parts import HandlerTable, Parts, json_response
 
 ACTING_LOG_END: Final = "actingLogEnd"
 """What a slave adds to its answer that has stood in for its master: where its log ended then."""
+ACTING_READ_MS, ACTING_ASIDE = "actingReadMs", "actingSetAside"
+"""What one adds that does so now: slots before are over, but for the messages at these offsets of the timer queue. Who does not read them
+goes by the checkpoint, which is that of the first of these messages."""
 CHECKPOINT: Final = struct.Struct(">7q")
 """Read until (ms), flushed position of the timer log, queue offset, the master's queue offset; state, time and count of the version."""
 
@@ -54,7 +57,9 @@ class TimerAdmin:
         if checkpoint is None:
             raise CommandError(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
         if acting_log_end is not None:
-            return Response(fields={ACTING_LOG_END: str(acting_log_end)}, body=checkpoint)
+            read_ms, aside = self._parts.native.timers_aside()
+            told = {ACTING_READ_MS: str(read_ms), ACTING_ASIDE: ",".join(map(str, aside))} if self._parts.acting.is_acting else {}
+            return Response(fields={ACTING_LOG_END: str(acting_log_end), **told}, body=checkpoint)
         log_end = self._parts.ha.durable_log.mark().end  # behind all that the checkpoint calls delivered
         return Response(fields={LOG_END: str(log_end)}, body=checkpoint)
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.errors import DiskFull
-from rocketpy.broker import acting_master, escape_bridge
+from rocketpy.broker import acting_master, escape_bridge, escaped_halves
 from rocketpy.broker.acting_master import ActingMaster
 from rocketpy.broker.acting_state import ActingState
 from rocketpy.broker.names import TRANS_HALF_TOPIC
 from rocketpy.broker.parts import Parts
 from rocketpy.broker.service import BrokerService
+from rocketpy.broker.set_aside import SetAside
 from rocketpy.broker.transaction_checks import GROUP
 from rocketpy.remoting.codes import RequestCode
 
@@ -35,6 +36,7 @@ SETTINGS = {
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acting_master, "HALVES_S", 0.02)
+    monkeypatch.setattr(escaped_halves, "AGAIN_MS", 20)
     for name in ("REFUSED_S", "ROUTE_MS", "NO_ROUTE_MS", "FAILING_MS"):
         monkeypatch.setattr(escape_bridge, name, 0)
 
@@ -56,6 +58,18 @@ class Group:
 
     def end(self, service: BrokerService, topic: str = "t", queue_id: int = 0) -> int:
         return self.of(service).store.max_offset(topic, queue_id)
+
+    async def make_topic(self) -> None:
+        """At the other master."""
+        topic = {
+            "topic": "t",
+            "defaultTopic": "TBW102",
+            "readQueueNums": 1,
+            "writeQueueNums": 1,
+            "perm": 6,
+            "topicFilterType": "SINGLE_TAG",
+        }
+        assert (await self.other.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {**topic, "topicSysFlag": 0, "order": False})).code == 0
 
     async def send_what_waits(self) -> None:
         """A delayed message, which the master does not deliver, and a prepared one; the slave has them, and its master is stopped."""
@@ -114,19 +128,42 @@ def test_what_no_other_master_takes_waits(tmp_path: Path, caplog: pytest.LogCapt
     async def test() -> None:
         async with group(tmp_path, autoCreateTopicEnable="false") as three:
             await three.send_what_waits()
-            await eventually(lambda: "cannot be passed on" in caplog.text)
-            assert three.of(three.slave).native.delay_offsets()[0][0] <= 0
-            topic = {
-                "topic": "t",
-                "defaultTopic": "TBW102",
-                "readQueueNums": 1,
-                "writeQueueNums": 1,
-                "perm": 6,
-                "topicFilterType": "SINGLE_TAG",
-            }
-            assert (await three.other.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {**topic, "topicSysFlag": 0, "order": False})).code == 0
+            of_slave = three.of(three.slave)
+            await eventually(lambda: of_slave.native.delay_aside(1) == (1, [0]) and of_slave.acting.halves == SetAside(1, (0,)))
+            assert "cannot be passed on" in caplog.text and "is set aside" in caplog.text
+            assert of_slave.native.delay_offsets()[0][0] == 0 and of_slave.offsets.query(GROUP, TRANS_HALF_TOPIC, 0) <= 0
+            await three.make_topic()
             await eventually(lambda: three.end(three.at.broker, TRANS_HALF_TOPIC) == 1 and three.end(three.at.broker) == 1)
-            assert "messages are passed on again" in caplog.text
+            await eventually(lambda: of_slave.acting.halves is None and of_slave.native.delay_aside(1) is None)
+
+    run(test)
+
+
+def test_one_that_others_refuse_holds_nothing_up_and_is_its_masters_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with group(tmp_path, autoCreateTopicEnable="false", maxMessageSize="1000") as three:
+            await three.make_topic()
+            native = three.of(three.master).native
+            native.stop_delivery()
+            peer = Peer(three.master.address)
+            for body in (bytes(2000), b"behind"):
+                assert (await peer.send("t", body, "DELAY\x011\x02")).code == 0
+                assert (await peer.send("t", body, "TRAN_MSG\x01true\x02PGROUP\x01producers\x02", f=4)).code == 0
+            await peer.client.stop()
+            await eventually(lambda: three.end(three.slave, TRANS_HALF_TOPIC) == 2 and "t" in three.of(three.slave).topics)
+            await three.master.stop()
+            await eventually(lambda: three.end(three.at.broker, TRANS_HALF_TOPIC) == 1 and three.end(three.at.broker) == 1)
+            await eventually(lambda: three.of(three.slave).native.delay_aside(1) == (2, [0]))
+            await eventually(lambda: three.of(three.slave).acting.halves == SetAside(2, (0,)))
+            again = BrokerService(broker_config(tmp_path / "master", **three.settings))
+            await again.start()
+            try:
+                of_master = three.of(again)
+                await eventually(lambda: three.end(again) == 1 and of_master.native.delay_offsets()[0] == (2, 2))
+                assert of_master.offsets.query(GROUP, TRANS_HALF_TOPIC, 0) == 2 and three.end(again, TRANS_HALF_TOPIC) == 3
+                assert three.end(three.at.broker) == 1 and three.end(three.at.broker, TRANS_HALF_TOPIC) == 1
+            finally:
+                await again.stop()
 
     run(test)
 

@@ -11,6 +11,7 @@ from rocketpy._core.remoting import Command
 from rocketpy._core.store import Message, decode_message
 from rocketpy.broker import names
 from rocketpy.broker.delay_offsets import DelayOffsets, SavedDelayOffsets
+from rocketpy.broker.persistence import pretty_text
 from rocketpy.ha.service import LogMark
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
@@ -209,12 +210,21 @@ class Positions:
 
     def __init__(self, *offsets: int) -> None:
         self.offsets = list(offsets)
+        self.asides: dict[int, tuple[int, list[int]]] = {}
 
     def put_delay_offset(self, level: int, offset: int) -> None:
         self.offsets[level - 1] = offset
+        self.asides.pop(level, None)
 
     def delay_offsets(self) -> list[tuple[int, int]]:
         return [(offset, 99) for offset in self.offsets]
+
+    def put_delay_aside(self, level: int, reached: int, offsets: list[int]) -> None:
+        self.offsets[level - 1] = offsets[0]
+        self.asides[level] = (reached, offsets)
+
+    def delay_aside(self, level: int) -> tuple[int, list[int]] | None:
+        return self.asides.get(level)
 
     def mark(self) -> LogMark:
         return LogMark(0)
@@ -228,3 +238,41 @@ def test_positions_that_were_not_committed_are_taken_back() -> None:
     delays = DelayOffsets(positions, positions, lambda: 0, 1)
     delays.take_back(SavedDelayOffsets({1: 4, 2: 6, 9: 1}, DataVersion(0)))
     assert positions.offsets == [4, 5, 0, -1], "a level that the file does not know had delivered nothing when it was written"
+
+
+def delays_of(positions: Positions) -> DelayOffsets:
+    return DelayOffsets(positions, positions, lambda: 0, 1)
+
+
+def test_what_is_set_aside_is_in_the_file_and_comes_back_with_it() -> None:
+    positions = Positions(3, 5)
+    positions.put_delay_aside(1, 40, [7, 12])
+    text = pretty_text(delays_of(positions).snapshot().to_json())
+    again = Positions(-1, -1)
+    delays_of(again).load(SavedDelayOffsets.from_json(read_json(text)))
+    assert again.offsets == [7, 5] and again.asides == {1: (40, [7, 12])}
+    told = read_json(text)
+    told["offsetTable"]["1"] = 9
+    assert not SavedDelayOffsets.from_json(told).aside, "another product went on in between, and does not know of them"
+
+
+@pytest.mark.parametrize("said", [7, {"reached": 40}, {"reached": 4, "offsets": "7"}, {"reached": 9, "offsets": "8,7"}, {"offsets": "x"}])
+def test_what_cannot_have_been_set_aside_is_left_out_and_nothing_is_lost(said: object, caplog: pytest.LogCaptureFixture) -> None:
+    saved = SavedDelayOffsets.from_json({"dataVersion": {}, "offsetTable": {"1": 7}, "setAside": {"1": said}})
+    assert saved.offsets == {1: 7} and not saved.aside
+    assert "come again" in caplog.text
+
+
+def test_a_master_takes_of_its_slave_what_is_over_for_one_of_them() -> None:
+    positions = Positions(4, 8, 2)
+    positions.put_delay_aside(1, 6, [4, 5])
+    delays = delays_of(positions)
+    told = {
+        "dataVersion": {},
+        "offsetTable": {"1": 3, "2": 3, "3": 90},
+        "setAside": {"1": {"reached": 9, "offsets": "3,5,8"}, "3": {"reached": 120, "offsets": "90,98,110"}},
+    }
+    assert delays.advance(SavedDelayOffsets.from_json(told)) == 2
+    assert positions.asides == {1: (9, [5, 8]), 3: (99, [90, 98])}, "what is past the end of the queue here is another message"
+    assert positions.offsets == [5, 8, 90]
+    assert delays.advance(SavedDelayOffsets.from_json(told)) == 0

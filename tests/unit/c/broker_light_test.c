@@ -133,6 +133,41 @@ static void offsets_that_a_producer_writes_into_a_batch_are_dropped(void) {
 
 static int came(void *context) { return end_of(context, "%LMQ%late", 0) == 1; }
 
+static void block(const fixture *fx, const char *topic, char path[512]) {
+    snprintf(path, 512, "%s/consumequeue/%s", fx->path, topic);
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fclose(file) == 0);
+}
+
+#define BROKEN 40 /* more than a window of a delay level */
+
+/* A plain file stands where the directory of the light queue has to be. */
+static void delayed_messages_to_a_broken_light_queue_hold_nobody_up(void) {
+    fixture fx;
+    char path[512];
+    int64_t offset, end;
+    fixture_init(&fx);
+    open_light(&fx, 10);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i <= BROKEN; i++) {
+        number_text queue;
+        const char *properties = i < BROKEN ? "DELAY\0011\2" LISTS("%LMQ%broken") : "DELAY\0011\2";
+        rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", i / BROKEN, properties, text("b"), &queue);
+        CHECK(client_call(&c, &request).code == 0);
+    }
+    block(&fx, "%LMQ%broken", path);
+    CHECK(rp_broker_start_delivery(fx.broker, NULL) == RP_OK);
+    for (int64_t until = now_ms() + WAIT_MS; end_of(&fx, "T", 1) < 1;)
+        CHECK(now_ms() < until && sched_yield() == 0);
+    CHECK(end_of(&fx, "T", 0) == 0 && rp_broker_read_delay_offset(fx.broker, 1, &offset, &end) == RP_OK && offset == 0);
+    CHECK(unlink(path) == 0);
+    for (int64_t until = now_ms() + WAIT_MS; offset <= BROKEN;)
+        CHECK(now_ms() < until && rp_broker_read_delay_offset(fx.broker, 1, &offset, &end) == RP_OK && sched_yield() == 0);
+    CHECK(end_of(&fx, "T", 0) == BROKEN && end_of(&fx, "%LMQ%broken", 0) == BROKEN && end_of(&fx, "T", 1) == 1);
+    rp_broker_stop_delivery(fx.broker);
+    close_light(&fx, &c);
+}
+
 static void a_delayed_message_comes_to_its_light_queues_when_it_is_due(void) {
     fixture fx;
     fixture_init(&fx);
@@ -198,6 +233,7 @@ int main(void) {
     without_light_queues_the_list_is_a_property_like_others();
     offsets_that_a_producer_writes_into_a_batch_are_dropped();
     a_delayed_message_comes_to_its_light_queues_when_it_is_due();
+    delayed_messages_to_a_broken_light_queue_hold_nobody_up();
     a_message_of_a_transaction_comes_with_its_commit();
     a_message_is_not_lost_for_want_of_room_for_its_offsets();
     return 0;

@@ -12,6 +12,7 @@
 #include "broker/request_header.h"
 #include "broker/response_writer_inl.h"
 #include "broker/send_batch.h"
+#include "broker/set_aside.h"
 #include "broker/tag_filter.h"
 #include "broker/unique_id.h"
 #include "store/index_key.h"
@@ -352,6 +353,34 @@ static void an_outcome_takes_the_place_of_success(void) {
     }
 }
 
+/* By a clock that is turned, and set back. */
+static void what_is_set_aside_is_tried_less_and_less(void) {
+    rp_set_aside aside = {0};
+    int64_t now = 1000000, due[4];
+    CHECK(rp_set_aside_next_ms(&aside) == RP_SET_ASIDE_NEVER && rp_set_aside_due(&aside, INT64_MAX, due, 4) == 0);
+    for (int64_t offset = 5; offset > 0; offset -= 2) /* 5, 3, 1 */
+        CHECK(rp_set_aside_add(&aside, offset, now) == RP_OK && rp_set_aside_add(&aside, offset, now) == RP_OK);
+    CHECK(aside.count == 3 && rp_set_aside_due(&aside, now, due, 4) == 0);
+    CHECK(rp_set_aside_due(&aside, now + 1000, due, 2) == 2 && due[0] == 1 && due[1] == 3);
+    CHECK(rp_set_aside_due(&aside, now - 86400000, due, 4) == 3); /* the clock was set back a day */
+    rp_set_aside_remove(&aside, 1);
+    rp_set_aside_remove(&aside, 2);
+    rp_set_aside_end_at(&aside, 5);
+    CHECK(aside.count == 1 && aside.entries[0].offset == 3);
+    int64_t wait = 1000;
+    for (int i = 0; i < 20; i++) {
+        rp_set_aside_postpone(&aside, 3, now);
+        int64_t next = rp_set_aside_next_ms(&aside) - now;
+        CHECK(next == wait * 2 || (next == wait && wait == 1024000));
+        wait = next;
+    }
+    for (int64_t offset = 10; offset < RP_SET_ASIDE_MAX + 9; offset++)
+        CHECK(rp_set_aside_add(&aside, offset, now) == RP_OK);
+    CHECK(rp_set_aside_add(&aside, 9, now) == RP_E_BUSY && rp_set_aside_add(&aside, 3, now) == RP_OK);
+    rp_set_aside_clear(&aside);
+    CHECK(aside.count == 0 && aside.entries == NULL);
+}
+
 int main(void) {
     RUN(properties_are_kept_unless_the_broker_owns_them);
     RUN(of_delay_levels_the_last_counts);
@@ -367,5 +396,6 @@ int main(void) {
     RUN(unique_ids_hold_their_time_and_differ);
     RUN(written_responses_decode_to_what_was_written);
     RUN(an_outcome_takes_the_place_of_success);
+    RUN(what_is_set_aside_is_tried_less_and_less);
     return 0;
 }

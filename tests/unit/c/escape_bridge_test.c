@@ -110,6 +110,49 @@ static void a_stop_does_not_wait_for_who_sends(void) {
     fixture_close(&fx);
 }
 
+static int64_t delivered_here(const fixture *fx) {
+    return end_of(fx, "T", 0) + end_of(fx, "T", 1) + end_of(fx, "T", 2) + end_of(fx, "T", 3);
+}
+
+#define MANY 100 /* more than a window, also of those that are refused */
+
+/* Every second one is refused for what it is. What the slave says of it then is enough for its master to deliver them, and no others. */
+static void what_others_refuse_holds_nothing_up(void) {
+    static int64_t offsets[RP_DELAY_ASIDE_MAX];
+    fixture fx;
+    int64_t reached = -1, passed_on = 0;
+    fixture_init(&fx);
+    open_with_level(&fx);
+    send_delayed(&fx, MANY);
+    rp_broker_open_escape(fx.broker);
+    CHECK(rp_broker_start_delivery(fx.broker, NULL) == RP_OK);
+    while (passed_on < MANY / 2) {
+        rp_escaping_message message = next(&fx);
+        bool is_refused = body_number(&message) % 2 == 0;
+        passed_on += !is_refused;
+        settle(&fx, &message, is_refused ? RP_E_INVALID : RP_OK);
+    }
+    while (rp_broker_read_delay_aside(fx.broker, 1, &reached, NULL) < MANY / 2) { /* the last batch, and some once more */
+        rp_escaping_message message;
+        if (rp_broker_take_escaping(fx.broker, &message) == RP_OK)
+            settle(&fx, &message, RP_E_INVALID);
+    }
+    CHECK(rp_broker_read_delay_aside(fx.broker, 1, &reached, offsets) == MANY / 2 && position(&fx) == 0 && reached == MANY);
+    for (int i = 0; i < MANY / 2; i++)
+        CHECK(offsets[i] == 2 * i);
+    rp_broker_refuse_escape(fx.broker);
+    rp_broker_stop_delivery(fx.broker);
+    rp_broker_shut_escape(fx.broker);
+    CHECK(rp_broker_put_delay_aside(fx.broker, 1, MANY, (int64_t[]){MANY}, 1) == RP_E_INVALID);
+    CHECK(rp_broker_put_delay_aside(fx.broker, 1, MANY, offsets, MANY / 2) == RP_OK && position(&fx) == 0);
+    CHECK(rp_broker_start_delivery(fx.broker, NULL) == RP_OK);
+    for (int64_t until = now_ms() + WAIT_MS; position(&fx) != MANY;)
+        CHECK(now_ms() < until && sched_yield() == 0);
+    CHECK(delivered_here(&fx) == MANY / 2 && rp_broker_read_delay_aside(fx.broker, 1, &reached, NULL) == 0 && reached == MANY);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 /* A broker that is closed while a message waits; and what revive keeps stands in no slave's log. */
 static void nothing_waits_for_ever_and_no_record_of_pops_is_appended(void) {
     fixture fx;
@@ -131,6 +174,7 @@ static void nothing_waits_for_ever_and_no_record_of_pops_is_appended(void) {
 int main(void) {
     RUN(what_is_due_is_handed_over_until_it_is_settled);
     RUN(a_stop_does_not_wait_for_who_sends);
+    RUN(what_others_refuse_holds_nothing_up);
     RUN(nothing_waits_for_ever_and_no_record_of_pops_is_appended);
     return 0;
 }

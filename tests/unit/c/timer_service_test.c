@@ -314,9 +314,9 @@ static void what_a_slave_has_passed_on_is_passed_over(void) {
     timers_stop(&fx);
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "was not");
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "the slave did not have it");
-    rp_broker_set_timers_passed_on(fx.broker, turned_wall_ms(NULL) + MINUTE, 2);
+    rp_broker_set_timers_passed_on(fx.broker, turned_wall_ms(NULL) + MINUTE, 2, NULL, 0);
     timers_start(&fx, &options);
-    rp_broker_set_timers_passed_on(fx.broker, 0, 0); /* too late */
+    rp_broker_set_timers_passed_on(fx.broker, 0, 0, NULL, 0); /* too late */
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\00190\2", "later");
     wait_entered(&fx);
     atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
@@ -338,7 +338,7 @@ static void what_is_to_be_rolled_meanwhile_is_rolled(void) {
     send_later(&c, "T", 0, "TIMER_DELAY_SEC\00160\2", "x");
     wait_entered(&fx);
     timers_stop(&fx);
-    rp_broker_set_timers_passed_on(fx.broker, turned_wall_ms(NULL) + MINUTE / 2, 1 << 20);
+    rp_broker_set_timers_passed_on(fx.broker, turned_wall_ms(NULL) + MINUTE / 2, 1 << 20, NULL, 0);
     timers_start(&fx, &options);
     atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
     wait_end(&fx, "T", 0, 1);

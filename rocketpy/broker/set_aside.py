@@ -1,0 +1,69 @@
+"""Messages of one queue that cannot go where they are to go, while those behind them do: which they are, in files and answers.
+
+    {"reached": 40, "offsets": "17,29"}    all below 40 are over, but these two
+
+The position beside it, which RocketMQ reads, is that of the first of them: who knows no more delivers something twice, and loses nothing.
+
+Threads  none: values only. Bounds: ASIDE_MAX offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from .json_members import integer_member, text_member
+
+log = logging.getLogger(__name__)
+
+SET_ASIDE: Final = "setAside"
+HALVES_SET_ASIDE: Final = "halvesSetAside"
+"""What a slave that stood in for its master adds to the answer about delayed messages: of the queue of prepared ones."""
+ASIDE_MAX: Final = 16_384
+"""RP_DELAY_ASIDE_MAX of csrc/broker/broker.h."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """offsets: by size, each below `reached`; none: all below are over."""
+
+    reached: int
+    offsets: tuple[int, ...] = ()
+
+    @property
+    def position(self) -> int:
+        return self.offsets[0] if self.offsets else self.reached
+
+    def is_over(self, offset: int) -> bool:
+        return offset < self.reached and offset not in self.offsets
+
+    def cut(self, end: int) -> Self:
+        """Of a queue that has no more than that."""
+        return type(self)(min(self.reached, end), tuple(offset for offset in self.offsets if offset < end))
+
+    def joined(self, other: SetAside) -> SetAside:
+        """What is over for one of the two is."""
+        ours, others = set(self.offsets), set(other.offsets)
+        left = {offset for offset in ours if offset >= other.reached or offset in others}
+        left |= {offset for offset in others if offset >= self.reached}
+        return SetAside(max(self.reached, other.reached), tuple(sorted(left)))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"reached": self.reached, "offsets": ",".join(map(str, self.offsets))}
+
+    @classmethod
+    def from_json(cls, value: Any, where: str) -> Self | None:
+        """None, and a line in the log: it is none, and what is known is the position beside it."""
+        try:
+            if not isinstance(value, Mapping):
+                raise ValueError(f"{where} is {type(value).__name__}, expected an object")
+            reached = integer_member(value, "reached", None, where)
+            offsets = tuple(int(number) for number in text_member(value, "offsets", None, where).split(","))
+            if list(offsets) != sorted(set(offsets)) or not 0 <= offsets[0] <= offsets[-1] < reached or len(offsets) > ASIDE_MAX:
+                raise ValueError(f"{where}: at most {ASIDE_MAX} offsets are expected, by size, below reached")
+        except ValueError as error:
+            log.error("which messages were set aside is not known, and those behind the first of them come again: %s", error)
+            return None
+        return cls(reached, offsets)

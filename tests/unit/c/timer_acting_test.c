@@ -1,0 +1,109 @@
+/* timer_acting_test.c: timed messages that other masters refuse while a slave stands in for its master: those behind them go on, and none is
+ * lost, whoever goes on. */
+#include "base/bytes_inl.h"
+#include "broker/escaping_messages.h"
+#include "timer_fixture.h"
+
+#define MINUTE INT64_C(60000)
+
+static int64_t checkpoint_read_ms(const fixture *fx) {
+    uint8_t bytes[RP_TIMER_CHECKPOINT_BYTES];
+    CHECK(rp_broker_read_timer_checkpoint(fx->broker, bytes));
+    return (int64_t)rp_get_u64(bytes);
+}
+
+/* Passes on, or refuses "refused", until `wanted` came. */
+static void pass_on_until(const fixture *fx, const char *wanted, bool refuses, unsigned *count) {
+    bool has_come = false;
+    for (int64_t until = now_ms() + WAIT_MS; !has_come;) {
+        rp_escaping_message escaping;
+        rp_message message;
+        CHECK(now_ms() < until);
+        if (rp_broker_take_escaping(fx->broker, &escaping) != RP_OK) {
+            sched_yield();
+            continue;
+        }
+        must(rp_message_decode(escaping.record, escaping.size, RP_CHECK_BODY_CRC, &message, NULL), NULL, "decode record");
+        bool is_refused = refuses && slice_is(message.body, "refused");
+        has_come = slice_is(message.body, wanted);
+        *count += !is_refused;
+        rp_broker_settle_escaping(fx->broker, escaping.id, is_refused ? RP_E_INVALID : RP_OK);
+        free(escaping.record);
+    }
+}
+
+static void stand_in(fixture *fx, const rp_timer_options *options) {
+    rp_broker_open_escape(fx->broker);
+    timers_start(fx, options);
+}
+
+static void stop(fixture *fx) {
+    rp_broker_refuse_escape(fx->broker);
+    timers_stop(fx);
+    rp_broker_shut_escape(fx->broker);
+}
+
+static void one_that_others_refuse_holds_no_slot_up(void) {
+    static int64_t offsets[RP_TIMERS_ASIDE_MAX];
+    fixture fx;
+    unsigned count = 0;
+    int64_t read_ms;
+    timer_fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    int64_t begin_ms = turned_wall_ms(NULL);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "refused");
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "beside it");
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00140\2", "behind it");
+    int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(fx.store));
+    rp_timer_options options = timer_options(&fx);
+    stand_in(&fx, &options);
+    wait_entered(&fx);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE);
+    pass_on_until(&fx, "behind it", true, &count);
+    CHECK(count == 2 && rp_broker_read_timers_aside(fx.broker, &read_ms, offsets) == 1 && offsets[0] == 0);
+    for (int64_t until = now_ms() + WAIT_MS; read_ms <= begin_ms + 2 * MINUTE / 3;) {
+        CHECK(now_ms() < until && sched_yield() == 0);
+        (void)rp_broker_read_timers_aside(fx.broker, &read_ms, offsets);
+    }
+    stop(&fx);
+    CHECK(checkpoint_read_ms(&fx) <= begin_ms + MINUTE / 2 + PRECISION_MS);
+
+    stand_in(&fx, &options); /* as behind a crash: what was passed on comes once more */
+    pass_on_until(&fx, "behind it", true, &count);
+    CHECK(count == 4 && rp_broker_read_timers_aside(fx.broker, &read_ms, offsets) == 1 && offsets[0] == 0);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE);
+    pass_on_until(&fx, "refused", false, &count);
+    for (int64_t until = now_ms() + WAIT_MS; rp_broker_read_timers_aside(fx.broker, &read_ms, offsets) > 0;)
+        CHECK(now_ms() < until && sched_yield() == 0);
+    stop(&fx);
+    CHECK(count == 5 && checkpoint_read_ms(&fx) > begin_ms + MINUTE && stats_of(&fx).messages_waiting == 0);
+    CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(fx.store)) == end && end_of(&fx, "T", 0) == 0);
+    ended(&fx, &c);
+}
+
+static void what_was_set_aside_is_its_masters_again(void) {
+    fixture fx;
+    timer_fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "passed on");
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "refused");
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "passed on, too");
+    CHECK(rp_broker_set_timers_passed_on(fx.broker, turned_wall_ms(NULL) + MINUTE, 3, (int64_t[]){1}, 1) == RP_OK);
+    rp_timer_options options = timer_options(&fx);
+    timers_start(&fx, &options);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00190\2", "later");
+    wait_entered(&fx);
+    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
+    wait_end(&fx, "T", 0, 2);
+    timers_stop(&fx);
+    CHECK(end_of(&fx, "T", 0) == 2 && body_is(&fx, "T", 0, 0, "refused") && body_is(&fx, "T", 0, 1, "later"));
+    ended(&fx, &c);
+}
+
+int main(void) {
+    RUN(one_that_others_refuse_holds_no_slot_up);
+    RUN(what_was_set_aside_is_its_masters_again);
+    return 0;
+}
