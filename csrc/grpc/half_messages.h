@@ -2,8 +2,8 @@
  * Internal to csrc/grpc, C only.
  *
  *   begin, of a head or of a large message of a stream ─ grow … ─┬─ end: it is whole, or refused
- *                                                                ├─ no byte for stall_timeout_ms, or not whole after RP_GRPC_HALF_STALLS times
- *                                                                │  that: refused
+ *                                                                ├─ no byte for stall_timeout_ms, or not whole in RP_GRPC_HALF_STALLS of
+ *                                                                │  those: refused
  *                                                                └─ the oldest, when another one needs its memory: refused
  *
  * Threads  a reactor's, as everything of its calls.

@@ -11,13 +11,7 @@
 #define LANGUAGE_PYTHON 3
 #define VERSION_5_3_3 479
 
-enum request_field {
-    REQUEST_GROUP = 1,
-    REQUEST_TOPIC = 2,
-    REQUEST_HANDLE = 3,
-    REQUEST_INVISIBLE = 4,
-    REQUEST_MESSAGE_ID = 5
-};
+enum request_field { REQUEST_GROUP = 1, REQUEST_TOPIC = 2, REQUEST_HANDLE = 3, REQUEST_INVISIBLE = 4, REQUEST_MESSAGE_ID = 5 };
 enum response_field { RESPONSE_STATUS = 1, RESPONSE_HANDLE = 2 };
 
 int rp_changed_message_read(rp_slice request, int64_t invisible_max_ms, rp_changed_message *changed) {

@@ -1,5 +1,5 @@
-/* changed_message.h: a ChangeInvisibleDurationRequest, as far as it can be passed on without Python; the CHANGE_MESSAGE_INVISIBLETIME that a
- * broker gets for it, and the answer to the client. RocketMQ: ChangeInvisibleDurationActivity, ConsumerProcessor (5.3.3 proxy/),
+/* changed_message.h: a ChangeInvisibleDurationRequest, as far as it can be passed on without Python; the CHANGE_MESSAGE_INVISIBLETIME that
+ * a broker gets for it, and the answer to the client. RocketMQ: ChangeInvisibleDurationActivity, ConsumerProcessor (5.3.3 proxy/),
  * ChangeInvisibleTimeRequestHeader (5.3.3 remoting/).
  *
  * rocketpy/proxy/receiving.py is the specification. Left to it are times that may not be, lite topics, what is to be suspended, and names

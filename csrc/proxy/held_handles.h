@@ -3,9 +3,9 @@
  *
  *   received: held ── due: Python renews it, the handle changes ── acknowledged: whoever takes it has it alone
  *
- * rocketpy/proxy/renewals.py decides when; here is what has to be one step, because acknowledgements come on other threads. While a renewal
- * is under way nobody can take the message: Python's way waits for it. Of what was received natively Python hears only when it has been here
- * for a while: most is acknowledged before.
+ * rocketpy/proxy/renewals.py decides when; here is what has to be one step, because acknowledgements come on other threads. While a
+ * renewal is under way nobody can take the message: Python's way waits for it. Of what was received natively Python hears only when it has
+ * been here for a while: most is acknowledged before.
  *
  * Threads  any; one lock, a leaf, for a look-up and copies.
  * Owns     copies of all texts. A handle that was taken is the taker's.
@@ -51,8 +51,8 @@ typedef struct rp_held_message {
 int rp_held_handles_hold(rp_held_handles *handles, const rp_held_key *key);
 /* The same, of one that Python has not heard of. */
 int rp_held_handles_hold_received(rp_held_handles *handles, const rp_held_message *message);
-/* The one that Python has not heard of for longest, if that is before before_ms: from now on it has. A copy, for free(); NULL: there is none,
- * or memory is out. */
+/* The one that Python has not heard of for longest, if that is before before_ms: from now on it has. A copy, for free(); NULL: there is
+ * none, or memory is out. */
 rp_held_message *rp_held_handles_tell(rp_held_handles *handles, int64_t before_ms);
 int rp_held_handles_state(rp_held_handles *handles, const rp_held_key *key); /* rp_held_state */
 /* A renewal begins: 1; 0: it is not held, or renewed already. */

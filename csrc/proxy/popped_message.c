@@ -139,7 +139,8 @@ static void write_handle(const rp_pop_answer *answer, rp_popped_message *popped)
     rp_receipt_handle given;
     rp_slice text = popped->shown.handle;
     uint8_t *at = popped->handle;
-    bool is_given = text.data != NULL && text.size <= RP_RECEIPT_HANDLE_MAX - RP_DECIMAL_SIZE_MAX - 1 && rp_receipt_handle_read(text, &given);
+    bool is_given =
+        text.data != NULL && text.size <= RP_RECEIPT_HANDLE_MAX - RP_DECIMAL_SIZE_MAX - 1 && rp_receipt_handle_read(text, &given);
     if (is_given)
         at = put(at, (rp_slice){text.data, (uint32_t)(given.offset.data + given.offset.size - text.data)});
     else

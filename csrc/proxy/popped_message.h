@@ -1,8 +1,8 @@
 /* popped_message.h: a broker's answer to a pop: its messages, and the handle by which each is spoken of.
  * RocketMQ: MQClientAPIImpl.processPopResponse, ExtraInfoUtil (5.3.3 client/, remoting/), ReceiptHandle (5.3.3 common/).
  *
- * As popped() of rocketpy/proxy/handles.py. A message that says what its handle is (POP_CK, as brokers write it) has that, with its place in
- * the log behind it.
+ * As popped() of rocketpy/proxy/handles.py. A message that says what its handle is (POP_CK, as brokers write it) has that, with its place
+ * in the log behind it.
  *
  * Threads  pure functions. Slices point into the answer and to what the broker is called.
  * Bounds   RP_POPPED_MAX messages, RP_POP_INFO_MAX bytes of what is said about queues: more is none of what was asked for.

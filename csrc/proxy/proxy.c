@@ -212,7 +212,8 @@ static int make_parts(rp_proxy *proxy, const rp_proxy_options *options) {
     proxy->clients = rp_known_clients_create();
     proxy->brokers = rp_broker_addresses_create();
     proxy->held = rp_held_handles_create();
-    bool is_made = proxy->routes != NULL && proxy->readings != NULL && proxy->clients != NULL && proxy->brokers != NULL && proxy->held != NULL;
+    bool is_made =
+        proxy->routes != NULL && proxy->readings != NULL && proxy->clients != NULL && proxy->brokers != NULL && proxy->held != NULL;
     for (uint32_t i = 0; i < options->reactors && is_made; i++) {
         rp_lane *lane = &proxy->lanes[i];
         const rp_upstream_events events = {lane, on_answer, on_failure};
@@ -253,7 +254,8 @@ int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy_out, rp_erro
     proxy->handler = (rp_handler){.context = proxy, .on_request = on_request, .on_response = on_response};
     proxy->handler.on_deadline = on_deadline;
     proxy->handler.on_close = on_close;
-    proxy->grpc_handler = (rp_grpc_handler){.context = proxy, .on_call = on_call, .on_cancelled = on_cancelled, .on_delivered = on_delivered};
+    proxy->grpc_handler =
+        (rp_grpc_handler){.context = proxy, .on_call = on_call, .on_cancelled = on_cancelled, .on_delivered = on_delivered};
     if (make_parts(proxy, options) != RP_OK) {
         rp_proxy_close(proxy);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the proxy's routes and calls");

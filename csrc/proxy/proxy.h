@@ -7,15 +7,15 @@
  *                               └─ anything unusual: Python, as if this were not here; its way fills the tables
  *
  * Native is a SendMessage of one message of type NORMAL, FIFO or DELAY (sent_message.h says which), by a client that names itself, to a
- * topic whose route Python has put here and that takes such messages; an AckMessage or a ChangeInvisibleDuration of one message that is not
- * being renewed just now, and whose time is not over; and a ReceiveMessage (received_request.h says which) of a client and a group whose
- * settings and readings Python has put here. Brokers' addresses are numbers. All else is Python's: what is wrong, too, so that there is one place where
- * words are found for it; and who is not let in, as he may be new.
+ * topic whose route Python has put here and that takes such messages; an AckMessage or a ChangeInvisibleDuration of one message that is
+ * not being renewed just now, and whose time is not over; and a ReceiveMessage (received_request.h says which) of a client and a group
+ * whose settings and readings Python has put here. Brokers' addresses are numbers. All else is Python's: what is wrong, too, so that there
+ * is one place where words are found for it; and who is not let in, as he may be new.
  *
  * Threads  on_call and what follows: the call's reactor. Routes, figures: any thread.
  * Owns     its tables, and the calls that wait. Outlives the servers it is attached to.
- * Bounds   calls_max calls of a reactor that wait for a broker, then they are Python's; those of the tables and of upstreams.h; messages for
- *          consumers as rp_grpc_call_may_hold says, then TOO_MANY_REQUESTS.
+ * Bounds   calls_max calls of a reactor that wait for a broker, then they are Python's; those of the tables and of upstreams.h; messages
+ *          for consumers as rp_grpc_call_may_hold says, then TOO_MANY_REQUESTS.
  */
 #ifndef RP_PROXY_PROXY_H
 #define RP_PROXY_PROXY_H

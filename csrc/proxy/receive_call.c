@@ -1,7 +1,7 @@
 /* receive_call.c: ReceiveMessage, from the client to a broker, and the messages back. RocketMQ: ReceiveMessageActivity, ConsumerProcessor,
  * ReceiveMessageResponseStreamWriter (5.3.3 proxy/).
  *
- *   asked ─┬─ answered: what is not for this client leaves by an errand ─ said, held where it is renewed ─ delivered ─ what was not taken: put back
+ *   asked ─┬─ answered: what is not for this client leaves by an errand ─ said, held where it is renewed ─ what was not taken: put back
  *          └─ its client is gone: the answer is waited for, and everything in it put back
  *
  * An answer is said whole or not at all: what the connection's bound or memory has no room for is put back. */
@@ -91,14 +91,17 @@ rp_waiting_call *rp_receive_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, r
     rp_received_request received;
     rp_route_choice choice;
     rp_pop_command pop;
-    int64_t reserve_ms, now_ns = rp_reactor_now_ns(reactor), now_ms = rp_clock_wall_ms(proxy->clock), left_ms = remaining_ms_of(call, now_ns);
+    int64_t reserve_ms, now_ns = rp_reactor_now_ns(reactor), now_ms = rp_clock_wall_ms(proxy->clock),
+                        left_ms = remaining_ms_of(call, now_ns);
     if (!rp_received_request_read(rp_grpc_call_message(call), rules, &received) ||
         !rp_known_clients_find(proxy->clients, client_id, &reserve_ms))
         return NULL;
-    const rp_asked_right rights[] = {{RP_RESOURCE_GROUP, RP_ACTION_SUB, received.group}, {RP_RESOURCE_TOPIC, RP_ACTION_SUB, received.topic}};
+    const rp_asked_right rights[] = {{RP_RESOURCE_GROUP, RP_ACTION_SUB, received.group},
+                                     {RP_RESOURCE_TOPIC, RP_ACTION_SUB, received.topic}};
     int64_t polling_ms = rp_receive_polling_ms(&received, rules, left_ms, reserve_ms);
     if (polling_ms < 0 || !rp_call_is_admitted(proxy->gate, reactor, call, rights, 2) ||
-        !rp_route_table_choose_broker(proxy->readings, rp_reading_key(received.topic, received.group, key), received.broker, (uint64_t)now_ms, now_ns, &choice))
+        !rp_route_table_choose_broker(proxy->readings, rp_reading_key(received.topic, received.group, key), received.broker,
+                                      (uint64_t)now_ms, now_ns, &choice))
         return NULL;
     receive *own = make_receive(reactor, client_id, &received, &choice);
     if (own == NULL)
@@ -326,11 +329,8 @@ void rp_receive_call_leave(rp_waiting_call *waiting) { waiting->asker = NULL; }
 
 void rp_receive_call_delivered(rp_lane *lane, rp_reactor *reactor, void *watched, uint64_t untaken_bytes) {
     delivery *told = watched;
-    const receive own = {.reactor = reactor,
-                         .client_id = told->client_id,
-                         .group = told->group,
-                         .topic = told->topic,
-                         .is_renewed = told->is_renewed};
+    const receive own = {
+        .reactor = reactor, .client_id = told->client_id, .group = told->group, .topic = told->topic, .is_renewed = told->is_renewed};
     for (uint32_t i = 0; i < told->count && untaken_bytes > 0; i++) {
         if (told->messages[i].end + untaken_bytes > told->size)
             put_back(lane, &own, told->messages[i].handle);

@@ -71,7 +71,8 @@ static uint8_t *put_present(uint8_t *at, uint32_t number, int64_t value) {
 static uint8_t *put_time(uint8_t *at, uint32_t number, int64_t ms) {
     ms = ms < TIME_MIN_MS ? TIME_MIN_MS : ms > TIME_MAX_MS ? TIME_MAX_MS : ms;
     int64_t rest_ms = ms % 1000 + (ms % 1000 < 0 ? 1000 : 0), seconds = (ms - rest_ms) / 1000, nanos = rest_ms * 1000000;
-    at = rp_protobuf_put_head(at, number, rp_protobuf_number_size(TIMESTAMP_SECONDS, seconds) + rp_protobuf_number_size(TIMESTAMP_NANOS, nanos));
+    at = rp_protobuf_put_head(at, number,
+                              rp_protobuf_number_size(TIMESTAMP_SECONDS, seconds) + rp_protobuf_number_size(TIMESTAMP_NANOS, nanos));
     at = rp_protobuf_put_number(at, TIMESTAMP_SECONDS, seconds);
     return rp_protobuf_put_number(at, TIMESTAMP_NANOS, nanos);
 }

@@ -226,7 +226,8 @@ int rp_received_request_read(rp_slice request, const rp_receive_rules *rules, rp
            rp_resource_is_group(received->group);
 }
 
-int64_t rp_receive_polling_ms(const rp_received_request *received, const rp_receive_rules *rules, int64_t remaining_ms, int64_t reserve_ms) {
+int64_t rp_receive_polling_ms(const rp_received_request *received, const rp_receive_rules *rules, int64_t remaining_ms,
+                              int64_t reserve_ms) {
     int64_t wanted_ms = received->polling_ms >= 0 ? received->polling_ms : remaining_ms - reserve_ms;
     wanted_ms = wanted_ms < rules->polling_min ? rules->polling_min : wanted_ms;
     wanted_ms = wanted_ms > rules->polling_max ? rules->polling_max : wanted_ms;

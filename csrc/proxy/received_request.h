@@ -1,8 +1,8 @@
 /* received_request.h: a ReceiveMessageRequest, as far as it can be passed on without Python, and the POP_MESSAGE that a broker gets for it.
  * RocketMQ: ReceiveMessageActivity (5.3.3 proxy/grpc/v2/consumer/), PopMessageRequestHeader (5.3.3 remoting/).
  *
- * rocketpy/proxy/receiving.py is the specification. Left to it are times that may not be, filters of other letters than ASCII's visible ones
- * or too long, fields that are not known here, and names that are none.
+ * rocketpy/proxy/receiving.py is the specification. Left to it are times that may not be, filters of other letters than ASCII's visible
+ * ones or too long, fields that are not known here, and names that are none.
  *
  * Threads  pure functions. Slices point into the request.
  */
@@ -20,13 +20,13 @@
 typedef struct rp_receive_rules {
     int64_t polling_min, polling_max;
     int64_t invisible_min, invisible_max; /* of a client that sets it; no maximum: 0 */
-    int64_t invisible_renewed;            /* where the proxy renews it */
+    int64_t invisible_renewed; /* where the proxy renews it */
     int32_t may_renew;
 } rp_receive_rules;
 
 typedef struct rp_received_request {
     rp_slice group, topic, broker, filter; /* filter: without it "*" */
-    rp_slice attempt_id;                   /* data NULL: none */
+    rp_slice attempt_id; /* data NULL: none */
     int64_t invisible_ms;
     int64_t polling_ms; /* -1: it does not say */
     int32_t batch_size; /* 1 to 32 */
@@ -42,8 +42,8 @@ typedef struct rp_pop_command {
 
 /* 1; 0: the request is Python's. */
 int rp_received_request_read(rp_slice request, const rp_receive_rules *rules, rp_received_request *received);
-/* How long a broker may keep it, of a client that waits for remaining_ms yet, and wants reserve_ms of that for other things when it does not
- * say; -1: it does not wait for so long, which is Python's to say. */
+/* How long a broker may keep it, of a client that waits for remaining_ms yet, and wants reserve_ms of that for other things when it does
+ * not say; -1: it does not wait for so long, which is Python's to say. */
 int64_t rp_receive_polling_ms(const rp_received_request *received, const rp_receive_rules *rules, int64_t remaining_ms, int64_t reserve_ms);
 /* The fields point to all of the arguments. */
 void rp_pop_command_fill(rp_pop_command *pop, const rp_received_request *received, int64_t polling_ms, int64_t now_ms, int is_orderly);

@@ -1,5 +1,6 @@
 /* passage.h: HTTP/2 at a port for frames: what begins as HTTP/2 does goes on to another server as it is, and what that says comes back.
- * RocketMQ: Http2ProtocolProxyHandler, HAProxyMessageForwarder (5.3.3 proxy/remoting/protocol/http2proxy/). Internal to csrc/remoting, C only.
+ * RocketMQ: Http2ProtocolProxyHandler, HAProxyMessageForwarder (5.3.3 proxy/remoting/protocol/http2proxy/). Internal to csrc/remoting,
+ * C only.
  *
  *   client ── TLS or clear ── near ─ "PRI * HTTP/2.0" … ─► far, dialed ── behind a PROXY header that says who the client is ──► server
  *

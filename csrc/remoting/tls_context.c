@@ -193,7 +193,8 @@ static int fill_context(rp_tls_context *context, const rp_tls_options *options, 
     return status == RP_OK ? set_trust(context, options, error) : status;
 }
 
-int rp_tls_context_create(const rp_tls_options *options, const char *alpn, bool takes_others, rp_tls_context **context_out, rp_error *error) {
+int rp_tls_context_create(const rp_tls_options *options, const char *alpn, bool takes_others, rp_tls_context **context_out,
+                          rp_error *error) {
     int status = check_options(options, error);
     if (status != RP_OK) {
         return status;

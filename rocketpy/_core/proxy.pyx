@@ -4,8 +4,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from rocketpy._core.base cimport RP_E_BUSY, RP_E_NOT_FOUND, check, read_fields, rp_error, rp_field_row, rp_slice, set_fields, slice_of_text, \
-    text_of_slice
+from rocketpy._core.base cimport RP_E_BUSY, RP_E_NOT_FOUND, check, read_fields, rp_error, rp_field_row, rp_slice, set_fields, slice_of_text
+from rocketpy._core.base cimport text_of_slice
 from rocketpy._core.remoting cimport Gate, Handler, Server, rp_address, rp_gate, rp_handler
 from rocketpy._core.errors import InvalidArgument, NoMemory
 

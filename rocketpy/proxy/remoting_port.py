@@ -56,7 +56,9 @@ class RemotingPort:
         log_tap: LogTap | None = None,
         grpc_port: int = NO_PORT,
     ) -> None:
-        """latencies: where the time of each request is counted. grpc_port: where what speaks gRPC goes on to, if it may. Raises NetworkError, ConfigError, InvalidArgument."""
+        """latencies: where the time of each request is counted. grpc_port: where what speaks gRPC goes on to, if it may.
+
+        Raises NetworkError, ConfigError, InvalidArgument."""
         self._settings = settings
         host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
         try:

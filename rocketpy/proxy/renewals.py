@@ -71,7 +71,7 @@ class Renewals:
             self._held[held.key] = held
 
     def adopt(self, held: Held) -> None:
-        """One that the native side has held before this knew of it: if it was taken there meanwhile, that is found out when its turn comes."""
+        """One that the native side held before this knew of it: if it was taken there meanwhile, that is found out when its turn comes."""
         self._held[held.key] = held
 
     def take(self, client_id: str, group: str, handle: str) -> Held | None:

@@ -192,7 +192,9 @@ def test_who_is_not_known_hears_of_it_from_python() -> None:
 def test_what_has_another_tag_is_acknowledged_and_what_came_too_often_is_a_dead_letter() -> None:
     async def test(consumer: Consumer, broker: PoppingBroker, proxy: ProxyService) -> None:
         mine, other = {"TAGS": "mine", "UNIQ_KEY": "1"}, {"TAGS": "other", "UNIQ_KEY": "2"}
-        broker.pops = [found(record(mine), record(other, offset=8), record(mine, offset=9, log_offset=77, times=17), record(mine, times=16))]
+        broker.pops = [
+            found(record(mine), record(other, offset=8), record(mine, offset=9, log_offset=77, times=17), record(mine, times=16))
+        ]
         _, messages = await consumer.receive(filter_expression={"type": 1, "expression": "mine || x"})
         assert [each.system_properties.delivery_attempt for each in messages] == [1, 17]
         await until(lambda: len(broker.errands) == 3)
@@ -316,7 +318,7 @@ def test_an_orderly_group_pops_in_order_with_its_attempts() -> None:
 def test_who_does_not_wait_for_so_long_is_python_s_to_refuse() -> None:
     async def test(consumer: Consumer, broker: PoppingBroker, proxy: ProxyService) -> None:
         status, _ = await consumer.receive(timeout=3)
-        assert status.startswith("BAD_REQUEST") or status.startswith("ILLEGAL_POLLING_TIME")
+        assert status.startswith(("BAD_REQUEST", "ILLEGAL_POLLING_TIME"))
         assert figures(proxy)["received"] == 0
 
     running(test)

@@ -27,7 +27,7 @@ type consumer struct {
 
 // A proxy answers those alone that have said what they are.
 func introduced(ctx context.Context, client v2.MessagingServiceClient, topic, group, name string, batch int) *consumer {
-	ctx = metadata.AppendToOutgoingContext(ctx, "x-mq-client-id", name, "x-mq-language", "GOLANG", "x-mq-client-version", "5.1.2")
+	ctx = metadata.AppendToOutgoingContext(ctx, "x-mq-client-id", name, "x-mq-language", "GO", "x-mq-client-version", "5.1.2")
 	c := &consumer{client, ctx, &v2.Resource{Name: topic}, &v2.Resource{Name: group}, int32(batch)}
 	stream, err := client.Telemetry(ctx)
 	if err != nil {
