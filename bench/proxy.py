@@ -1,9 +1,11 @@
-"""`make bench-proxy`: RocketMQ's proxy 5.5.0 and ours before the same rocketpy broker, alternately, asked to send by the same gRPC client.
+"""`make bench-proxy`: RocketMQ's proxy 5.5.0 and ours before the same rocketpy broker, alternately, asked to send, and to receive and
+acknowledge, by the same gRPC client.
 
-    load (Go) ── SendMessage ── RocketMQ's proxy ─┐
-              └─ SendMessage ── rocketpy proxy ───┴─ broker
+    load (Go) ── SendMessage, ReceiveMessage, AckMessage ── RocketMQ's proxy ─┐
+              └─ the same ───────────────────────────────── rocketpy proxy ───┴─ broker (ASYNC_FLUSH)
 
-A JVM is warmed up first. CPU is that of the proxy's process. Needs Go, and Java with the jars of tests/interop.
+A JVM is warmed up first. CPU is that of the proxy's process. What is received was sent by our proxy right before; each message is
+acknowledged by itself, as RocketMQ's clients do. Needs Go, and Java with the jars of tests/interop.
 """
 
 from __future__ import annotations
@@ -25,16 +27,41 @@ from tests.interop.test_go_client import built
 from .resources import cpu_seconds
 
 TOPIC = "proxied"
+READ_TOPIC, GROUP = "received", "readers"
 WARM_UP_S = 20
 FIGURES = ("rate", "p50_ms", "p99_ms", "cpu_us")
 
 
 def run_load(load: Path, proxy: Proxy, senders: int, size: int, seconds: int) -> dict[str, float]:
     before_s = cpu_seconds(proxy.process.pid)
-    command = [str(load), proxy.address, TOPIC, f"{senders}", f"{size}", f"{seconds}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    seen: dict[str, float] = json.loads(done.stdout)
+    seen = asked(load, proxy.address, TOPIC, senders, size, seconds)
     return {**seen, "cpu_us": (cpu_seconds(proxy.process.pid) - before_s) * 1e6 / (seen["rate"] * seconds)}
+
+
+def asked(load: Path, *arguments: Any) -> dict[str, float]:
+    done = subprocess.run([str(load), *map(str, arguments)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{load.name} {' '.join(map(str, arguments))}: {done.stderr}")
+    seen: dict[str, float] = json.loads(done.stdout)
+    return seen
+
+
+def run_receive(load: Path, proxy: Proxy, feeder: Proxy, consumers: int, options: argparse.Namespace) -> dict[str, float]:
+    """Receives what the feeder has been sent just before."""
+    fed = 0
+    while fed < options.messages:
+        fed += int(asked(load, feeder.address, READ_TOPIC, 32, options.size, 1)["calls"])
+    before_s = cpu_seconds(proxy.process.pid)
+    seen = asked(load, "receive", proxy.address, READ_TOPIC, GROUP, consumers, options.batch, options.messages)
+    return {**seen, "cpu_us": (cpu_seconds(proxy.process.pid) - before_s) * 1e6 / options.messages}
+
+
+def compare(console: Console, what: str, found: dict[str, list[dict[str, float]]]) -> None:
+    for figure in FIGURES:
+        rows = {kind: [each[figure] for each in rounds] for kind, rounds in found.items()}
+        ratios = [ours / theirs for ours, theirs in zip(rows["ours"], rows["theirs"], strict=True)]
+        shown = "; ".join(f"{kind} {', '.join(f'{each:,.1f}' for each in values)}" for kind, values in rows.items())
+        console.print(f"{what}, {figure}: {shown}; ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
 def main() -> None:
@@ -42,30 +69,36 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--size", type=int, default=1024)
-    parser.add_argument("--senders", type=int, nargs="+", default=[1, 32])
+    parser.add_argument("--senders", type=int, nargs="*", default=[1, 32])
+    parser.add_argument("--consumers", type=int, nargs="*", default=[1, 16])
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--messages", type=int, default=40_000, help="that are received in a round")
     options = parser.parse_args()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="rocketpy-bench-") as name, LocalRocketMQ() as rocketmq:
         home = Path(name)
         load = built("./load", home / "load", SOURCES / "go")
-        rocketmq.make_topic(TOPIC)
+        for topic in (TOPIC, READ_TOPIC):
+            rocketmq.make_topic(topic)
         proxies: dict[str, Any] = {"theirs": Proxy(home / "theirs", rocketmq.namesrv), "ours": OwnProxy(home / "ours", rocketmq.namesrv)}
         try:
             for proxy in proxies.values():
                 proxy.start()
-                run_load(load, proxy, max(options.senders), options.size, WARM_UP_S if type(proxy) is Proxy else 1)
+                run_load(load, proxy, 32, options.size, WARM_UP_S if type(proxy) is Proxy else 1)
             for senders in options.senders:
                 found: dict[str, list[dict[str, float]]] = {kind: [] for kind in proxies}
                 for _ in range(options.rounds):
                     for kind, proxy in proxies.items():
                         found[kind].append(run_load(load, proxy, senders, options.size, options.seconds))
-                for figure in FIGURES:
-                    rows = {kind: [each[figure] for each in rounds] for kind, rounds in found.items()}
-                    ratios = [ours / theirs for ours, theirs in zip(rows["ours"], rows["theirs"], strict=True)]
-                    shown = "; ".join(f"{kind} {', '.join(f'{each:,.1f}' for each in values)}" for kind, values in rows.items())
-                    console.print(
-                        f"{senders} senders, {figure}: {shown}; ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-                    )
+                compare(console, f"{senders} senders", found)
+            for consumers in options.consumers:
+                for proxy in proxies.values():  # a group that is new begins with what is sent from now on; and a JVM is warmed up
+                    run_receive(load, proxy, proxies["ours"], consumers, options)
+                found = {kind: [] for kind in proxies}
+                for _ in range(options.rounds):
+                    for kind, proxy in proxies.items():
+                        found[kind].append(run_receive(load, proxy, proxies["ours"], consumers, options))
+                compare(console, f"{consumers} consumers", found)
         finally:
             for proxy in proxies.values():
                 proxy.kill()

@@ -26,7 +26,7 @@ C_ROOMS = {
     "base": set(),
     "remoting": {"base"},
     "grpc": {"base", "remoting"},
-    "proxy": {"base", "remoting", "grpc", "auth"},
+    "proxy": {"base", "remoting", "grpc", "auth", "store"},
     "store": {"base"},
     "auth": {"base", "remoting"},
     "broker": {"base", "remoting", "store"},

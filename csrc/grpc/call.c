@@ -79,6 +79,7 @@ void rp_grpc_call_drop_input(rp_grpc_call *call) {
 
 void rp_grpc_call_release(rp_grpc_call *call) {
     rp_grpc_spares *spares = spares_of(call->session);
+    rp_grpc_half_end(call);
     rp_grpc_call_drop_answer(call);
     free(call->text);
     call->text = NULL;

@@ -50,8 +50,12 @@ struct rp_grpc_call {
     rp_grpc_session *session;
     rp_grpc_call *previous, *next; /* of the session's; next of the spare ones */
     void *kept;                    /* the handler's */
+    void *watched;                 /* the same: what becomes of the answer is told; NULL: it is not, or was */
     int64_t began_ns, deadline_ns;
     int64_t progress_ns;           /* while something is queued: when some of it last went */
+    rp_grpc_call *older, *younger; /* where is_half, as what follows */
+    int64_t half_since_ns, half_heard_ns;
+    uint64_t half_bytes;
     int32_t stream;
     int32_t method;                /* -1: it has none */
     uint8_t owner;                 /* rp_grpc_owner */
@@ -65,6 +69,7 @@ struct rp_grpc_call {
     bool is_ended;                 /* the answer's end is known: nothing may be added */
     bool is_reset;                 /* or there is none, and the stream is reset */
     bool wants_room;               /* Python waits until nothing is queued */
+    bool is_half;                  /* its message is not whole: it is in the list (half_messages.h) */
     uint16_t untaken;              /* messages that Python has not dealt with */
     uint16_t entry_count;
     uint32_t header_bytes;         /* all of them, as HTTP/2 counts */

@@ -35,6 +35,8 @@ void rp_grpc_call_begin(rp_grpc_call *call) {
         if (has_stream(call)) {
             call->owner = RP_GRPC_PYTHON;
             rp_grpc_call_tell(call, RP_REQUEST_CALL, RP_GRPC_EVENT_STREAM, (rp_slice){NULL, 0});
+        } else {
+            rp_grpc_half_begin(call);
         }
     }
 }
@@ -74,7 +76,7 @@ static int reserve_input(rp_grpc_call *call, uint32_t more) {
     if (needed <= call->expected && capacity > call->expected) {
         capacity = call->expected;
     }
-    if (!rp_connection_may_hold(call->session->connection, capacity - call->input_capacity)) {
+    if (!rp_grpc_half_may_grow(call, capacity - call->input_capacity)) {
         rp_grpc_call_refuse(call, RP_GRPC_RESOURCE_EXHAUSTED, "all connections together hold too much", "200");
         return RP_E_BUSY;
     }
@@ -84,8 +86,12 @@ static int reserve_input(rp_grpc_call *call, uint32_t more) {
         return RP_E_NO_MEMORY;
     }
     rp_connection_account(call->session->connection, capacity, call->input_capacity);
+    rp_grpc_half_grew(call, capacity - call->input_capacity);
     call->input = grown;
     call->input_capacity = capacity;
+    if (has_stream(call) && capacity > RP_GRPC_SPARE_BYTES) {
+        rp_grpc_half_begin(call);
+    }
     return RP_OK;
 }
 
@@ -100,6 +106,7 @@ static void forget_told(rp_grpc_call *call) {
     }
     call->input_at = 0;
     if (call->input_size == 0 && call->input_capacity > RP_GRPC_SPARE_BYTES) {
+        rp_grpc_half_end(call);
         rp_grpc_call_drop_input(call);
     }
 }
@@ -144,6 +151,7 @@ static void tell_messages(rp_grpc_call *call) {
 void rp_grpc_call_taken(rp_grpc_call *call) {
     if (call->untaken > 0 && !call->is_ended) {
         call->untaken--;
+        rp_grpc_half_heard(call);
         tell_messages(call);
     }
 }
@@ -155,6 +163,7 @@ void rp_grpc_call_take(rp_grpc_call *call, const uint8_t *data, uint32_t size) {
     }
     memcpy(call->input + call->input_size, data, size);
     call->input_size += size;
+    rp_grpc_half_heard(call);
     if (has_stream(call)) {
         call->unreturned += size;
         tell_messages(call);
@@ -190,6 +199,7 @@ static int offer(rp_grpc_call *call) {
 
 void rp_grpc_call_half_close(rp_grpc_call *call) {
     call->is_half_closed = true;
+    rp_grpc_half_end(call);
     if (call->is_ended) {
         return;
     }

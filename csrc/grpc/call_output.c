@@ -101,6 +101,7 @@ void rp_grpc_call_finish(rp_grpc_call *call, int32_t status, rp_slice text) {
     }
     call->is_ended = true;
     call->owner = RP_GRPC_NOBODY;
+    rp_grpc_half_end(call);
     call->status = status;
     set_text(call, text);
     if (!call->has_head) {
@@ -116,15 +117,27 @@ void rp_grpc_call_finish(rp_grpc_call *call, int32_t status, rp_slice text) {
     go_on(call);
 }
 
+static void tell_delivered(rp_grpc_call *call, uint64_t untaken_bytes) {
+    const rp_grpc_handler *handler = &call->session->grpc->handler;
+    void *watched = call->watched;
+    call->watched = NULL;
+    if (watched != NULL) {
+        handler->on_delivered(handler->context, rp_connection_reactor(call->session->connection), watched, untaken_bytes);
+    }
+}
+
 void rp_grpc_call_drop_answer(rp_grpc_call *call) {
     rp_grpc_piece *next;
+    uint64_t untaken_bytes = 0;
     for (rp_grpc_piece *piece = call->first; piece != NULL; piece = next) {
         next = piece->next;
-        rp_grpc_session_queue(call->session, 0, piece->size - piece->read);
+        untaken_bytes += piece->size - piece->read;
         free(piece);
     }
+    rp_grpc_session_queue(call->session, 0, untaken_bytes);
     free(call->reserved);
     call->first = call->last = call->reserved = NULL;
+    tell_delivered(call, untaken_bytes);
 }
 
 void rp_grpc_call_reset(rp_grpc_call *call, uint32_t error_code) {
@@ -132,6 +145,7 @@ void rp_grpc_call_reset(rp_grpc_call *call, uint32_t error_code) {
         return;
     }
     rp_grpc_call_tell_cancelled(call);
+    rp_grpc_half_end(call);
     call->is_ended = call->is_reset = true;
     rp_grpc_call_drop_answer(call);
     if (library_of(call)->submit_rst_stream(call->session->http, 0, call->stream, error_code) != 0) {
@@ -190,6 +204,7 @@ ssize_t rp_grpc_call_read(struct nghttp2_session *http, int32_t stream, uint8_t 
         return (ssize_t)size;
     }
     if (call->is_ended && !call->is_reset) {
+        tell_delivered(call, 0);
         rp_http2_header headers[HEADERS_MAX];
         char number[STATUS_TEXT_MAX];
         *flags |= RP_HTTP2_SOURCE_END | RP_HTTP2_SOURCE_NO_END_STREAM;
@@ -230,5 +245,14 @@ void rp_grpc_call_commit(rp_grpc_call *call, uint32_t size) {
     piece->size = RP_GRPC_PREFIX + size;
     rp_grpc_call_append(call, piece);
 }
+
+int rp_grpc_call_may_hold(const rp_grpc_call *call, uint64_t more_bytes) {
+    const rp_connection *connection = call->session->connection;
+    uint64_t held = call->session->queued_bytes + rp_connection_unsent_bytes(connection);
+    bool has_share = held == 0 || held + more_bytes <= rp_connection_options(connection)->output_bytes_max;
+    return has_share && rp_connection_may_hold(connection, more_bytes);
+}
+
+void rp_grpc_call_watch(rp_grpc_call *call, void *watched) { call->watched = watched; }
 
 void rp_grpc_call_end(rp_grpc_call *call, int32_t status, rp_slice text) { rp_grpc_call_finish(call, status, text); }

@@ -57,6 +57,9 @@ typedef struct rp_grpc_handler {
     int (*on_call)(void *context, rp_reactor *reactor, rp_grpc_call *call);
     /* A call that was kept ends: its client has cancelled it or is gone, or its time is over. It may not be used any more. */
     void (*on_cancelled)(void *context, rp_reactor *reactor, rp_grpc_call *call);
+    /* Of an answer that is watched, once, behind its end: it has gone, but for the last untaken_bytes of its messages with their prefixes,
+     * which its client did not let go, or is gone. */
+    void (*on_delivered)(void *context, rp_reactor *reactor, void *watched, uint64_t untaken_bytes);
 } rp_grpc_handler;
 
 typedef struct rp_grpc_options {
@@ -109,6 +112,11 @@ void *rp_grpc_call_kept(const rp_grpc_call *call);
 /* Room for a message of the answer, of size bytes at most; NULL when memory is out. Commit is next, with the size it has. */
 uint8_t *rp_grpc_call_reserve(rp_grpc_call *call, uint32_t size);
 void rp_grpc_call_commit(rp_grpc_call *call, uint32_t size);
+/* Whether so many bytes more of answers may wait for the client: by the connection's output_bytes_max, unless nothing waits there, and by
+ * what all connections together may hold. */
+int rp_grpc_call_may_hold(const rp_grpc_call *call, uint64_t more_bytes);
+/* What becomes of the answer is told by on_delivered, with this, which is not NULL. Before its end. */
+void rp_grpc_call_watch(rp_grpc_call *call, void *watched);
 /* The answer's end: the call may not be used any more. */
 void rp_grpc_call_end(rp_grpc_call *call, int32_t status, rp_slice text);
 /* A call that was kept is Python's after all: the call may not be used any more. */

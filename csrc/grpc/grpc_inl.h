@@ -1,10 +1,11 @@
 /* grpc_inl.h: what the files of the room share of rp_grpc. Internal to csrc/grpc, C only.
  *
- * Threads  fixed after create, but for `spares`, of which each reactor has its own.
+ * Threads  fixed after create, but for `spares` and `halves`, of which each reactor has its own.
  */
 #ifndef RP_GRPC_GRPC_INL_H
 #define RP_GRPC_GRPC_INL_H
 
+#include "half_messages.h"
 #include "session.h"
 
 #define RP_GRPC_REACTORS_MAX 64
@@ -25,6 +26,7 @@ struct rp_grpc {
     rp_grpc_handler handler;
     rp_protocol protocol;
     rp_grpc_spares spares[RP_GRPC_REACTORS_MAX];
+    rp_grpc_halves halves[RP_GRPC_REACTORS_MAX];
 };
 
 static inline rp_slice rp_grpc_words(const char *text) {

@@ -339,7 +339,11 @@ static int64_t look_at_call(rp_grpc_call *call, int64_t now_ns, uint32_t stall_m
         rp_grpc_call_refuse(call, RP_GRPC_DEADLINE_EXCEEDED, "the call's time is over", "200");
         return INT64_MAX;
     }
-    int64_t next_ns = call->is_ended ? INT64_MAX : call->deadline_ns;
+    int64_t half_ns = rp_grpc_half_limit_ns(call, stall_ms), next_ns = earlier(call->is_ended ? INT64_MAX : call->deadline_ns, half_ns);
+    if (half_ns <= now_ns) {
+        rp_grpc_call_refuse(call, RP_GRPC_DEADLINE_EXCEEDED, "the request does not come", "200");
+        return INT64_MAX;
+    }
     if (call->first == NULL || stall_ms == 0) {
         return next_ns;
     }

@@ -7,8 +7,6 @@
 #include "protobuf.h"
 #include "resource.h"
 
-_Static_assert(RP_RETRY_TOPIC_MAX == 7 + RP_GROUP_CHARACTERS_MAX + 1 + RP_TOPIC_CHARACTERS_MAX, "it fits");
-
 #define LANGUAGE_PYTHON 3
 #define VERSION_5_3_3 479
 
@@ -59,25 +57,6 @@ int rp_acked_message_read(rp_slice request, rp_acked_message *acked) {
            rp_resource_is_group(acked->group);
 }
 
-static rp_slice put(uint8_t **at, rp_slice text) {
-    rp_slice copy = {*at, text.size};
-    memcpy(*at, text.data, text.size);
-    *at += text.size;
-    return copy;
-}
-
-/* The topic that it was popped from: for a retry the group's. */
-static rp_slice real_topic(const rp_acked_message *acked, uint8_t kind, uint8_t room[RP_RETRY_TOPIC_MAX]) {
-    if (kind == 0)
-        return acked->topic;
-    uint8_t *at = room;
-    put(&at, (rp_slice){(const uint8_t *)"%RETRY%", 7});
-    put(&at, acked->group);
-    *at++ = kind == 1 ? '_' : '+';
-    put(&at, acked->topic);
-    return (rp_slice){room, (uint32_t)(at - room)};
-}
-
 static void add(rp_command *command, const char *name, rp_slice value) {
     rp_command_add_field(command, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)}, value); /* never full: there are five */
 }
@@ -88,7 +67,7 @@ void rp_ack_command_fill(rp_ack_command *ack, const rp_acked_message *acked, rp_
     command->language = LANGUAGE_PYTHON;
     command->version = VERSION_5_3_3;
     add(command, "consumerGroup", acked->group);
-    add(command, "topic", real_topic(acked, handle->kind, ack->topic));
+    add(command, "topic", rp_receipt_handle_topic(handle, acked->topic, acked->group, ack->topic));
     add(command, "queueId", handle->queue_id);
     add(command, "extraInfo", today);
     add(command, "offset", handle->offset);

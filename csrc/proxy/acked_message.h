@@ -16,7 +16,6 @@
 
 #define RP_REQUEST_ACK_MESSAGE 200051
 #define RP_ACKED_ID_MAX 128
-#define RP_RETRY_TOPIC_MAX 390 /* "%RETRY%", a group, a mark and a topic */
 
 typedef struct rp_acked_message {
     rp_slice topic, group, message_id, handle; /* the handle that the client knows */

@@ -27,6 +27,7 @@ static const code_name names[RP_ANSWER_CODES] = {
     {RP_CODE_PROXY_TIMEOUT, "PROXY_TIMEOUT"},
     {RP_CODE_MASTER_PERSISTENCE_TIMEOUT, "MASTER_PERSISTENCE_TIMEOUT"},
     {RP_CODE_SLAVE_PERSISTENCE_TIMEOUT, "SLAVE_PERSISTENCE_TIMEOUT"},
+    {RP_CODE_MESSAGE_NOT_FOUND, "MESSAGE_NOT_FOUND"},
 };
 
 /* What brokers answer without a word; others are named by their number. */
@@ -43,7 +44,7 @@ static const code_name brokers_names[] = {
 };
 
 #define INTERNAL_PLACE 4u
-_Static_assert(RP_ANSWER_CODES == 10, "names has a row for each code");
+_Static_assert(RP_ANSWER_CODES == 11, "names has a row for each code");
 
 uint32_t rp_answer_code_place(int32_t code) {
     uint32_t place = 0;

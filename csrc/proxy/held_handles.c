@@ -2,6 +2,7 @@
 #include "held_handles.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "../base/slice_inl.h"
 
 #define BUCKETS 65536u
+#define CLOCK_LEAP_MS 60000 /* held so much later than now: the clock was turned back */
 #define HASH_SEED UINT64_C(0x9E3779B97F4A7C15)
 
 struct rp_held_handle {
@@ -19,11 +21,18 @@ struct rp_held_handle {
     uint8_t *today;  /* NULL: the first one still */
     uint32_t today_size;
     int state; /* RP_HELD or RP_HELD_RENEWED */
+    /* Of one that was received natively; its texts lie behind those of the key: */
+    rp_slice topic, message_id;
+    int64_t since_ms;
+    int32_t attempts;
+    bool is_untold; /* Python has not heard of it: it is in the list */
+    rp_held_handle *older, *newer;
 };
 
 struct rp_held_handles {
     pthread_mutex_t lock; /* a leaf */
-    uint32_t count;       /* lock, as the buckets */
+    uint32_t count;       /* lock, as what follows */
+    rp_held_handle *oldest, *newest; /* those that Python has not heard of */
     rp_held_handle *buckets[BUCKETS];
 };
 
@@ -75,34 +84,110 @@ static rp_slice put_text(uint8_t **at, rp_slice text) {
     return copy;
 }
 
-static rp_held_handle *copy_key(const rp_held_key *key, uint64_t hash) {
-    rp_held_handle *made = malloc(sizeof *made + key->client_id.size + key->group.size + key->first.size);
+static rp_held_handle *copy_message(const rp_held_message *message, uint64_t hash) {
+    const rp_held_key *key = &message->key;
+    rp_held_handle *made =
+        malloc(sizeof *made + key->client_id.size + key->group.size + key->first.size + message->topic.size + message->message_id.size);
     if (made == NULL)
         return NULL;
     uint8_t *at = (uint8_t *)(made + 1);
-    *made = (rp_held_handle){.hash = hash, .state = RP_HELD};
+    *made = (rp_held_handle){.hash = hash, .state = RP_HELD, .since_ms = message->since_ms, .attempts = message->attempts};
     made->key.client_id = put_text(&at, key->client_id);
     made->key.group = put_text(&at, key->group);
     made->key.first = put_text(&at, key->first);
+    made->topic = put_text(&at, message->topic);
+    made->message_id = put_text(&at, message->message_id);
     return made;
 }
 
-int rp_held_handles_hold(rp_held_handles *handles, const rp_held_key *key) {
-    uint64_t hash = hash_of(key);
-    rp_held_handle *made = copy_key(key, hash);
+/* ---- those that Python has not heard of; locked ---- */
+
+static void list_untold(rp_held_handles *handles, rp_held_handle *held) {
+    held->older = handles->newest;
+    held->newer = NULL;
+    *(handles->newest != NULL ? &handles->newest->newer : &handles->oldest) = held;
+    handles->newest = held;
+}
+
+static void unlist_untold(rp_held_handles *handles, rp_held_handle *held) {
+    *(held->older != NULL ? &held->older->newer : &handles->oldest) = held->newer;
+    *(held->newer != NULL ? &held->newer->older : &handles->newest) = held->older;
+}
+
+/* ---- into the table, and out of it ---- */
+
+/* Locked. */
+static void link_at(rp_held_handles *handles, rp_held_handle **link, rp_held_handle *held) {
+    *link = held;
+    handles->count++;
+    if (held->is_untold)
+        list_untold(handles, held);
+}
+
+/* Locked. */
+static rp_held_handle *unlink_at(rp_held_handles *handles, rp_held_handle **link) {
+    rp_held_handle *gone = *link;
+    *link = gone->next;
+    gone->next = NULL;
+    handles->count--;
+    if (gone->is_untold)
+        unlist_untold(handles, gone);
+    return gone;
+}
+
+static int hold(rp_held_handles *handles, const rp_held_message *message, bool is_untold) {
+    uint64_t hash = hash_of(&message->key);
+    rp_held_handle *made = copy_message(message, hash);
     if (made == NULL)
         return RP_E_NO_MEMORY;
+    made->is_untold = is_untold;
     pthread_mutex_lock(&handles->lock);
-    rp_held_handle **link = find(handles, key, hash);
+    rp_held_handle **link = find(handles, &message->key, hash);
     int status = *link == NULL && handles->count >= RP_HELD_HANDLES_MAX ? RP_E_BUSY : RP_OK;
     if (*link == NULL && status == RP_OK) {
-        *link = made;
+        link_at(handles, link, made);
         made = NULL;
-        handles->count++;
     }
     pthread_mutex_unlock(&handles->lock);
     rp_held_handle_free(made);
     return status;
+}
+
+int rp_held_handles_hold(rp_held_handles *handles, const rp_held_key *key) {
+    const rp_held_message message = {.key = *key};
+    return hold(handles, &message, false);
+}
+
+int rp_held_handles_hold_received(rp_held_handles *handles, const rp_held_message *message) { return hold(handles, message, true); }
+
+static rp_held_message *copy_of(const rp_held_handle *held) {
+    const rp_held_key *key = &held->key;
+    rp_held_message *copy =
+        malloc(sizeof *copy + key->client_id.size + key->group.size + key->first.size + held->topic.size + held->message_id.size);
+    if (copy == NULL)
+        return NULL;
+    uint8_t *at = (uint8_t *)(copy + 1);
+    copy->key.client_id = put_text(&at, key->client_id);
+    copy->key.group = put_text(&at, key->group);
+    copy->key.first = put_text(&at, key->first);
+    copy->topic = put_text(&at, held->topic);
+    copy->message_id = put_text(&at, held->message_id);
+    copy->since_ms = held->since_ms;
+    copy->attempts = held->attempts;
+    return copy;
+}
+
+rp_held_message *rp_held_handles_tell(rp_held_handles *handles, int64_t before_ms) {
+    rp_held_message *copy = NULL;
+    pthread_mutex_lock(&handles->lock);
+    rp_held_handle *held = handles->oldest;
+    bool is_due = held != NULL && (held->since_ms < before_ms || held->since_ms - before_ms > CLOCK_LEAP_MS);
+    if (is_due && (copy = copy_of(held)) != NULL) {
+        unlist_untold(handles, held);
+        held->is_untold = false;
+    }
+    pthread_mutex_unlock(&handles->lock);
+    return copy;
 }
 
 int rp_held_handles_state(rp_held_handles *handles, const rp_held_key *key) {
@@ -149,15 +234,6 @@ int rp_held_handles_end_renewal(rp_held_handles *handles, const rp_held_key *key
     return status;
 }
 
-/* Out of the table; locked. */
-static rp_held_handle *unlink_at(rp_held_handles *handles, rp_held_handle **link) {
-    rp_held_handle *gone = *link;
-    *link = gone->next;
-    gone->next = NULL;
-    handles->count--;
-    return gone;
-}
-
 int rp_held_handles_take(rp_held_handles *handles, const rp_held_key *key, rp_held_handle **taken) {
     uint64_t hash = hash_of(key);
     pthread_mutex_lock(&handles->lock);
@@ -173,9 +249,8 @@ void rp_held_handles_give_back(rp_held_handles *handles, rp_held_handle *taken) 
     pthread_mutex_lock(&handles->lock);
     rp_held_handle **link = find(handles, &taken->key, taken->hash);
     if (*link == NULL) {
-        *link = taken;
+        link_at(handles, link, taken);
         taken = NULL;
-        handles->count++;
     }
     pthread_mutex_unlock(&handles->lock);
     rp_held_handle_free(taken);

@@ -1,10 +1,11 @@
 /* held_handles.h: messages that push consumers work on and whose invisible time the proxy renews: by what handle each is spoken of today.
  * RocketMQ: ReceiptHandleGroup (5.3.3 proxy/common/).
  *
- *   received: Python holds it ── due: Python renews it, the handle changes ── acknowledged: whoever takes it has it alone
+ *   received: held ── due: Python renews it, the handle changes ── acknowledged: whoever takes it has it alone
  *
- * rocketpy/proxy/renewals.py decides when; here is what has to be one step, because acknowledgements come on other threads. While a renewal
- * is under way nobody can take the message: Python's way waits for it.
+ * rocketpy/proxy/renewals.py decides when; here is what has to be one step, because acknowledgements come on other threads. While a
+ * renewal is under way nobody can take the message: Python's way waits for it. Of what was received natively Python hears only when it has
+ * been here for a while: most is acknowledged before.
  *
  * Threads  any; one lock, a leaf, for a look-up and copies.
  * Owns     copies of all texts. A handle that was taken is the taker's.
@@ -38,8 +39,21 @@ enum rp_held_state {
 rp_held_handles *rp_held_handles_create(void); /* NULL: memory is out */
 void rp_held_handles_destroy(rp_held_handles *handles);
 
+/* What Python is to know of one that was received natively. */
+typedef struct rp_held_message {
+    rp_held_key key;
+    rp_slice topic, message_id;
+    int64_t since_ms;
+    int32_t attempts; /* how often it came before */
+} rp_held_message;
+
 /* RP_OK, also when it is held already; RP_E_BUSY at the bound; RP_E_NO_MEMORY. */
 int rp_held_handles_hold(rp_held_handles *handles, const rp_held_key *key);
+/* The same, of one that Python has not heard of. */
+int rp_held_handles_hold_received(rp_held_handles *handles, const rp_held_message *message);
+/* The one that Python has not heard of for longest, if that is before before_ms: from now on it has. A copy, for free(); NULL: there is
+ * none, or memory is out. */
+rp_held_message *rp_held_handles_tell(rp_held_handles *handles, int64_t before_ms);
 int rp_held_handles_state(rp_held_handles *handles, const rp_held_key *key); /* rp_held_state */
 /* A renewal begins: 1; 0: it is not held, or renewed already. */
 int rp_held_handles_begin_renewal(rp_held_handles *handles, const rp_held_key *key);

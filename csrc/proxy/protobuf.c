@@ -7,6 +7,10 @@
 
 #define NUMBER_MAX 0x1FFFFFFFu
 #define KEY_SIZE_MAX 5u
+#define SECONDS_MAX UINT64_C(315576000000) /* of a Duration */
+#define NANOS_MAX 999999999u
+
+enum duration_field { DURATION_SECONDS = 1, DURATION_NANOS = 2 };
 
 /* RP_OK, RP_E_PROTOCOL. */
 static int take_varint(rp_slice *message, uint64_t *value) {
@@ -78,6 +82,21 @@ int rp_protobuf_is_text(rp_slice text) {
         if (!is_whole)
             return 0;
     }
+    return 1;
+}
+
+int rp_protobuf_read_duration(rp_slice duration, int64_t *ms) {
+    rp_protobuf_field field;
+    uint64_t seconds = 0, nanos = 0;
+    int status;
+    while ((status = rp_protobuf_next(&duration, &field)) == 1) {
+        if (field.number > DURATION_NANOS || field.wire_type != RP_WIRE_VARINT)
+            return 0;
+        *(field.number == DURATION_SECONDS ? &seconds : &nanos) = field.value;
+    }
+    if (status != 0 || seconds > SECONDS_MAX || nanos > NANOS_MAX)
+        return 0;
+    *ms = (int64_t)seconds * 1000 + (int64_t)nanos / 1000000;
     return 1;
 }
 

@@ -31,6 +31,8 @@ typedef struct rp_protobuf_field {
 int rp_protobuf_next(rp_slice *message, rp_protobuf_field *field);
 /* Whether text is UTF-8, which a string has to be. */
 int rp_protobuf_is_text(rp_slice text);
+/* 1: a Duration that is not below 0, in whole milliseconds; 0: another one, or none. */
+int rp_protobuf_read_duration(rp_slice duration, int64_t *ms);
 
 /* What follows writes at `target`, where there has to be room, and returns the place behind it. Fields of their default, 0 and the empty
  * string, are left out, as protobuf does. */

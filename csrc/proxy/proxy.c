@@ -12,14 +12,15 @@
 
 _Static_assert(RP_PROXY_CODES == RP_ANSWER_CODES, "a counter for each code");
 
-/* What a method does; its row is its place in rp_proxy_method. */
+/* What a method does; its row is its place in rp_proxy_method, behind which those of errands are. */
 typedef struct way {
     const char *request; /* what brokers are asked, as rocketpy/remoting/codes.py calls it */
     rp_waiting_call *(*pass_on)(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
     void (*answer)(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
     void (*end)(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
     void (*undo)(rp_lane *lane, rp_waiting_call *waiting);
-    void (*drop)(rp_waiting_call *waiting); /* its client waits no more */
+    void (*drop)(rp_waiting_call *waiting);  /* its client waits no more, nor does anybody */
+    void (*leave)(rp_waiting_call *waiting); /* or the answer is waited for all the same; NULL: no */
 } way;
 
 static void undo_nothing(rp_lane *lane, rp_waiting_call *waiting) { (void)lane, (void)waiting; }
@@ -28,12 +29,18 @@ static void drop_nothing(rp_waiting_call *waiting) { (void)waiting; }
 
 static void drop_handle(rp_waiting_call *waiting) { rp_held_handle_free(waiting->taken); }
 
-static const way ways[RP_PROXY_METHODS] = {
-    [RP_PROXY_SEND] = {"SEND_MESSAGE_V2", rp_send_call_pass_on, rp_send_call_answer, rp_send_call_end, undo_nothing, drop_nothing},
-    [RP_PROXY_ACK] = {"ACK_MESSAGE", rp_ack_call_pass_on, rp_ack_call_answer, rp_ack_call_end, rp_ack_call_undo, drop_handle},
+static const way ways[RP_WAYS] = {
+    [RP_PROXY_SEND] = {"SEND_MESSAGE_V2", rp_send_call_pass_on, rp_send_call_answer, rp_send_call_end, undo_nothing, drop_nothing, NULL},
+    [RP_PROXY_ACK] = {"ACK_MESSAGE", rp_ack_call_pass_on, rp_ack_call_answer, rp_ack_call_end, rp_ack_call_undo, drop_handle, NULL},
+    [RP_PROXY_CHANGE] = {"CHANGE_MESSAGE_INVISIBLETIME", rp_change_call_pass_on, rp_change_call_answer, rp_change_call_end,
+                         rp_ack_call_undo, drop_handle, NULL},
+    [RP_PROXY_RECEIVE] = {"POP_MESSAGE", rp_receive_call_pass_on, rp_receive_call_answer, rp_receive_call_end, rp_receive_call_undo,
+                          drop_nothing, rp_receive_call_leave},
+    [RP_WAY_ERRAND] = {"", NULL, rp_errand_answer, rp_errand_end, undo_nothing, drop_nothing, NULL},
+    [RP_WAY_BURIAL] = {"", NULL, rp_burial_answer, rp_burial_end, undo_nothing, drop_nothing, NULL},
 };
 
-static void count(_Atomic uint64_t *figure) {
+void rp_lane_count(_Atomic uint64_t *figure) {
     atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
@@ -49,12 +56,16 @@ rp_waiting_call *rp_lane_ask(rp_lane *lane, rp_reactor *reactor, const rp_addres
     return rp_upstreams_ask(lane->upstreams, reactor, address, command, deadline_ns);
 }
 
+void rp_lane_count_answer(rp_lane *lane, const rp_grpc_call *call, int32_t method, int32_t code) {
+    int64_t now_ns = rp_reactor_now_ns(rp_connection_reactor(rp_grpc_call_connection(call)));
+    rp_call_times_add(&lane->times[method], code, now_ns - rp_grpc_call_began_ns(call));
+    rp_lane_count(&lane->answered);
+}
+
 uint8_t *rp_lane_begin_answer(rp_lane *lane, rp_waiting_call *waiting, int32_t code, uint32_t size) {
     static const char no_memory[] = "memory is out";
     rp_grpc_call *call = waiting->asker;
-    int64_t now_ns = rp_reactor_now_ns(rp_connection_reactor(rp_grpc_call_connection(call)));
-    rp_call_times_add(&lane->times[waiting->method], code, now_ns - rp_grpc_call_began_ns(call));
-    count(&lane->answered);
+    rp_lane_count_answer(lane, call, waiting->method, code);
     uint8_t *target = rp_grpc_call_reserve(call, size);
     if (target == NULL)
         rp_grpc_call_end(call, RP_GRPC_RESOURCE_EXHAUSTED, (rp_slice){(const uint8_t *)no_memory, sizeof no_memory - 1});
@@ -88,7 +99,7 @@ static void fill_failure(rp_answer_status *status, const rp_upstream_failure *fa
 
 static void on_failure(void *context, rp_waiting_call *waiting, const rp_upstream_failure *failure) {
     const way *its = &ways[waiting->method];
-    if (failure->fault == RP_UPSTREAM_LEAVES) { /* it has not handled the request: Python asks once more */
+    if (failure->fault == RP_UPSTREAM_LEAVES && waiting->asker != NULL) { /* it has not handled the request: Python asks once more */
         its->undo(context, waiting);
         rp_grpc_call_punt(waiting->asker);
         return;
@@ -122,9 +133,13 @@ static int on_call(void *context, rp_reactor *reactor, rp_grpc_call *call) {
     if (method == RP_PROXY_METHODS)
         return RP_PUNT;
     rp_lane *lane = lane_of(proxy, reactor);
+    if (method == RP_PROXY_RECEIVE && !rp_grpc_call_may_hold(call, 0)) {
+        rp_receive_call_refuse(lane, call);
+        return RP_HANDLED;
+    }
     rp_slice client_id = client_of(call);
     rp_waiting_call *waiting = client_id.data != NULL ? ways[method].pass_on(proxy, reactor, call, client_id) : NULL;
-    count(waiting != NULL ? &lane->passed[method] : &lane->punted);
+    rp_lane_count(waiting != NULL ? &lane->passed[method] : &lane->punted);
     if (waiting == NULL)
         return RP_PUNT;
     waiting->asker = call;
@@ -135,8 +150,17 @@ static int on_call(void *context, rp_reactor *reactor, rp_grpc_call *call) {
 
 static void on_cancelled(void *context, rp_reactor *reactor, rp_grpc_call *call) {
     rp_waiting_call *waiting = rp_grpc_call_kept(call);
-    ways[waiting->method].drop(waiting);
+    const way *its = &ways[waiting->method];
+    if (its->leave != NULL) {
+        its->leave(waiting);
+        return;
+    }
+    its->drop(waiting);
     rp_upstreams_forget(lane_of(context, reactor)->upstreams, waiting);
+}
+
+static void on_delivered(void *context, rp_reactor *reactor, void *watched, uint64_t untaken_bytes) {
+    rp_receive_call_delivered(lane_of(context, reactor), reactor, watched, untaken_bytes);
 }
 
 /* ---- the reactor's hooks ---- */
@@ -168,17 +192,28 @@ void rp_proxy_options_default(rp_proxy_options *options) {
                                   .user_property_size_max = 16u * 1024,
                                   .message_group_size_max = 64,
                                   .delay_ms_max = 86400000,
+                                  .polling_min_ms = 5000,
+                                  .polling_max_ms = 20000,
+                                  .invisible_min_ms = 10000,
+                                  .invisible_max_ms = 43200000,
+                                  .invisible_renewed_ms = 60000,
+                                  .may_renew = 1,
                                   .reactors = 1,
-                                  .ack_method = 1,
+                                  .ack_method = RP_PROXY_ACK,
+                                  .change_method = RP_PROXY_CHANGE,
+                                  .receive_method = RP_PROXY_RECEIVE,
                                   .topics_max = 20000,
                                   .calls_max = 65535};
 }
 
 static int make_parts(rp_proxy *proxy, const rp_proxy_options *options) {
     proxy->routes = rp_route_table_create(options->topics_max);
+    proxy->readings = rp_route_table_create(options->topics_max);
+    proxy->clients = rp_known_clients_create();
     proxy->brokers = rp_broker_addresses_create();
     proxy->held = rp_held_handles_create();
-    bool is_made = proxy->routes != NULL && proxy->brokers != NULL && proxy->held != NULL;
+    bool is_made =
+        proxy->routes != NULL && proxy->readings != NULL && proxy->clients != NULL && proxy->brokers != NULL && proxy->held != NULL;
     for (uint32_t i = 0; i < options->reactors && is_made; i++) {
         rp_lane *lane = &proxy->lanes[i];
         const rp_upstream_events events = {lane, on_answer, on_failure};
@@ -203,7 +238,15 @@ int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy_out, rp_erro
                                    .takes_empty_body = options->takes_empty_body,
                                    .uses_delay_level = options->uses_delay_level};
     proxy->methods[RP_PROXY_SEND] = options->send_method;
+    proxy->receive_rules = (rp_receive_rules){.polling_min = options->polling_min_ms,
+                                              .polling_max = options->polling_max_ms,
+                                              .invisible_min = options->invisible_min_ms,
+                                              .invisible_max = options->invisible_max_ms,
+                                              .invisible_renewed = options->invisible_renewed_ms,
+                                              .may_renew = options->may_renew};
     proxy->methods[RP_PROXY_ACK] = options->ack_method;
+    proxy->methods[RP_PROXY_CHANGE] = options->change_method;
+    proxy->methods[RP_PROXY_RECEIVE] = options->receive_method;
     proxy->reactors = options->reactors;
     proxy->gate = options->gate;
     proxy->signer = options->signer;
@@ -211,7 +254,8 @@ int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy_out, rp_erro
     proxy->handler = (rp_handler){.context = proxy, .on_request = on_request, .on_response = on_response};
     proxy->handler.on_deadline = on_deadline;
     proxy->handler.on_close = on_close;
-    proxy->grpc_handler = (rp_grpc_handler){.context = proxy, .on_call = on_call, .on_cancelled = on_cancelled};
+    proxy->grpc_handler =
+        (rp_grpc_handler){.context = proxy, .on_call = on_call, .on_cancelled = on_cancelled, .on_delivered = on_delivered};
     if (make_parts(proxy, options) != RP_OK) {
         rp_proxy_close(proxy);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the proxy's routes and calls");
@@ -226,6 +270,8 @@ void rp_proxy_close(rp_proxy *proxy) {
     for (uint32_t i = 0; i < proxy->reactors; i++)
         rp_upstreams_destroy(proxy->lanes[i].upstreams);
     rp_route_table_destroy(proxy->routes);
+    rp_route_table_destroy(proxy->readings);
+    rp_known_clients_destroy(proxy->clients);
     rp_broker_addresses_destroy(proxy->brokers);
     rp_held_handles_destroy(proxy->held);
     free(proxy);
@@ -241,6 +287,20 @@ int rp_proxy_put_route(rp_proxy *proxy, rp_slice topic, const rp_route *route) {
 
 void rp_proxy_forget_route(rp_proxy *proxy, rp_slice topic) { rp_route_table_forget(proxy->routes, topic); }
 
+int rp_proxy_put_reading(rp_proxy *proxy, rp_slice topic, rp_slice group, const rp_route *route) {
+    uint8_t room[RP_ROUTE_KEY_MAX];
+    return rp_route_table_put(proxy->readings, rp_reading_key(topic, group, room), route, rp_clock_monotonic_ns(proxy->clock));
+}
+
+void rp_proxy_forget_reading(rp_proxy *proxy, rp_slice topic, rp_slice group) {
+    uint8_t room[RP_ROUTE_KEY_MAX];
+    rp_route_table_forget(proxy->readings, rp_reading_key(topic, group, room));
+}
+
+int rp_proxy_put_client(rp_proxy *proxy, rp_slice id, int64_t reserve_ms) { return rp_known_clients_put(proxy->clients, id, reserve_ms); }
+
+void rp_proxy_forget_client(rp_proxy *proxy, rp_slice id) { rp_known_clients_forget(proxy->clients, id); }
+
 int rp_proxy_put_broker(rp_proxy *proxy, rp_slice name, const rp_address *address) {
     return rp_broker_addresses_put(proxy->brokers, name, address);
 }
@@ -255,6 +315,10 @@ void rp_proxy_read_stats(const rp_proxy *proxy, rp_proxy_stats *stats) {
         const rp_lane *lane = &proxy->lanes[i];
         stats->sent += atomic_load_explicit(&lane->passed[RP_PROXY_SEND], memory_order_relaxed);
         stats->acknowledged += atomic_load_explicit(&lane->passed[RP_PROXY_ACK], memory_order_relaxed);
+        stats->changed += atomic_load_explicit(&lane->passed[RP_PROXY_CHANGE], memory_order_relaxed);
+        stats->received += atomic_load_explicit(&lane->passed[RP_PROXY_RECEIVE], memory_order_relaxed);
+        stats->errands += atomic_load_explicit(&lane->errands, memory_order_relaxed);
+        stats->failed_errands += atomic_load_explicit(&lane->failed_errands, memory_order_relaxed);
         stats->answered += atomic_load_explicit(&lane->answered, memory_order_relaxed);
         stats->punted += atomic_load_explicit(&lane->punted, memory_order_relaxed);
         stats->waiting += rp_upstreams_waiting(lane->upstreams);

@@ -1,17 +1,21 @@
-/* proxy.h: gRPC calls that are answered without Python: SendMessage and AckMessage, by brokers' answers on the same reactor.
- * RocketMQ: SendMessageActivity, AckMessageActivity, DefaultMessagingProcessor (5.3.3 proxy/).
+/* proxy.h: gRPC calls that are answered without Python: SendMessage, ReceiveMessage, AckMessage and ChangeInvisibleDuration, by brokers'
+ * answers on the same reactor.
+ * RocketMQ: SendMessageActivity, ReceiveMessageActivity, AckMessageActivity, ChangeInvisibleDurationActivity, DefaultMessagingProcessor
+ * (5.3.3 proxy/).
  *
  *   client ── call ──► on_call ─┬─ message or handle, request ──► upstream ──► broker ──► answer ──► client
  *                               └─ anything unusual: Python, as if this were not here; its way fills the tables
  *
  * Native is a SendMessage of one message of type NORMAL, FIFO or DELAY (sent_message.h says which), by a client that names itself, to a
- * topic whose route Python has put here and that takes such messages; and an AckMessage of one message that is not being renewed just now,
- * and whose time is not over. Brokers' addresses are numbers. All else is Python's: what is wrong, too, so that there is one place where
- * words are found for it; and who is not let in, as he may be new.
+ * topic whose route Python has put here and that takes such messages; an AckMessage or a ChangeInvisibleDuration of one message that is
+ * not being renewed just now, and whose time is not over; and a ReceiveMessage (received_request.h says which) of a client and a group
+ * whose settings and readings Python has put here. Brokers' addresses are numbers. All else is Python's: what is wrong, too, so that there
+ * is one place where words are found for it; and who is not let in, as he may be new.
  *
  * Threads  on_call and what follows: the call's reactor. Routes, figures: any thread.
  * Owns     its tables, and the calls that wait. Outlives the servers it is attached to.
- * Bounds   calls_max calls of a reactor that wait for a broker, then they are Python's; those of the tables and of upstreams.h.
+ * Bounds   calls_max calls of a reactor that wait for a broker, then they are Python's; those of the tables and of upstreams.h; messages
+ *          for consumers as rp_grpc_call_may_hold says, then TOO_MANY_REQUESTS.
  */
 #ifndef RP_PROXY_PROXY_H
 #define RP_PROXY_PROXY_H
@@ -27,13 +31,13 @@
 #include "sent_message.h"
 
 #define RP_PROXY_REACTORS_MAX 64
-#define RP_PROXY_CODES 10  /* rp_proxy_times: of answers */
+#define RP_PROXY_CODES 11  /* rp_proxy_times: of answers */
 #define RP_PROXY_CLASSES 10 /* as of rocketpy/remoting/latencies.py */
 
 typedef struct rp_proxy rp_proxy;
 
-enum rp_proxy_method { RP_PROXY_SEND = 0, RP_PROXY_ACK = 1 };
-#define RP_PROXY_METHODS 2
+enum rp_proxy_method { RP_PROXY_SEND = 0, RP_PROXY_ACK = 1, RP_PROXY_CHANGE = 2, RP_PROXY_RECEIVE = 3 };
+#define RP_PROXY_METHODS 4
 
 typedef struct rp_proxy_options {
     uint32_t message_size_max;       /* rp_send_rules: defaults as of rmq-proxy.json */
@@ -43,11 +47,16 @@ typedef struct rp_proxy_options {
     int64_t delay_ms_max;
     int32_t takes_empty_body;
     int32_t uses_delay_level;
+    int64_t polling_min_ms, polling_max_ms; /* rp_receive_rules: the same */
+    int64_t invisible_min_ms, invisible_max_ms, invisible_renewed_ms;
+    int32_t may_renew;
     uint32_t reactors;               /* of its servers, 1..RP_PROXY_REACTORS_MAX; default 1 */
     uint32_t topics_max;             /* default 20,000 */
     uint32_t calls_max;              /* of a reactor; default 65,535 */
     int32_t send_method;             /* SendMessage's place in the table of methods (rp_grpc_options); default 0 */
     int32_t ack_method;              /* AckMessage's; default 1 */
+    int32_t change_method;           /* ChangeInvisibleDuration's; default 2 */
+    int32_t receive_method;          /* ReceiveMessage's; default 3 */
     const rp_clock *clock;           /* NULL: system */
     const rp_gate *gate;             /* of rp_auth_table_gate, with as many reactors: who may call; NULL: everybody. Borrowed */
     const rp_signer *signer;         /* signs what goes to brokers; NULL: nobody does. Borrowed */
@@ -63,6 +72,13 @@ const rp_grpc_handler *rp_proxy_grpc_handler(const rp_proxy *proxy); /* for rp_g
 /* See route_table.h. */
 int rp_proxy_put_route(rp_proxy *proxy, rp_slice topic, const rp_route *route);
 void rp_proxy_forget_route(rp_proxy *proxy, rp_slice topic);
+/* How a group reads a topic: its brokers, of each a queue, whose id counts for nothing. As put_route; RP_E_INVALID, too, for names of more
+ * than RP_ROUTE_KEY_MAX bytes. */
+int rp_proxy_put_reading(rp_proxy *proxy, rp_slice topic, rp_slice group, const rp_route *route);
+void rp_proxy_forget_reading(rp_proxy *proxy, rp_slice topic, rp_slice group);
+/* See known_clients.h. */
+int rp_proxy_put_client(rp_proxy *proxy, rp_slice id, int64_t reserve_ms);
+void rp_proxy_forget_client(rp_proxy *proxy, rp_slice id);
 /* See broker_addresses.h. */
 int rp_proxy_put_broker(rp_proxy *proxy, rp_slice name, const rp_address *address);
 void rp_proxy_forget_broker(rp_proxy *proxy, rp_slice name);
@@ -70,8 +86,9 @@ void rp_proxy_forget_broker(rp_proxy *proxy, rp_slice name);
 rp_held_handles *rp_proxy_held(const rp_proxy *proxy);
 
 typedef struct rp_proxy_stats {
-    uint64_t sent, acknowledged; /* passed on to brokers */
-    uint64_t answered, punted;   /* by what brokers said, or that they said nothing; given to Python */
+    uint64_t sent, acknowledged, changed, received; /* passed on to brokers */
+    uint64_t answered, punted;        /* by what brokers said, or that they said nothing; given to Python */
+    uint64_t errands, failed_errands; /* what was said of messages that no client wanted or took; what came of it was not as it should */
     uint64_t waiting, upstreams;     /* now */
 } rp_proxy_stats;
 void rp_proxy_read_stats(const rp_proxy *proxy, rp_proxy_stats *stats);

@@ -2,8 +2,12 @@
 #include "receipt_handle.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "../remoting/command.h"
+#include "resource.h"
+
+_Static_assert(RP_RETRY_TOPIC_MAX == 7 + RP_GROUP_CHARACTERS_MAX + 1 + RP_TOPIC_CHARACTERS_MAX, "it fits");
 
 #define DIGITS_MAX 18u
 #define BROKER_MAX 255u
@@ -64,5 +68,19 @@ int rp_receipt_handle_read(rp_slice text, rp_receipt_handle *handle) {
     handle->broker = parts[PART_BROKER];
     handle->queue_id = parts[PART_QUEUE];
     handle->offset = parts[PART_OFFSET];
+    handle->log_offset = count == PARTS ? parts[PART_LOG_OFFSET] : (rp_slice){NULL, 0};
     return 1;
+}
+
+static uint8_t *put(uint8_t *at, rp_slice text) {
+    memcpy(at, text.data, text.size);
+    return at + text.size;
+}
+
+rp_slice rp_receipt_handle_topic(const rp_receipt_handle *handle, rp_slice topic, rp_slice group, uint8_t room[RP_RETRY_TOPIC_MAX]) {
+    if (handle->kind == 0)
+        return topic;
+    uint8_t *at = put(put(room, (rp_slice){(const uint8_t *)"%RETRY%", 7}), group);
+    *at++ = handle->kind == 1 ? '_' : '+';
+    return (rp_slice){room, (uint32_t)(put(at, topic) - room)};
 }

@@ -15,9 +15,9 @@
 
 typedef struct known_route {
     struct known_route *next;
-    rp_slice topic;
+    rp_slice key;
     rp_route route; /* its arrays and their texts lie behind it */
-    bool is_asked;  /* a message was given to Python, so that it asks again */
+    bool is_asked;  /* a call was given to Python, so that it asks again */
 } known_route;
 
 struct rp_route_table {
@@ -51,10 +51,10 @@ void rp_route_table_destroy(rp_route_table *table) {
     free(table);
 }
 
-/* Where the topic's route is linked, or would be. */
-static known_route **find(rp_route_table *table, rp_slice topic) {
-    known_route **link = &table->buckets[rp_hash_bytes(topic.data, topic.size, HASH_SEED) % BUCKETS];
-    while (*link != NULL && !rp_slice_equals((*link)->topic, topic))
+/* Where the key's route is linked, or would be. */
+static known_route **find(rp_route_table *table, rp_slice key) {
+    known_route **link = &table->buckets[rp_hash_bytes(key.data, key.size, HASH_SEED) % BUCKETS];
+    while (*link != NULL && !rp_slice_equals((*link)->key, key))
         link = &(*link)->next;
     return link;
 }
@@ -79,8 +79,8 @@ static void drop_ended(rp_route_table *table, int64_t now_ns) {
 
 static bool is_name(rp_slice name) { return name.size > 0 && name.size <= RP_ROUTE_NAME_MAX; }
 
-static bool is_valid(rp_slice topic, const rp_route *route) {
-    if (!is_name(topic) || route->queue_count == 0 || route->queue_count > RP_ROUTE_QUEUES_MAX ||
+static bool is_valid(rp_slice key, const rp_route *route) {
+    if (key.size == 0 || key.size > RP_ROUTE_KEY_MAX || route->queue_count == 0 || route->queue_count > RP_ROUTE_QUEUES_MAX ||
         route->broker_count > RP_ROUTE_BROKERS_MAX)
         return false;
     for (uint32_t i = 0; i < route->broker_count; i++) {
@@ -101,8 +101,8 @@ static rp_slice put_text(uint8_t **at, rp_slice text) {
     return copy;
 }
 
-static known_route *copy_route(rp_slice topic, const rp_route *route) {
-    size_t brokers = route->broker_count * sizeof *route->brokers, queues = route->queue_count * sizeof *route->queues, texts = topic.size;
+static known_route *copy_route(rp_slice key, const rp_route *route) {
+    size_t brokers = route->broker_count * sizeof *route->brokers, queues = route->queue_count * sizeof *route->queues, texts = key.size;
     for (uint32_t i = 0; i < route->broker_count; i++)
         texts += route->brokers[i].name.size;
     known_route *made = malloc(sizeof *made + brokers + queues + texts);
@@ -114,24 +114,24 @@ static known_route *copy_route(rp_slice topic, const rp_route *route) {
     *made = (known_route){.route = *route};
     made->route.brokers = broker;
     made->route.queues = queue;
-    made->topic = put_text(&at, topic);
+    made->key = put_text(&at, key);
     memcpy(queue, route->queues, queues);
     for (uint32_t i = 0; i < route->broker_count; i++)
         broker[i] = (rp_route_broker){put_text(&at, route->brokers[i].name), route->brokers[i].address};
     return made;
 }
 
-int rp_route_table_put(rp_route_table *table, rp_slice topic, const rp_route *route, int64_t now_ns) {
-    if (!is_valid(topic, route))
+int rp_route_table_put(rp_route_table *table, rp_slice key, const rp_route *route, int64_t now_ns) {
+    if (!is_valid(key, route))
         return RP_E_INVALID;
-    known_route *made = copy_route(topic, route);
+    known_route *made = copy_route(key, route);
     if (made == NULL)
         return RP_E_NO_MEMORY;
     pthread_mutex_lock(&table->lock);
-    known_route **link = find(table, topic);
+    known_route **link = find(table, key);
     if (*link == NULL && table->count >= table->topics_max) {
         drop_ended(table, now_ns);
-        link = find(table, topic);
+        link = find(table, key);
     }
     bool has_room = *link != NULL || table->count < table->topics_max;
     if (*link != NULL)
@@ -147,12 +147,22 @@ int rp_route_table_put(rp_route_table *table, rp_slice topic, const rp_route *ro
     return has_room ? RP_OK : RP_E_BUSY;
 }
 
-void rp_route_table_forget(rp_route_table *table, rp_slice topic) {
+void rp_route_table_forget(rp_route_table *table, rp_slice key) {
     pthread_mutex_lock(&table->lock);
-    known_route **link = find(table, topic);
+    known_route **link = find(table, key);
     if (*link != NULL)
         drop(table, link);
     pthread_mutex_unlock(&table->lock);
+}
+
+rp_slice rp_reading_key(rp_slice topic, rp_slice group, uint8_t room[RP_ROUTE_KEY_MAX]) {
+    if ((uint64_t)topic.size + 1 + group.size > RP_ROUTE_KEY_MAX)
+        return (rp_slice){room, 0};
+    uint8_t *at = room;
+    put_text(&at, topic);
+    *at++ = '@';
+    put_text(&at, group);
+    return (rp_slice){room, (uint32_t)(at - room)};
 }
 
 uint32_t rp_consistent_bucket(int32_t key, uint32_t buckets) {
@@ -179,6 +189,16 @@ static bool is_fresh(known_route *known, int64_t now_ns) {
     return true;
 }
 
+static void fill_choice(rp_route_choice *choice, const rp_route *route, uint32_t place) {
+    const rp_route_broker *broker = &route->brokers[route->queues[place].broker];
+    choice->address = broker->address;
+    choice->queue_id = route->queues[place].queue_id;
+    choice->is_orderly = route->is_orderly;
+    choice->retries = route->retries;
+    choice->broker_name_size = broker->name.size;
+    memcpy(choice->broker_name, broker->name.data, broker->name.size);
+}
+
 int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t type, rp_slice group, int64_t now_ns, rp_route_choice *choice) {
     pthread_mutex_lock(&table->lock);
     known_route *known = *find(table, topic);
@@ -187,11 +207,23 @@ int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t type, 
         const rp_route *route = &known->route;
         uint32_t place = group.size > 0 ? rp_consistent_bucket(rp_hash_java(group.data, group.size), route->queue_count)
                                         : (uint32_t)(table->turns++ % route->queue_count);
-        const rp_route_broker *broker = &route->brokers[route->queues[place].broker];
-        choice->address = broker->address;
-        choice->queue_id = route->queues[place].queue_id;
-        choice->broker_name_size = broker->name.size;
-        memcpy(choice->broker_name, broker->name.data, broker->name.size);
+        fill_choice(choice, route, place);
+    }
+    pthread_mutex_unlock(&table->lock);
+    return is_there;
+}
+
+int rp_route_table_choose_broker(rp_route_table *table, rp_slice key, rp_slice wanted, uint64_t turn, int64_t now_ns,
+                                 rp_route_choice *choice) {
+    pthread_mutex_lock(&table->lock);
+    known_route *known = *find(table, key);
+    bool is_there = known != NULL && is_fresh(known, now_ns);
+    if (is_there) {
+        const rp_route *route = &known->route;
+        uint32_t place = 0;
+        while (place < route->queue_count && !rp_slice_equals(route->brokers[route->queues[place].broker].name, wanted))
+            place++;
+        fill_choice(choice, route, place < route->queue_count ? place : (uint32_t)(turn % route->queue_count));
     }
     pthread_mutex_unlock(&table->lock);
     return is_there;

@@ -177,6 +177,7 @@ rp_connection *rp_connection_enter(rp_reactor *reactor, int fd, const rp_address
     connection->close_reason = NULL;
     connection->closed_event = NULL;
     connection->is_dialed = false;
+    connection->is_undecided = reactor->server->has_passage;
     connection->dial_fault = 0;
     atomic_store_explicit(&connection->output_bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&connection->id, make_id(reactor, connection->slot), memory_order_release);

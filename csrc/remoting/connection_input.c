@@ -116,6 +116,9 @@ static void handle_bytes(rp_connection *connection, const uint8_t *data, uint32_
             }
             continue;
         }
+        if (connection->is_undecided && rp_connection_decide(connection, data, size) == 0) {
+            break;
+        }
         if (connection->protocol != NULL) {
             rp_connection_speak(connection, data, size);
             return;

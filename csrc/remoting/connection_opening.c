@@ -2,6 +2,8 @@
  *
  *   what a balancer says (proxy_header.h), or nothing ─ 0x16: a TLS handshake, by the server's mode ─ frames
  *                                                    └ else: frames, but not of a server that enforces TLS
+ *
+ * Where frames may follow, HTTP/2 may of a server that passes it on (passage.h).
  */
 #include "reactor.h"
 
@@ -90,6 +92,15 @@ bool rp_connection_begin(rp_connection *connection, const uint8_t **data, uint32
     }
     connection->opening = RP_OPENING_DONE;
     return true;
+}
+
+int rp_connection_decide(rp_connection *connection, const uint8_t *data, uint32_t size) {
+    int found = rp_passage_scan(data, size);
+    connection->is_undecided = found == 0;
+    if (found == 1) {
+        connection->protocol = &connection->reactor->server->passage.protocol;
+    }
+    return found;
 }
 
 /* What waited for the handshake may leave. */

@@ -43,7 +43,7 @@ static int open_socket(const rp_address *address) {
 }
 
 int rp_reactor_dial(rp_reactor *reactor, const rp_address *address, rp_connection **connection_out) {
-    int fd = open_socket(address);
+    int fd = reactor->drain_until_ns == INT64_MAX ? open_socket(address) : -1;
     if (fd < 0) {
         return RP_E_NETWORK;
     }
@@ -55,6 +55,7 @@ int rp_reactor_dial(rp_reactor *reactor, const rp_address *address, rp_connectio
     }
     connection->protocol = NULL;
     connection->is_dialed = true;
+    connection->is_undecided = false;
     connection->opening = RP_OPENING_DIALED;
     rp_connection_mark_dirty(connection); /* what it waits for is set behind the turn */
     rp_connection_look_again(connection);

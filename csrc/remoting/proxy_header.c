@@ -82,3 +82,15 @@ int rp_proxy_header_scan(const uint8_t *data, size_t size, rp_address *source) {
     }
     return begins_with(data, size, BINARY_START, BINARY_START_SIZE) ? scan_binary(data, size, source) : RP_E_PROTOCOL;
 }
+
+uint32_t rp_proxy_header_write(const rp_address *source, uint8_t target[RP_PROXY_HEADER_WRITTEN_MAX]) {
+    uint32_t size = 2u * source->size + 4; /* addresses and ports of both ends, of which the second is nobody's concern */
+    memset(target, 0, BINARY_FIXED_SIZE + size);
+    memcpy(target, BINARY_START, BINARY_START_SIZE);
+    target[12] = COMMAND_PROXY;
+    target[13] = source->size == 4 ? FAMILY_TCP4 : FAMILY_TCP6;
+    rp_put_u16(target + 14, (uint16_t)size);
+    memcpy(target + BINARY_FIXED_SIZE, source->bytes, source->size);
+    rp_put_u16(target + BINARY_FIXED_SIZE + 2u * source->size, source->port);
+    return BINARY_FIXED_SIZE + size;
+}

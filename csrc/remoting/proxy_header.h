@@ -21,4 +21,8 @@
  * bytes are needed to know; RP_E_PROTOCOL when this is no such header. */
 int rp_proxy_header_scan(const uint8_t *data, size_t size, rp_address *source);
 
+#define RP_PROXY_HEADER_WRITTEN_MAX 52
+/* A header of version 2 that tells of a client at source; its size. */
+uint32_t rp_proxy_header_write(const rp_address *source, uint8_t target[RP_PROXY_HEADER_WRITTEN_MAX]);
+
 #endif

@@ -25,6 +25,7 @@
 #include "header_form.h"
 #include "input_pool.h"
 #include "output.h"
+#include "passage.h"
 #include "protocol.h"
 #include "request_queue.h"
 #include "timer_wheel.h"
@@ -70,6 +71,7 @@ struct rp_connection {
     bool has_more;                 /* its protocol has something to be sent behind its output */
     bool is_dialed;                /* we have made it: dialed.c */
     uint8_t opening;               /* rp_opening */
+    bool is_undecided;             /* it may be HTTP/2, which goes elsewhere: passage.h */
     int dial_fault;                /* an errno: why it could not be made */
     const rp_protocol *protocol;   /* NULL: it speaks RocketMQ's frames */
     void *spoken;                  /* the protocol's own; NULL: it has not begun */
@@ -179,6 +181,8 @@ struct rp_server {
     rp_handler handler;        /* fixed after open */
     const rp_gate *gate;       /* fixed after start; NULL: none */
     const rp_protocol *protocol; /* of accepted connections; the same */
+    rp_passage passage;          /* where has_passage; both the same */
+    bool has_passage;
     uint16_t port;             /* fixed after open */
     int listener_fd;           /* reactor 0 while running, else the owner of the server */
     int reserve_fd;            /* the same: given up to accept and close when descriptors run out */
@@ -260,6 +264,8 @@ void rp_connection_end_spoken(rp_connection *connection);
 void rp_connection_take_posted(rp_reactor *reactor, rp_posted *item);
 
 /* connection_opening.c */
+/* Whether a connection that is undecided speaks frames, is not known yet (0), or has gone on to the passage. As rp_passage_scan. */
+int rp_connection_decide(rp_connection *connection, const uint8_t *data, uint32_t size);
 /* Looks at the first bytes of a connection, and takes those that are no frame's. False: more are needed to know. */
 bool rp_connection_begin(rp_connection *connection, const uint8_t **data, uint32_t *size);
 /* Opens what TLS has received; what comes out is put into the read arena, size_before bytes behind its cursor. */

@@ -145,6 +145,17 @@ int rp_server_set_protocol(rp_server *server, const rp_protocol *protocol) {
     return status;
 }
 
+int rp_server_pass_http2_on(rp_server *server, const rp_address *target) {
+    pthread_mutex_lock(&server->lock);
+    int status = server->state == RP_SERVER_OPEN && server->protocol == NULL ? RP_OK : RP_E_BUSY;
+    if (status == RP_OK) {
+        rp_passage_open(&server->passage, target);
+        server->has_passage = true;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return status;
+}
+
 int rp_server_start(rp_server *server, rp_error *error) {
     int status = RP_OK;
     pthread_mutex_lock(&server->lock);
@@ -194,7 +205,8 @@ void rp_server_close(rp_server *server) {
 
 int rp_server_load_tls(rp_server *server, const rp_tls_options *options, rp_error *error) {
     rp_tls_context *loaded;
-    int status = rp_tls_context_create(options, server->protocol != NULL ? server->protocol->alpn : NULL, &loaded, error);
+    const rp_protocol *protocol = server->has_passage ? &server->passage.protocol : server->protocol;
+    int status = rp_tls_context_create(options, protocol != NULL ? protocol->alpn : NULL, server->has_passage, &loaded, error);
     if (status == RP_OK) {
         pthread_mutex_lock(&server->tls_lock);
         rp_tls_context *before = server->tls_context;

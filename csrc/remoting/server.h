@@ -102,6 +102,9 @@ int rp_server_open(const rp_server_options *options, const rp_handler *handler, 
 int rp_server_set_gate(rp_server *server, const rp_gate *gate);
 /* What connections speak that are accepted. Before rp_server_start: RP_OK, or RP_E_BUSY afterwards. Borrowed until rp_server_close. */
 int rp_server_set_protocol(rp_server *server, const rp_protocol *protocol);
+/* What begins as HTTP/2 does is not refused as a frame, but goes on to the server at target, and its answers back; behind a PROXY header
+ * that says who the client is. Before rp_server_start and rp_server_load_tls: RP_OK; RP_E_BUSY afterwards, or with a protocol. */
+int rp_server_pass_http2_on(rp_server *server, const rp_address *target);
 int rp_server_start(rp_server *server, rp_error *error);
 
 enum rp_tls_client_auth {
@@ -194,7 +197,7 @@ rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id
 #define RP_DIAL_PATIENCE_MS 3000
 /* A connection to another server, which speaks frames: what is written to it waits until it is made, RP_DIAL_PATIENCE_MS at most; answers
  * come to on_response, its end to on_close. It has no idle limit, and Python hears nothing of it. RP_OK: it is under way; RP_E_NETWORK: it
- * cannot be; RP_E_NO_MEMORY, for a bound, too. */
+ * cannot be, or the server stops; RP_E_NO_MEMORY, for a bound, too. */
 int rp_reactor_dial(rp_reactor *reactor, const rp_address *address, rp_connection **connection);
 /* 0: it was made, or may be yet; else the errno that says why not, ETIMEDOUT when nobody answered. */
 int rp_connection_dial_fault(const rp_connection *connection);

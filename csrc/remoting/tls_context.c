@@ -31,7 +31,8 @@
 #define STRING_ASCII 0x1001
 #define X509_VERSION_3 2
 #define ALPN_CHOSEN 0
-#define ALPN_NONE_FITS 2 /* with an alert */
+#define ALPN_NONE_FITS 2   /* with an alert */
+#define ALPN_PASSED_OVER 3 /* as if none had been offered */
 
 #define YEAR_S (365L * 24 * 3600)
 #define OWN_NAME "localhost" /* as of RocketMQ's */
@@ -150,6 +151,13 @@ static int agree_upon(struct ssl_st *ssl, const unsigned char **chosen, unsigned
     return ALPN_NONE_FITS;
 }
 
+/* Who offers others alone goes on as if he had offered none. */
+static int agree_or_not(struct ssl_st *ssl, const unsigned char **chosen, unsigned char *chosen_size, const unsigned char *offered,
+                        unsigned int offered_size, void *alpn) {
+    int found = agree_upon(ssl, chosen, chosen_size, offered, offered_size, alpn);
+    return found == ALPN_CHOSEN ? ALPN_CHOSEN : ALPN_PASSED_OVER;
+}
+
 static int check_options(const rp_tls_options *options, rp_error *error) {
     if (options->client_auth > RP_TLS_CLIENT_REQUIRE) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "client_auth %u: choose 0 to %d", options->client_auth,
@@ -161,7 +169,7 @@ static int check_options(const rp_tls_options *options, rp_error *error) {
     return RP_OK;
 }
 
-static int fill_context(rp_tls_context *context, const rp_tls_options *options, const char *alpn, rp_error *error) {
+static int fill_context(rp_tls_context *context, const rp_tls_options *options, const char *alpn, bool takes_others, rp_error *error) {
     const rp_openssl *openssl = &context->openssl;
     openssl->err_clear();
     context->context = openssl->ctx_new(openssl->server_method());
@@ -179,13 +187,14 @@ static int fill_context(rp_tls_context *context, const rp_tls_options *options, 
         return refuse(context, error, NULL, "TLS 1.2 is not available", "look into OpenSSL's configuration, openssl.cnf");
     }
     if (alpn != NULL) {
-        openssl->ctx_set_alpn_select(context->context, agree_upon, (void *)(uintptr_t)alpn);
+        openssl->ctx_set_alpn_select(context->context, takes_others ? agree_or_not : agree_upon, (void *)(uintptr_t)alpn);
     }
     int status = options->certificate_path != NULL ? load_files(context, options, error) : make_certificate(context, error);
     return status == RP_OK ? set_trust(context, options, error) : status;
 }
 
-int rp_tls_context_create(const rp_tls_options *options, const char *alpn, rp_tls_context **context_out, rp_error *error) {
+int rp_tls_context_create(const rp_tls_options *options, const char *alpn, bool takes_others, rp_tls_context **context_out,
+                          rp_error *error) {
     int status = check_options(options, error);
     if (status != RP_OK) {
         return status;
@@ -197,7 +206,7 @@ int rp_tls_context_create(const rp_tls_options *options, const char *alpn, rp_tl
     atomic_init(&context->users, 1);
     status = rp_openssl_load(&context->openssl, error);
     if (status == RP_OK) {
-        status = fill_context(context, options, alpn, error);
+        status = fill_context(context, options, alpn, takes_others, error);
     }
     if (status != RP_OK) {
         rp_tls_context_release(context);

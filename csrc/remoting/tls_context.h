@@ -8,6 +8,7 @@
 #define RP_REMOTING_TLS_CONTEXT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "../base/openssl.h"
 #include "server.h"
@@ -21,9 +22,9 @@ typedef struct rp_tls_context {
     _Atomic uint32_t users;          /* acq_rel when it falls: whoever frees it sees what the others did */
 } rp_tls_context;
 
-/* RP_OK: the caller is its only user. alpn: the protocol that is agreed upon, of static storage; NULL: none. Errors as of
- * rp_server_load_tls. */
-int rp_tls_context_create(const rp_tls_options *options, const char *alpn, rp_tls_context **context, rp_error *error);
+/* RP_OK: the caller is its only user. alpn: the protocol that is agreed upon, of static storage; NULL: none. takes_others: who offers
+ * others alone may go on without any. Errors as of rp_server_load_tls. */
+int rp_tls_context_create(const rp_tls_options *options, const char *alpn, bool takes_others, rp_tls_context **context, rp_error *error);
 rp_tls_context *rp_tls_context_share(rp_tls_context *context); /* one user more; returns it */
 void rp_tls_context_release(rp_tls_context *context);          /* NULL is nothing */
 

@@ -8,6 +8,8 @@ from .remoting import Gate, Handler
 
 METHOD_SEND: Final[int]
 METHOD_ACK: Final[int]
+METHOD_CHANGE: Final[int]
+METHOD_RECEIVE: Final[int]
 TYPE_NORMAL: Final[int]
 TYPE_FIFO: Final[int]
 TYPE_DELAY: Final[int]
@@ -33,6 +35,26 @@ class Proxy(Handler):
         monotonic times: see csrc/proxy/route_table.h. False: there are as many topics as may be. Raises InvalidArgument, NoMemory."""
     def forget_route(self, topic: str) -> None:
         """Its messages are Python's from now on."""
+    def put_reading(
+        self,
+        topic: str,
+        group: str,
+        brokers: list[tuple[str, bytes, int]],
+        *,
+        is_orderly: bool,
+        retries: int,
+        ask_again_ns: int,
+        ends_ns: int,
+    ) -> bool:
+        """A group reads the topic from these brokers, until the times; its messages come in order or not, and so often again. False: there
+        are as many as may be. Raises as put_route."""
+    def forget_reading(self, topic: str, group: str) -> None:
+        """What is asked for it is Python's from now on."""
+    def put_client(self, client_id: str, reserve_ms: int) -> bool:
+        """One that has sent its settings: see csrc/proxy/known_clients.h. False: there are as many as may be. Raises InvalidArgument,
+        NoMemory."""
+    def forget_client(self, client_id: str) -> None:
+        """What it receives is Python's from now on."""
     def put_broker(self, name: str, address: bytes, port: int) -> bool:
         """Where its master is. False: there are as many brokers as may be. Raises InvalidArgument, NoMemory."""
     def forget_broker(self, name: str) -> None:
@@ -40,6 +62,9 @@ class Proxy(Handler):
     def hold(self, client_id: str, group: str, first: str) -> bool:
         """A message that is renewed from now on, by the handle that its client knows: see csrc/proxy/held_handles.h. False: there are as
         many as may be. Raises NoMemory."""
+    def tell_held(self, before_ms: int) -> tuple[str, str, str, str, str, int, int] | None:
+        """Of the messages that were received natively before then the oldest that was not told yet: client, group, topic, message id, the
+        handle that the client knows, since when it is held, and how often it came before. None: there is none."""
     def is_held(self, client_id: str, group: str, first: str) -> bool:
         """False: nobody held it, or it was acknowledged."""
     def begin_renewal(self, client_id: str, group: str, first: str) -> bool:

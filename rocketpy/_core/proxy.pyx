@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from rocketpy._core.base cimport RP_E_BUSY, RP_E_NOT_FOUND, check, read_fields, rp_error, rp_field_row, rp_slice, set_fields, slice_of_text
+from rocketpy._core.base cimport text_of_slice
 from rocketpy._core.remoting cimport Gate, Handler, Server, rp_address, rp_gate, rp_handler
 from rocketpy._core.errors import InvalidArgument, NoMemory
 
@@ -29,6 +30,12 @@ cdef extern from "proxy/held_handles.h" nogil:
     int rp_held_handles_begin_renewal(rp_held_handles *handles, const rp_held_key *key)
     int rp_held_handles_end_renewal(rp_held_handles *handles, const rp_held_key *key, rp_slice today)
     int rp_held_handles_forget(rp_held_handles *handles, const rp_held_key *key)
+    ctypedef struct rp_held_message:
+        rp_held_key key
+        rp_slice topic, message_id
+        int64_t since_ms
+        int32_t attempts
+    rp_held_message *rp_held_handles_tell(rp_held_handles *handles, int64_t before_ms)
 
 cdef extern from "proxy/proxy.h" nogil:
     enum: RP_PROXY_CODES
@@ -47,6 +54,7 @@ cdef extern from "proxy/proxy.h" nogil:
         const rp_route_queue *queues
         uint32_t queue_count
         int64_t ask_again_ns, ends_ns
+        int32_t is_orderly, retries
     ctypedef struct rp_proxy:
         pass
     ctypedef struct rp_proxy_options:
@@ -66,6 +74,10 @@ cdef extern from "proxy/proxy.h" nogil:
     const rp_grpc_handler *rp_proxy_grpc_handler(const rp_proxy *proxy)
     int rp_proxy_put_route(rp_proxy *proxy, rp_slice topic, const rp_route *route)
     void rp_proxy_forget_route(rp_proxy *proxy, rp_slice topic)
+    int rp_proxy_put_reading(rp_proxy *proxy, rp_slice topic, rp_slice group, const rp_route *route)
+    void rp_proxy_forget_reading(rp_proxy *proxy, rp_slice topic, rp_slice group)
+    int rp_proxy_put_client(rp_proxy *proxy, rp_slice id, int64_t reserve_ms)
+    void rp_proxy_forget_client(rp_proxy *proxy, rp_slice id)
     int rp_proxy_put_broker(rp_proxy *proxy, rp_slice name, const rp_address *address)
     void rp_proxy_forget_broker(rp_proxy *proxy, rp_slice name)
     rp_held_handles *rp_proxy_held(const rp_proxy *proxy)
@@ -78,12 +90,14 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_proxy_options, member)
     static const rp_field_row proxy_option_rows[] = {
         ROW(message_size_max), ROW(user_properties_max), ROW(user_property_size_max), ROW(message_group_size_max), ROW(delay_ms_max),
-        ROW(takes_empty_body), ROW(uses_delay_level), ROW(reactors), ROW(topics_max), ROW(calls_max), ROW(send_method), ROW(ack_method),
-        RP_FIELD_END};
+        ROW(takes_empty_body), ROW(uses_delay_level), ROW(polling_min_ms), ROW(polling_max_ms), ROW(invisible_min_ms),
+        ROW(invisible_max_ms), ROW(invisible_renewed_ms), ROW(may_renew), ROW(reactors), ROW(topics_max), ROW(calls_max),
+        ROW(send_method), ROW(ack_method), ROW(change_method), ROW(receive_method), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_proxy_stats, member)
     static const rp_field_row proxy_stats_rows[] = {
-        ROW(sent), ROW(acknowledged), ROW(answered), ROW(punted), ROW(waiting), ROW(upstreams), RP_FIELD_END};
+        ROW(sent), ROW(acknowledged), ROW(changed), ROW(received), ROW(answered), ROW(punted), ROW(errands), ROW(failed_errands),
+        ROW(waiting), ROW(upstreams), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *proxy_option_rows
@@ -91,6 +105,8 @@ cdef extern from *:
 
 METHOD_SEND = 0
 METHOD_ACK = 1
+METHOD_CHANGE = 2
+METHOD_RECEIVE = 3
 TYPE_NORMAL = 1
 TYPE_FIFO = 2
 TYPE_DELAY = 4
@@ -137,6 +153,16 @@ cdef class Proxy(Handler):
 
     def put_route(self, str topic not None, uint32_t types, list brokers not None, list queues not None, *, int64_t ask_again_ns,
                   int64_t ends_ns):
+        return self.put(topic, None, types, brokers, queues, False, 0, ask_again_ns, ends_ns)
+
+    def put_reading(self, str topic not None, str group not None, list brokers not None, *, bint is_orderly, int32_t retries,
+                    int64_t ask_again_ns, int64_t ends_ns):
+        cdef list queues = [(place, 0) for place in range(len(brokers))]
+        return self.put(topic, group, 1, brokers, queues, is_orderly, retries, ask_again_ns, ends_ns)
+
+    cdef bint put(self, str topic, str group, uint32_t types, list brokers, list queues, bint is_orderly, int32_t retries,
+                  int64_t ask_again_ns, int64_t ends_ns) except -1:
+        """group None: of a topic that is sent to."""
         cdef rp_route route
         cdef rp_route_broker *native_brokers = NULL
         cdef rp_route_queue *native_queues = NULL
@@ -159,7 +185,12 @@ cdef class Proxy(Handler):
             route.queue_count = <uint32_t>len(queues)
             route.ask_again_ns = ask_again_ns
             route.ends_ns = ends_ns
-            status = rp_proxy_put_route(self.native, slice_of_text(topic), &route)
+            route.is_orderly = is_orderly
+            route.retries = retries
+            if group is None:
+                status = rp_proxy_put_route(self.native, slice_of_text(topic), &route)
+            else:
+                status = rp_proxy_put_reading(self.native, slice_of_text(topic), slice_of_text(group), &route)
         finally:
             free(native_brokers)
             free(native_queues)
@@ -173,6 +204,32 @@ cdef class Proxy(Handler):
         self.enter()
         try:
             rp_proxy_forget_route(self.native, slice_of_text(topic))
+        finally:
+            self.leave()
+
+    def forget_reading(self, str topic not None, str group not None):
+        self.enter()
+        try:
+            rp_proxy_forget_reading(self.native, slice_of_text(topic), slice_of_text(group))
+        finally:
+            self.leave()
+
+    def put_client(self, str client_id not None, int64_t reserve_ms):
+        cdef int status
+        self.enter()
+        try:
+            status = rp_proxy_put_client(self.native, slice_of_text(client_id), reserve_ms)
+        finally:
+            self.leave()
+        if status == RP_E_BUSY:
+            return False
+        check(status, NULL)
+        return True
+
+    def forget_client(self, str client_id not None):
+        self.enter()
+        try:
+            rp_proxy_forget_client(self.native, slice_of_text(client_id))
         finally:
             self.leave()
 
@@ -209,6 +266,21 @@ cdef class Proxy(Handler):
             return False
         check(status, NULL)
         return True
+
+    def tell_held(self, int64_t before_ms):
+        cdef rp_held_message *told = NULL
+        self.enter()
+        try:
+            told = rp_held_handles_tell(rp_proxy_held(self.native), before_ms)
+            if told == NULL:
+                return None
+            return (
+                text_of_slice(told.key.client_id), text_of_slice(told.key.group), text_of_slice(told.topic),
+                text_of_slice(told.message_id), text_of_slice(told.key.first), told.since_ms, told.attempts,
+            )
+        finally:
+            free(told)
+            self.leave()
 
     def is_held(self, str client_id not None, str group not None, str first not None):
         cdef rp_held_key key = held_key(client_id, group, first)

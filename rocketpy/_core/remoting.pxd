@@ -65,6 +65,7 @@ cdef extern from "remoting/server.h" nogil:
     int rp_server_open(const rp_server_options *options, const rp_handler *handler, rp_server **server, rp_error *error)
     int rp_server_set_gate(rp_server *server, const rp_gate *gate)
     int rp_server_set_protocol(rp_server *server, const rp_protocol *protocol)
+    int rp_server_pass_http2_on(rp_server *server, const rp_address *target)
     int rp_server_start(rp_server *server, rp_error *error)
     int rp_server_load_tls(rp_server *server, const rp_tls_options *options, rp_error *error)
     void rp_server_stop(rp_server *server, uint32_t drain_ms)

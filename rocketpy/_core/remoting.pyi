@@ -119,6 +119,9 @@ class Server(NativeObject):
         """Before start(), once: later it raises Busy."""
     def set_protocol(self, protocol: Protocol) -> None:
         """Before load_tls() and start(), once: later it raises Busy. It is this server's from then on, and closed with it."""
+    def pass_http2_on(self, address: bytes, port: int) -> None:
+        """What begins as HTTP/2 does goes on to the server there, behind a PROXY header that says who the client is. Before load_tls() and
+        start(): later, or with a protocol, it raises Busy."""
     def start(self) -> None: ...
     def load_tls(self, **options: Unpack[TlsOptions]) -> None:
         """Reads certificate, key and trust; handshakes that begin from now on go by them. Raises Unsupported without OpenSSL, NotFound,

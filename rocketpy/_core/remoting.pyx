@@ -8,7 +8,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_Next
 from cpython.object cimport PyObject
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from rocketpy._core.base cimport check, log_of, read_fields, rp_arena_create, rp_arena_reset, rp_field_row, set_fields
 from rocketpy._core.base cimport RP_E_BUSY, RP_E_CLOSED, RP_E_NOT_FOUND, RP_E_TOO_LARGE, slice_of_bytes, slice_of_text, text_of_slice
@@ -343,6 +343,19 @@ cdef class Server(NativeObject):
             check(rp_server_set_protocol(self.native, protocol.protocol), NULL)
             self.protocol = protocol
             protocol.borrowers += 1
+        finally:
+            self.leave()
+
+    def pass_http2_on(self, bytes address not None, uint16_t port):
+        cdef rp_address target
+        if len(address) not in (4, 16):
+            raise InvalidArgument(f"an address of {len(address)} bytes")
+        memcpy(target.bytes, <const uint8_t *>address, len(address))
+        target.size = <uint8_t>len(address)
+        target.port = port
+        self.enter()
+        try:
+            check(rp_server_pass_http2_on(self.native, &target), NULL)
         finally:
             self.leave()
 

@@ -96,6 +96,16 @@ class KnownTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownReading:
+    """How a group reads a topic, as far as it is known without asking anybody."""
+
+    brokers: list[tuple[str, str]]
+    """Names and addresses of masters, in the order of readable_brokers."""
+    group: GroupConfig
+    ask_again_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class GroupConfig:
     """Of a consumer group: what its clients are told."""
 
@@ -229,8 +239,23 @@ class Brokers:
         return sorted(data.broker_name for data in (await self.route(cluster)).broker_datas if MASTER_ID in data.broker_addrs)
 
     async def readable_brokers(self, topic: str) -> list[str]:
-        route = await self.route(topic)
+        return self._readable(await self.route(topic))
+
+    def _readable(self, route: TopicRoute) -> list[str]:
         return sorted(data.broker_name for data in route.queue_datas if data.perm & READ and data.broker_name in self._addresses)
+
+    def known_reading(self, topic: str, group: str) -> KnownReading | None:
+        """What readable_brokers and group have found out; None where it has to be found out again."""
+        route, config = self._routes.known(topic), self._groups.known(group)
+        if route is None or config is None:
+            return None
+        brokers = [(name, self._addresses[name]) for name in self._readable(route[0])]
+        return KnownReading(brokers, config[0] or GroupConfig(), min(route[1], config[1]))
+
+    def group_if_known(self, group: str) -> GroupConfig:
+        """What was asked last, or the default."""
+        known = self._groups.known(group)
+        return (known[0] if known is not None else None) or GroupConfig()
 
     async def _ask_route(self, topic: str) -> TopicRoute:
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)

@@ -82,6 +82,20 @@ class Clients:
         self._now_ms = now_ms
         self._expires_ms = expires_ms
         self._clients: dict[str, Client] = {}
+        self._listener: Callable[[str, Any], None] | None = None
+
+    def tell(self, listener: Callable[[str, Any], None]) -> None:
+        """It hears of each client and its settings, as often as they are sent; None: that it is gone."""
+        self._listener = listener
+        for client in self:
+            listener(client.client_id, client.settings)
+
+    def tell_nobody(self) -> None:
+        self._listener = None
+
+    def _tell(self, client_id: str, settings: Any) -> None:
+        if self._listener is not None:
+            self._listener(client_id, settings)
 
     def __len__(self) -> int:
         return len(self._clients)
@@ -102,6 +116,7 @@ class Clients:
             client_id, settings, self._now_ms(), kept, topics, str(settings.subscription.group.name), address, language_of(language)
         )
         self._clients[client_id] = client
+        self._tell(client_id, settings)
         return client
 
     def get(self, client_id: str) -> Client | None:
@@ -121,6 +136,7 @@ class Clients:
         return client
 
     def remove(self, client_id: str) -> Client | None:
+        self._tell(client_id, None)
         return self._clients.pop(client_id, None)
 
     def stream_ended(self, client_id: str, stream: asyncio.Queue[Any]) -> None:
@@ -133,7 +149,7 @@ class Clients:
         oldest_ms = self._now_ms() - self._expires_ms
         for client in [each for each in self if each.heard_ms < oldest_ms]:
             log.info("client %s has not been heard of for %d s and is forgotten", client.client_id, self._expires_ms // 1000)
-            del self._clients[client.client_id]
+            self.remove(client.client_id)
 
     def is_online(self, client_id: str, group: str) -> bool:
         client = self._clients.get(client_id)

@@ -68,6 +68,15 @@ class ReceiptHandle:
         start, pop_ms, invisible_ms, revive, kind, broker, queue_id, offset, log_offset = found.groups()
         return cls(int(start), int(pop_ms), int(invisible_ms), int(revive), kind, broker, int(queue_id), int(offset), int(log_offset or -1))
 
+    @classmethod
+    def written(cls, text: str) -> ReceiptHandle | None:
+        """What a broker has written on a message. None for anything else: a producer may write there, too."""
+        try:
+            found = cls.parse(text)
+        except ProxyError:
+            return None
+        return found if found.text == text else None
+
     def check_valid(self, now_ms: int) -> ReceiptHandle:
         """Itself. Raises ProxyError when the message may have been given to somebody else."""
         if self.visible_ms <= now_ms:
@@ -106,8 +115,9 @@ def popped(fields: Mapping[str, str], messages: Iterable[Message], broker: str, 
         pop_ms, invisible_ms, revive = int(fields["popTime"]), int(fields["invisibleTime"]), int(fields["reviveQid"])
         for message in messages:
             queue, kind = str(message.queue_id), _kind(message.topic)
-            if (known := message.properties.get("POP_CK")) is not None:
-                handle = replace(ReceiptHandle.parse(known), log_offset=message.commit_log_offset)
+            known = ReceiptHandle.written(message.properties.get("POP_CK", ""))
+            if known is not None:
+                handle = replace(known, log_offset=message.commit_log_offset)
             else:
                 start = int(starts.get((kind, queue), message.queue_offset))
                 handle = ReceiptHandle(
@@ -115,6 +125,6 @@ def popped(fields: Mapping[str, str], messages: Iterable[Message], broker: str, 
                 )
             times = int(counts.get((kind, f"qo{queue}%{message.queue_offset}"), counts.get((kind, queue), 0)))
             found.append(Popped(message._replace(topic=topic, reconsume_times=times or message.reconsume_times), handle))
-    except (KeyError, ValueError, ProxyError) as error:
+    except (KeyError, ValueError) as error:
         raise ProtocolError(f"{broker} answered a pop with fields that cannot be read: {error!r}") from error
     return found

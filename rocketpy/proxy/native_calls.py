@@ -1,10 +1,12 @@
-"""SendMessage and AckMessage without Python. What decides about a call stands in csrc/proxy; here it is told what is true.
+"""Calls without Python. What decides about a call stands in csrc/proxy; here it is told what is true.
 
     sending.py ── a topic was sent to: learn ──► its route ──► csrc/proxy, until it is a refresh old; then one message comes here again
+    receiving.py ── a group has read a topic: learn_reading ──► its brokers ──► csrc/proxy, the same
+    clients.py ── a client has sent its settings: know_client ──► csrc/proxy, until it is gone
     brokers.py ── a route says where a broker is: know_broker ──► its address
     renewals.py ── what consumers work on ──► handler.hold and so on
 
-Bounds   topic_route_service_cache_max_num topics.
+Bounds   topic_route_service_cache_max_num topics, and as many readings.
 """
 
 from __future__ import annotations
@@ -12,16 +14,18 @@ from __future__ import annotations
 import ipaddress
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from .._core.auth import AuthTable
 from .._core.errors import NetworkError, RocketpyError
-from .._core.proxy import METHOD_ACK, METHOD_SEND, TYPE_DELAY, TYPE_FIFO, TYPE_NORMAL, Proxy
+from .._core.proxy import METHOD_ACK, METHOD_CHANGE, METHOD_RECEIVE, METHOD_SEND, TYPE_DELAY, TYPE_FIFO, TYPE_NORMAL, Proxy
 from ..remoting.client import split_address
 from ..remoting.latencies import GRPC, Kind, Latency
 from . import schema
 from .brokers import TIMEOUT_S, Brokers
 from .settings import ProxySettings
+from .status import ProxyError
+from .validation import millis
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +36,19 @@ _TYPES: Final[Mapping[str, int]] = {
     "MIXED": TYPE_NORMAL | TYPE_FIFO | TYPE_DELAY,
 }
 """What is sent natively to topics of a type. Transactions are not."""
-METHODS: Final[Mapping[str, int]] = {"SendMessage": METHOD_SEND, "AckMessage": METHOD_ACK}
+METHODS: Final[Mapping[str, int]] = {
+    "SendMessage": METHOD_SEND,
+    "AckMessage": METHOD_ACK,
+    "ChangeInvisibleDuration": METHOD_CHANGE,
+    "ReceiveMessage": METHOD_RECEIVE,
+}
 """What is answered natively. They are the first of the port's methods, in this order."""
 CALLS_MAX: Final = 65_535
 """Of a reactor, that wait for a broker."""
+INT_MAX: Final = (1 << 31) - 1
 NS_PER_S: Final = 1_000_000_000
+_LITE: Final = ("LITE_PUSH_CONSUMER", "LITE_SIMPLE_CONSUMER")
+"""Clients whose messages are received in a way of their own."""
 
 
 def may_be_native(settings: ProxySettings) -> bool:
@@ -67,9 +79,18 @@ class NativeCalls:
             calls_max=min(CALLS_MAX, max(1, settings.grpc_thread_pool_queue_capacity // reactors)),
             send_method=list(METHODS).index("SendMessage"),
             ack_method=list(METHODS).index("AckMessage"),
+            change_method=list(METHODS).index("ChangeInvisibleDuration"),
+            receive_method=list(METHODS).index("ReceiveMessage"),
+            polling_min_ms=settings.grpc_client_consumer_min_long_polling_timeout_millis,
+            polling_max_ms=settings.grpc_client_consumer_max_long_polling_timeout_millis,
+            invisible_min_ms=settings.min_invisible_time_mills_for_recv,
+            invisible_max_ms=settings.max_invisible_time_mills,
+            invisible_renewed_ms=settings.default_invisible_time_mills,
+            may_renew=int(settings.enable_proxy_auto_renew),
         )
         """For the port, whose methods begin with METHODS."""
         self._learned: dict[str, float] = {}
+        self._readings: dict[tuple[str, str], float] = {}
 
     def close(self) -> None:
         """After the port."""
@@ -103,6 +124,47 @@ class NativeCalls:
                 del self._learned[next(iter(self._learned))]
             self._learned[topic] = known.ask_again_s
 
+    def learn_reading(self, topic: str, group: str) -> None:
+        """As Python's way knows both, from now on and until it would ask again."""
+        known = self._brokers.known_reading(topic, group)
+        if known is None or self._readings.get((topic, group)) == known.ask_again_s:
+            return
+        self.forget_reading(topic, group)
+        brokers = [(name, *found) for name, address in known.brokers if (found := _numeric(address)) is not None]
+        if len(brokers) < len(known.brokers):
+            return
+        try:
+            is_put = self.handler.put_reading(
+                topic,
+                group,
+                brokers,
+                is_orderly=known.group.orderly,
+                retries=min(max(known.group.retries, -1), INT_MAX),
+                ask_again_ns=int(known.ask_again_s * NS_PER_S),
+                ends_ns=int((known.ask_again_s + TIMEOUT_S) * NS_PER_S),
+            )
+        except RocketpyError:  # no broker, more of them, or longer names than the native side takes
+            return
+        if is_put:
+            while len(self._readings) >= self._settings.topic_route_service_cache_max_num:
+                del self._readings[next(iter(self._readings))]
+            self._readings[topic, group] = known.ask_again_s
+
+    def forget_reading(self, topic: str, group: str) -> None:
+        """How the group reads the topic is not known any more."""
+        if self._readings.pop((topic, group), None) is not None:
+            self.handler.forget_reading(topic, group)
+
+    def know_client(self, client_id: str, settings: Any) -> None:
+        """One that has sent its settings; without them it is gone."""
+        try:
+            if settings is None or schema.label("ClientType", settings.client_type) in _LITE:
+                self.handler.forget_client(client_id)
+            else:
+                self.handler.put_client(client_id, millis(settings.request_timeout) // 2)
+        except (RocketpyError, ProxyError):  # a name, or a time, that Python has words for
+            self.handler.forget_client(client_id)
+
     def know_broker(self, name: str, address: str) -> None:
         """Where its master is."""
         found = _numeric(address)
@@ -123,7 +185,7 @@ class NativeCalls:
             for code, total_ns, classes in self.handler.times(method):
                 latency = Latency()
                 latency.counts, latency.sum_ms = classes, total_ns / 1e6
-                yield Kind(GRPC, name, schema.label("Code", code)), latency
+                yield Kind(GRPC, name, schema.label("Code", code), name == "ReceiveMessage"), latency
 
 
 def _bound(setting: int) -> int:

@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final
 
 from .._core.errors import ProtocolError, RocketpyError
-from .._core.proxy import Proxy
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.headers import (
@@ -26,7 +25,8 @@ from .clients import Clients
 from .context import Context, now_ms
 from .handles import Popped, ReceiptHandle, popped
 from .messages import received_message
-from .renewals import Held, Renewal, Renewals
+from .native_calls import NativeCalls
+from .renewals import HANDLES_MAX, Held, Renewal, Renewals
 from .settings import ProxySettings
 from .status import OK, ProxyError, joined, status, status_of
 from .validation import check_invisible, group_of, millis, topic_of
@@ -38,9 +38,12 @@ FROM_END: Final = 1
 """initMode: a new group begins with what comes after it."""
 ENTRIES_MAX: Final = 4096
 """Of an acknowledgement."""
+FOREVER_MS: Final = 1 << 62
 NACK_MS: Final = 1000
 """A message that could not be given to its consumer comes again after this."""
 DEAD_LETTER: Final = -1
+ADOPTED_MAX: Final = 20_000
+"""Messages that were received natively, of which a turn of renewals hears."""
 POLL_MARGIN_MS: Final = 2000
 """So much longer than its poll a broker may take to answer, however soon the client gives up."""
 _EMPTY: Final[Mapping[int, tuple[str, str]]] = {
@@ -63,14 +66,15 @@ def tags_of(expression: str) -> frozenset[str]:
 class Receiving:
     """The consumers' methods."""
 
-    def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients, native: Proxy | None = None) -> None:
-        """native: what answers acknowledgements without this, and is told of renewals for that."""
+    def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients, native: NativeCalls | None = None) -> None:
+        """native: what answers usual calls without this, of groups and topics that were received by here before."""
         self._settings = settings
         self._brokers = brokers
         self._clients = clients
         self._background: set[asyncio.Task[Any]] = set()
         self._renewing: dict[tuple[str, str, str], asyncio.Task[None]] = {}
-        self.renewals = Renewals(settings, native)
+        self._native = native
+        self.renewals = Renewals(settings, native.handler if native is not None else None)
 
     # ---- ReceiveMessage ----
 
@@ -136,8 +140,7 @@ class Receiving:
         is_sql = request.filter_expression.type == schema.number("FilterType", "SQL")
         expression = request.filter_expression.expression or "*"
         tags = frozenset() if is_sql else tags_of(expression)
-        broker = await self._broker_for(topic, request.message_queue.broker.name)  # its route names who knows the group
-        config = await self._brokers.group(group) or GroupConfig()
+        broker, config = await self._look_up(topic, group, request.message_queue.broker.name)
         header = PopMessageRequestHeader(
             consumer_group=group,
             topic=topic,
@@ -164,6 +167,19 @@ class Receiving:
             for each in kept:
                 self._hold(each, context, group, topic, config)
         return kept
+
+    async def _look_up(self, topic: str, group: str, wanted: str) -> tuple[str, GroupConfig]:
+        """(the broker to ask, the group's configuration); what is native hears of both, or that they are not known any more."""
+        try:
+            broker = await self._broker_for(topic, wanted)  # its route names who knows the group
+            config = await self._brokers.group(group) or GroupConfig()
+        except (ProxyError, RocketpyError):
+            if self._native is not None:
+                self._native.forget_reading(topic, group)
+            raise
+        if self._native is not None:
+            self._native.learn_reading(topic, group)
+        return broker, config
 
     async def _broker_for(self, topic: str, wanted: str) -> str:
         readable = await self._brokers.readable_brokers(topic)
@@ -299,12 +315,25 @@ class Receiving:
 
     async def renew_due(self) -> None:
         """One turn: every broker is asked for all of its messages at once."""
+        await self._adopt(now_ms() - self._settings.renew_schedule_period_millis, ADOPTED_MAX)
         for renewal in self.renewals.due(now_ms(), self._clients.is_online):
             self._renewing[renewal.held.key] = asyncio.ensure_future(self._renew(renewal))
         try:
             await asyncio.gather(*self._renewing.values())
         finally:
             self._renewing.clear()
+
+    async def _adopt(self, before_ms: int, most: int) -> None:
+        """Those that the native side has held since before then are renewed by this."""
+        for number in range(most if self._native is not None else 0):
+            assert self._native is not None
+            if (told := self._native.handler.tell_held(before_ms)) is None:
+                return
+            client_id, group, topic, message_id, first, since_ms, times = told
+            pause_ms = self._brokers.group_if_known(group).pause_ms(times)
+            self.renewals.adopt(Held(client_id, group, topic, message_id, first, ReceiptHandle.parse(first), since_ms, pause_ms))
+            if number % 256 == 255:
+                await asyncio.sleep(0)
 
     async def _renew(self, renewal: Renewal) -> None:
         held = renewal.held
@@ -319,4 +348,5 @@ class Receiving:
     async def let_go(self) -> None:
         """A proxy that stops: what its clients had comes again soon."""
         clear_ms = self._settings.invisible_time_millis_when_clear
+        await self._adopt(FOREVER_MS, HANDLES_MAX)
         await asyncio.gather(*(self._renew(Renewal(held, clear_ms, is_last=True)) for held in self.renewals.all()))

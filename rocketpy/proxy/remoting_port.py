@@ -2,6 +2,7 @@
 RocketMQ: RemotingProtocolServer, MultiProtocolRemotingServer (5.3.3 proxy/remoting/).
 
     4.x client ── reactor ── gate ── ring ── Relay ── asyncio ── broker
+    5.x client ── HTTP/2 ── reactor ── gRPC's port, as if he had come there
 
 Threads  REACTORS of the server's beside the event loop.
 """
@@ -9,6 +10,7 @@ Threads  REACTORS of the server's beside the event loop.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import resource
 import time
@@ -35,6 +37,7 @@ REACTORS: Final = 2
 FILES_EACH: Final = 8
 """Descriptors that a connection may cost: its own, and those to brokers."""
 CONNECTIONS_MAX: Final = 65_536
+LOOPBACK: Final = "127.0.0.1"
 TASKS_MAX: Final = 50_000
 """Requests under way; pulls wait for messages."""
 
@@ -51,8 +54,11 @@ class RemotingPort:
         latencies: Latencies | None = None,
         *,
         log_tap: LogTap | None = None,
+        grpc_port: int = NO_PORT,
     ) -> None:
-        """latencies: where the time of each request is counted. Raises NetworkError, ConfigError, InvalidArgument."""
+        """latencies: where the time of each request is counted. grpc_port: where what speaks gRPC goes on to, if it may.
+
+        Raises NetworkError, ConfigError, InvalidArgument."""
         self._settings = settings
         host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
         try:
@@ -69,6 +75,9 @@ class RemotingPort:
             raise NetworkError(f"no port for 4.x clients: {error}; change remotingListenPort ({NO_PORT}: none)") from error
         if gate is not None:
             self._server.set_gate(gate)
+        if grpc_port != NO_PORT and settings.enable_remoting_local_proxy_grpc:
+            own = ipaddress.ip_address(host)
+            self._server.pass_http2_on((ipaddress.ip_address(LOOPBACK) if own.is_unspecified else own).packed, grpc_port)
         access = settings.remoting_access_addr or registered_host(host)
         self.address = f"[{access}]:{self.port}" if ":" in access and not access.startswith("[") else f"{access}:{self.port}"
         """Where clients are told that the brokers are."""

@@ -2,7 +2,8 @@
 RocketMQ: DefaultReceiptHandleManager, ReceiptHandleGroup, RenewStrategyPolicy (5.3.3 proxy/service/receipt/).
 
 Decides alone: events and the clock in, what is to be asked of brokers out. Where acknowledgements are native the native side is told what
-is held: a message that it has taken is found missing there when its turn comes, and is not renewed.
+is held: a message that it has taken is found missing there when its turn comes, and is not renewed. Of what was received natively this
+hears when it has been held for a while (`adopt`): most of it is acknowledged before.
 
 Bounds   HANDLES_MAX in all; a message that comes when there are so many is not renewed, and comes again when its time is over.
 """
@@ -68,6 +69,10 @@ class Renewals:
     def add(self, held: Held) -> None:
         if len(self._held) < HANDLES_MAX and (self._native is None or self._native.hold(*held.key)):
             self._held[held.key] = held
+
+    def adopt(self, held: Held) -> None:
+        """One that the native side held before this knew of it: if it was taken there meanwhile, that is found out when its turn comes."""
+        self._held[held.key] = held
 
     def take(self, client_id: str, group: str, handle: str) -> Held | None:
         """A message that is done with, or whose time its client changes: its handle of today is in it."""

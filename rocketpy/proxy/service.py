@@ -102,7 +102,8 @@ class ProxyService:
         native = self.native = NativeCalls(settings, brokers, REACTORS, users) if may_be_native(settings) else None
         if native is not None:
             brokers.tell_addresses(native.know_broker)
-        self.receiving = Receiving(settings, brokers, self._clients, native.handler if native is not None else None)
+            self._clients.tell(native.know_client)
+        self.receiving = Receiving(settings, brokers, self._clients, native)
         routing = Routing(settings, brokers)
         check = self._authority.check if self._authority is not None else None
         telemetry = Telemetry(settings, brokers, self._clients, transactions, check)
@@ -110,24 +111,27 @@ class ProxyService:
         unary: dict[str, Unary] = {
             "SendMessage": sending.send_message,
             "AckMessage": self.receiving.ack_message,
+            "ChangeInvisibleDuration": self.receiving.change_invisible_duration,
             "QueryRoute": routing.query_route,
             "QueryAssignment": routing.query_assignment,
             "Heartbeat": telemetry.heartbeat,
             "NotifyClientTermination": telemetry.notify_client_termination,
             "EndTransaction": sending.end_transaction,
             "RecallMessage": sending.recall_message,
-            "ChangeInvisibleDuration": self.receiving.change_invisible_duration,
             "ForwardMessageToDeadLetterQueue": self.receiving.forward_message_to_dead_letter_queue,
         }
-        assert list(unary)[: len(METHODS)] == list(METHODS)
         methods = [self._unary(name, method) for name, method in unary.items()]
-        methods += [self._answers(self.receiving.receive_message), self._both(telemetry)]
+        methods.insert(list(METHODS).index("ReceiveMessage"), self._answers(self.receiving.receive_message))
+        methods.append(self._both(telemetry))
+        assert [method.name for method in methods[: len(METHODS)]] == list(METHODS)
         handler = native.handler if native is not None else None
         self._grpc = GrpcPort(settings, methods, handler, log_tap=self._log_tap)
         routing.port = self.port
         await self._grpc.start()
         if settings.remoting_listen_port != NO_PORT:
-            self._remoting = RemotingPort(settings, brokers, self._clients, users, self._latencies, log_tap=self._log_tap)
+            self._remoting = RemotingPort(
+                settings, brokers, self._clients, users, self._latencies, log_tap=self._log_tap, grpc_port=self.port
+            )
             await self._remoting.start()
         self._open_metrics()
         receiving = self.receiving
@@ -213,6 +217,7 @@ class ProxyService:
             await self.receiving.let_go()  # the native side knows what was acknowledged
         native, self.native = self.native, None
         if native is not None:
+            self._clients.tell_nobody()
             native.close()
         if brokers is not None:
             await brokers.stop()

@@ -42,6 +42,7 @@ class ProxySettings:
     grpc_server_port: int = 8081
     remoting_listen_port: int = 8080
     remoting_access_addr: str = ""
+    enable_remoting_local_proxy_grpc: bool = True
     grpc_shutdown_time_seconds: int = 30
     grpc_max_inbound_message_size: int = 130 * 1024 * 1024
     grpc_thread_pool_queue_capacity: int = 100_000

@@ -82,7 +82,7 @@ static inline void grpc_on_wake(void *context, rp_reactor *reactor) {
 
 static inline void grpc_server_open(struct grpc_server *server, rp_server_options *options, uint32_t message_bytes_max) {
     rp_error error = {0};
-    rp_grpc_handler calls = {server, grpc_on_call, grpc_on_cancelled};
+    rp_grpc_handler calls = {.context = server, .on_call = grpc_on_call, .on_cancelled = grpc_on_cancelled};
     rp_handler handler = {.context = server, .on_wake = grpc_on_wake};
     rp_grpc_options grpc_options;
     rp_grpc_options_default(&grpc_options);

@@ -6,9 +6,9 @@
 
 #define CLIENTS 3
 #define ROUNDS 150
-#define CALLS 4 /* of a round at once */
+#define CALLS CALL_KINDS /* of a round at once */
 
-enum { SEND_MESSAGE_V2 = 310, GO_AWAY = 1500 };
+enum { GO_AWAY = 1500 };
 
 static int on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {
     static _Atomic uint32_t asked;
@@ -16,10 +16,11 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
     (void)context, (void)reactor, (void)resubmitted;
     if (number % 97 == 96)
         return RP_E_PROTOCOL; /* its connection is closed */
+    static uint8_t room[POPPED_ROOM]; /* of the broker's only reactor */
     rp_command response;
-    rp_command_clear_response(&response, command, number % 31 == 30 ? GO_AWAY : 0);
-    if (command->code == SEND_MESSAGE_V2)
-        rp_command_add_field(&response, text_slice("queueOffset"), text_slice("7"));
+    fill_answer(&response, command, number % 7 == 0 ? 70000 : 10, room);
+    if (number % 31 == 30)
+        response.code = GO_AWAY;
     CHECK(rp_connection_write(connection, &response) == RP_OK);
     return RP_HANDLED;
 }
@@ -33,23 +34,24 @@ typedef struct client_thread {
 static void *ask_many(void *context) {
     client_thread *own = context;
     struct client client;
-    uint32_t send_size, ack_size;
-    uint8_t *send_bytes = framed(sent, sizeof sent, &send_size), *ack_bytes = framed(acked, sizeof acked - 1, &ack_size);
+    uint32_t sizes[CALL_KINDS];
+    uint8_t *calls[CALL_KINDS];
+    for (int kind = 0; kind < CALL_KINDS; kind++)
+        calls[kind] = call_of(kind, &sizes[kind]);
     client_open(&client, own->server, 0);
     CHECK(setsockopt(client.fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) == 0);
     for (int round = 0; round < ROUNDS; round++) {
         int32_t streams[CALLS];
         for (int at = 0; at < CALLS; at++)
-            streams[at] =
-                client_call_with(&client, methods[at % 2].path, at % 2 ? ack_bytes : send_bytes, at % 2 ? ack_size : send_size, 0, named);
+            streams[at] = client_call_with(&client, methods[at].path, calls[at], sizes[at], 0, named);
         for (int at = 0; at < CALLS; at++) {
             struct answer *answer = client_await(&client, streams[at]);
             CHECK(answer->is_closed && answer->http_status == 200 && answer->status == 0 && answer->size >= 5);
         }
     }
     client_close(&client);
-    free(send_bytes);
-    free(ack_bytes);
+    for (int kind = 0; kind < CALL_KINDS; kind++)
+        free(calls[kind]);
     atomic_fetch_sub(own->running, 1);
     return NULL;
 }
@@ -59,19 +61,20 @@ static void *ask_many(void *context) {
 /* Asks, and is gone: its calls end with its connection, now and then in the turn in which the broker hangs up. */
 static void *ask_and_go(void *context) {
     client_thread *own = context;
-    uint32_t size;
-    uint8_t *bytes = framed(sent, sizeof sent, &size);
+    uint32_t sizes[2];
+    uint8_t *calls[2] = {call_of(CALL_SEND, &sizes[0]), call_of(CALL_RECEIVE, &sizes[1])};
     for (int round = 0; round < RUDE_ROUNDS; round++) {
         struct client client;
         client_open(&client, own->server, 0);
         for (int at = 0; at < CALLS; at++)
-            client_call_with(&client, methods[0].path, bytes, size, 0, named);
+            client_call_with(&client, methods[at % 2 ? CALL_RECEIVE : CALL_SEND].path, calls[at % 2], sizes[at % 2], 0, named);
         client_say(&client);
         if (round % 2 == 0)
             client_turn(&client, 1);
         client_close(&client);
     }
-    free(bytes);
+    free(calls[0]);
+    free(calls[1]);
     atomic_fetch_sub(own->running, 1);
     return NULL;
 }
@@ -91,16 +94,22 @@ static uint32_t answer_punted(struct grpc_server *server) {
 static void change_tables(rp_proxy *proxy, const rp_address *address, uint32_t round) {
     const rp_route_broker broker = {text_slice("b"), *address};
     const rp_route_queue queues[2] = {{0, 0}, {0, 1}};
-    const rp_route route = {RP_SENT_NORMAL, &broker, 1, queues, 2, INT64_MAX, INT64_MAX};
+    const rp_route route = {RP_SENT_NORMAL, &broker, 1, queues, 2, INT64_MAX, INT64_MAX, 0, 0};
     const rp_held_key key = {text_slice("c"), text_slice("g"), text_slice(HANDLE)};
     rp_held_handles *held = rp_proxy_held(proxy);
     CHECK(rp_proxy_put_broker(proxy, text_slice("b"), address) == RP_OK);
     CHECK(rp_proxy_put_route(proxy, text_slice("t"), &route) == RP_OK);
     CHECK(rp_held_handles_hold(held, &key) == RP_OK);
+    free(rp_held_handles_tell(held, INT64_MAX));
+    put_reading(proxy, address);
     if (round % 3 == 0 && rp_held_handles_begin_renewal(held, &key))
         rp_held_handles_end_renewal(held, &key, text_slice("6 9000000000000 60000 0 0 b 1 7"));
     if (round % 16 == 0)
         rp_proxy_forget_route(proxy, text_slice("t"));
+    if (round % 16 == 4)
+        rp_proxy_forget_reading(proxy, text_slice("t"), text_slice("g"));
+    if (round % 16 == 12)
+        rp_proxy_forget_client(proxy, text_slice("c"));
     if (round % 16 == 8)
         rp_proxy_forget_broker(proxy, text_slice("b"));
 }
@@ -141,10 +150,13 @@ int main(void) {
         pthread_join(clients[at].thread, NULL);
     rp_proxy_stats stats;
     rp_proxy_read_stats(proxy, &stats);
-    printf("sent %llu, acknowledged %llu, answered %llu, punted %llu\n", (unsigned long long)stats.sent,
-           (unsigned long long)stats.acknowledged, (unsigned long long)stats.answered, (unsigned long long)stats.punted);
-    CHECK(stats.sent > 0 && stats.acknowledged > 0 && stats.answered <= stats.sent + stats.acknowledged);
-    CHECK(stats.sent + stats.acknowledged + stats.punted >= (CLIENTS - 1) * ROUNDS * CALLS);
+    uint64_t passed = stats.sent + stats.acknowledged + stats.changed + stats.received;
+    printf("sent %llu, acknowledged %llu, changed %llu, received %llu, answered %llu, punted %llu, errands %llu\n",
+           (unsigned long long)stats.sent, (unsigned long long)stats.acknowledged, (unsigned long long)stats.changed,
+           (unsigned long long)stats.received, (unsigned long long)stats.answered, (unsigned long long)stats.punted,
+           (unsigned long long)stats.errands);
+    CHECK(stats.sent > 0 && stats.acknowledged > 0 && stats.changed > 0 && stats.received > 0 && stats.answered <= passed);
+    CHECK(passed + stats.punted >= (CLIENTS - 1) * ROUNDS * CALLS);
     grpc_server_stop(&server);
     rp_proxy_read_stats(proxy, &stats);
     CHECK(stats.waiting == 0 && stats.upstreams == 0);

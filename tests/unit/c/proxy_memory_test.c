@@ -4,9 +4,10 @@
 #include "proxy_server.h"
 
 static int on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {
+    static uint8_t room[POPPED_ROOM]; /* of the broker's only reactor */
     rp_command response;
     (void)context, (void)reactor, (void)resubmitted;
-    rp_command_clear_response(&response, command, 0);
+    fill_answer(&response, command, 10, room);
     return rp_connection_write(connection, &response) == RP_OK ? RP_HANDLED : RP_E_NO_MEMORY;
 }
 
@@ -25,9 +26,10 @@ static rp_server *start_broker(rp_address *address) {
 static void put_route(rp_proxy *proxy, const rp_address *address) {
     const rp_route_broker broker = {text_slice("b"), *address};
     const rp_route_queue queue = {0, 0};
-    const rp_route route = {RP_SENT_NORMAL, &broker, 1, &queue, 1, INT64_MAX, INT64_MAX};
+    const rp_route route = {RP_SENT_NORMAL, &broker, 1, &queue, 1, INT64_MAX, INT64_MAX, 0, 0};
     CHECK(rp_proxy_put_broker(proxy, text_slice("b"), address) == RP_OK);
     CHECK(rp_proxy_put_route(proxy, text_slice("t"), &route) == RP_OK);
+    put_reading(proxy, address);
 }
 
 /* Answers what was left to Python. */
@@ -40,25 +42,31 @@ static void answer_punted(struct grpc_server *server) {
     }
 }
 
-/* A call of each kind, at once. 1: both are answered; 0: not, or the connection has ended. */
+/* A call of each kind, at once. 1: all are answered; 0: not, or the connection has ended. */
 static int live(struct grpc_server *server) {
     struct client client;
-    uint32_t send_size, ack_size;
-    uint8_t *send_bytes = framed(sent, sizeof sent, &send_size), *ack_bytes = framed(acked, sizeof acked - 1, &ack_size);
+    const struct answer *answers[CALL_KINDS];
+    uint8_t *calls[CALL_KINDS];
+    int closed = 0, whole = 1;
     client_open(&client, server, 0);
-    const struct answer *answers[] = {
-        answer_of(&client, client_call_with(&client, methods[0].path, send_bytes, send_size, 0, named)),
-        answer_of(&client, client_call_with(&client, methods[1].path, ack_bytes, ack_size, 0, named)),
-    };
-    for (int64_t until = now_ms() + WAIT_MS; !(answers[0]->is_closed && answers[1]->is_closed) && !client.is_over;) {
+    for (int kind = 0; kind < CALL_KINDS; kind++) {
+        uint32_t size;
+        calls[kind] = call_of(kind, &size);
+        answers[kind] = answer_of(&client, client_call_with(&client, methods[kind].path, calls[kind], size, 0, named));
+    }
+    for (int64_t until = now_ms() + WAIT_MS; closed < CALL_KINDS && !client.is_over;) {
         CHECK(now_ms() < until);
         client_turn(&client, 1);
         answer_punted(server);
+        closed = 0;
+        for (int kind = 0; kind < CALL_KINDS; kind++)
+            closed += answers[kind]->is_closed;
     }
-    int whole = answers[0]->is_closed && answers[1]->is_closed && answers[0]->status == 0 && answers[1]->status == 0;
+    for (int kind = 0; kind < CALL_KINDS; kind++)
+        whole = whole && answers[kind]->is_closed && answers[kind]->status == 0;
     client_close(&client);
-    free(send_bytes);
-    free(ack_bytes);
+    for (int kind = 0; kind < CALL_KINDS; kind++)
+        free(calls[kind]);
     return whole;
 }
 

@@ -25,7 +25,7 @@ static rp_slice topic_of(uint32_t number) {
 static int put(rp_route_table *table, rp_slice topic, uint8_t version) {
     const rp_route_broker broker = {{&version, 1}, {{127, 0, 0, version}, 4, version}};
     const rp_route_queue queues[2] = {{0, version}, {0, version}};
-    const rp_route route = {1, &broker, 1, queues, 2, INT64_MAX, INT64_MAX};
+    const rp_route route = {1, &broker, 1, queues, 2, INT64_MAX, INT64_MAX, 0, 0};
     return rp_route_table_put(table, topic, &route, 0);
 }
 

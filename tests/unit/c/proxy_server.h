@@ -1,17 +1,72 @@
-/* proxy_server.h: what the programs about csrc/proxy share: a send and an acknowledgement as clients make them, and a server for both. */
+/* proxy_server.h: what the programs about csrc/proxy share: calls as clients make them, a server for them, and what a broker answers a pop. */
 #ifndef RP_TESTS_PROXY_SERVER_H
 #define RP_TESTS_PROXY_SERVER_H
 
+#include "../../../csrc/base/bytes_inl.h"
 #include "../../../csrc/proxy/proxy.h"
 #include "grpc_client.h"
 
 #define HANDLE "5 9000000000000 60000 0 0 b 1 7"
 
-static const rp_grpc_method methods[] = {{"/test.Service/Send", 0}, {"/test.Service/Ack", 0}};
+enum { CALL_SEND = 0, CALL_ACK, CALL_CHANGE, CALL_RECEIVE, CALL_KINDS };
+
+static const rp_grpc_method methods[] = {
+    {"/test.Service/Send", 0}, {"/test.Service/Ack", 0}, {"/test.Service/Change", 0}, {"/test.Service/Receive", 0}};
 static const char *const named[] = {"x-mq-client-id", "c", NULL};
 static const uint8_t sent[] = {0x0A, 14, 0x0A, 3, 0x12, 1, 't', 0x1A, 4, 0x1A, 2, 'M', '1', 0x22, 1, 'x'};
 static const uint8_t acked[] = "\x0A\x03\x12\x01g\x12\x03\x12\x01t\x1A\x21\x12\x1F" HANDLE;
-_Static_assert(sizeof HANDLE - 1 == 0x1F, "its size stands in acked");
+static const uint8_t changed[] = "\x0A\x03\x12\x01g\x12\x03\x12\x01t\x1A\x1F" HANDLE "\x22\x02\x08\x05";
+static const uint8_t received[] = "\x0A\x03\x12\x01g\x12\x05\x0A\x03\x12\x01t\x2A\x02\x08\x3C\x30\x01"; /* renewed */
+_Static_assert(sizeof HANDLE - 1 == 0x1F, "its size stands in acked and changed");
+
+/* A call of one of the kinds, framed; to be freed. */
+static uint8_t *call_of(int kind, uint32_t *size) {
+    const uint8_t *const messages[] = {sent, acked, changed, received};
+    const uint32_t sizes[] = {sizeof sent, sizeof acked - 1, sizeof changed - 1, sizeof received - 1};
+    return framed(messages[kind], sizes[kind], size);
+}
+
+/* A record of topic t, queue 0, with a body of body_size bytes, tag T and the id M; its size. */
+static uint32_t write_popped(uint8_t *target, int64_t offset, uint32_t body_size) {
+    static const char properties[] = "TAGS\1T\2UNIQ_KEY\1M\2";
+    uint32_t size = 88 + body_size + 1 + 1 + 2 + (uint32_t)sizeof properties - 1;
+    uint8_t *at = target + 88 + body_size;
+    memset(target, 0, size);
+    rp_put_u32(target, size);
+    rp_put_u32(target + 4, 0xDAA320A7u);
+    rp_put_u64(target + 20, (uint64_t)offset);
+    rp_put_u32(target + 84, body_size);
+    *at++ = 1;
+    *at++ = 't';
+    rp_put_u16(at, sizeof properties - 1);
+    memcpy(at + 2, properties, sizeof properties - 1);
+    return size;
+}
+
+#define POPPED_EACH 2
+#define POPPED_ROOM (POPPED_EACH * (256u + 70000u))
+
+/* What a broker says to a pop, a renewal and all else; the body, of messages of body_size bytes, lives in room. */
+static void fill_answer(rp_command *response, const rp_command *request, uint32_t body_size, uint8_t room[POPPED_ROOM]) {
+    rp_command_clear_response(response, request, 0);
+    rp_command_add_field(response, text_slice("queueOffset"), text_slice("7"));
+    rp_command_add_field(response, text_slice("popTime"), text_slice("9000000000000"));
+    rp_command_add_field(response, text_slice("invisibleTime"), text_slice("60000"));
+    rp_command_add_field(response, text_slice("reviveQid"), text_slice("0"));
+    uint32_t size = 0;
+    for (int64_t number = 0; request->code == 200050 && number < POPPED_EACH; number++)
+        size += write_popped(room + size, number, body_size);
+    response->body = (rp_slice){room, size};
+}
+
+/* How group g reads topic t from broker b, and who client c is. */
+static void put_reading(rp_proxy *proxy, const rp_address *address) {
+    const rp_route_broker broker = {text_slice("b"), *address};
+    const rp_route_queue queue = {0, 0};
+    const rp_route route = {1, &broker, 1, &queue, 1, INT64_MAX, INT64_MAX, 0, 16};
+    CHECK(rp_proxy_put_reading(proxy, text_slice("t"), text_slice("g"), &route) == RP_OK);
+    CHECK(rp_proxy_put_client(proxy, text_slice("c"), 1000) == RP_OK);
+}
 
 /* Without brokers and routes. The program ends with 77 where there is no libnghttp2. */
 static void start_proxy(struct grpc_server *server, rp_proxy **proxy, uint32_t reactors) {
@@ -24,7 +79,7 @@ static void start_proxy(struct grpc_server *server, rp_proxy **proxy, uint32_t r
     CHECK(rp_proxy_open(&proxy_options, proxy, &error) == RP_OK);
     rp_grpc_options_default(&grpc_options);
     grpc_options.methods = methods;
-    grpc_options.method_count = 2;
+    grpc_options.method_count = CALL_KINDS;
     grpc_options.handler = rp_proxy_grpc_handler(*proxy);
     if (rp_grpc_create(&grpc_options, &server->grpc, &error) != RP_OK) {
         fprintf(stderr, "%s\n", error.message);

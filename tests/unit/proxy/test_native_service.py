@@ -183,7 +183,7 @@ def test_the_first_message_of_a_topic_comes_by_python_and_the_others_say_the_sam
         assert first.pop("i").replace("M1", "M2") == second.pop("i") and first == second
         assert broker.sends[0].body == broker.sends[1].body == b"hello"
         assert answer.entries[0].message_id == "M5"
-        assert figures(proxy) == {"sent": 4, "acknowledged": 0, "answered": 4, "punted": 1, "waiting": 0, "upstreams": 1}
+        assert figures(proxy) == {**dict.fromkeys(figures(proxy), 0), "sent": 4, "answered": 4, "punted": 1, "upstreams": 1}
 
     running(test)
 

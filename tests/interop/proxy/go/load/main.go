@@ -1,5 +1,5 @@
 // Command load sends as fast as a proxy answers and prints what it saw as a line of JSON:
-// load ENDPOINT TOPIC SENDERS BODY SECONDS. It speaks gRPC without a client's library: its own cost is small and the same for every proxy.
+// load ENDPOINT TOPIC SENDERS BODY SECONDS, or what receive.go says. It speaks gRPC without a client's library: its own cost is small and the same for every proxy.
 package main
 
 import (
@@ -50,9 +50,7 @@ func sender(client v2.MessagingServiceClient, topic string, body []byte, name st
 	return took
 }
 
-func main() {
-	endpoint, topic := os.Args[1], os.Args[2]
-	senders, body, seconds := number(os.Args[3]), make([]byte, number(os.Args[4])), number(os.Args[5])
+func connected(endpoint string) []v2.MessagingServiceClient {
 	clients := make([]v2.MessagingServiceClient, connections)
 	for at := range clients {
 		connection, err := grpc.Dial(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -61,6 +59,30 @@ func main() {
 		}
 		clients[at] = v2.NewMessagingServiceClient(connection)
 	}
+	return clients
+}
+
+func show(rate float64, results [][]time.Duration) {
+	var took []time.Duration
+	for _, each := range results {
+		took = append(took, each...)
+	}
+	sort.Slice(took, func(left, right int) bool { return took[left] < took[right] })
+	at := func(share float64) float64 { return took[int(share*float64(len(took)-1))].Seconds() * 1000 }
+	seen := map[string]any{"rate": rate, "calls": len(took), "p50_ms": at(0.5), "p99_ms": at(0.99)}
+	if err := json.NewEncoder(os.Stdout).Encode(seen); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func main() {
+	if os.Args[1] == "receive" {
+		receive(os.Args[2:])
+		return
+	}
+	endpoint, topic := os.Args[1], os.Args[2]
+	senders, body, seconds := number(os.Args[3]), make([]byte, number(os.Args[4])), number(os.Args[5])
+	clients := connected(endpoint)
 	began := time.Now()
 	until := began.Add(time.Duration(seconds) * time.Second)
 	results := make([][]time.Duration, senders)
@@ -73,14 +95,9 @@ func main() {
 		}(at)
 	}
 	all.Wait()
-	var took []time.Duration
+	calls := 0
 	for _, each := range results {
-		took = append(took, each...)
+		calls += len(each)
 	}
-	sort.Slice(took, func(left, right int) bool { return took[left] < took[right] })
-	at := func(share float64) float64 { return took[int(share*float64(len(took)-1))].Seconds() * 1000 }
-	seen := map[string]any{"rate": float64(len(took)) / time.Since(began).Seconds(), "p50_ms": at(0.5), "p99_ms": at(0.99)}
-	if err := json.NewEncoder(os.Stdout).Encode(seen); err != nil {
-		log.Fatal(err)
-	}
+	show(float64(calls)/time.Since(began).Seconds(), results)
 }

@@ -1,0 +1,35 @@
+/* half_messages.h: calls whose message is not whole yet: what they hold, for how long they may, and who goes when that is too much.
+ * Internal to csrc/grpc, C only.
+ *
+ *   begin, of a head or of a large message of a stream ─ grow … ─┬─ end: it is whole, or refused
+ *                                                                ├─ no byte for stall_timeout_ms, or not whole in RP_GRPC_HALF_STALLS of
+ *                                                                │  those: refused
+ *                                                                └─ the oldest, when another one needs its memory: refused
+ *
+ * Threads  a reactor's, as everything of its calls.
+ * Bounds   half of the server's memory_bytes_max, dealt among the reactors, for all half messages of one; one alone may have more. Who has
+ *          been here for less than RP_GRPC_HALF_GRACE_MS does not go for another's sake.
+ */
+#ifndef RP_GRPC_HALF_MESSAGES_H
+#define RP_GRPC_HALF_MESSAGES_H
+
+#include "call.h"
+
+#define RP_GRPC_HALF_STALLS 10
+#define RP_GRPC_HALF_GRACE_MS 1000
+
+typedef struct rp_grpc_halves {
+    rp_grpc_call *oldest, *youngest;
+    uint64_t bytes;
+} rp_grpc_halves;
+
+void rp_grpc_half_begin(rp_grpc_call *call); /* of one that has begun already: nothing */
+void rp_grpc_half_end(rp_grpc_call *call);   /* the same of one that has not */
+/* Whether it may hold so many bytes more; others are refused for it where that helps. */
+bool rp_grpc_half_may_grow(rp_grpc_call *call, uint32_t more);
+void rp_grpc_half_grew(rp_grpc_call *call, uint32_t more);
+void rp_grpc_half_heard(rp_grpc_call *call); /* bytes of it have come */
+/* When it has to be whole, or to say more; INT64_MAX: it is no half message, or stall_ms is 0. */
+int64_t rp_grpc_half_limit_ns(const rp_grpc_call *call, uint32_t stall_ms);
+
+#endif

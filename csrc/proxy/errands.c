@@ -1,0 +1,149 @@
+/* errands.c: what the proxy says to brokers by itself of messages that it popped: that they come again soon, that they are done with, that
+ * they are dead letters. RocketMQ: ReceiveMessageResponseStreamWriter, ConsumerProcessor (5.3.3 proxy/).
+ *
+ * Nobody waits for the answers: those that say no are counted, and the message comes again when its invisible time is over. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock_inl.h"
+#include "acked_message.h"
+#include "calls.h"
+#include "changed_message.h"
+
+#define PATIENCE_NS (3000 * RP_NS_PER_MS)
+#define PUT_BACK_MS 1000 /* as NACK_MS of receiving.py */
+#define LANGUAGE_PYTHON 3
+#define VERSION_5_3_3 479
+#define REQUEST_SEND_BACK 36
+
+/* Asks what the command says of a message with this handle. */
+static rp_waiting_call *ask(rp_lane *lane, rp_reactor *reactor, const rp_receipt_handle *handle, rp_command *command, int32_t way) {
+    rp_address address;
+    rp_waiting_call *waiting = NULL;
+    if (rp_broker_addresses_find(lane->proxy->brokers, handle->broker, &address))
+        waiting = rp_lane_ask(lane, reactor, &address, command, rp_reactor_now_ns(reactor) + PATIENCE_NS);
+    rp_lane_count(waiting != NULL ? &lane->errands : &lane->failed_errands);
+    if (waiting != NULL) {
+        waiting->asker = waiting->taken = NULL;
+        waiting->method = way;
+    }
+    return waiting;
+}
+
+void rp_errand_put_back(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand) {
+    rp_receipt_handle handle;
+    rp_change_command change;
+    const rp_changed_message changed = {errand->topic, errand->group, errand->handle, PUT_BACK_MS};
+    if (!rp_receipt_handle_read(errand->handle, &handle)) {
+        rp_lane_count(&lane->failed_errands);
+        return;
+    }
+    rp_change_command_fill(&change, &changed, errand->handle, &handle);
+    ask(lane, reactor, &handle, &change.command, RP_WAY_ERRAND);
+}
+
+void rp_errand_ack(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand) {
+    rp_receipt_handle handle;
+    rp_ack_command ack;
+    const rp_acked_message acked = {errand->topic, errand->group, errand->message_id, errand->handle};
+    if (!rp_receipt_handle_read(errand->handle, &handle)) {
+        rp_lane_count(&lane->failed_errands);
+        return;
+    }
+    rp_ack_command_fill(&ack, &acked, errand->handle, &handle);
+    ask(lane, reactor, &handle, &ack.command, RP_WAY_ERRAND);
+}
+
+/* ---- dead letters: first the broker has the message sent back, then it is acknowledged ---- */
+
+typedef struct burial {
+    rp_reactor *reactor;
+    rp_errand errand; /* its texts lie behind it */
+} burial;
+
+static rp_slice put_text(uint8_t **at, rp_slice text) {
+    rp_slice copy = {*at, text.size};
+    if (text.size > 0)
+        memcpy(*at, text.data, text.size);
+    *at += text.size;
+    return copy;
+}
+
+static burial *copy_of(const rp_errand *errand, rp_reactor *reactor) {
+    burial *made = malloc(sizeof *made + errand->group.size + errand->topic.size + errand->handle.size + errand->message_id.size);
+    if (made == NULL)
+        return NULL;
+    uint8_t *at = (uint8_t *)(made + 1);
+    made->reactor = reactor;
+    made->errand.group = put_text(&at, errand->group);
+    made->errand.topic = put_text(&at, errand->topic);
+    made->errand.handle = put_text(&at, errand->handle);
+    made->errand.message_id = put_text(&at, errand->message_id);
+    return made;
+}
+
+static void add(rp_command *command, const char *name, rp_slice value) {
+    rp_command_add_field(command, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)}, value); /* never full: there are seven */
+}
+
+static void add_text(rp_command *command, const char *name, const char *value) {
+    add(command, name, (rp_slice){(const uint8_t *)value, (uint32_t)strlen(value)});
+}
+
+static void fill_send_back(rp_command *command, const rp_errand *errand, const rp_receipt_handle *handle, rp_slice topic) {
+    rp_command_clear(command, REQUEST_SEND_BACK, RP_SERIALIZE_JSON);
+    command->language = LANGUAGE_PYTHON;
+    command->version = VERSION_5_3_3;
+    add(command, "offset", handle->log_offset);
+    add(command, "group", errand->group);
+    add_text(command, "delayLevel", "-1"); /* to the dead letters at once */
+    add(command, "originMsgId", errand->message_id);
+    add(command, "originTopic", topic);
+    add_text(command, "unitMode", "false");
+    add_text(command, "maxReconsumeTimes", "0");
+}
+
+void rp_errand_bury(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand) {
+    uint8_t room[RP_RETRY_TOPIC_MAX];
+    rp_receipt_handle handle;
+    rp_command command;
+    burial *kept = NULL;
+    if (!rp_receipt_handle_read(errand->handle, &handle) || handle.log_offset.data == NULL || (kept = copy_of(errand, reactor)) == NULL) {
+        rp_lane_count(&lane->failed_errands);
+        return;
+    }
+    fill_send_back(&command, errand, &handle, rp_receipt_handle_topic(&handle, errand->topic, errand->group, room));
+    rp_waiting_call *waiting = ask(lane, reactor, &handle, &command, RP_WAY_BURIAL);
+    if (waiting != NULL)
+        waiting->taken = kept;
+    else
+        free(kept);
+}
+
+/* ---- what became of them ---- */
+
+void rp_errand_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response) {
+    (void)waiting;
+    if (response->code != 0)
+        rp_lane_count(&lane->failed_errands);
+}
+
+void rp_errand_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status) {
+    (void)waiting, (void)status;
+    rp_lane_count(&lane->failed_errands);
+}
+
+void rp_burial_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response) {
+    burial *kept = waiting->taken;
+    if (response->code == 0)
+        rp_errand_ack(lane, kept->reactor, &kept->errand);
+    else
+        rp_lane_count(&lane->failed_errands);
+    free(kept);
+}
+
+void rp_burial_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status) {
+    (void)status;
+    rp_lane_count(&lane->failed_errands);
+    free(waiting->taken);
+}

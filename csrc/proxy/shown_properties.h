@@ -1,0 +1,20 @@
+/* shown_properties.h: the properties of a stored message that consumers are told of by other names.
+ * RocketMQ: GrpcConverter.buildSystemProperties (5.3.3 proxy/grpc/v2/common/).
+ *
+ * Threads  pure functions. Slices point into the properties; data NULL: there is none of that name. Of several the last counts.
+ */
+#ifndef RP_PROXY_SHOWN_PROPERTIES_H
+#define RP_PROXY_SHOWN_PROPERTIES_H
+
+#include "../base/slice.h"
+
+typedef struct rp_shown_properties {
+    rp_slice tag, keys, message_id, transaction, delay_level, deliver_ms, delay_s, born_host, message_group, trace_context;
+    rp_slice dead_topic, dead_id, handle;
+} rp_shown_properties;
+
+void rp_shown_properties_read(rp_slice properties, rp_shown_properties *shown);
+/* Takes the next property, of any name and value: 1; 0: there is none left. */
+int rp_stored_property_next(rp_slice *properties, rp_slice *name, rp_slice *value);
+
+#endif

@@ -1,0 +1,133 @@
+/* passage.c: see passage.h. */
+#include "passage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proxy_header.h"
+#include "reactor.h"
+
+#define PASSAGE_BYTES_MAX (256u * 1024)
+#define PREFACE "PRI " /* a frame that begins so would have 1.3 GB */
+#define PREFACE_SIZE (sizeof PREFACE - 1)
+
+/* Two connections of one reactor; an end that is over is NULL. */
+typedef struct pair {
+    rp_connection *near, *far;
+} pair;
+
+int rp_passage_scan(const uint8_t *data, uint32_t size) {
+    if (memcmp(data, PREFACE, size < PREFACE_SIZE ? size : PREFACE_SIZE) != 0) {
+        return RP_E_PROTOCOL;
+    }
+    return size >= PREFACE_SIZE;
+}
+
+static rp_connection *other_of(const rp_connection *connection) {
+    const pair *both = connection->spoken;
+    return both->near == connection ? both->far : both->near;
+}
+
+static int say_who_asks(rp_connection *far, const rp_address *client) {
+    uint8_t header[RP_PROXY_HEADER_WRITTEN_MAX];
+    return rp_connection_put(far, header, rp_proxy_header_write(client, header));
+}
+
+/* Of the near one; the far one is made here. */
+static int begin(void *context, rp_connection *connection) {
+    const rp_passage *passage = context;
+    pair *both = malloc(sizeof *both);
+    rp_connection *far = NULL;
+    if (both == NULL || rp_reactor_dial(connection->reactor, &passage->target, &far) != RP_OK) {
+        free(both);
+        return RP_E_NETWORK;
+    }
+    *both = (pair){connection, far};
+    connection->spoken = far->spoken = both;
+    far->protocol = connection->protocol;
+    if (say_who_asks(far, &connection->address) != RP_OK) {
+        rp_connection_close(far, "memory is out");
+    }
+    return RP_OK;
+}
+
+static int take(void *context, rp_connection *connection, const uint8_t *data, uint32_t size) {
+    rp_connection *other = other_of(connection);
+    (void)context;
+    if (other == NULL || other->is_closing) {
+        return RP_E_CLOSED;
+    }
+    int status = rp_connection_put(other, data, size);
+    if (status == RP_OK) {
+        rp_connection_mark_dirty(other);
+    }
+    return status;
+}
+
+static bool may_read(void *context, const rp_connection *connection) {
+    const rp_connection *other = other_of(connection);
+    (void)context;
+    return other == NULL || rp_connection_unsent_bytes(other) < PASSAGE_BYTES_MAX;
+}
+
+/* Nothing waits but what was put: this looks whether the other end may be read again, which its flush does. */
+static enum rp_fill fill(void *context, rp_connection *connection) {
+    rp_connection *other = other_of(connection);
+    (void)context;
+    if (other == NULL || (other->pauses & RP_PAUSE_OUTPUT) == 0) {
+        return RP_FILL_ALL;
+    }
+    if (rp_connection_unsent_bytes(connection) < PASSAGE_BYTES_MAX / 2) {
+        rp_connection_mark_dirty(other);
+        return RP_FILL_ALL;
+    }
+    return RP_FILL_MORE;
+}
+
+/* The server at the far end knows when one has been silent for too long. */
+static int64_t look(void *context, rp_connection *connection, int64_t now_ns) {
+    (void)context, (void)connection, (void)now_ns;
+    return INT64_MAX;
+}
+
+static void on_item(void *context, rp_reactor *reactor, rp_connection *connection, rp_posted *item) {
+    (void)context, (void)reactor, (void)connection; /* nobody posts to these */
+    free(item);
+}
+
+static void drain(void *context, rp_connection *connection) {
+    (void)context;
+    rp_connection_close(connection, "the server stops");
+}
+
+static bool is_busy(void *context, const rp_connection *connection) {
+    (void)context, (void)connection;
+    return false;
+}
+
+static void end(void *context, rp_connection *connection) {
+    pair *both = connection->spoken;
+    rp_connection *other = other_of(connection);
+    (void)context;
+    *(both->near == connection ? &both->near : &both->far) = NULL;
+    if (other == NULL) {
+        free(both);
+    } else {
+        rp_connection_close(other, "the other end is over");
+    }
+}
+
+void rp_passage_open(rp_passage *passage, const rp_address *target) {
+    passage->target = *target;
+    passage->protocol = (rp_protocol){.context = passage,
+                                      .alpn = "h2",
+                                      .begin = begin,
+                                      .take = take,
+                                      .fill = fill,
+                                      .may_read = may_read,
+                                      .look = look,
+                                      .on_item = on_item,
+                                      .drain = drain,
+                                      .is_busy = is_busy,
+                                      .end = end};
+}

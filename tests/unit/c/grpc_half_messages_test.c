@@ -1,0 +1,128 @@
+/* grpc_half_messages_test.c: claims about messages of which the end does not come: they are given up in time, and make room for those of
+ * others. The server's clock is turned by hand. */
+#include "../../../csrc/base/clock_inl.h"
+#include "grpc_client.h"
+
+#define STALL_MS 30000
+#define LARGE (3u << 20)
+
+static struct grpc_server server;
+static _Atomic int64_t ahead_ns;
+
+static int64_t turned_ns(void *context) {
+    (void)context;
+    return rp_clock_monotonic_ns(rp_clock_system()) + atomic_load(&ahead_ns);
+}
+
+static int64_t wall_ms(void *context) {
+    (void)context;
+    return rp_clock_wall_ms(rp_clock_system());
+}
+
+static const rp_clock turned = {turned_ns, wall_ms, NULL};
+
+static void start(void) {
+    rp_server_options options;
+    rp_server_options_default(&options);
+    options.reactors = 1;
+    options.stall_timeout_ms = STALL_MS;
+    options.memory_bytes_max = 8u << 20;
+    options.clock = &turned;
+    grpc_server_start(&server, &options, 4u << 20);
+}
+
+/* Another client asks, and is answered: what was said before has been taken, and the clock was looked at. */
+static void let_it_turn(void) {
+    struct client other;
+    uint32_t size;
+    uint8_t *body = framed((const uint8_t *)"turn", 4, &size);
+    client_open(&other, &server, 0);
+    CHECK(client_await(&other, client_call(&other, METHOD_ECHO, body, size))->status == RP_GRPC_OK);
+    client_close(&other);
+    free(body);
+}
+
+static void pass(int64_t ms) {
+    atomic_fetch_add(&ahead_ns, ms * RP_NS_PER_MS);
+    let_it_turn();
+}
+
+/* A call of which `size` of the bytes come now. */
+static int32_t begin(struct client *client, int method, const uint8_t *bytes, uint32_t size) {
+    int32_t stream = client_call_with(client, METHODS[method].path, bytes, size, 1, NULL);
+    int64_t until = now_ms() + WAIT_MS;
+    while (answer_of(client, stream)->sent_at < size) {
+        CHECK(now_ms() < until);
+        client_turn(client, 10);
+    }
+    return stream;
+}
+
+static void what_does_not_come_is_given_up(void) {
+    struct client client;
+    uint32_t size;
+    uint8_t message[100] = {0}, *bytes = framed(message, sizeof message, &size);
+    start();
+    client_open(&client, &server, 0);
+    int32_t silent = begin(&client, METHOD_ECHO, bytes, 50), head_alone = begin(&client, METHOD_ECHO, bytes, 0);
+    int32_t stream = begin(&client, METHOD_STREAM, bytes, 50);
+    rp_request_free(next_call_event(&server, RP_REQUEST_CALL));
+    pass(STALL_MS - 1000);
+    client_turn(&client, 0);
+    CHECK(!answer_of(&client, silent)->is_closed);
+    pass(2000);
+    CHECK(client_await(&client, silent)->status == RP_GRPC_DEADLINE_EXCEEDED);
+    CHECK(client_await(&client, head_alone)->status == RP_GRPC_DEADLINE_EXCEEDED);
+    CHECK(!answer_of(&client, stream)->is_closed); /* a stream may be silent, with little of a message */
+    client_close(&client);
+    free(bytes);
+    grpc_server_stop(&server);
+}
+
+static void what_comes_byte_by_byte_is_given_up_too(void) {
+    struct client client;
+    uint32_t size;
+    uint8_t message[100] = {0}, *bytes = framed(message, sizeof message, &size);
+    start();
+    client_open(&client, &server, 0);
+    int32_t drip = begin(&client, METHOD_ECHO, bytes, 50);
+    int rounds = 0;
+    for (; rounds < 20 && !answer_of(&client, drip)->is_closed; rounds++) {
+        client_go_on(&client, drip, bytes, 1);
+        pass(STALL_MS - 5000);
+        client_turn(&client, 20);
+    }
+    CHECK(client_await(&client, drip)->status == RP_GRPC_DEADLINE_EXCEEDED && rounds >= 10);
+    client_close(&client);
+    free(bytes);
+    grpc_server_stop(&server);
+}
+
+static void the_oldest_make_room_for_others(void) {
+    static uint8_t message[LARGE];
+    struct client slow, quick;
+    uint32_t size;
+    uint8_t *bytes = framed(message, LARGE, &size);
+    start();
+    client_open(&slow, &server, 0);
+    client_open(&quick, &server, 0);
+    int32_t oldest = begin(&slow, METHOD_ECHO, bytes, size - 1), streamed = begin(&slow, METHOD_STREAM, bytes, 100000);
+    CHECK(client_await(&quick, client_call(&quick, METHOD_ECHO, bytes, size))->status == RP_GRPC_RESOURCE_EXHAUSTED); /* it is new */
+    pass(1100);
+    CHECK(client_await(&quick, client_call(&quick, METHOD_ECHO, bytes, size))->status == RP_GRPC_OK);
+    const struct answer *gone = client_await(&slow, oldest);
+    CHECK(gone->status == RP_GRPC_RESOURCE_EXHAUSTED && strstr(gone->text, "slowly") != NULL);
+    client_turn(&slow, 0);
+    CHECK(!answer_of(&slow, streamed)->is_closed); /* there was room without it */
+    client_close(&slow);
+    client_close(&quick);
+    free(bytes);
+    grpc_server_stop(&server);
+}
+
+int main(void) {
+    RUN(what_does_not_come_is_given_up);
+    RUN(what_comes_byte_by_byte_is_given_up_too);
+    RUN(the_oldest_make_room_for_others);
+    return 0;
+}
