@@ -87,10 +87,10 @@ int rp_pop_order_change(rp_pop_order *order, int64_t offset, int64_t pop_time_ms
 int rp_pop_order_suspend(rp_pop_order *order, int64_t pop_time_ms, int64_t visible_ms) {
     if (order == NULL || order->count == 0 || order->pop_time_ms != pop_time_ms)
         return 0;
-    for (uint32_t i = 0; i < order->count; i++)
+    for (uint32_t i = 0; i < order->count; i++) {
         order->times[i] -= order->times[i] > 0;
-    memset(order->visible_ms, 0, sizeof order->visible_ms);
-    order->invisible_ms = visible_ms - pop_time_ms;
+        order->visible_ms[i] = visible_ms;
+    }
     return 1;
 }
 
