@@ -43,8 +43,7 @@ static void find(acking *acking, const rp_topic *parent) {
     rp_broker *broker = acking->lane->broker;
     const rp_pop_ack_header *header = acking->header;
     acking->group = rp_group_table_find(broker->groups, header->group);
-    acking->name =
-        (rp_slice){acking->name_bytes, rp_lite_queue_name(parent->head.name, header->lite_topic, acking->name_bytes)};
+    acking->name = (rp_slice){acking->name_bytes, rp_lite_queue_name(parent->head.name, header->lite_topic, acking->name_bytes)};
     if (acking->name.size == 0)
         return;
     const rp_consume_queue *queue = rp_message_store_queue(broker->store, acking->name, RP_LIGHT_QUEUE_ID, 0, NULL);

@@ -2,7 +2,7 @@
  * RocketMQ: PopLiteMessageProcessor, AckMessageProcessor.ackLite, ChangeInvisibleTimeProcessor.processChangeInvisibleTimeForLite,
  * MemoryConsumerOrderInfoManager (5.5.0 broker/). Design: docs/design-lite.md.
  *
- *   pop ─ reader of (group, client) ─ its lite queues that are ready, each in order: out of it until acked ─► answer, or it waits (pop_waits)
+ *   pop ─ reader of (group, client) ─ its lite queues that are ready, each in order: out of it until acked ─► answer, or it waits
  *
  * A lite topic is always popped in order; what is out is in memory alone (pop_order.h), and there are no checkpoints and no retry topics.
  *

@@ -39,8 +39,8 @@ void rp_lite_readers_destroy(rp_lite_readers *readers);
 
 /* ---- subscriptions: Python's ---- */
 
-/* A client of the group reads that lite queue. 1: from now on, so rp_lite_offer has to tell of what is there; RP_OK: it did already; RP_E_BUSY:
- * a bound; RP_E_NO_MEMORY. */
+/* A client of the group reads that lite queue. 1: from now on, so rp_lite_offer has to tell of what is there; RP_OK: it did already;
+ * RP_E_BUSY: a bound; RP_E_NO_MEMORY. */
 int rp_lite_subscribe(rp_lite_readers *readers, rp_group *group, rp_slice client, rp_slice name);
 void rp_lite_unsubscribe(rp_lite_readers *readers, const rp_group *group, rp_slice client, rp_slice name);
 /* Of everything; of a wildcard group, whose client is empty, it reads no more then. */

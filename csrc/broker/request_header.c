@@ -121,10 +121,10 @@ static const field_rule lite_pop[] = {
 };
 
 static const field_rule pop_ack[] = {
-    RULE("consumerGroup", TEXT, 1, rp_pop_ack_header, group),    RULE("topic", TEXT, 1, rp_pop_ack_header, topic),
-    RULE("queueId", NUMBER_32, 1, rp_pop_ack_header, queue_id),  RULE("extraInfo", TEXT, 1, rp_pop_ack_header, extra_info),
-    RULE("offset", NUMBER_64, 1, rp_pop_ack_header, offset),     RULE("liteTopic", TEXT, 0, rp_pop_ack_header, lite_topic),
-    RULE("suspend", BOOLEAN, 0, rp_pop_ack_header, suspend),     RULE("invisibleTime", NUMBER_64, 1, rp_pop_ack_header, invisible_ms),
+    RULE("consumerGroup", TEXT, 1, rp_pop_ack_header, group),   RULE("topic", TEXT, 1, rp_pop_ack_header, topic),
+    RULE("queueId", NUMBER_32, 1, rp_pop_ack_header, queue_id), RULE("extraInfo", TEXT, 1, rp_pop_ack_header, extra_info),
+    RULE("offset", NUMBER_64, 1, rp_pop_ack_header, offset),    RULE("liteTopic", TEXT, 0, rp_pop_ack_header, lite_topic),
+    RULE("suspend", BOOLEAN, 0, rp_pop_ack_header, suspend),    RULE("invisibleTime", NUMBER_64, 1, rp_pop_ack_header, invisible_ms),
 };
 
 #define COUNT(rules) (sizeof(rules) / sizeof((rules)[0]))

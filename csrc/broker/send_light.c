@@ -11,7 +11,8 @@
     "the message is illegal: INNER_MULTI_DISPATCH comes twice, or names more than %d queues, or one that is no light queue: %%LMQ%%NAME, " \
     "where NAME does for a directory, and not the queue it is sent to"
 #define BAD_LITE_TOPIC                                                                                                                     \
-    "the message is illegal: its __LITE_TOPIC makes no light queue: %%LMQ%%$TOPIC$LITE has 255 bytes at most, is one name that does for a " \
+    "the message is illegal: its __LITE_TOPIC makes no light queue: %%LMQ%%$TOPIC$LITE has 255 bytes at most, is one name that does for "  \
+    "a "                                                                                                                                   \
     "directory, and has no $ but those"
 #define NO_ROOM "the message is illegal: its properties leave no room for its offsets in light queues"
 #define WAITING_ROOM 512u /* of what delay, timer and transaction add; with room to spare */

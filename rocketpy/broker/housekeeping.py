@@ -76,7 +76,7 @@ class Housekeeping:
             every("clean offsets", CLEAN_OFFSETS_S, plain(self._clean_offsets)),
             every("cleaning of queue mappings", CLEAN_MAPPINGS_S, MappingCleaner(parts).run_if_due),
             every("expiry of lite topics", lite_ttl_s, self._lite.look),
-            every("clients of lite topics", lite_clients_s, plain(lambda: parts.lite.scan(parts.settings.lite_idle_ms))),
+            every("clients of lite topics", lite_clients_s, plain(self._scan_lite_clients)),
             every("lite topics that were missed", LITE_MISSED_S, plain(parts.lite.tell_missed)),
             every("stalled queues", STALLED_QUEUES_S, plain(self.warn_of_stalled_queues)),
             at_midnight("the morning's mark of what was counted", plain(parts.stats.record_morning)),
@@ -142,6 +142,9 @@ class Housekeeping:
         parts = self._parts
         parts.act([*parts.producers.scan(), *parts.consumers.scan()])
         parts.locks.forget_expired()
+
+    def _scan_lite_clients(self) -> None:
+        self._parts.lite.scan(self._parts.settings.lite_idle_ms)
 
     def warn_of_stalled_queues(self) -> None:
         """Once of each queue whose messages a live group does not come for, until it does."""

@@ -73,14 +73,18 @@ class LiteLifecycle:
     async def clean_expired(self) -> int:
         """How many went. Raises RocketpyError."""
         parts = self._parts
-        minutes = {config.topic_name: lite_minutes(config) for config in parts.topics if is_lite_parent(config) and lite_minutes(config) > 0}
+        minutes = {
+            config.topic_name: lite_minutes(config) for config in parts.topics if is_lite_parent(config) and lite_minutes(config) > 0
+        }
         if not minutes or monotonic_ms() - self._started_ms < self._least_ms:
             self._known = {}
             return 0
         log_end = int(parts.store.stats()["commit_log_end_offset"])  # first: what comes behind it keeps its queue
         known = self._known
         self._known = await parts.reads.run(lambda store: read_queues(store, minutes, known))
-        expired = [queue.name for queue in self._known.values() if is_expired(queue, minutes[_parent(queue.name)], self._least_ms, now_ms())]
+        expired = [
+            queue.name for queue in self._known.values() if is_expired(queue, minutes[_parent(queue.name)], self._least_ms, now_ms())
+        ]
         gone = 0
         for name in expired[:EXPIRED_MAX]:
             if await delete_lite_queue(parts, name, log_end):

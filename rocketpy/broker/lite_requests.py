@@ -150,8 +150,9 @@ class LiteRequests:
         else:
             queues = await self._active(entry)
             subscriptions.check(group)
-            for queue in queues if entry.offset is not None else ():  # first: its pops may wait
-                self._begin_at(group, queue, entry.offset)
+            if entry.offset is not None:  # first: its pops may wait
+                for queue in queues:
+                    self._begin_at(group, queue, entry.offset)
             self._act(subscriptions.add(group, client_id, entry.topic, queues, channel))
 
     def _queues(self, entry: LiteEntry) -> list[str]:

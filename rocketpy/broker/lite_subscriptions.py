@@ -82,7 +82,9 @@ class LiteClient:
 class LiteSubscriptions:
     """All of this broker."""
 
-    def __init__(self, sink: LiteSink, now_ms: Callable[[], int], group: Callable[[str], GroupConfig | None], most: Callable[[], int]) -> None:
+    def __init__(
+        self, sink: LiteSink, now_ms: Callable[[], int], group: Callable[[str], GroupConfig | None], most: Callable[[], int]
+    ) -> None:
         """now_ms: any clock that does not go back. group: the group's settings."""
         self._sink = sink
         self._now_ms = now_ms

@@ -63,9 +63,9 @@ from .elected import begin_elected, make_elected, make_ha, start_elected
 from .group_members import Members, group_members
 from .housekeeping import Housekeeping
 from .ledger_options import check_no_other_log, ledger_path
+from .listen_ports import HA_PORT_DISTANCE, free_port, store_ip
 from .lite_requests import LiteRequests
 from .lite_subscriptions import LiteSubscriptions
-from .listen_ports import HA_PORT_DISTANCE, free_port, store_ip
 from .live_settings import apply_changes
 from .loaded_tables import load_tables
 from .metrics_settings import metrics_settings

@@ -122,7 +122,9 @@ def test_lite_topics_are_popped_in_order_and_who_waits_is_woken(tmp_path: Path) 
         assert (await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, query)).fields["offset"] == "3"
         info = await peer.value(RequestCode.GET_LITE_TOPIC_INFO, {"parentTopic": PARENT, "liteTopic": "a"})
         assert info["topicOffset"]["maxOffset"] == 3 and info["subscriber"] == [{"clientId": "c1", "group": GROUP}]
-        client = await peer.value(RequestCode.GET_LITE_CLIENT_INFO, {"parentTopic": PARENT, "group": GROUP, "clientId": "c1", "maxCount": 1})
+        client = await peer.value(
+            RequestCode.GET_LITE_CLIENT_INFO, {"parentTopic": PARENT, "group": GROUP, "clientId": "c1", "maxCount": 1}
+        )
         assert (client["liteTopicCount"], client["liteTopicSet"]) == (2, ["%LMQ%$parent$a"]) and client["lastAccessTime"] > 0
         of_group = await peer.value(RequestCode.GET_LITE_GROUP_INFO, {"group": GROUP, "topK": 5})
         assert of_group["totalLagCount"] == 1 and [each["liteTopic"] for each in of_group["lagCountTopK"]] == ["b"]
@@ -259,14 +261,15 @@ def test_idle_lite_topics_go_with_all_that_is_known_of_them(tmp_path: Path, monk
         assert (await send(peer, "a", b"a0")).code == (await send(peer, "b", b"b0")).code == 0
         popped = await lite.pop()
         assert (await lite.ack("a", 0, popped)).code == (await lite.ack("b", 0, popped)).code == 0
-        cleaner = at.broker._housekeeping._lite  # noqa: SLF001
+        cleaner = at.broker._housekeeping._lite
         assert await cleaner.clean_expired() == 0
         ahead_ms = 61_000
         assert await cleaner.clean_expired() == 2
-        query = {"consumerGroup": GROUP, "topic": "%LMQ%$parent$a", "queueId": 0}
+        query: dict[str, Any] = {"consumerGroup": GROUP, "topic": "%LMQ%$parent$a", "queueId": 0}
         info = await peer.value(RequestCode.GET_LITE_TOPIC_INFO, {"parentTopic": PARENT, "liteTopic": "a"})
         assert info["topicOffset"]["maxOffset"] == 0 and info["subscriber"] == []
-        assert (await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**query, "setZeroIfNotFound": False})).code == ResponseCode.QUERY_NOT_FOUND
+        query["setZeroIfNotFound"] = False
+        assert (await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, query)).code == ResponseCode.QUERY_NOT_FOUND
         assert (await send(peer, "a", b"anew")).code == 0
         assert (await lite.control("COMPLETE_ADD", "a")).code == 0
         assert bodies(await lite.pop()) == [b"anew"]
@@ -293,7 +296,8 @@ def test_when_a_lite_topic_expires(minutes: int, idle_ms: int, wanted: bool) -> 
 
 def test_names() -> None:
     assert lite_queue("p", "l") == "%LMQ%$p$l" and lite_parts("%LMQ%$p$l") == ("p", "l")
-    assert [lite_queue(*each) for each in (("", "l"), ("p", ""), ("p", "a$b"), ("p", "a,b"), ("p", "a/b"), ("p", "x" * 250), ("p", "\n"))] == [None] * 7
+    wrong = (("", "l"), ("p", ""), ("p", "a$b"), ("p", "a,b"), ("p", "a/b"), ("p", "x" * 250), ("p", "\n"))
+    assert [lite_queue(*each) for each in wrong] == [None] * len(wrong)
     assert [lite_parts(each) for each in ("%LMQ%a", "%LMQ%$a", "%LMQ%$a$b$c", "x")] == [None] * 4
 
 
@@ -310,8 +314,8 @@ HASHES = [0, 6, 0, 7, 7]
 
 @pytest.mark.parametrize(
     ("option", "target"),
-    [(("POLICY", 0), None), (("POLICY", 1), 0), (("POLICY", 2), 9), (("OFFSET", 4), 4), (("OFFSET", -4), 0), (("OFFSET", 99), 9), (("TAIL_N", 2), 3),
-     (("TAIL_N", 9), 0), (("TIMESTAMP", 1), None), (("", 1), None)],
+    [(("POLICY", 0), None), (("POLICY", 1), 0), (("POLICY", 2), 9), (("OFFSET", 4), 4), (("OFFSET", -4), 0), (("OFFSET", 99), 9),
+     (("TAIL_N", 2), 3), (("TAIL_N", 9), 0), (("TIMESTAMP", 1), None), (("", 1), None)],
 )  # fmt: skip
 def test_where_a_group_begins(option: tuple[str, int], target: int | None) -> None:
     assert OffsetOption(*option).target(5, 9) == target
