@@ -4,8 +4,8 @@ RocketMQ: AbstractLiteLifecycleManager, LiteLifecycleManager (5.5.0 broker/lite/
     every liteTtlCheckInterval ─ ends of the lite queues ─ last message's time, where the end has moved (executor) ─ expired
         ─ queue deleted, unless a message came meanwhile ─ offsets of the topic's groups, then subscriptions, forgotten ─ offsets saved
 
-A kill in between leaves offsets of queues that begin anew: the start holds them back to the queues' ends. A slave does the same with its own
-queues, as RocketMQ's does; a lite queue that begins anew at its master begins anew here (docs/design-light-queues.md).
+A kill in between leaves offsets of queues that begin anew: the start holds them back to the queues' ends. A slave does the same with its
+own queues, as RocketMQ's does; a lite queue that begins anew at its master begins anew here (docs/design-light-queues.md).
 
 Bounds: EXPIRED_MAX lite topics a round, the others in the next, which follows at once; a time is kept for each lite queue there is.
 """
@@ -73,18 +73,16 @@ class LiteLifecycle:
     async def clean_expired(self) -> int:
         """How many went. Raises RocketpyError."""
         parts = self._parts
-        minutes = {
-            config.topic_name: lite_minutes(config) for config in parts.topics if is_lite_parent(config) and lite_minutes(config) > 0
-        }
+        parents = {config.topic_name: lite_minutes(config) for config in parts.topics if is_lite_parent(config)}
+        minutes = {topic: lives for topic, lives in parents.items() if lives > 0}
         if not minutes or monotonic_ms() - self._started_ms < self._least_ms:
             self._known = {}
             return 0
         log_end = int(parts.store.stats()["commit_log_end_offset"])  # first: what comes behind it keeps its queue
         known = self._known
         self._known = await parts.reads.run(lambda store: read_queues(store, minutes, known))
-        expired = [
-            queue.name for queue in self._known.values() if is_expired(queue, minutes[_parent(queue.name)], self._least_ms, now_ms())
-        ]
+        now, least_ms = now_ms(), self._least_ms
+        expired = [queue.name for queue in self._known.values() if is_expired(queue, minutes[_parent(queue.name)], least_ms, now)]
         gone = 0
         for name in expired[:EXPIRED_MAX]:
             if await delete_lite_queue(parts, name, log_end):

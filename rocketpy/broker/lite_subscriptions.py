@@ -4,12 +4,12 @@
     a client not heard of ─ scan ─────────────────┼─ clients by queue ────┤
     a lite topic deleted ─ forget ────────────────┘                       └─► what has to happen: Excluded, Reset
 
-Decisions only. A client is one of a group: RocketMQ takes the client id alone, and of a client of two groups keeps the first. In no file: clients
-say all they read every half minute, and are forgotten when they say nothing for liteSubscriptionCheckTimeoutMills. What a client of a wildcard
-group names is not looked at, it reads all of the topic.
+Decisions only. A client is one of a group: RocketMQ takes the client id alone, and of a client of two groups keeps the first. In no file:
+clients say all they read every half minute, and are forgotten when they say nothing for liteSubscriptionCheckTimeoutMills. What a client of a
+wildcard group names is not looked at, it reads all of the topic.
 
-Bounds: `most` subscriptions altogether (maxLiteSubscriptionCount), then LiteQuotaExceeded; RocketMQ lets a client's whole list past it. A wildcard
-client counts for one.
+Bounds: `most` subscriptions altogether (maxLiteSubscriptionCount), then LiteQuotaExceeded; RocketMQ lets a client's whole list past it. A
+wildcard client counts for one.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Reset:
 
 
 LiteAction = Excluded | Reset
+GroupOf = Callable[[str], GroupConfig | None]
 
 
 @dataclass(slots=True)
@@ -82,10 +83,8 @@ class LiteClient:
 class LiteSubscriptions:
     """All of this broker."""
 
-    def __init__(
-        self, sink: LiteSink, now_ms: Callable[[], int], group: Callable[[str], GroupConfig | None], most: Callable[[], int]
-    ) -> None:
-        """now_ms: any clock that does not go back. group: the group's settings."""
+    def __init__(self, sink: LiteSink, now_ms: Callable[[], int], group: GroupOf, most: Callable[[], int]) -> None:
+        """now_ms: any clock that does not go back. group: a group's settings."""
         self._sink = sink
         self._now_ms = now_ms
         self._group = group
