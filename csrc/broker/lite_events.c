@@ -155,11 +155,9 @@ void rp_lite_wake(rp_lite_readers *readers, const rp_lite_interest *interest) {
 }
 
 int rp_lite_pass_on(rp_lite_readers *readers, rp_lite_reader *reader) {
-    int told = 0;
     pthread_mutex_lock(&readers->lock);
-    if (reader->first_ready != NULL)
-        told = wake_reader(readers, reader);
-    uint32_t left = PASSED_MAX;
+    int told = reader->first_ready != NULL && wake_reader(readers, reader);
+    uint32_t left = told ? 0 : PASSED_MAX;
     for (const rp_lite_subscription *one = reader->first_ready; one != NULL && left > 0; one = one->next_ready, left--) {
         for (const rp_lite_subscription *share = one->interest->shares; share != NULL; share = share->next_share) {
             if (share->reader != reader && wake_reader(readers, share->reader)) {

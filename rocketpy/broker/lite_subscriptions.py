@@ -5,8 +5,8 @@
     a lite topic deleted ─ forget ────────────────┘                       └─► what has to happen: Excluded, Reset
 
 Decisions only. A client is one of a group: RocketMQ takes the client id alone, and of a client of two groups keeps the first. In no file:
-clients say all they read every half minute, and are forgotten when they say nothing for liteSubscriptionCheckTimeoutMills. What a client of a
-wildcard group names is not looked at, it reads all of the topic.
+clients say all they read every half minute, and are forgotten when they say nothing for liteSubscriptionCheckTimeoutMills. What a client of
+a wildcard group names is not looked at, it reads all of the topic.
 
 Bounds: `most` subscriptions altogether (maxLiteSubscriptionCount), then LiteQuotaExceeded; RocketMQ lets a client's whole list past it. A
 wildcard client counts for one.

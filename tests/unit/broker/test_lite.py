@@ -107,7 +107,8 @@ def test_lite_topics_are_popped_in_order_and_who_waits_is_woken(tmp_path: Path) 
         waiting = asyncio.create_task(lite.pop(60_000))
         assert (await lite.ack("a", 1, first)).code == 0
         assert (await lite.ack("a", 0, first)).code == 0
-        assert bodies(second := await waiting) == [b"a2"]
+        second = await waiting
+        assert bodies(second) == [b"a2"]
         changed = await lite.ack("a", 2, second, CHANGE, invisibleTime=0)
         assert changed.code == 0 and changed.fields["reviveQid"] == "999"
         again = await lite.pop(60_000)
