@@ -41,6 +41,7 @@
 #include "broker/broker.h"
 #include "broker/escaping_messages.h"
 #include "broker/broker_stats.h"
+#include "broker/lite.h"
 #include "broker/pop.h"
 #include "broker/timed_messages.h"
 #include "broker/transactions.h"

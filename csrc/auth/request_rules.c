@@ -33,6 +33,8 @@ static const rp_body_shape lock_batch = {.group = "consumerGroup", .group_naming
 static const rp_body_shape batch_ack = {
     .group = "c", .group_too = "consumerGroup", .group_naming = GROUP, .topic = "t", .topic_too = "topic", .topic_naming = TOPIC_OR_GROUP};
 static const rp_body_shape batch_acks = {.list = "acks", .element = &batch_ack};
+static const rp_body_shape lite_subscription = {.group = "group", .group_naming = GROUP, .topic = "topic", .topic_naming = TOPIC_OR_GROUP};
+static const rp_body_shape lite_subscriptions = {.list = "subscriptionSet", .element = &lite_subscription};
 static const rp_body_shape topic_config = {.topic = "topicName", .topic_naming = TOPIC_OR_GROUP};
 static const rp_body_shape topic_configs = {.list = "topicConfigList", .element = &topic_config};
 static const rp_body_shape group_config = {.group = "groupName", .group_naming = GROUP};
@@ -162,7 +164,15 @@ static const rp_request_rule rules[] = {
     {200053, SUB, 0, false, GROUP_AND_TOPIC("consumerGroup"), NULL},
     {200054, SUB, 0, false, GROUP_AND_TOPIC("consumerGroup"), NULL},
     {200055, GET, 0, false, GROUP_AND_TOPIC("consumerGroup"), NULL},
+    {200070, SUB, 0, false, GROUP_AND_TOPIC("consumerGroup"), NULL},
+    {200071, SUB, 0, false, {{NULL, 0, 0, 0}}, &lite_subscriptions}, /* stricter: as 200070 */
     {200073, SUB, 0, false, ONE("consumerGroup", GROUP, REQUIRED), NULL},
+    OF_CLUSTER(200074, GET), /* stricter, as the next five: as other requests of operators */
+    OF_TOPIC(200075, GET),
+    {200076, GET, 0, false, ONE("parentTopic", TOPIC_OR_GROUP, REQUIRED), NULL},
+    {200077, GET, 0, false, {{"group", GROUP, REQUIRED, 0}, {"parentTopic", TOPIC_OR_GROUP, REQUIRED, 0}}, NULL},
+    {200078, GET, 0, false, ONE("group", GROUP, REQUIRED), NULL},
+    {200079, UPDATE, 0, false, ONE("group", GROUP, REQUIRED), NULL},
     {200151, SUB, 0, false, {{NULL, 0, 0, 0}}, &batch_acks}, /* stricter: as 200051 */
 };
 #define RULE_COUNT (sizeof rules / sizeof rules[0])

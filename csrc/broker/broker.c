@@ -11,6 +11,8 @@
 #include "escaping_messages.h"
 #include "half_messages.h"
 #include "lane.h"
+#include "lite_path.h"
+#include "lite_readers.h"
 #include "offset_requests.h"
 #include "pop_log.h"
 #include "pop_path.h"
@@ -60,6 +62,8 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
         return rp_pop_request(lane, connection, command, resubmitted);
     case RP_CODE_ACK_MESSAGE:
         return rp_pop_ack_request(lane, connection, command);
+    case RP_CODE_POP_LITE_MESSAGE:
+        return rp_lite_pop_request(lane, connection, command);
     case RP_CODE_BATCH_ACK_MESSAGE:
         return rp_pop_batch_ack_request(lane, connection, command);
     case RP_CODE_CHANGE_INVISIBLE_TIME:
@@ -84,6 +88,7 @@ static void on_turn_end(void *context, rp_reactor *reactor) {
     rp_send_path_settle(lane);
     rp_replies_drain(lane);
     rp_long_polling_drain(lane);
+    rp_lite_drain(lane);
     if (lane->parked.count > 0) {
         rp_parked_responses_request_flush(lane);
         rp_lane_complete(lane);
@@ -100,6 +105,7 @@ static void on_wake(void *context, rp_reactor *reactor) {
     if (lane == NULL)
         return;
     rp_long_polling_drain(lane);
+    rp_lite_drain(lane);
     rp_pushes_drain(lane);
     rp_replies_drain(lane);
     rp_lane_complete(lane);
@@ -115,6 +121,8 @@ static int64_t on_deadline(void *context, rp_reactor *reactor, int64_t now_ns) {
     if (lane == NULL)
         return INT64_MAX;
     rp_long_polling_expire(lane, now_ns);
+    rp_lite_expire(lane->broker->lite, now_ns);
+    rp_lite_drain(lane);
     rp_pop_waits_expire(lane, now_ns);
     rp_pushes_expire(lane, now_ns);
     rp_lane_complete(lane);
@@ -162,12 +170,14 @@ static void on_flushed(void *context, int64_t flushed_offset) {
     wake_parked(context, INT64_MAX);
 }
 
-/* waiting 0: a delay level's queue has got messages that had been held back. */
+/* waiting 0, and not of a lite topic: a delay level's queue has got messages that had been held back. */
 static void on_arrival(void *context, rp_consume_queue *queue, uint64_t waiting) {
     const rp_broker *broker = context;
     if (waiting != 0)
         rp_long_polling_arrived(NULL, queue, waiting);
-    else
+    if (rp_consume_queue_is_lite(queue))
+        rp_lite_arrived(broker->lite, queue);
+    else if (waiting == 0)
         rp_schedule_arrived(broker->schedule);
 }
 
@@ -384,12 +394,13 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->schedule = broker->topics != NULL ? rp_schedule_service_create(broker) : NULL;
     broker->timers = broker->topics != NULL ? rp_timer_service_create(broker) : NULL;
     broker->revive = broker->topics != NULL ? rp_pop_revive_create(broker) : NULL;
+    broker->lite = rp_lite_readers_create();
     broker->escape = rp_escape_bridge_create();
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
         broker->schedule == NULL || broker->timers == NULL || broker->revive == NULL || broker->escape == NULL || broker->put_ns == NULL ||
-        broker->cold_reads == NULL) {
+        broker->cold_reads == NULL || broker->lite == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }
@@ -442,6 +453,7 @@ void rp_broker_close(rp_broker *broker) {
     uint32_t lanes = atomic_load(&broker->lane_count);
     for (uint32_t i = 0; i < lanes; i++)
         rp_lane_destroy(broker->lanes[i]);
+    rp_lite_readers_destroy(broker->lite);
     rp_group_table_destroy(broker->groups);
     rp_producer_table_destroy(broker->producers);
     rp_histogram_destroy(broker->put_ns);

@@ -126,6 +126,7 @@ void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 #define RP_TOPIC_ORDER 4      /* order topic: refused while the broker is not writable */
 #define RP_TOPIC_MULTI_TAG 8  /* topicFilterType MULTI_TAG: its records carry RP_SYSFLAG_MULTI_TAGS */
 #define RP_TOPIC_CHECKED_SEND 16 /* a retry topic: sends are Python's to look at first, and take the fast path when they come back */
+#define RP_TOPIC_LITE 128 /* message.type LITE: its lite topics may be popped (lite.h) */
 #define RP_TOPIC_STATIC 32 /* queue ids of requests are global ones, of rp_broker_put_queue_mapping; but for those that say lo=false */
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../store/light_queue.h"
 #include "lane.h"
+#include "lite_readers.h"
 #include "pop_choice.h"
 #include "sql_filter.h"
 #include "tag_filter.h"
@@ -236,6 +238,8 @@ int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, in
     atomic_store_explicit(&cell->reset, offset, memory_order_relaxed);
     if (rp_offset_cell_commit(cell, offset))
         offsets_changed(broker);
+    if (queue_id == RP_LIGHT_QUEUE_ID && rp_is_lite_queue(topic))
+        rp_lite_look_again(broker->lite, rp_group_table_known(broker->groups, group), topic);
     return RP_OK;
 }
 
@@ -253,7 +257,13 @@ void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic)
     pair_walk walk = {.broker = broker, .group = rp_group_table_known(broker->groups, group)};
     if (walk.group == NULL || (topic.data != NULL && (walk.topic = rp_topic_table_known(broker->topics, topic)) == NULL))
         return;
-    rp_group_table_each_consumption(broker->groups, clear_offsets, &walk);
+    if (walk.topic == NULL) {
+        rp_group_table_each_consumption(broker->groups, clear_offsets, &walk);
+        return;
+    }
+    rp_consumption *consumption = rp_group_table_consumption(broker->groups, walk.group, walk.topic);
+    if (consumption != NULL)
+        clear_offsets(&walk, &consumption->head);
 }
 
 typedef struct offset_walk {

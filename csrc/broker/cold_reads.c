@@ -8,6 +8,7 @@
 #include "../base/clock_inl.h"
 #include "../base/thread.h"
 #include "lane.h"
+#include "lite_readers.h"
 
 #define REGION_BYTES (INT64_C(4) << 20)
 #define SEEN_NS RP_NS_PER_S
@@ -215,6 +216,8 @@ static void run(void *context) {
             read_messages(reads->broker, &read);
         if (read.queue != NULL)
             rp_long_polling_arrived(NULL, read.queue, UINT64_C(1) << read.lane);
+        if (read.queue != NULL && rp_consume_queue_is_lite(read.queue))
+            rp_lite_arrived(reads->broker->lite, read.queue);
     }
 }
 

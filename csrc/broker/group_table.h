@@ -23,6 +23,8 @@ typedef struct rp_group {
     _Atomic int32_t consume_enable, broadcast_enable, sys_flag;
     _Atomic int64_t broker_id, broker_when_slow;
     _Atomic int32_t subscriptions; /* consumptions with a heartbeat subscription: 0 means no consumer is there */
+    _Atomic(rp_topic *) lite_topic; /* whose lite topics it reads; NULL: of none. Release, behind the next */
+    _Atomic int32_t lite_wildcard;  /* all of them */
     _Atomic int64_t cold_limit;    /* 1 more than the bytes an operator has said, 0: none has */
     rp_cold_use cold_use;
 } rp_group;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../base/clock.h"
+#include "lite_path.h"
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -16,7 +17,7 @@ rp_lane *rp_lane_create(rp_broker *broker, rp_server *server, rp_reactor *reacto
     lane->reactor = reactor;
     lane->answer_times.reactor = reactor;
     lane->index = index;
-    lane->safe_deadline_ns = INT64_MAX;
+    lane->safe_deadline_ns = lane->lite_due_ns = INT64_MAX;
     lane->random = ((uint64_t)rp_clock_monotonic_ns(rp_clock_system()) << 8 | index) * UINT64_C(0x9E3779B97F4A7C15) | 1;
     rp_unique_id_init(&lane->unique_id, broker->options.store_host, lane->random >> 16);
     if (rp_send_batch_init(&lane->sends) != RP_OK || rp_get_scratch_init(&lane->scratch) != RP_OK) {
@@ -41,10 +42,13 @@ void rp_lane_destroy(rp_lane *lane) {
 
 int64_t rp_lane_deadline(const rp_lane *lane) {
     int64_t polling = earlier(rp_long_polling_deadline(&lane->suspended), rp_pop_waits_deadline(&lane->pop_waits));
-    return earlier(earlier(polling, lane->safe_deadline_ns), rp_pushes_deadline(&lane->pushes));
+    return earlier(earlier(polling, lane->safe_deadline_ns), earlier(rp_pushes_deadline(&lane->pushes), rp_lite_deadline(lane)));
 }
 
-void rp_lane_schedule(rp_lane *lane) { rp_reactor_set_deadline(lane->reactor, rp_lane_deadline(lane)); }
+void rp_lane_schedule(rp_lane *lane) {
+    lane->lite_due_ns = rp_lite_deadline(lane);
+    rp_reactor_set_deadline(lane->reactor, rp_lane_deadline(lane));
+}
 
 void rp_lane_complete(rp_lane *lane) {
     int64_t now_ns = rp_reactor_now_ns(lane->reactor);

@@ -67,6 +67,7 @@ typedef struct rp_lane {
     rp_pushes pushes;   /* to requesters here */
     rp_suspended_pulls suspended;
     rp_pop_waits pop_waits;
+    int64_t lite_due_ns; /* of what is held of lite topics, as the reactor was told last */
     rp_cold_looks looks;
     rp_subscription_reader subscription;
     int64_t safe_deadline_ns; /* of parked responses */
@@ -114,6 +115,7 @@ struct rp_broker {
     rp_cold_reads *cold_reads; /* fixed */
     rp_cold_use cold_use;      /* of all groups */
     struct rp_pop_revive *revive; /* fixed */
+    struct rp_lite_readers *lite; /* fixed */
     struct rp_escape_bridge *escape; /* fixed */
     rp_slice revive_topic; /* fixed; behind the options' strings */
     pthread_mutex_t pop_locks[RP_POP_LOCKS]; /* by offset cell: pop_choice.h */

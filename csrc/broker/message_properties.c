@@ -17,10 +17,10 @@ enum pair_meaning {
     KEYS,
     UNIQUE_KEY,
     LIGHT_NAMES,
+    LITE_TOPIC,
     WAIT,
     DELAY,
     INNER_NUM,
-    LITE_TOPIC,
     TRAN_MSG,
     SHARDING_KEY,
     TIMER_DELAY_MS,
@@ -32,7 +32,7 @@ enum pair_meaning {
 /* Bits of `special` until all pairs were seen, one a name: of a name that comes twice the later value counts, as in RocketMQ's parser. A
  * timer that RocketMQ has delivered leaves TIMER_OUT_MS: whoever sends that message on sends a plain one. */
 #define BIT(meaning) (1 << ((meaning) - DELAY))
-#define IS_SPECIAL (BIT(DELAY) | BIT(INNER_NUM) | BIT(LITE_TOPIC))
+#define IS_SPECIAL (BIT(DELAY) | BIT(INNER_NUM))
 #define SAYS_YES(meaning) (BIT(meaning) << 16)
 #define HAS_TIMER (BIT(TIMER_DELAY_MS) | BIT(TIMER_DELAY_SEC) | BIT(TIMER_DELIVER_MS))
 
@@ -57,7 +57,7 @@ static int meaning_of(rp_slice name) {
     case 10:
         return IS("MSG_REGION") ? DROPPED : PLAIN;
     case 12:
-        return IS("TIMER_OUT_MS") ? TIMER_OUT_MS : IS("__LITE_TOPIC") ? LITE_TOPIC : PLAIN;
+        return IS("TIMER_OUT_MS") ? TIMER_OUT_MS : IS(RP_LITE_TOPIC) ? LITE_TOPIC : PLAIN;
     case 13:
         return IS("__SHARDINGKEY") ? SHARDING_KEY : PLAIN;
     case 14:
@@ -107,6 +107,9 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         properties->light_names = value;
         properties->light_lists++;
         break;
+    case LITE_TOPIC:
+        properties->lite_topic = value;
+        break;
     case WAIT:
         properties->wait = rp_slice_to_bool(value);
         break;
@@ -122,8 +125,7 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         note_special(properties, meaning, 1);
         properties->special = says_yes(value) ? properties->special | SAYS_YES(meaning) : properties->special & ~SAYS_YES(meaning);
         break;
-    case LITE_TOPIC: /* whatever they say */
-    case TIMER_OUT_MS:
+    case TIMER_OUT_MS: /* whatever it says */
         note_special(properties, meaning, 1);
         break;
     case SHARDING_KEY:

@@ -22,6 +22,7 @@ typedef struct rp_sent_properties {
     rp_slice unique_key; /* data NULL: none */
     rp_slice tags;       /* data NULL: none */
     rp_slice light_names; /* INNER_MULTI_DISPATCH: light queues that it goes to, too */
+    rp_slice lite_topic;  /* __LITE_TOPIC: its topic's lite topic that it goes to; size 0: none */
     int64_t tags_code;
     int32_t wait;        /* WAIT; 1 unless it says something else than true */
     int32_t has_keys;    /* KEYS: more to index than the unique key */
@@ -30,7 +31,7 @@ typedef struct rp_sent_properties {
     int32_t prepared;    /* TRAN_MSG: it waits for the end of its transaction */
     int32_t light_lists; /* how many INNER_MULTI_DISPATCH there are: of more than one, readers do not agree about which counts */
     int32_t timed;       /* it has a timer; 2: one that says neither 0 nor something negative; the level of one with both counts */
-    int32_t special;     /* inner batch, lite topic, or a delay that is not a number: not for the fast path */
+    int32_t special;     /* inner batch, or a delay that is not a number: not for the fast path */
 } rp_sent_properties;
 
 /* RP_OK or RP_E_NO_MEMORY. */

@@ -9,6 +9,7 @@
 #include "../base/log_inl.h"
 #include "../base/slice_inl.h"
 #include "lane.h"
+#include "lite_path.h"
 #include "long_polling.h"
 #include "pop_choice.h"
 #include "pop_extra_info.h"
@@ -16,8 +17,6 @@
 #include "pop_order.h"
 #include "pop_path.h"
 #include "response_writer_inl.h"
-
-#define INVISIBLE_MS_MAX (INT64_C(10) * 365 * 24 * 3600 * 1000)
 
 #define CHANGES_AHEAD_MS 1000 /* one a millisecond; a pop time further ahead is a stranger's, or of a clock that was set back */
 
@@ -174,7 +173,9 @@ static int answer_one(rp_lane *lane, rp_connection *connection, const rp_command
         outcome = open_acking(&acking, header.topic);
     }
     rp_count(&lane->counters.acks, 1);
-    if (outcome == RP_OK)
+    if (outcome == RP_OK && rp_is_of_lite_topic(&header))
+        outcome = rp_lite_acked(lane, acking.to, acking.topic, &header);
+    else if (outcome == RP_OK)
         outcome = answer(&acking, &header);
     return outcome < 0 ? outcome : RP_HANDLED;
 }
@@ -269,7 +270,7 @@ int rp_pop_batch_ack_request(rp_lane *lane, rp_connection *connection, const rp_
 
 /* ---- invisible time ---- */
 
-static int answer_change(rp_answer_to to, int64_t pop_time_ms, int64_t invisible_ms, int32_t revive_queue_id) {
+int rp_pop_answer_change(rp_answer_to to, int64_t pop_time_ms, int64_t invisible_ms, int32_t revive_queue_id) {
     if (to.oneway)
         return RP_HANDLED;
     uint8_t *target = rp_connection_reserve(to.connection, RP_RESPONSE_SIZE_BASE);
@@ -290,7 +291,7 @@ static int change_in_order(const acking *acking, const rp_pop_ack_header *header
     int64_t now_ms = wall_ms(), told_ms = 0, pop_time_ms = 0;
     int32_t revive_queue_id = 0;
     if (cell == NULL)
-        return answer_change(acking->to, 0, 0, 0);
+        return rp_pop_answer_change(acking->to, 0, 0, 0);
     pthread_mutex_t *lock = rp_pop_lock_of(acking->lane->broker, cell);
     pthread_mutex_lock(lock);
     if (header->offset >= atomic_load_explicit(&cell->committed, memory_order_relaxed)) {
@@ -303,7 +304,7 @@ static int change_in_order(const acking *acking, const rp_pop_ack_header *header
         revive_queue_id = info->revive_queue_id;
     }
     pthread_mutex_unlock(lock);
-    return answer_change(acking->to, pop_time_ms, told_ms, revive_queue_id);
+    return rp_pop_answer_change(acking->to, pop_time_ms, told_ms, revive_queue_id);
 }
 
 /* Checkpoints are told apart by their start and their pop time: an ack of the old one, which may begin with the same message, in the same
@@ -315,7 +316,7 @@ static int64_t changed_at(int64_t now_ms, int64_t before_ms) {
 /* A new checkpoint for the one message, then the ack of the old one's. */
 static int change(const acking *acking, const rp_pop_ack_header *header) {
     rp_pop_extra_info info;
-    int64_t invisible_ms = header->invisible_ms < 0 ? 0 : header->invisible_ms > INVISIBLE_MS_MAX ? INVISIBLE_MS_MAX : header->invisible_ms;
+    int64_t invisible_ms = rp_pop_invisible_ms(header->invisible_ms);
     if (header->offset < rp_consume_queue_min_offset(acking->queue) || header->offset >= rp_consume_queue_max_offset(acking->queue))
         return rp_answer(acking->to, RP_RESPONSE_NO_MESSAGE, NULL, 0, "there is no message at offset %" PRId64, header->offset);
     if (rp_pop_extra_info_read(header->extra_info, &info) != RP_OK)
@@ -337,7 +338,7 @@ static int change(const acking *acking, const rp_pop_ack_header *header) {
     int status = rp_pop_log_replace(acking->lane->broker, info.revive_queue_id, &checkpoint, &ack);
     if (status != RP_OK)
         return answer_failure(acking->lane, acking->to, status);
-    return answer_change(acking->to, checkpoint.pop_time_ms, invisible_ms, info.revive_queue_id);
+    return rp_pop_answer_change(acking->to, checkpoint.pop_time_ms, invisible_ms, info.revive_queue_id);
 }
 
 int rp_pop_change_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {

@@ -5,6 +5,7 @@
 
 #include "../base/clock.h"
 #include "../base/log_inl.h"
+#include "../store/light_queue.h"
 #include "lane.h"
 #include "offset_requests.h"
 #include "pop_extra_info.h"
@@ -27,6 +28,7 @@ typedef struct choice {
     rp_offset_cell *cell;
     rp_consume_queue *queue;
     int32_t queue_id;
+    int32_t is_light; /* of a lite topic: what is out is in memory alone, and counted for its parent */
     int64_t offset;
     int64_t offsets[RP_POP_MESSAGES_MAX];
 } choice;
@@ -69,6 +71,12 @@ static int64_t first_offset(const choice *choice) {
     return last > 0 ? last : 0;
 }
 
+/* What light queues have out is in no file. */
+static void order_changed(const choice *choice) {
+    if (!choice->is_light)
+        atomic_fetch_add_explicit(&choice->lane->broker->pop_order_version, 1, memory_order_relaxed);
+}
+
 static int64_t begin(const choice *choice) {
     rp_offset_cell *cell = choice->cell;
     int64_t offset = RP_OFFSET_NONE;
@@ -77,7 +85,7 @@ static int64_t begin(const choice *choice) {
     if (offset != RP_OFFSET_NONE) {
         if (cell->order != NULL) {
             cell->order->count = 0;
-            atomic_fetch_add_explicit(&choice->lane->broker->pop_order_version, 1, memory_order_relaxed);
+            order_changed(choice);
         }
         commit(choice, offset);
         return offset;
@@ -147,15 +155,30 @@ static void put_counts(const choice *choice, const rp_pop_order *order) {
     caught->order_size = (uint32_t)(put_count(at, kind, choice->queue_id, -1, least) - caught->order_text);
 }
 
+/* Of a light queue: how often each was before, in the order of the messages. */
+static void put_light_counts(const choice *choice, const rp_pop_order *order) {
+    rp_pop_catch *caught = choice->caught;
+    uint8_t *at = caught->order_text + caught->order_size;
+    for (uint32_t i = 0; i < order->count; i++) {
+        if (at > caught->order_text)
+            *at++ = ';';
+        at = rp_decimal(at, order->times[i]);
+    }
+    caught->order_size = (uint32_t)(at - caught->order_text);
+}
+
 static int note_order(const choice *choice, uint32_t count) {
     rp_offset_cell *cell = choice->cell;
     if (cell->order == NULL && (cell->order = calloc(1, sizeof *cell->order)) == NULL)
         return RP_E_NO_MEMORY;
     rp_pop_order_update(cell->order, choice->pop->attempt_id, choice->caught->pop_time_ms, choice->pop->invisible_ms, choice->offsets,
                         count);
-    atomic_fetch_add_explicit(&choice->lane->broker->pop_order_version, 1, memory_order_relaxed);
+    order_changed(choice);
     commit(choice, choice->offset);
-    put_counts(choice, cell->order);
+    if (choice->is_light)
+        put_light_counts(choice, cell->order);
+    else
+        put_counts(choice, cell->order);
     return RP_OK;
 }
 
@@ -205,12 +228,18 @@ static void put_places(const choice *choice, uint32_t count) {
 }
 
 static void count_out(const choice *choice, const rp_get_result *result) {
+    rp_topic *topic = choice->is_light ? choice->pop->topic : choice->topic; /* lite topics are too many to count each */
+    rp_consumption *consumption = choice->consumption;
+    if (choice->is_light)
+        consumption = rp_group_table_consumption_entry(choice->lane->broker->groups, choice->pop->group, topic);
     rp_count(&choice->lane->counters.messages_out, result->count);
     rp_count(&choice->lane->counters.bytes_out, result->bytes);
-    atomic_fetch_add_explicit(&choice->consumption->messages_out, result->count, memory_order_relaxed);
-    atomic_fetch_add_explicit(&choice->consumption->bytes_out, result->bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&choice->topic->messages_out, result->count, memory_order_relaxed);
-    atomic_fetch_add_explicit(&choice->topic->bytes_out, result->bytes, memory_order_relaxed);
+    if (consumption != NULL) {
+        atomic_fetch_add_explicit(&consumption->messages_out, result->count, memory_order_relaxed);
+        atomic_fetch_add_explicit(&consumption->bytes_out, result->bytes, memory_order_relaxed);
+    }
+    atomic_fetch_add_explicit(&topic->messages_out, result->count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&topic->bytes_out, result->bytes, memory_order_relaxed);
 }
 
 /* The messages are the pop's: written down first, in the log or as an order consumer's. */
@@ -228,7 +257,8 @@ static void take(const choice *choice, const rp_get_result *result) {
     if (!caught->is_peek && !choice->pop->order)
         commit(choice, result->next_offset);
     memcpy(caught->ranges + caught->range_count, choice->lane->scratch.ranges, result->range_count * sizeof *caught->ranges);
-    put_places(choice, result->count);
+    if (!choice->is_light)
+        put_places(choice, result->count);
     caught->range_count += result->range_count;
     caught->count += result->count;
     caught->bytes += result->bytes;
@@ -381,6 +411,34 @@ void rp_pop_choose(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id
     pthread_mutex_lock(lock);
     choose(&one);
     pthread_mutex_unlock(lock);
+}
+
+/* Under the lock. */
+static enum rp_light_choice choose_light(choice *choice, int64_t *free_ms) {
+    rp_pop *pop = choice->pop;
+    rp_pop_catch *caught = choice->caught;
+    uint32_t before = caught->count;
+    choice->offset = begin(choice);
+    *free_ms = rp_pop_order_blocked_until(choice->cell->order, pop->attempt_id, pop->invisible_ms, rp_clock_wall_ms(rp_clock_system()));
+    if (*free_ms != 0)
+        return RP_LIGHT_BLOCKED;
+    look(choice);
+    if (caught->count == before)
+        return rp_consume_queue_max_offset(choice->queue) > choice->offset ? RP_LIGHT_LATER : RP_LIGHT_NOTHING;
+    *free_ms = caught->pop_time_ms + pop->invisible_ms;
+    return RP_LIGHT_TAKEN;
+}
+
+enum rp_light_choice rp_pop_choose_light(rp_lane *lane, rp_pop *pop, rp_topic *topic, rp_consume_queue *queue, rp_pop_catch *caught,
+                                         int64_t *free_ms) {
+    choice one = {.lane = lane, .pop = pop, .caught = caught, .topic = topic, .queue = queue, .queue_id = RP_LIGHT_QUEUE_ID, .is_light = 1};
+    if (!find_cell(&one))
+        return RP_LIGHT_LATER;
+    pthread_mutex_t *lock = rp_pop_lock_of(lane->broker, one.cell);
+    pthread_mutex_lock(lock);
+    enum rp_light_choice chosen = choose_light(&one, free_ms);
+    pthread_mutex_unlock(lock);
+    return chosen;
 }
 
 int64_t rp_pop_rest(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id) {

@@ -43,6 +43,11 @@ pthread_mutex_t *rp_pop_lock_of(rp_broker *broker, const rp_offset_cell *cell);
 
 /* Adds what the queue has for the pop. pop->look_ms, pop->more, pop->cold_ns and catch->status say what was in the way. */
 void rp_pop_choose(struct rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id, rp_pop_catch *caught);
+/* Of a lite topic's light queue, in order, whatever the table says of a topic of its name. What there is for the pop, which is added;
+ * *free_ms: when messages that are out come again, wall clock. */
+enum rp_light_choice { RP_LIGHT_NOTHING, RP_LIGHT_TAKEN, RP_LIGHT_BLOCKED, RP_LIGHT_LATER };
+enum rp_light_choice rp_pop_choose_light(struct rp_lane *lane, rp_pop *pop, rp_topic *topic, rp_consume_queue *queue, rp_pop_catch *caught,
+                                         int64_t *free_ms);
 /* How many messages the group has not popped of the queue; -1: nobody can say, or an order consumer's messages block it. */
 int64_t rp_pop_rest(struct rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id);
 /* Forgets the group's offsets of the topic and what its order consumers have; a pop that has found the topic before, or the group, and both

@@ -83,3 +83,21 @@ int rp_pop_order_change(rp_pop_order *order, int64_t offset, int64_t pop_time_ms
         order->visible_ms[index] = visible_ms;
     return index >= 0;
 }
+
+int rp_pop_order_suspend(rp_pop_order *order, int64_t pop_time_ms, int64_t visible_ms) {
+    if (order == NULL || order->count == 0 || order->pop_time_ms != pop_time_ms)
+        return 0;
+    for (uint32_t i = 0; i < order->count; i++) {
+        order->times[i] -= order->times[i] > 0;
+        order->visible_ms[i] = visible_ms;
+    }
+    return 1;
+}
+
+int rp_pop_order_is_over(const rp_pop_order *order) {
+    for (uint32_t i = 0; order != NULL && i < order->count; i++) {
+        if (!is_acked(order, i))
+            return 0;
+    }
+    return 1;
+}

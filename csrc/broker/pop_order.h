@@ -38,5 +38,9 @@ void rp_pop_order_update(rp_pop_order *order, rp_slice attempt_id, int64_t pop_t
 int64_t rp_pop_order_ack(rp_pop_order *order, int64_t offset, int64_t pop_time_ms);
 /* A message becomes visible at another time. 1: it is one of those that are out of that pop. */
 int rp_pop_order_change(rp_pop_order *order, int64_t offset, int64_t pop_time_ms, int64_t visible_ms);
+/* All of that pop become visible then, and were not consumed this time. 1: it is the one whose messages are out. */
+int rp_pop_order_suspend(rp_pop_order *order, int64_t pop_time_ms, int64_t visible_ms);
+/* Whether none of them is out any more. */
+int rp_pop_order_is_over(const rp_pop_order *order);
 
 #endif

@@ -6,13 +6,13 @@
 #include "../base/clock.h"
 #include "../base/clock_inl.h"
 #include "lane.h"
+#include "lite_path.h"
 #include "pop_choice.h"
 #include "pop_log.h"
 #include "pop_order.h"
 #include "pull_path.h"
 #include "response_writer_inl.h"
 
-#define INVISIBLE_MS_MAX (INT64_C(10) * 365 * 24 * 3600 * 1000)
 #define UNSENT_BYTES_MAX (16u << 20) /* as of pulls */
 #define BUSY_MS_MAX 5 /* an append takes microseconds */
 #define BUSY_LOOK_MS 10
@@ -20,7 +20,7 @@
 static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 static int64_t wall_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
 
-static rp_answer_to answer_to(rp_lane *lane, const rp_pop *pop, rp_connection *connection) {
+rp_answer_to rp_pop_answer_to(rp_lane *lane, const rp_pop *pop, rp_connection *connection) {
     return (rp_answer_to){connection,  &lane->answer_times, pop->arrived_ns, pop->request_code,
                           pop->opaque, pop->serialize_type, pop->oneway};
 }
@@ -98,9 +98,7 @@ int rp_pop_read(rp_lane *lane, rp_connection *connection, const rp_command *comm
     *pop = (rp_pop){
         .topic = rp_topic_table_find(broker->topics, header->topic),
         .group = rp_group_table_find(broker->groups, header->group),
-        .invisible_ms = header->invisible_ms < 0                  ? 0
-                        : header->invisible_ms > INVISIBLE_MS_MAX ? INVISIBLE_MS_MAX
-                                                                  : header->invisible_ms,
+        .invisible_ms = rp_pop_invisible_ms(header->invisible_ms),
         .poll_ms = header->poll_ms > RP_POP_POLL_MS_MAX ? RP_POP_POLL_MS_MAX : header->poll_ms,
         .connection_id = rp_connection_id(connection),
         .attempt_id = header->attempt_id,
@@ -252,8 +250,9 @@ static int try_messages(rp_lane *lane, rp_pop *pop, rp_answer_to to, rp_pop_catc
     return rp_pop_answer(lane, pop, to, RP_RESPONSE_SUCCESS, caught);
 }
 
-/* How it stands with the disk when the pop looks, perhaps for the last time. */
-static void note_disk(const rp_lane *lane, rp_pop *pop, int last) {
+void rp_pop_begin_look(const rp_lane *lane, rp_pop *pop, int last) {
+    pop->more = 0;
+    pop->look_ms = 0;
     int64_t wait_ns = lane->broker->options.cold_wait_ms * RP_NS_PER_MS;
     pop->cold_over = pop->cold_ns != 0 && (last || rp_reactor_now_ns(lane->reactor) - pop->cold_ns >= wait_ns);
     if (pop->cold_over)
@@ -265,9 +264,7 @@ static int try_pop(rp_lane *lane, rp_pop *pop, rp_answer_to to, int last, rp_pop
     int outcome = rp_pop_check(lane->broker, pop, to);
     if (outcome != RP_OK)
         return outcome;
-    pop->more = 0;
-    pop->look_ms = 0;
-    note_disk(lane, pop, last);
+    rp_pop_begin_look(lane, pop, last);
     rp_pop_catch_begin(lane, pop, caught);
     if (pop->kind == RP_POP_MESSAGES)
         return try_messages(lane, pop, to, caught);
@@ -285,7 +282,7 @@ static int answer_nothing(rp_lane *lane, const rp_pop *pop, rp_answer_to to, int
 
 /* What the request wants is known: looks, and has it wait. */
 static int begin(rp_lane *lane, rp_connection *connection, rp_pop *pop) {
-    rp_answer_to to = answer_to(lane, pop, connection);
+    rp_answer_to to = rp_pop_answer_to(lane, pop, connection);
     rp_pop_catch caught;
     int outcome = try_pop(lane, pop, to, 0, &caught);
     if (outcome != RP_OK)
@@ -332,14 +329,18 @@ int rp_pop_notification_request(rp_lane *lane, rp_connection *connection, const 
     return outcome < 0 ? outcome : RP_HANDLED;
 }
 
+int rp_pop_is_choked(const rp_connection *connection) { return rp_connection_unsent_bytes(connection) >= UNSENT_BYTES_MAX; }
+
 int rp_pop_retry(rp_lane *lane, rp_pop *pop, int last) {
+    if (pop->lite != NULL)
+        return rp_lite_pop_retry(lane, pop, last);
     rp_connection *connection = rp_reactor_connection(lane->reactor, pop->connection_id);
     if (connection == NULL)
         return 1;
-    rp_answer_to to = answer_to(lane, pop, connection);
+    rp_answer_to to = rp_pop_answer_to(lane, pop, connection);
     rp_pop_catch caught;
     int outcome = RP_OK;
-    int is_choked = rp_connection_unsent_bytes(connection) >= UNSENT_BYTES_MAX; /* its consumer does not read what it was sent */
+    int is_choked = rp_pop_is_choked(connection);
     if (is_choked)
         rp_pop_catch_begin(lane, pop, &caught);
     else

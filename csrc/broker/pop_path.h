@@ -49,6 +49,7 @@ typedef struct rp_pop {
     uint8_t cold_asked; /* the same as this look began */
     uint8_t cold_over;  /* the disk has not answered in time: what is on it only is read here */
     uint8_t more; /* some queue was not looked at to its end: to be tried again in the next turn */
+    struct rp_lite_reader *lite; /* of a pop of lite topics, whose parent the topic is (lite_path.h); NULL: it is none */
 } rp_pop;
 
 int rp_pop_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command, int resubmitted);
@@ -65,9 +66,20 @@ int rp_pop_read(struct rp_lane *lane, rp_connection *connection, const rp_comman
 int rp_pop_check(const rp_broker *broker, const rp_pop *pop, rp_answer_to to);
 /* The retry topics there are. 0: the one that what is not acked goes to is missing. */
 int rp_pop_find_retry_topics(const rp_broker *broker, rp_pop *pop);
+/* What a look leaves is forgotten; how it stands with the disk, as the pop looks, perhaps for the last time. */
+void rp_pop_begin_look(const struct rp_lane *lane, rp_pop *pop, int last);
+rp_answer_to rp_pop_answer_to(struct rp_lane *lane, const rp_pop *pop, rp_connection *connection);
+/* 1: its consumer does not read what it was sent, and is not to be given more. */
+int rp_pop_is_choked(const rp_connection *connection);
 void rp_pop_catch_begin(struct rp_lane *lane, const rp_pop *pop, struct rp_pop_catch *caught);
 /* The answer with what was caught, which goes with it. RP_HANDLED, or a negative status: the connection must be closed. */
 int rp_pop_answer(struct rp_lane *lane, const rp_pop *pop, rp_answer_to to, int32_t code, struct rp_pop_catch *caught);
+
+/* The answer to a change of the invisible time. RP_HANDLED, or RP_E_NO_MEMORY. */
+int rp_pop_answer_change(rp_answer_to to, int64_t pop_time_ms, int64_t invisible_ms, int32_t revive_queue_id);
+#define RP_POP_INVISIBLE_MS_MAX (INT64_C(10) * 365 * 24 * 3600 * 1000)
+/* Within what a sum with a clock takes. */
+static inline int64_t rp_pop_invisible_ms(int64_t ms) { return ms < 0 ? 0 : ms > RP_POP_INVISIBLE_MS_MAX ? RP_POP_INVISIBLE_MS_MAX : ms; }
 
 /* Tries a waiting one again; `last`: its time is up. 1: answered, or its connection is gone. */
 int rp_pop_retry(struct rp_lane *lane, rp_pop *pop, int last);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../store/light_queue.h"
 #include "lane.h"
 #include "pop.h"
 #include "pop_choice.h"
@@ -31,9 +32,12 @@ static int copy_order(rp_broker *broker, rp_offset_cell *cell, rp_pop_order *cop
     return is_there;
 }
 
+/* What is out of lite topics is in no file: after a start it is popped again. */
 static int visit_orders(void *context, rp_name_entry *entry) {
     const order_walk *walk = context;
     rp_consumption *consumption = (rp_consumption *)entry;
+    if (rp_is_lite_queue(consumption->topic->head.name))
+        return 0;
     for (uint32_t chunk = 0; chunk < RP_GROWING_CHUNKS; chunk++) {
         rp_offset_cell *cells = atomic_load_explicit(&consumption->offsets.chunks[chunk], memory_order_acquire);
         for (uint32_t i = 0; cells != NULL && i < rp_growing_size(chunk); i++) {
@@ -74,8 +78,8 @@ int rp_pop_forget(rp_broker *broker, rp_consumption *consumption) {
             pthread_mutex_t *lock = rp_pop_lock_of(broker, &cells[i]);
             pthread_mutex_lock(lock);
             any |= rp_offset_cell_clear(&cells[i]);
-            if (cells[i].order != NULL)
-                cells[i].order->count = 0;
+            free(cells[i].order);
+            cells[i].order = NULL;
             pthread_mutex_unlock(lock);
         }
     }

@@ -8,6 +8,7 @@
 #include "../base/clock_inl.h"
 #include "../base/slice_inl.h"
 #include "lane.h"
+#include "lite_readers.h"
 #include "pop_choice.h"
 #include "pop_path.h"
 
@@ -45,6 +46,7 @@ struct rp_pop_list {
         rp_waiting_pop *first, *last;
     } kinds[2]; /* by rp_pop_kind */
     rp_pop_list *next_made;
+    rp_lite_waits *lite; /* of a reader of lite topics, by no topic, and freed with its last pop; NULL: of none */
 };
 
 /* ---- when to look: a binary heap that knows where each stands ---- */
@@ -116,12 +118,16 @@ static void enter_key(rp_pop_waits *waits, rp_pop_list *list, int which, rp_topi
     *bucket = key;
 }
 
+static int open_tables(rp_pop_waits *waits) {
+    if (waits->buckets == NULL)
+        waits->buckets = calloc(RP_POP_BUCKETS, sizeof *waits->buckets);
+    if (waits->connections == NULL)
+        waits->connections = calloc(RP_POP_BUCKETS, sizeof *waits->connections);
+    return waits->buckets != NULL && waits->connections != NULL;
+}
+
 /* Made for a (group, topic), which stays in the broker's tables, too. NULL: memory. */
 static rp_pop_list *open_list(rp_pop_waits *waits, const rp_pop *pop) {
-    if (waits->buckets == NULL && (waits->buckets = calloc(RP_POP_BUCKETS, sizeof *waits->buckets)) == NULL)
-        return NULL;
-    if (waits->connections == NULL && (waits->connections = calloc(RP_POP_BUCKETS, sizeof *waits->connections)) == NULL)
-        return NULL;
     rp_pop_list *list = find_list(waits, pop->topic, pop->group);
     if (list == NULL) {
         list = calloc(1, sizeof *list);
@@ -136,6 +142,27 @@ static rp_pop_list *open_list(rp_pop_waits *waits, const rp_pop *pop) {
     enter_key(waits, list, 1, pop->retry_topics[0]);
     enter_key(waits, list, 2, pop->retry_topics[1]);
     return list;
+}
+
+/* Of who pops lite topics. NULL: memory. */
+static rp_pop_list *open_lite_list(rp_lane *lane, const rp_pop *pop, int *is_ready) {
+    rp_lite_waits *waits = rp_lite_wait(lane->broker->lite, pop->lite, lane->reactor, lane->index, is_ready);
+    if (waits == NULL)
+        return NULL;
+    if (waits->list == NULL && (waits->list = calloc(1, sizeof(rp_pop_list))) == NULL) {
+        rp_lite_unwait(lane->broker->lite, waits);
+        return NULL;
+    }
+    rp_pop_list *list = waits->list;
+    list->lite = waits;
+    return list;
+}
+
+static void close_lite_list(rp_lane *lane, rp_pop_list *list) {
+    if (list->lite == NULL || list->kinds[RP_POP_MESSAGES].first != NULL)
+        return;
+    rp_lite_unwait(lane->broker->lite, list->lite);
+    free(list);
 }
 
 static void append_to_list(rp_pop_list *list, rp_waiting_pop *waiting) {
@@ -198,6 +225,7 @@ static void free_waiting(rp_broker *broker, rp_waiting_pop *waiting) {
 
 static void drop(rp_lane *lane, rp_waiting_pop *waiting) {
     remove_from_list(waiting);
+    close_lite_list(lane, waiting->list);
     unchain(&lane->pop_waits, waiting);
     heap_remove(&lane->pop_waits, waiting);
     free_waiting(lane->broker, waiting);
@@ -206,8 +234,11 @@ static void drop(rp_lane *lane, rp_waiting_pop *waiting) {
 
 void rp_pop_waits_free(rp_lane *lane) {
     rp_pop_waits *waits = &lane->pop_waits;
-    for (uint32_t i = 0; i < waits->heap_size; i++)
+    for (uint32_t i = 0; i < waits->heap_size; i++) {
+        remove_from_list(waits->heap[i]);
+        close_lite_list(lane, waits->heap[i]->list);
         free_waiting(lane->broker, waits->heap[i]);
+    }
     while (waits->lists != NULL) {
         rp_pop_list *next = waits->lists->next_made;
         free(waits->lists);
@@ -258,20 +289,24 @@ static void set_look(const rp_lane *lane, rp_waiting_pop *waiting) {
     waiting->look_ns = look_ns < waiting->deadline_ns ? look_ns : waiting->deadline_ns;
 }
 
-static rp_waiting_pop *make_waiting(rp_lane *lane, const rp_pop *pop) {
-    rp_pop_list *list = open_list(&lane->pop_waits, pop);
-    rp_waiting_pop *waiting = list != NULL ? calloc(1, sizeof *waiting) : NULL;
-    if (waiting == NULL)
+static rp_waiting_pop *make_waiting(rp_lane *lane, const rp_pop *pop, int *is_ready) {
+    int is_open = open_tables(&lane->pop_waits);
+    rp_pop_list *list = !is_open ? NULL : pop->lite != NULL ? open_lite_list(lane, pop, is_ready) : open_list(&lane->pop_waits, pop);
+    if (list == NULL)
         return NULL;
-    waiting->pop = *pop;
-    waiting->deadline_ns = rp_reactor_now_ns(lane->reactor) + pop->poll_ms * RP_NS_PER_MS;
-    if (!keep_texts(lane->broker, waiting)) {
-        free_waiting(lane->broker, waiting);
+    rp_waiting_pop *waiting = calloc(1, sizeof *waiting);
+    if (waiting == NULL) {
+        close_lite_list(lane, list);
         return NULL;
     }
-    set_look(lane, waiting);
-    if (heap_push(&lane->pop_waits, waiting) != RP_OK) {
+    waiting->pop = *pop;
+    waiting->deadline_ns = rp_reactor_now_ns(lane->reactor) + pop->poll_ms * RP_NS_PER_MS;
+    int is_kept = keep_texts(lane->broker, waiting);
+    if (is_kept)
+        set_look(lane, waiting);
+    if (!is_kept || heap_push(&lane->pop_waits, waiting) != RP_OK) {
         free_waiting(lane->broker, waiting);
+        close_lite_list(lane, list);
         return NULL;
     }
     chain(&lane->pop_waits, waiting);
@@ -314,12 +349,13 @@ int rp_pop_waits_add(rp_lane *lane, const rp_pop *pop) {
         atomic_fetch_sub_explicit(&broker->pops_waiting, 1, memory_order_relaxed);
         return 0;
     }
-    rp_waiting_pop *waiting = make_waiting(lane, pop);
+    int look_again = 0;
+    rp_waiting_pop *waiting = make_waiting(lane, pop, &look_again);
     if (waiting == NULL) {
         atomic_fetch_sub_explicit(&broker->pops_waiting, 1, memory_order_relaxed);
         return 0;
     }
-    int look_again = 0;
+    look_again &= waiting->pop.look_ms == 0 && !waiting->pop.more; /* what is ready then was looked at just now */
     for (int i = 0; i < KEYS; i++)
         look_again |= mark_queues(lane, &waiting->list->keys[i]);
     if (look_again)
@@ -339,6 +375,14 @@ static void serve(rp_lane *lane, const rp_pop_list *list, const rp_queue_slot *s
     for (rp_waiting_pop *waiting = list->kinds[RP_POP_MESSAGES].first, *next; waiting != NULL && misses < MISSES_MAX; waiting = next) {
         next = waiting->next;
         misses += !is_elsewhere(waiting, slot) && !retry(lane, waiting, 0);
+    }
+}
+
+void rp_pop_waits_woken(rp_lane *lane, void *list) {
+    for (rp_waiting_pop *waiting = ((rp_pop_list *)list)->kinds[RP_POP_MESSAGES].first, *next; waiting != NULL; waiting = next) {
+        next = waiting->next;
+        if (!retry(lane, waiting, 0))
+            return;
     }
 }
 

@@ -40,6 +40,8 @@ void rp_pop_waits_free(struct rp_lane *lane);
 /* 1: it waits, or was answered meanwhile; 0: bound or memory. */
 int rp_pop_waits_add(struct rp_lane *lane, const struct rp_pop *pop);
 void rp_pop_waits_arrived(struct rp_lane *lane, const rp_queue_slot *slot);
+/* Something is ready for the reader of lite topics whose pops that list has (rp_lite_waits): from the first until one finds nothing. */
+void rp_pop_waits_woken(struct rp_lane *lane, void *list);
 int rp_pop_waits_wait_on(const struct rp_lane *lane, const rp_topic *topic); /* 1: the queue's bit stays */
 void rp_pop_waits_expire(struct rp_lane *lane, int64_t now_ns);
 int64_t rp_pop_waits_deadline(const rp_pop_waits *waits);

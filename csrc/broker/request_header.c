@@ -109,10 +109,22 @@ static const field_rule polling_info[] = {
     RULE("queueId", NUMBER_32, 1, rp_pop_header, queue_id),
 };
 
+static const field_rule lite_pop[] = {
+    RULE("clientId", TEXT, 1, rp_lite_pop_header, client),
+    RULE("consumerGroup", TEXT, 1, rp_lite_pop_header, group),
+    RULE("topic", TEXT, 1, rp_lite_pop_header, topic),
+    RULE("maxMsgNum", NUMBER_32, 1, rp_lite_pop_header, max_messages),
+    RULE("invisibleTime", NUMBER_64, 1, rp_lite_pop_header, invisible_ms),
+    RULE("pollTime", NUMBER_64, 1, rp_lite_pop_header, poll_ms),
+    RULE("bornTime", NUMBER_64, 1, rp_lite_pop_header, born_ms),
+    RULE("attemptId", TEXT, 0, rp_lite_pop_header, attempt_id),
+};
+
 static const field_rule pop_ack[] = {
     RULE("consumerGroup", TEXT, 1, rp_pop_ack_header, group),   RULE("topic", TEXT, 1, rp_pop_ack_header, topic),
     RULE("queueId", NUMBER_32, 1, rp_pop_ack_header, queue_id), RULE("extraInfo", TEXT, 1, rp_pop_ack_header, extra_info),
-    RULE("offset", NUMBER_64, 1, rp_pop_ack_header, offset),    RULE("invisibleTime", NUMBER_64, 1, rp_pop_ack_header, invisible_ms),
+    RULE("offset", NUMBER_64, 1, rp_pop_ack_header, offset),    RULE("liteTopic", TEXT, 0, rp_pop_ack_header, lite_topic),
+    RULE("suspend", BOOLEAN, 0, rp_pop_ack_header, suspend),    RULE("invisibleTime", NUMBER_64, 1, rp_pop_ack_header, invisible_ms),
 };
 
 #define COUNT(rules) (sizeof(rules) / sizeof((rules)[0]))
@@ -325,9 +337,16 @@ int rp_pop_header_read(const rp_command *command, rp_pop_header *header, rp_head
     return status != RP_OK ? status : check_required(rules, count, seen, fault);
 }
 
+int rp_lite_pop_header_read(const rp_command *command, rp_lite_pop_header *header, rp_header_fault *fault) {
+    *header = (rp_lite_pop_header){.max_messages = 0};
+    uint32_t seen;
+    int status = read_fields(command, lite_pop, COUNT(lite_pop), header, &seen, fault);
+    return status != RP_OK ? status : check_required(lite_pop, COUNT(lite_pop), seen, fault);
+}
+
 int rp_pop_ack_header_read(const rp_command *command, rp_pop_ack_header *header, rp_header_fault *fault) {
     size_t count = COUNT(pop_ack) - (command->code == RP_CODE_ACK_MESSAGE); /* which has no invisibleTime */
-    *header = (rp_pop_ack_header){.offset = 0};
+    *header = (rp_pop_ack_header){.request_code = command->code};
     uint32_t seen;
     int status = read_fields(command, pop_ack, count, header, &seen, fault);
     return status != RP_OK ? status : check_required(pop_ack, count, seen, fault);

@@ -84,11 +84,22 @@ typedef struct rp_pop_header {
     int32_t queue_id, max_messages, init_mode, order;
 } rp_pop_header;
 
+/* Of pops of lite topics; the topic is their parent. */
+typedef struct rp_lite_pop_header {
+    rp_slice client, group, topic;
+    rp_slice attempt_id; /* data NULL: absent */
+    int64_t invisible_ms, poll_ms, born_ms;
+    int32_t max_messages;
+} rp_lite_pop_header;
+
 /* Of acks and changes of the invisible time. */
 typedef struct rp_pop_ack_header {
     rp_slice group, topic, extra_info;
+    rp_slice lite_topic; /* data NULL: absent */
     int64_t offset, invisible_ms;
     int32_t queue_id;
+    int32_t suspend; /* a lite topic's messages all, as if they had not been popped */
+    int32_t request_code;
 } rp_pop_ack_header;
 
 /* RP_OK, or RP_E_PROTOCOL with the fault: a malformed number, or an absent field without which RocketMQ fails too. */
@@ -101,6 +112,7 @@ int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction
 int rp_names_queue_here(const rp_command *command);
 /* By the command's code. */
 int rp_pop_header_read(const rp_command *command, rp_pop_header *header, rp_header_fault *fault);
+int rp_lite_pop_header_read(const rp_command *command, rp_lite_pop_header *header, rp_header_fault *fault);
 int rp_pop_ack_header_read(const rp_command *command, rp_pop_ack_header *header, rp_header_fault *fault);
 
 /* Request codes of this room. */
@@ -123,6 +135,7 @@ int rp_pop_ack_header_read(const rp_command *command, rp_pop_ack_header *header,
 #define RP_CODE_CHANGE_INVISIBLE_TIME 200053
 #define RP_CODE_NOTIFICATION 200054
 #define RP_CODE_POLLING_INFO 200055
+#define RP_CODE_POP_LITE_MESSAGE 200070
 #define RP_CODE_BATCH_ACK_MESSAGE 200151
 
 #endif

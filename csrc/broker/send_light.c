@@ -9,12 +9,44 @@
 
 #define BAD_LIGHT_QUEUES                                                                                                                   \
     "the message is illegal: INNER_MULTI_DISPATCH comes twice, or names more than %d queues, or one that is not a light queue: "           \
-    "%%LMQ%%NAME, where NAME does for a directory, and not the queue it is sent to"
+    "%%LMQ%%NAME, "                                                                                                                        \
+    "where NAME does for a directory, and not the queue it is sent to"
+#define BAD_LITE_TOPIC                                                                                                                     \
+    "the message is illegal: its __LITE_TOPIC makes no light queue: %%LMQ%%$TOPIC$LITE has 255 bytes at most, is one name that does for "  \
+    "a "                                                                                                                                   \
+    "directory, and has no $ but those"
 #define NO_ROOM "the message is illegal: its properties leave no room for its offsets in light queues"
 #define WAITING_ROOM 512u /* of what delay, timer and transaction add; with room to spare */
 #define LIGHT_QUEUES_EXCEEDED "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]lmq consume queue num exceeded."
 
 #define FIELDS_OF(request) (request)->lane->broker->send_fields
+
+/* A reply, or a batch, which is in no light queue: Python says so. */
+static int is_for_none(const rp_send_request *request) {
+    int32_t code = request->command->code;
+    return request->header.batch || code == RP_CODE_SEND_REPLY_MESSAGE || code == RP_CODE_SEND_REPLY_MESSAGE_V2;
+}
+
+int rp_send_name_lite_queue(rp_send_request *request) {
+    static const char *const replaced[] = {RP_LIGHT_NAMES, NULL};
+    rp_slice sent = request->properties.text, topic = request->header.topic;
+    if (is_for_none(request) || (rp_topic_has_light_queues(topic) && !rp_light_queues_are_on(request->lane->broker->store, topic)))
+        return RP_PUNT;
+    if (!rp_topic_has_light_queues(topic))
+        return RP_OK;
+    uint8_t name[RP_LITE_NAME_MAX];
+    rp_slice queue = {name, rp_lite_queue_name(topic, request->properties.lite_topic, name)};
+    if (rp_light_names_count(queue) != 1 || !rp_light_names_are_valid(queue))
+        return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, FIELDS_OF(request), RP_SEND_FIELD_COUNT, BAD_LITE_TOPIC);
+    uint8_t *start = rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)sent.size + RP_LITE_NAME_MAX + RP_PROPERTY_TEXT_ROOM);
+    if (start == NULL)
+        return RP_E_NO_MEMORY;
+    uint8_t *end = rp_put_pair(rp_copy_pairs_without(start, sent, replaced), RP_LIGHT_NAMES, queue);
+    request->properties.text = (rp_slice){start, (uint32_t)(end - start)};
+    request->properties.light_names = (rp_slice){end - 1 - queue.size, queue.size};
+    request->properties.light_lists = 1;
+    return RP_OK;
+}
 
 static int answer_bad_light_queues(const rp_send_request *request) {
     return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, FIELDS_OF(request), RP_SEND_FIELD_COUNT, BAD_LIGHT_QUEUES,

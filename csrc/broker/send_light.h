@@ -1,5 +1,5 @@
-/* send_light.h: sends to light queues besides their topic (store/light_queue.h). Private to csrc/broker.
- * RocketMQ: LmqDispatch, HookUtils.handleLmqQuota (5.5.0 store/, broker/).
+/* send_light.h: sends to light queues besides their topic (store/light_queue.h), and to lite topics. Private to csrc/broker.
+ * RocketMQ: LmqDispatch, HookUtils.handleLmqQuota, SendMessageProcessor.sendMessage (5.5.0 store/, broker/).
  *
  * Threads  the reactor's.
  */
@@ -8,6 +8,9 @@
 
 #include "send_path.h"
 
+/* Of a message with a lite topic (rp_lite_queue_name): it goes to that one's light queue, whatever others it names. RP_OK, also of those to
+ * topics that have no light queues; RP_PUNT; RP_E_NO_MEMORY; or what the answer to a refusal returned. */
+int rp_send_name_lite_queue(rp_send_request *request);
 /* Of a message that names some. RP_OK, or what the answer to a refusal returned: RocketMQ gives names of other queues no offset, and
  * dispatches nothing any more behind a list that begins with such a one. */
 int rp_send_check_light_queues(const rp_send_request *request);

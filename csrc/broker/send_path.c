@@ -214,7 +214,7 @@ int rp_send_check_properties(send_request *request) {
         return RP_PUNT;
     if (atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_MULTI_TAG)
         header->sys_flag |= RP_SYSFLAG_MULTI_TAGS;
-    return RP_OK;
+    return __builtin_expect(request->properties.lite_topic.size > 0, 0) ? rp_send_name_lite_queue(request) : RP_OK;
 }
 
 int rp_send_check_body(const send_request *request) {

@@ -389,7 +389,7 @@ static void count(rp_commit_log *log, uint64_t messages, uint64_t bytes, uint64_
 
 static void wake_queue(rp_commit_log *log, rp_consume_queue *queue) {
     uint64_t waiting = rp_consume_queue_waiting_after_put(queue);
-    if (waiting != 0 && log->arrived != NULL) {
+    if ((waiting != 0 || queue->is_lite) && log->arrived != NULL) {
         log->arrived(log->arrived_context, queue, waiting);
     }
 }

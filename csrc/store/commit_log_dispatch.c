@@ -192,7 +192,7 @@ int rp_commit_log_dispatch_round(rp_commit_log *log, rp_dispatch_round *round, r
 void rp_commit_log_wake_round(rp_commit_log *log, const rp_dispatch_round *round) {
     for (uint32_t i = 0; i < round->count; i++) {
         uint64_t waiting = rp_consume_queue_waiting_after_put(round->queues[i]);
-        if (waiting != 0 && log->arrived != NULL) {
+        if ((waiting != 0 || round->queues[i]->is_lite) && log->arrived != NULL) {
             log->arrived(log->arrived_context, round->queues[i], waiting);
         }
         if (round->queues[i]->is_delay_level && log->arrived != NULL) {

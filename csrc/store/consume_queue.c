@@ -8,6 +8,7 @@
 
 rp_slice rp_consume_queue_topic(const rp_consume_queue *queue) { return queue->topic; }
 int32_t rp_consume_queue_id(const rp_consume_queue *queue) { return queue->id; }
+int rp_consume_queue_is_lite(const rp_consume_queue *queue) { return queue->is_lite; }
 
 int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue) {
     return atomic_load_explicit(&queue->min_offset, memory_order_acquire);

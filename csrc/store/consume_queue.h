@@ -30,6 +30,7 @@ typedef struct rp_queue_entry {
 
 rp_slice rp_consume_queue_topic(const rp_consume_queue *queue);
 int32_t rp_consume_queue_id(const rp_consume_queue *queue);
+int rp_consume_queue_is_lite(const rp_consume_queue *queue); /* the light queue of a lite topic: light_queue.h */
 int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue); /* first queue offset that still exists */
 int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue); /* one past the last dispatched entry */
 /* Where the next message is going to be: the max offset, or behind messages whose entries are held back (commit_log_held.c). Exact under

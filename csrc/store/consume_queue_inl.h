@@ -16,6 +16,7 @@ struct rp_consume_queue {
     uint64_t hash;                       /* fixed: of topic and id */
     rp_mapped_file_queue *row;           /* fixed */
     bool is_light_counted; /* guarded by the queue table's lock */
+    bool is_lite;           /* fixed: a lite topic's (light_queue.h) */
     bool is_delay_level; /* its entries say when a message is due. Fixed before the first append, as is the next */
     int64_t delay_ms;    /* of that level */
 

@@ -17,6 +17,7 @@
 #include "commit_log_inl.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
+#include "light_queue.h"
 #include "store_path.h"
 
 #define ENTRY RP_CONSUME_QUEUE_ENTRY_SIZE
@@ -45,6 +46,7 @@ int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, i
     queue->topic = (rp_slice){name, topic.size};
     queue->id = queue_id;
     queue->hash = rp_hash_bytes(name, topic.size, (uint64_t)(uint32_t)queue_id);
+    queue->is_lite = queue_id == RP_LIGHT_QUEUE_ID && rp_is_lite_queue(queue->topic);
     *queue_out = queue;
     return RP_OK;
 }

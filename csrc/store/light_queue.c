@@ -1,6 +1,7 @@
 /* light_queue.c: see light_queue.h. */
 #include "light_queue.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "consume_queue.h"
@@ -9,6 +10,9 @@
 #define PREFIX "%LMQ%"
 #define PREFIX_SIZE ((uint32_t)sizeof PREFIX - 1)
 #define SEPARATOR ','
+#define LITE_PREFIX PREFIX "$"
+#define LITE_PREFIX_SIZE ((uint32_t)sizeof LITE_PREFIX - 1)
+#define LITE_SEPARATOR '$'
 
 int rp_is_light_queue(rp_slice topic) { return topic.size > PREFIX_SIZE && memcmp(topic.data, PREFIX, PREFIX_SIZE) == 0; }
 
@@ -18,6 +22,39 @@ rp_light_queues rp_light_queues_of(rp_slice properties) {
         queues.offsets = rp_message_property(properties, RP_LIGHT_OFFSETS);
     }
     return queues;
+}
+
+static bool is_lite_part(rp_slice part) { return part.size > 0 && memchr(part.data, LITE_SEPARATOR, part.size) == NULL; }
+
+uint32_t rp_lite_queue_name(rp_slice parent, rp_slice lite, uint8_t *name) {
+    uint64_t size = (uint64_t)LITE_PREFIX_SIZE + parent.size + 1 + lite.size;
+    if (!is_lite_part(parent) || !is_lite_part(lite) || size > RP_LITE_NAME_MAX) {
+        return 0;
+    }
+    memcpy(name, LITE_PREFIX, LITE_PREFIX_SIZE);
+    memcpy(name + LITE_PREFIX_SIZE, parent.data, parent.size);
+    name[LITE_PREFIX_SIZE + parent.size] = LITE_SEPARATOR;
+    memcpy(name + LITE_PREFIX_SIZE + parent.size + 1, lite.data, lite.size);
+    return (uint32_t)size;
+}
+
+int rp_lite_queue_parts(rp_slice queue, rp_slice *parent, rp_slice *lite) {
+    if (queue.size <= LITE_PREFIX_SIZE || memcmp(queue.data, LITE_PREFIX, LITE_PREFIX_SIZE) != 0) {
+        return 0;
+    }
+    const uint8_t *begin = queue.data + LITE_PREFIX_SIZE, *end = queue.data + queue.size;
+    const uint8_t *middle = memchr(begin, LITE_SEPARATOR, (size_t)(end - begin));
+    if (middle == NULL) {
+        return 0;
+    }
+    *parent = (rp_slice){begin, (uint32_t)(middle - begin)};
+    *lite = (rp_slice){middle + 1, (uint32_t)(end - middle - 1)};
+    return is_lite_part(*parent) && is_lite_part(*lite);
+}
+
+int rp_is_lite_queue(rp_slice queue) {
+    rp_slice parent, lite;
+    return rp_lite_queue_parts(queue, &parent, &lite);
 }
 
 static int begins_with(rp_slice text, const char *prefix) {

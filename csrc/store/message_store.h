@@ -111,8 +111,9 @@ void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *con
  * either order: keep the larger offset. Also called when a sync fails, with the offset as it was: rp_message_store_writable says so. Set
  * before the first append; taking it away (NULL) returns when it runs no more. */
 void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *context, int64_t flushed_offset), void *context);
-/* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors. Of entries that come behind
- * their append (a slave's, held ones) in the thread that enters them; then also with waiting 0 for each delay level's queue. */
+/* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors, or is a lite topic's. Of
+ * entries that come behind their append (a slave's, held ones) in the thread that enters them; then also with waiting 0 for each delay
+ * level's queue. */
 void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting),
                                  void *context);
 /* Called in the appender's thread after every append or replicated piece, outside the lock: the log has grown. RP_OK; RP_E_BUSY when

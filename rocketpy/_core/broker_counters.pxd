@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport rp_slice
-from rocketpy._core.escaping_messages cimport EscapingMessages
+from rocketpy._core.lite_topics cimport LiteTopics
 from rocketpy._core.timed_messages cimport rp_broker
 
 cdef extern from "broker/broker_stats.h" nogil:
@@ -46,5 +46,5 @@ cdef extern from "broker/broker_stats.h" nogil:
     void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats)
 
 
-cdef class BrokerCounters(EscapingMessages):
+cdef class BrokerCounters(LiteTopics):
     """The base of Broker, which opens and closes what is here."""

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from .escaping_messages import EscapingMessages
+from .lite_topics import LiteTopics
 
 INTAKE_SIZES: Final[tuple[int, ...]]
 """Bytes of a stored message, at most, in each class of sizes but the last."""
@@ -13,7 +13,7 @@ END_SECONDS: Final[tuple[int, ...]]
 DELAY_SECONDS: Final[tuple[int, ...]]
 """Seconds from a timed message's birth to its time, at most, in each class but the last."""
 
-class BrokerCounters(EscapingMessages):
+class BrokerCounters(LiteTopics):
     """What Broker has of it; nothing by itself."""
 
     def topic_stats(self) -> list[tuple[str, int, int, int, int]]:

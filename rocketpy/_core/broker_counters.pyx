@@ -111,7 +111,7 @@ cdef int export_group(void *context, const rp_group_stats *stats) noexcept nogil
     return export_row(<export_buffer *>context, stats.group, stats.topic, &row)
 
 
-cdef class BrokerCounters(EscapingMessages):
+cdef class BrokerCounters(LiteTopics):
     def topic_stats(self):
         cdef export_buffer buffer
         memset(&buffer, 0, sizeof(buffer))

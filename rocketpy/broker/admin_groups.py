@@ -85,10 +85,12 @@ class GroupAdmin:
         header = DeleteSubscriptionGroupRequestHeader.decode(request.fields)
         log.info("deleteSubscriptionGroup %s, caller=%s", header.group_name, request.remote_address)
         parts.check_not_slave()
+        config = parts.groups.get(header.group_name)
+        is_lite = config is not None and config.lite_topic is not None
         parts.groups.delete(header.group_name)
         parts.stats.forget_group(header.group_name)
         try:
-            if header.clean_offset:
+            if header.clean_offset or is_lite:
                 parts.offsets.delete_group(header.group_name)
                 await parts.saved.offsets.save()
         finally:  # what has left the table must not come back with the next start

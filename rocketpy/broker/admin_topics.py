@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from .._core.errors import RocketpyError
 from .._core.remoting import Request
 from .._core.store import MessageStore
 from ..remoting.bodies import TopicConfig
@@ -29,9 +30,10 @@ from ..remoting.queue_mapping import MappingFault, QueueMapping, StaticTopic
 from . import names
 from .attributes import MESSAGE_TYPE, AttributeFault, parse_attributes
 from .json_members import list_member
+from .lite_lifecycle import delete_lite_queues_of
 from .parts import HandlerTable, Parts, is_version, json_response, queue_key, read_body, read_object
 from .queue_mappings import check_queues_here, sends_settled
-from .topics import topic_config_fault
+from .topics import is_lite_parent, topic_config_fault
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +147,7 @@ class TopicAdmin:
         if parts.settings.is_slave:  # mqadmin sends it to every broker of a cluster, and gives up at the first that refuses
             log.info("a slave deletes topic=%s when its master's tables have it no more", topic)
             return Response()
+        is_lite = is_lite_parent(parts.topics.get(topic))
         doomed = [topic]
         if parts.settings.clear_retry_topics:
             doomed += [
@@ -153,6 +156,8 @@ class TopicAdmin:
         try:
             for name in doomed:
                 await self._delete_one(name)
+            if is_lite:
+                await self._delete_lite_queues(topic)
         finally:  # what has left the tables must not come back with the next start
             await parts.saved.queue_mappings.save()
             await parts.saved.topics.save()
@@ -166,6 +171,13 @@ class TopicAdmin:
         parts.offsets.delete_topic(topic)
         parts.stats.forget_topic(topic)
         await parts.deletion.delete_queues(topic, self._save_tables)
+
+    async def _delete_lite_queues(self, topic: str) -> None:
+        """What a kill in between leaves has no topic: it goes when that is made and deleted again, or with what it points at."""
+        try:
+            await delete_lite_queues_of(self._parts, topic)
+        except RocketpyError as error:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"lite topics of {topic} could not be deleted: {error}") from error
 
     async def _save_tables(self) -> None:
         """What cannot be saved now is tried again, and answered, when the queues are gone. Mappings go first: one that a kill leaves behind

@@ -38,6 +38,13 @@ class Attribute:
 
 MESSAGE_TYPES: Final = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED")
 MESSAGE_TYPE: Final = "message.type"
+LITE: Final = "LITE"
+LITE_EXPIRATION: Final = "lite.topic.expiration"
+LITE_BIND_TOPIC: Final = "lite.bind.topic"
+LITE_MODEL: Final = "lite.sub.model"
+LITE_RESET_WHEN_EXCLUDED: Final = "lite.sub.reset.offset.exclusive"
+LITE_RESET_WHEN_LEFT: Final = "lite.sub.reset.offset.unsubscribe"
+LITE_WILDCARD: Final = "lite.sub.wildcard"
 CLEANUP_POLICY: Final = "cleanup.policy"
 QUEUE_TYPE: Final = "queue.type"
 
@@ -48,7 +55,7 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
         Attribute(CLEANUP_POLICY, changeable=False, choices=("DELETE", "COMPACTION")),
         Attribute(MESSAGE_TYPE, changeable=True, choices=MESSAGE_TYPES),
         Attribute("reserve.time", changeable=True, low=-1),
-        Attribute("lite.topic.expiration", changeable=True, low=-1),
+        Attribute(LITE_EXPIRATION, changeable=True, low=-1, high=30 * 24 * 60),
     )
 }
 
@@ -56,11 +63,13 @@ GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     attribute.name: attribute
     for attribute in (
         Attribute("priority.factor", changeable=True, low=0, high=100),
-        Attribute("lite.bind.topic", changeable=True),
-        Attribute("lite.sub.model", changeable=True, choices=("Shared", "Exclusive")),
-        Attribute("lite.sub.reset.offset.exclusive", changeable=True, choices=("true", "false")),
-        Attribute("lite.sub.reset.offset.unsubscribe", changeable=True, choices=("true", "false")),
+        Attribute(LITE_BIND_TOPIC, changeable=True),
+        Attribute(LITE_MODEL, changeable=True, choices=("Shared", "Exclusive")),
+        Attribute(LITE_RESET_WHEN_EXCLUDED, changeable=True, choices=("true", "false")),
+        Attribute(LITE_RESET_WHEN_LEFT, changeable=True, choices=("true", "false")),
         Attribute("lite.sub.client.quota", changeable=True, low=-1),
+        Attribute("lite.sub.client.max.event.cnt", changeable=True, low=10),
+        Attribute(LITE_WILDCARD, changeable=True),
     )
 }
 

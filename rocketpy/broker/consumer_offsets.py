@@ -135,6 +135,11 @@ class ConsumerOffsets:
             self._table.delete_offsets(group, topic)
             log.warning("Clean topic's offset, %s", topic + SEPARATOR + group)
 
+    def delete(self, group: str, topic: str) -> None:
+        """Whatever there is of the two, at once: of lite topics there are many."""
+        self._index = None
+        self._table.delete_offsets(group, topic)
+
     def clone(self, source_group: str, target_group: str, topic: str) -> int:
         """Copies the offsets of one topic; returns how many queues were copied."""
         self._index = None

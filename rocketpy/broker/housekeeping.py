@@ -14,8 +14,9 @@ from ..remoting.look_up import LookUps
 from .acting_master import ActingMaster
 from .acting_state import may_act
 from .addresses import looked_up
+from .lite_lifecycle import LiteLifecycle
 from .mapping_cleaner import MappingCleaner
-from .parts import Parts
+from .parts import Parts, monotonic_ms
 from .periodic import at_midnight, every, plain
 from .pop import RetryTopics
 from .slave_synchronize import SlaveSynchronize
@@ -33,6 +34,7 @@ CLEAN_OFFSETS_S = 600.0
 CLEAN_MAPPINGS_S = 300.0
 STALLED_QUEUES_S = 10.0
 RETRY_TOPICS_S = 1.0
+LITE_MISSED_S = 10.0
 CHECKS_LOOK_S = 1.0  # how often their interval, which may change, is looked at
 SLAVE_SYNCHRONIZE_S = 3.0
 SLAVE_SYNCHRONIZE_REST_S = 0.2  # thousands of topics made in a row are copied a few times a second, whole
@@ -48,6 +50,7 @@ class Housekeeping:
         self._look_ups = LookUps()
         self._tasks: list[asyncio.Task[None]] = []
         self.checks = TransactionChecks(parts)
+        self._lite = LiteLifecycle(parts, least_ms=parts.config.integer("minLiteTTl"), started_ms=monotonic_ms())
         acts = may_act(parts.config)  # read in any case: a key that nobody reads is reported
         self._acting = ActingMaster(parts, synchronize) if synchronize is not None and acts else None
 
@@ -57,6 +60,8 @@ class Housekeeping:
         delay_offsets_s = config.integer("flushDelayOffsetInterval") / 1000
         retention_s = config.integer("cleanResourceInterval") / 1000
         members_s = config.integer("syncBrokerMemberGroupPeriod") / 1000
+        lite_ttl_s = config.integer("liteTtlCheckInterval") / 1000
+        lite_clients_s = config.integer("liteSubscriptionCheckInterval") / 1000
         look_up_s = config.integer("updateNameServerAddrPeriod") / 1000  # read in any case: a key that nobody reads is reported
         tasks = [
             every("client housekeeping", SCAN_CLIENTS_S, plain(self._scan_clients)),
@@ -70,6 +75,9 @@ class Housekeeping:
             every("retention", retention_s, parts.retention.run_once),
             every("clean offsets", CLEAN_OFFSETS_S, plain(self._clean_offsets)),
             every("cleaning of queue mappings", CLEAN_MAPPINGS_S, MappingCleaner(parts).run_if_due),
+            every("expiry of lite topics", lite_ttl_s, self._lite.look),
+            every("clients of lite topics", lite_clients_s, plain(self._scan_lite_clients)),
+            every("lite topics that were missed", LITE_MISSED_S, plain(parts.lite.tell_missed)),
             every("stalled queues", STALLED_QUEUES_S, plain(self.warn_of_stalled_queues)),
             at_midnight("the morning's mark of what was counted", plain(parts.stats.record_morning)),
         ]
@@ -134,6 +142,9 @@ class Housekeeping:
         parts = self._parts
         parts.act([*parts.producers.scan(), *parts.consumers.scan()])
         parts.locks.forget_expired()
+
+    def _scan_lite_clients(self) -> None:
+        self._parts.lite.scan(self._parts.settings.lite_idle_ms)
 
     def warn_of_stalled_queues(self) -> None:
         """Once of each queue whose messages a live group does not come for, until it does."""

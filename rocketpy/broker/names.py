@@ -13,6 +13,8 @@ from ..remoting.bodies import PERM_WRITE as PERM_WRITE
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
 LIGHT_QUEUE_PREFIX: Final = "%LMQ%"
+LITE_SEPARATOR: Final = "$"
+LITE_QUEUE_PREFIX: Final = LIGHT_QUEUE_PREFIX + LITE_SEPARATOR
 SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
 SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 
@@ -123,6 +125,19 @@ def group_fault(group: str | None) -> str | None:
 def is_light(name: str) -> bool:
     """Whether it is a light queue's, as a topic or as a group: of a message that other topics' messages say they are in."""
     return name.startswith(LIGHT_QUEUE_PREFIX) and len(name) > len(LIGHT_QUEUE_PREFIX) and is_possible(name) and "/" not in name
+
+
+def lite_queue(parent: str, lite: str) -> str | None:
+    """The light queue of a lite topic, or None: there is no such one. The same in csrc/store/light_queue.c."""
+    queue = f"{LITE_QUEUE_PREFIX}{parent}{LITE_SEPARATOR}{lite}"
+    return queue if lite_parts(queue) == (parent, lite) and is_light(queue) and "," not in queue and queue.isprintable() else None
+
+
+def lite_parts(queue: str) -> tuple[str, str] | None:
+    """The parent topic and the lite topic whose light queue it is; None: it is of none."""
+    parts = queue.removeprefix(LITE_QUEUE_PREFIX).split(LITE_SEPARATOR)
+    is_one = queue.startswith(LITE_QUEUE_PREFIX) and len(parts) == 2 and all(parts)
+    return (parts[0], parts[1]) if is_one else None
 
 
 def retry_topic(group: str) -> str:

@@ -31,6 +31,7 @@ from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
 from .consumer_orders import ConsumerOrders
 from .delay_offsets import DelayOffsets
+from .lite_subscriptions import LiteSubscriptions
 from .other_brokers import OtherBrokers
 from .persistence import SavedState
 from .queue_mappings import QueueMappings
@@ -123,6 +124,7 @@ class Parts:
     consumers: ConsumerTable
     producers: ProducerTable
     locks: RebalanceLocks
+    lite: LiteSubscriptions
     request_modes: RequestModes
     consumer_orders: ConsumerOrders
     stats: BrokerStats

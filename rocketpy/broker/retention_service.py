@@ -20,7 +20,10 @@ from pathlib import Path
 from .._core.broker import Broker
 from .._core.errors import RocketpyError
 from .._core.store import MessageStore
+from ..config import Config
+from .ledger_options import log_directory
 from .retention import ActiveFile, Decision, Disk, LogFile, RetentionSettings, Unread, decide, fault_of, next_deletion
+from .settings import retention_settings
 from .unread import oldest_unread
 
 log = logging.getLogger(__name__)
@@ -158,3 +161,8 @@ def _disk(paths: Iterable[Path]) -> Disk:
     disks = [os.statvfs(path) for path in paths]
     used = max(100.0 * (1 - disk.f_bavail / max(1, disk.f_blocks - disk.f_bfree + disk.f_bavail)) for disk in disks)
     return Disk(used, min(disk.f_bavail * disk.f_frsize for disk in disks))
+
+
+def make_retention(config: Config, store: MessageStore, native: Broker, queue_path: Path) -> RetentionService:
+    file_size = config.integer("mappedFileSizeCommitLog")
+    return RetentionService(retention_settings(config), store, native, log_directory(config), queue_path, file_size)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .._core.errors import RocketpyError
 from .._core.remoting import Command
-from ..remoting.bodies import PERM_READ
+from ..remoting.bodies import PERM_READ, PERM_WRITE
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import Fields
 from ..remoting.headers import GetRouteInfoRequestHeader
@@ -28,6 +29,15 @@ log = logging.getLogger(__name__)
 TOPICS_MAX = 10_000
 REFRESH_MS = 30_000
 TIMEOUT_S = 3.0
+MASTER_ID = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What a name server says of a topic: its readable queues, and who takes sends."""
+
+    queues: list[MessageQueue]
+    senders: list[str]
 
 
 class Caller(Protocol):
@@ -50,13 +60,23 @@ class TopicRoutes:
         self._name_servers = name_servers
         self._own_queues = own_queues
         self._now_ms = now_ms
-        self._known: dict[str, tuple[int, list[MessageQueue]]] = {}
-        self._asking: dict[str, asyncio.Task[list[MessageQueue] | None]] = {}
+        self._known: dict[str, tuple[int, Route]] = {}
+        self._asking: dict[str, asyncio.Task[Route | None]] = {}
 
     async def queues(self, topic: str) -> list[MessageQueue] | None:
         """Every readable queue of the topic; None when no name server knows it. Without name servers: the queues of this broker."""
         if not list(self._name_servers()):
             return self._own_queues(topic)
+        route = await self._route(topic)
+        return None if route is None else route.queues
+
+    async def senders(self, topic: str) -> list[str]:
+        """The broker of each writable queue, in the order in which producers number them; empty when no name server knows it, or there is
+        none."""
+        route = await self._route(topic) if list(self._name_servers()) else None
+        return [] if route is None else route.senders
+
+    async def _route(self, topic: str) -> Route | None:
         known = self._known.pop(topic, None)
         if known is None:
             return await asyncio.shield(self._ask(topic))
@@ -70,38 +90,55 @@ class TopicRoutes:
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
 
-    def _ask(self, topic: str) -> asyncio.Task[list[MessageQueue] | None]:
+    def _ask(self, topic: str) -> asyncio.Task[Route | None]:
         task = self._asking.get(topic)
         if task is None:
             task = self._asking[topic] = asyncio.create_task(self._fetch(topic), name=f"route of {topic}")
             task.add_done_callback(lambda done: self._asking.pop(topic, None))
         return task
 
-    async def _fetch(self, topic: str) -> list[MessageQueue] | None:
+    async def _fetch(self, topic: str) -> Route | None:
         known = self._known.get(topic)
-        queues = None if known is None else known[1]
+        route = None if known is None else known[1]
         for address in list(self._name_servers()):
             try:
                 answer = await self._client.invoke(
                     address, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic), timeout_s=TIMEOUT_S
                 )
                 if answer.code == ResponseCode.SUCCESS:
-                    queues = read_route(topic, read_json(answer.body))
+                    value = read_json(answer.body)
+                    route = Route(read_route(topic, value), read_senders(value))
                 elif answer.code == ResponseCode.TOPIC_NOT_EXIST:
-                    queues = None
+                    route = None
                 else:
                     continue
             except (RocketpyError, ValueError) as error:
                 log.warning("route of topic %s from name server %s failed: %s", topic, address, error)
                 continue
             break
-        if queues is None:
+        if route is None:
             self._known.pop(topic, None)
             return None
-        self._known[topic] = (self._now_ms(), queues)
+        self._known[topic] = (self._now_ms(), route)
         while len(self._known) > TOPICS_MAX:
             del self._known[next(iter(self._known))]
-        return queues
+        return route
+
+
+def read_senders(value: Mapping[str, Any]) -> list[str]:
+    """As MQClientInstance.topicRouteData2TopicPublishInfo. Raises ValueError."""
+    masters = set()
+    for data in list_member(value, "brokerDatas", "route"):
+        addresses = data.get("brokerAddrs") if isinstance(data, dict) else None
+        if isinstance(addresses, dict) and any(str(broker_id) == MASTER_ID for broker_id in addresses):
+            masters.add(text_member(data, "brokerName", None, "route"))
+    rows = sorted(list_member(value, "queueDatas", "route"), key=lambda data: text_member(data, "brokerName", None, "route"))
+    senders: list[str] = []
+    for data in rows:
+        broker, count = text_member(data, "brokerName", None, "route"), integer_member(data, "writeQueueNums", 0, "route")
+        if broker in masters and integer_member(data, "perm", 0, "route") & PERM_WRITE and 0 < count <= 1 << 16:
+            senders += [broker] * count
+    return senders
 
 
 def read_route(topic: str, value: Any) -> list[MessageQueue]:

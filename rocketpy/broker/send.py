@@ -67,11 +67,19 @@ def special_fault(
         return Response(ResponseCode.SYSTEM_ERROR, f'java.lang.NumberFormatException: For input string: "{properties["DELAY"]}"')
     if _is_set(properties, "INNER_NUM"):
         return _not_yet("inner batches (property INNER_NUM)")
-    if "__LITE_TOPIC" in properties:  # stored as a plain message it would be one that no lite consumer ever gets
-        return _not_yet("lite topics (property __LITE_TOPIC)")
     if topic.startswith(names.LIGHT_QUEUE_PREFIX) and not light_queues:
         return _not_yet("light message queues without enableLmq and enableMultiDispatch")
     return None
+
+
+def lite_fault(topic: str, properties: Mapping[str, str], *, light_queues: bool, is_alone: bool) -> Response | None:
+    """Why a message of a lite topic is refused: stored as a plain one it would be one that no lite consumer ever gets. is_alone: neither in
+    a batch nor a reply."""
+    if "__LITE_TOPIC" not in properties or topic.startswith((names.RETRY_PREFIX, names.DLQ_PREFIX)):  # which keep what they were made of
+        return None
+    if not light_queues:
+        return _not_yet("lite topics without enableLmq and enableMultiDispatch")
+    return None if is_alone else _not_yet("lite topics of batches and of replies")
 
 
 def _is_level(text: str) -> bool:
@@ -142,6 +150,9 @@ class SendRequests:
             broker_ip=settings.broker_ip,
             light_queues=parts.topics.is_light(header.topic),
         )
+        if special is None:
+            is_alone = not header.batch and request.code not in _REPLIES
+            special = lite_fault(header.topic, properties, light_queues=settings.light_queues, is_alone=is_alone)
         if special is None and request.code in _REPLIES and any(_is_set(properties, name) for name in ("DELAY", *_TIMERS)):
             special = _not_yet("delayed replies")
         if special is not None:

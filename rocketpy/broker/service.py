@@ -45,6 +45,7 @@ from .acting_state import ActingState
 from .addresses import identity_of, join_address
 from .admin_broker import BrokerAdmin
 from .admin_groups import GroupAdmin
+from .admin_lite import LiteAdmin
 from .admin_messages import MessageAdmin
 from .admin_offsets import OffsetAdmin
 from .admin_topics import TopicAdmin
@@ -61,8 +62,10 @@ from .durable_offsets import DurableOffsets
 from .elected import begin_elected, make_elected, make_ha, start_elected
 from .group_members import Members, group_members
 from .housekeeping import Housekeeping
-from .ledger_options import check_no_other_log, ledger_path, log_directory
+from .ledger_options import check_no_other_log, ledger_path
 from .listen_ports import HA_PORT_DISTANCE, free_port, store_ip
+from .lite_requests import LiteRequests
+from .lite_subscriptions import LiteSubscriptions
 from .live_settings import apply_changes
 from .loaded_tables import load_tables
 from .metrics_settings import metrics_settings
@@ -84,12 +87,12 @@ from .rebalance_locks import RebalanceLocks
 from .recalls import RecallRequests
 from .registration import RegisterResult, Registration, TopicsSnapshot
 from .request_modes import RequestModes
-from .retention_service import RetentionService
+from .retention_service import make_retention
 from .retries import ConsumerRetries
 from .returning_master import return_as_master
 from .routes import TopicRoutes, own_queues
 from .send import SendRequests
-from .settings import broker_settings, group_settings, is_elected, registration_settings, retention_settings, topic_settings
+from .settings import broker_settings, group_settings, is_elected, registration_settings, topic_settings
 from .slave_synchronize import SlaveSynchronize, copied_states
 from .start_checks import warn_at_start, warn_of_namesakes
 from .state_files import saved_states
@@ -423,6 +426,7 @@ class BrokerService:
             consumers=consumers,
             producers=ProducerTable(native, monotonic_ms, expires_ms=expires_ms),
             locks=RebalanceLocks(monotonic_ms),
+            lite=LiteSubscriptions(native, monotonic_ms, groups.get, lambda: settings.current.lite_subscriptions_max),
             request_modes=modes,
             consumer_orders=orders,
             stats=BrokerStats(
@@ -443,7 +447,7 @@ class BrokerService:
             link=ServiceLink(self._servers, self._services),
             ha=self._ha,
             acting=ActingState(),
-            retention=self._make_retention(store, native),
+            retention=make_retention(config, store, native, self._directory("consumequeue")),
             deletion=deletion,
             catch_up=self._catch_up,
             follow=self._follow if not is_elected(self.config) else lambda *_: None,
@@ -453,11 +457,6 @@ class BrokerService:
             boot_ms=boot_ms,
             memory_bytes=physical_memory_bytes(),
         )
-
-    def _make_retention(self, store: MessageStore, native: Broker) -> RetentionService:
-        log_path = log_directory(self.config)
-        file_size = self.config.integer("mappedFileSizeCommitLog")
-        return RetentionService(retention_settings(self.config), store, native, log_path, self._directory("consumequeue"), file_size)
 
     def _directory(self, name: str) -> Path:
         return Path(self.config.text("storePathRootDir")) / name
@@ -473,13 +472,14 @@ class BrokerService:
         retries = ConsumerRetries(parts)
         transactions = TransactionRequests(parts)
         clients, sends = ClientRequests(parts), SendRequests(parts, retries)
-        readers = (PullRequests(parts), PopRequests(parts))
+        readers = (PullRequests(parts), PopRequests(parts), LiteRequests(parts))
         self._runtime = BrokerAdmin(parts)
         admins = (
             TopicAdmin(parts),
             GroupAdmin(parts),
             OffsetAdmin(parts),
             MessageAdmin(parts),
+            LiteAdmin(parts),
             TimerAdmin(parts),
             ColdFlowAdmin(parts),
             RecallRequests(parts),

@@ -72,6 +72,11 @@ class BrokerSettings:
     """How many replicas must have locked a queue for a client before it is told so."""
     metadata_ack_ms: int = 0
     """For a replica in sync to have what an operator changes of topics and groups; 0: it is not waited for."""
+    light_queues: bool = False
+    light_queues_wanted: int = 20_000
+    lite_subscriptions_max: int = 100_000
+    lite_idle_ms: int = 180_000
+    """Who reads lite topics and says nothing for so long is gone."""
     config_black_list: frozenset[str] = frozenset()
 
     @property
@@ -118,6 +123,10 @@ def broker_settings(config: Config) -> BrokerSettings:
         memory_ratio_max=config.integer("accessMessageInMemoryMaxRatio"),
         lock_majority=replicas // 2 + 1 if is_strict else 1,
         metadata_ack_ms=config.integer("metadataAckMillis"),
+        light_queues=light_queues_max(config) > 0,
+        light_queues_wanted=config.integer("maxLmqConsumeQueueNum"),
+        lite_subscriptions_max=config.integer("maxLiteSubscriptionCount"),
+        lite_idle_ms=config.integer("liteSubscriptionCheckTimeoutMills"),
         config_black_list=frozenset(black_list | {"brokerConfigPath", "rocketmqHome", "configBlackList"}),
     )
 

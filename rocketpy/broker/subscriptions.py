@@ -16,7 +16,7 @@ from typing import Any
 from ..remoting.bodies import DataVersion
 from ..remoting.json_codec import unknown_members
 from . import names
-from .attributes import GROUP_ATTRIBUTES, altered_attributes
+from .attributes import GROUP_ATTRIBUTES, LITE_BIND_TOPIC, LITE_MODEL, LITE_WILDCARD, altered_attributes
 from .json_members import boolean_member, integer_member, object_member, text_map_member, text_member
 from .tables import GroupSink
 from .topics import QUEUES_MAX
@@ -84,6 +84,24 @@ class GroupConfig:
             "whichBrokerWhenConsumeSlowly": self.which_broker_when_slow,
         }
         return dict(sorted(members.items()))
+
+    @property
+    def lite_topic(self) -> str | None:
+        """Whose lite topics it reads; None of a group that reads topics."""
+        return self.attributes.get(LITE_BIND_TOPIC)
+
+    @property
+    def is_lite_wildcard(self) -> bool:
+        """All of them; the attribute's value is nothing to RocketMQ, either."""
+        return LITE_WILDCARD in self.attributes
+
+    @property
+    def is_lite_exclusive(self) -> bool:
+        """Who subscribes to a lite topic takes it from the others."""
+        return self.attributes.get(LITE_MODEL) == "Exclusive"
+
+    def is_true(self, attribute: str) -> bool:
+        return self.attributes.get(attribute, "").lower() == "true"
 
     @staticmethod
     def from_json(value: Any, group: str | None = None) -> GroupConfig:
@@ -291,6 +309,8 @@ class GroupTable:
             which_broker_when_slow=config.which_broker_when_slow,
             sys_flag=config.system_flag,
         )
+        lite_topic = config.lite_topic or ""
+        self._sink.put_lite_group(config.group, lite_topic if names.is_possible(lite_topic) else "", config.is_lite_wildcard)
 
 
 def _pairs(forbidden: Mapping[str, Mapping[str, int]]) -> set[tuple[str, str]]:

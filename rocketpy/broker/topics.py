@@ -20,7 +20,7 @@ from typing import Any
 from .._core.errors import Unsupported
 from ..remoting.bodies import DataVersion, TopicConfig
 from . import names
-from .attributes import CLEANUP_POLICY, QUEUE_TYPE, TOPIC_ATTRIBUTES, altered_attributes
+from .attributes import CLEANUP_POLICY, LITE, LITE_EXPIRATION, MESSAGE_TYPE, QUEUE_TYPE, TOPIC_ATTRIBUTES, altered_attributes
 from .json_members import object_member
 from .tables import TopicSink
 from .topic_texts import TopicsOfAMoment, TopicTexts
@@ -130,6 +130,12 @@ class TopicTable:
         self._light.add(topic)
         return True
 
+    def forget_light(self, topic: str) -> None:
+        """A light queue that was deleted; made again, it is served again."""
+        if topic in self._light:
+            self._light.discard(topic)
+            self._sink.delete_topic(topic)
+
     @property
     def withheld(self) -> frozenset[str]:
         """New topics that the native send path does not take messages for."""
@@ -215,9 +221,7 @@ class TopicTable:
 
     def delete(self, topic: str) -> bool:
         config = self._configs.pop(topic, None)
-        if topic in self._light:
-            self._light.discard(topic)
-            self._sink.delete_topic(topic)
+        self.forget_light(topic)
         if config is None:
             log.warning("delete topic config failed, topic: %s not exists", topic)
             return False
@@ -296,6 +300,7 @@ class TopicTable:
             native_pull=True,
             checked_send=is_checked_send(config),
             static=config.topic_name in self._static,
+            lite=is_lite_parent(config),
         )
         self._configs[config.topic_name] = config
 
@@ -311,6 +316,17 @@ def is_native_send(config: TopicConfig) -> bool:
         and not config.topic_name.startswith((names.RETRY_PREFIX, names.LIGHT_QUEUE_PREFIX))  # what is sent there is no plain message
         and _has_plain_queues(config)
     )
+
+
+def is_lite_parent(config: TopicConfig | None) -> bool:
+    """Whether its messages may be of lite topics."""
+    return config is not None and config.attributes.get(MESSAGE_TYPE) == LITE
+
+
+def lite_minutes(config: TopicConfig) -> int:
+    """How long a lite topic of it stays without new messages; 0 or less: for ever."""
+    value = config.attributes.get(LITE_EXPIRATION, "-1")
+    return int(value) if value.removeprefix("-").isdecimal() and value.isascii() and len(value) < 12 else -1
 
 
 def is_checked_send(config: TopicConfig) -> bool:

@@ -41,6 +41,9 @@ class Recorder:
     def put_group(self, group: str, **members: Any) -> None:
         self.groups[group] = members
 
+    def put_lite_group(self, group: str, topic: str, is_wildcard: bool) -> None:
+        self.groups[group] |= {"lite": topic, "wildcard": is_wildcard} if topic else {}
+
     def delete_group(self, group: str) -> None:
         self.groups.pop(group, None)
 

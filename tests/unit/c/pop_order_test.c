@@ -47,6 +47,19 @@ static void the_same_attempt_is_not_blocked_and_not_counted(void) {
     CHECK(rp_pop_order_blocked_until(&order, text(""), LONG_MS, POPPED_MS) != 0); /* it had none */
 }
 
+static void a_suspended_pop_was_none(void) {
+    rp_pop_order order = {0};
+    pop(&order, nobody, 1, 3, (const int32_t[]){0, 0, 0});
+    pop(&order, nobody, 1, 3, (const int32_t[]){1, 1, 1});
+    CHECK(rp_pop_order_ack(&order, 1, POPPED_MS) == 2 && !rp_pop_order_is_over(&order));
+    CHECK(rp_pop_order_suspend(&order, POPPED_MS + 1, POPPED_MS) == 0 && rp_pop_order_suspend(NULL, POPPED_MS, POPPED_MS) == 0);
+    CHECK(rp_pop_order_suspend(&order, POPPED_MS, POPPED_MS + 9) == 1);
+    CHECK(blocked_until(&order, POPPED_MS) == POPPED_MS + 9 && blocked_until(&order, POPPED_MS + 9) == 0);
+    pop(&order, nobody, 2, 2, (const int32_t[]){1, 1});
+    CHECK(rp_pop_order_ack(&order, 2, POPPED_MS) == 3 && rp_pop_order_ack(&order, 3, POPPED_MS) == 4 && rp_pop_order_is_over(&order));
+    CHECK(rp_pop_order_is_over(NULL));
+}
+
 static void a_clock_set_back_does_not_block_for_as_long(void) {
     rp_pop_order order = {0};
     pop(&order, nobody, 1, 2, (const int32_t[]){0, 0});
@@ -93,6 +106,7 @@ static void what_an_old_version_left_blocks_for_as_long_as_the_next_pop_says(voi
 int main(void) {
     each_message_is_counted_for_as_long_as_it_comes();
     the_same_attempt_is_not_blocked_and_not_counted();
+    a_suspended_pop_was_none();
     a_clock_set_back_does_not_block_for_as_long();
     an_ack_of_another_pop_says_nothing();
     the_offset_waits_for_the_first_that_is_not_acked();

@@ -1,0 +1,197 @@
+"""What clients of lite topics say of themselves: which they read.
+RocketMQ: LiteSubscriptionCtlProcessor (5.5.0 broker/processor/).
+
+    subscriptionSet ─ each: names checked ─ lite topics of this broker, or with messages here ─ LiteSubscriptions ─► told, offsets set
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .._core.remoting import Request
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import Response
+from ..remoting.headers import NotifyUnsubscribeLiteRequestHeader
+from . import names
+from .clients import Channel
+from .json_members import integer_member, text_member
+from .lite_sharding import LiteSharding
+from .lite_subscriptions import CLIENT_BYTES_MAX, Excluded, LiteAction, LiteIllegal, LiteQuotaExceeded
+from .parts import HandlerTable, Parts, read_body, read_object
+
+log = logging.getLogger(__name__)
+
+ENTRIES_MAX: Final = 1000
+"""Of one request; RocketMQ's proxies send one."""
+
+PARTIAL_ADD, PARTIAL_REMOVE, COMPLETE_ADD, COMPLETE_REMOVE = ACTIONS = ("PARTIAL_ADD", "PARTIAL_REMOVE", "COMPLETE_ADD", "COMPLETE_REMOVE")
+_MIN, _MAX = 1, 2  # OffsetOption's policies
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetOption:
+    """Where a group is to begin: a POLICY (1 the first message, 2 behind the last), an OFFSET, or TAIL_N before where it is."""
+
+    type: str
+    value: int
+
+    def target(self, current: int, end: int) -> int | None:
+        """None: it stays where it is; so it does for a TIMESTAMP, which RocketMQ takes and does nothing with."""
+        wanted = {
+            ("POLICY", _MIN): 0,
+            ("POLICY", _MAX): end,
+        }.get((self.type, self.value))
+        if self.type == "OFFSET":
+            wanted = self.value
+        if self.type == "TAIL_N" and current >= 0:
+            wanted = current - self.value
+        return None if wanted is None else max(0, min(wanted, end))
+
+
+@dataclass(frozen=True, slots=True)
+class LiteEntry:
+    """One client's lite topics. LiteSubscriptionDTO (common/lite/)."""
+
+    action: str
+    client_id: str
+    group: str
+    topic: str
+    lite_topics: frozenset[str]
+    offset: OffsetOption | None
+
+    @staticmethod
+    def from_json(value: Any) -> LiteEntry:
+        """Raises ValueError."""
+        members, where = read_object(value), "subscription"
+        action = text_member(members, "action", "", where)
+        if action not in ACTIONS:
+            raise ValueError(f"action {action!r} is none of {', '.join(ACTIONS)}")
+        option = members.get("offsetOption")
+        offset = None
+        if option is not None:
+            option = read_object(option)
+            offset = OffsetOption(text_member(option, "type", "", "offsetOption"), integer_member(option, "value", 0, "offsetOption"))
+        return LiteEntry(
+            action,
+            text_member(members, "clientId", "", where),
+            text_member(members, "group", "", where),
+            text_member(members, "topic", "", where),
+            frozenset(_texts(members.get("liteTopicSet") or ())),
+            offset,
+        )
+
+    @property
+    def is_named(self) -> bool:
+        is_possible = names.is_possible(self.group) and names.is_possible(self.topic) and len(self.client_id.encode()) <= CLIENT_BYTES_MAX
+        return is_possible and all(text.strip() for text in (self.client_id, self.group, self.topic))
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise ValueError("liteTopicSet is no list of texts")
+    return value
+
+
+def _read_entries(value: Any) -> list[LiteEntry]:
+    members: Mapping[Any, Any] = read_object(value)
+    entries = members.get("subscriptionSet") or []
+    if not isinstance(entries, list) or len(entries) > ENTRIES_MAX:
+        raise ValueError(f"subscriptionSet is no list of at most {ENTRIES_MAX}")
+    return [LiteEntry.from_json(each) for each in entries]
+
+
+class LiteRequests:
+    """The handler of LITE_SUBSCRIPTION_CTL."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._subscriptions = parts.lite
+        self._sharding = LiteSharding(parts.routes, parts.settings.broker_name)
+
+    def handlers(self, listener: int) -> HandlerTable:
+        return {RequestCode.LITE_SUBSCRIPTION_CTL: functools.partial(self._control, listener)}
+
+    async def _control(self, listener: int, request: Request) -> Response:
+        settings = self._parts.settings
+        if settings.is_slave:
+            return Response(ResponseCode.SYSTEM_ERROR, f"the broker[{settings.broker_ip}] is a slave: its master answers this")
+        if not settings.light_queues:
+            return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, NOT_WITHOUT_LIGHT_QUEUES)
+        if not request.body:
+            return Response(ResponseCode.ILLEGAL_OPERATION, "Request body is null.")
+        entries = read_body(request, _read_entries)
+        if not entries:
+            return Response(ResponseCode.ILLEGAL_OPERATION, "LiteSubscriptionCtlRequestBody is empty.")
+        channel = Channel(listener, request.connection_id)
+        try:
+            for entry in entries:
+                if entry.is_named:
+                    await self._apply(entry, channel)
+                else:
+                    log.warning("a subscription to lite topics of %s has a name that cannot be: %s", request.remote_address, entry)
+        except LiteQuotaExceeded as error:
+            return Response(ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED, f"org.apache.rocketmq.broker.lite.LiteQuotaException: {error}")
+        except LiteIllegal as error:
+            return Response(ResponseCode.ILLEGAL_OPERATION, f"java.lang.IllegalStateException: {error}")
+        return Response()
+
+    async def _apply(self, entry: LiteEntry, channel: Channel) -> None:
+        subscriptions, group, client_id = self._subscriptions, entry.group, entry.client_id
+        if entry.action == COMPLETE_REMOVE:
+            subscriptions.remove_client(group, client_id)
+        elif entry.action == PARTIAL_REMOVE:
+            self._act(subscriptions.remove(group, client_id, self._queues(entry)))
+        elif entry.action == COMPLETE_ADD:
+            subscriptions.replace(group, client_id, entry.topic, await self._active(entry), channel)
+        else:
+            queues = await self._active(entry)
+            subscriptions.check(group)
+            if entry.offset is not None:  # first: its pops may wait
+                for queue in queues:
+                    self._begin_at(group, queue, entry.offset)
+            self._act(subscriptions.add(group, client_id, entry.topic, queues, channel))
+
+    def _queues(self, entry: LiteEntry) -> list[str]:
+        """Names that cannot be queues are of no lite topic."""
+        return [queue for lite in entry.lite_topics if (queue := names.lite_queue(entry.topic, lite)) is not None]
+
+    async def _active(self, entry: LiteEntry) -> list[str]:
+        """Of this broker, or with messages here: a client names all it reads to every broker."""
+        own = await self._sharding.own(entry.topic, list(entry.lite_topics))
+        store = self._parts.store
+        return [
+            queue
+            for lite in entry.lite_topics
+            if (queue := names.lite_queue(entry.topic, lite)) is not None and (lite in own or store.max_offset(queue, 0) > 0)
+        ]
+
+    def _act(self, actions: Iterable[LiteAction]) -> None:
+        for action in actions:
+            if isinstance(action, Excluded):
+                self._tell(action)
+            else:
+                self._begin_at(action.group, action.queue, OffsetOption("POLICY", _MIN))
+
+    def _tell(self, excluded: Excluded) -> None:
+        parts = names.lite_parts(excluded.queue)
+        assert parts is not None
+        header = NotifyUnsubscribeLiteRequestHeader(lite_topic=parts[1], consumer_group=excluded.group, client_id=excluded.client_id)
+        channel = excluded.channel
+        if channel is None or not self._parts.link.notify(channel, RequestCode.NOTIFY_UNSUBSCRIBE_LITE, header):
+            log.info("notifyUnsubscribeLite: client %s of group %s is gone", excluded.client_id, excluded.group)
+
+    def _begin_at(self, group: str, queue: str, option: OffsetOption) -> None:
+        """The group's next pop of it begins there, whoever has messages of it now."""
+        parts = self._parts
+        current, end = parts.offsets.query(group, queue, 0), parts.store.max_offset(queue, 0)
+        target = option.target(current, end)
+        if target is not None and target != current:
+            log.info("group %s begins lite queue %s at %d, not %d: %s", group, queue, target, current, option)
+            parts.offsets.reset(group, queue, 0, target)
+
+
+NOT_WITHOUT_LIGHT_QUEUES: Final = "this broker does not support lite topics without enableLmq and enableMultiDispatch"

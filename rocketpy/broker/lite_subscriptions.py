@@ -1,0 +1,281 @@
+"""Which clients read which lite topics. RocketMQ: LiteSubscriptionRegistryImpl, LiteSubscription (5.5.0 broker/lite/).
+
+    LITE_SUBSCRIPTION_CTL ─ add, remove, replace ─┐                       ┌─► native table, which wakes their pops (lite_readers.h)
+    a client not heard of ─ scan ─────────────────┼─ clients by queue ────┤
+    a lite topic deleted ─ forget ────────────────┘                       └─► what has to happen: Excluded, Reset
+
+Decisions only. A client is one of a group: RocketMQ takes the client id alone, and of a client of two groups keeps the first. In no file:
+clients say all they read every half minute, and are forgotten when they say nothing for liteSubscriptionCheckTimeoutMills. What a client of
+a wildcard group names is not looked at, it reads all of the topic.
+
+Bounds: `most` subscriptions altogether (maxLiteSubscriptionCount), then LiteQuotaExceeded; RocketMQ lets a client's whole list past it. A
+wildcard client counts for one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from .._core.errors import Busy, InvalidArgument, NoMemory
+from . import names
+from .attributes import LITE_RESET_WHEN_EXCLUDED, LITE_RESET_WHEN_LEFT
+from .clients import Channel
+from .subscriptions import GroupConfig
+from .tables import LiteSink
+
+log = logging.getLogger(__name__)
+
+CLIENT_BYTES_MAX: Final = 1024
+"""Of a client id; RP_LITE_CLIENT_MAX."""
+
+
+class LiteQuotaExceeded(Exception):
+    """There are as many subscriptions as there may be; the message is the remark."""
+
+
+class LiteIllegal(Exception):
+    """The group's consumers may not do that; the message is the remark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """Another client of the group took the lite topic; this one is told."""
+
+    channel: Channel | None
+    client_id: str
+    group: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """The group begins the queue anew."""
+
+    group: str
+    queue: str
+
+
+LiteAction = Excluded | Reset
+GroupOf = Callable[[str], GroupConfig | None]
+
+
+@dataclass(slots=True)
+class LiteClient:
+    """What one client of a group reads, by light queues; of a wildcard group nothing by itself."""
+
+    group: str
+    client_id: str
+    topic: str
+    seen_ms: int
+    channel: Channel | None = None
+    is_wildcard: bool = False
+    queues: set[str] = field(default_factory=set)
+
+    @property
+    def weight(self) -> int:
+        return 1 if self.is_wildcard else len(self.queues)
+
+
+class LiteSubscriptions:
+    """All of this broker."""
+
+    def __init__(self, sink: LiteSink, now_ms: Callable[[], int], group: GroupOf, most: Callable[[], int]) -> None:
+        """now_ms: any clock that does not go back. group: a group's settings."""
+        self._sink = sink
+        self._now_ms = now_ms
+        self._group = group
+        self._most = most
+        self._clients: dict[tuple[str, str], LiteClient] = {}
+        self._readers: dict[str, dict[tuple[str, str], LiteClient]] = {}
+        self.count = 0
+        """Of subscriptions: a lite topic of two clients counts twice."""
+
+    def __iter__(self) -> Iterator[LiteClient]:
+        return iter(self._clients.values())
+
+    def get(self, group: str, client_id: str) -> LiteClient | None:
+        return self._clients.get((group, client_id))
+
+    def readers(self, queue: str) -> set[tuple[str, str]]:
+        """(client id, group) of who reads it; ("*", group) of wildcard groups."""
+        parts = names.lite_parts(queue)
+        wildcards = {("*", client.group) for client in self._clients.values() if client.is_wildcard and parts and client.topic == parts[0]}
+        return {(client_id, group) for group, client_id in self._readers.get(queue, ())} | wildcards
+
+    def check(self, group: str) -> GroupConfig:
+        """Whether a client of the group may add one. Raises LiteQuotaExceeded, LiteIllegal."""
+        config = self._consuming(group)
+        self._check_room()
+        if config.is_lite_wildcard:
+            raise LiteIllegal("subscribe lite operation is not supported for this group")
+        return config
+
+    def add(self, group: str, client_id: str, topic: str, queues: Collection[str], channel: Channel) -> list[LiteAction]:
+        """Some more. Raises LiteQuotaExceeded, LiteIllegal."""
+        config = self.check(group)
+        client = self._open(group, client_id, topic, channel)
+        actions: list[LiteAction] = []
+        for queue in queues:
+            if config.is_lite_exclusive:
+                actions += self._exclude_others(config, client, queue)
+            self._subscribe(client, queue)
+        self._drop_if_empty(client)
+        return actions
+
+    def remove(self, group: str, client_id: str, queues: Iterable[str]) -> list[LiteAction]:
+        """Some less."""
+        client, config = self.get(group, client_id), self._group(group)
+        if client is None:
+            return []
+        client.seen_ms = self._now_ms()
+        gone = [queue for queue in queues if queue in client.queues]
+        for queue in gone:
+            self._unsubscribe(client, queue)
+        self._drop_if_empty(client)
+        resets = config is not None and config.is_true(LITE_RESET_WHEN_LEFT)
+        return [Reset(group, queue) for queue in gone] if resets else []
+
+    def replace(self, group: str, client_id: str, topic: str, queues: Collection[str], channel: Channel) -> None:
+        """These and no others; of a wildcard group all. Raises LiteQuotaExceeded, LiteIllegal."""
+        if self._consuming(group).is_lite_wildcard:
+            self._read_all(group, client_id, topic, channel)
+            return
+        client = self._open(group, client_id, topic, channel)
+        if client.is_wildcard:  # it was, up to now
+            self._remove_client(client)
+            client = self._open(group, client_id, topic, channel)
+        wanted = set(queues)
+        for queue in client.queues - wanted:
+            self._unsubscribe(client, queue)
+        try:
+            for queue in wanted - client.queues:
+                self._subscribe(client, queue)
+        finally:
+            self._drop_if_empty(client)
+
+    def remove_client(self, group: str, client_id: str) -> None:
+        client = self.get(group, client_id)
+        if client is not None:
+            log.info("a client leaves its lite topics: topic %s, group %s, client %s", client.topic, group, client_id)
+            self._remove_client(client)
+
+    def scan(self, timeout_ms: int) -> list[LiteClient]:
+        """Forgets who has not said anything for so long; who that was."""
+        now_ms = self._now_ms()
+        gone = [client for client in self._clients.values() if now_ms - client.seen_ms > timeout_ms]
+        for client in gone:
+            log.info("a client of lite topics is not heard of: topic %s, group %s, client %s", client.topic, client.group, client.client_id)
+            self._remove_client(client)
+        return gone
+
+    def tell_missed(self) -> None:
+        """Wildcard groups that were not told of everything, for want of memory or room, are told again."""
+        for group, topic in {(client.group, client.topic) for client in self._clients.values() if client.is_wildcard}:
+            if self._sink.lite_wildcard_has_missed(group):
+                log.warning("group %s missed something of the lite topics of %s, and is told again", group, topic)
+                with contextlib.suppress(Busy, NoMemory):  # and again
+                    self._sink.put_lite_wildcard(group, topic)
+
+    def forget(self, queue: str) -> None:
+        """It was deleted. Its readers are not told: they name it again in their next list, as in RocketMQ."""
+        for client in self._readers.pop(queue, {}).values():
+            client.queues.discard(queue)
+            self.count -= 1
+            self._drop_if_empty(client)
+        self._sink.forget_lite_queue(queue)
+
+    # ---- clients ----
+
+    def _consuming(self, group: str) -> GroupConfig:
+        config = self._group(group)
+        if config is None or not config.consume_enable:
+            raise LiteIllegal("Consumer group is not allowed to consume.")
+        return config
+
+    def _open(self, group: str, client_id: str, topic: str, channel: Channel) -> LiteClient:
+        """Of another topic, its group is bound to that now, and it begins anew."""
+        client = self._clients.get((group, client_id))
+        if client is not None and client.topic != topic:
+            self._remove_client(client)
+            client = None
+        if client is None:
+            client = self._clients[group, client_id] = LiteClient(group, client_id, topic, 0)
+        client.seen_ms, client.channel = self._now_ms(), channel
+        return client
+
+    def _remove_client(self, client: LiteClient) -> None:
+        for queue in list(client.queues):
+            self._unsubscribe(client, queue)
+        if client.is_wildcard:
+            client.is_wildcard = False
+            self.count -= 1
+            if not any(other.is_wildcard for other in self._clients.values() if other.group == client.group):
+                self._sink.delete_lite_readers(client.group, "")
+        self._clients.pop((client.group, client.client_id), None)
+
+    def _drop_if_empty(self, client: LiteClient) -> None:
+        if not client.queues and not client.is_wildcard:
+            self._clients.pop((client.group, client.client_id), None)
+
+    def _read_all(self, group: str, client_id: str, topic: str, channel: Channel) -> None:
+        is_known = any(client.is_wildcard and client.topic == topic for client in self._clients.values() if client.group == group)
+        client = self._open(group, client_id, topic, channel)
+        if client.is_wildcard:
+            return
+        for queue in list(client.queues):
+            self._unsubscribe(client, queue)
+        try:
+            self._check_room()
+            if not is_known:
+                self._sink.put_lite_wildcard(group, topic)
+        except (Busy, NoMemory) as error:
+            self._drop_if_empty(client)
+            raise LiteQuotaExceeded(f"lite subscription quota exceeded: {error}") from error
+        except LiteQuotaExceeded:
+            self._drop_if_empty(client)
+            raise
+        client.is_wildcard = True
+        self.count += 1
+
+    # ---- subscriptions ----
+
+    def _check_room(self) -> None:
+        if self.count >= (most := self._most()):
+            raise LiteQuotaExceeded(f"lite subscription quota exceeded {most}")
+
+    def _subscribe(self, client: LiteClient, queue: str) -> None:
+        if queue in client.queues:
+            return
+        self._check_room()
+        try:
+            self._sink.put_lite_reader(client.group, client.client_id, queue)
+        except (Busy, NoMemory, InvalidArgument) as error:
+            raise LiteQuotaExceeded(f"lite subscription quota exceeded: {error}") from error
+        client.queues.add(queue)
+        self._readers.setdefault(queue, {})[client.group, client.client_id] = client
+        self.count += 1
+
+    def _unsubscribe(self, client: LiteClient, queue: str) -> None:
+        self._sink.delete_lite_reader(client.group, client.client_id, queue)
+        client.queues.discard(queue)
+        readers = self._readers[queue]
+        del readers[client.group, client.client_id]
+        if not readers:
+            del self._readers[queue]
+        self.count -= 1
+
+    def _exclude_others(self, config: GroupConfig, client: LiteClient, queue: str) -> list[LiteAction]:
+        others = [other for other in self._readers.get(queue, {}).values() if other.group == client.group and other is not client]
+        actions: list[LiteAction] = []
+        for other in others:
+            log.info("lite topic %s of group %s goes from client %s to %s", queue, client.group, other.client_id, client.client_id)
+            self._unsubscribe(other, queue)
+            self._drop_if_empty(other)
+            actions.append(Excluded(other.channel, other.client_id, client.group, queue))
+        if others and config.is_true(LITE_RESET_WHEN_EXCLUDED):
+            actions.append(Reset(client.group, queue))
+        return actions

@@ -1,0 +1,206 @@
+/* broker_lite_test.c: lite topics over the wire: senders, pops that wait on two reactors, acks and what is not acked, all at the same time:
+ * nothing is lost, and each lite topic comes in order. For TSan. And sends that name one. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "broker/lite.h"
+#include "pop_fixture.h"
+
+enum { PRODUCERS = 2, CONSUMERS = 4, MESSAGES = 400, LITES = 16 };
+
+#define LITE(name) "__LITE_TOPIC\1" name "\2"
+
+static void open_lite(fixture *fx, uint16_t reactors) {
+    fixture_init(fx);
+    fx->server_options.reactors = reactors;
+    fx->store_options.light_queues_max = 100;
+    fixture_open(fx);
+    CHECK(rp_broker_put_topic(fx->broker, text("T"), 4, 4, 6, 0, NATIVE | RP_TOPIC_LITE) == RP_OK);
+    CHECK(rp_broker_put_lite_group(fx->broker, text("G"), text("T"), 0) == RP_OK);
+}
+
+static void read_lite(const fixture *fx, const char *client_id, int lite) {
+    char name[32];
+    snprintf(name, sizeof name, "%%LMQ%%$T$%d", lite);
+    CHECK(rp_broker_put_lite_reader(fx->broker, text("G"), text(client_id), text(name)) == RP_OK);
+}
+
+static rp_command pop_lite(client *c, const char *client_id, int64_t poll_ms, int64_t invisible_ms) {
+    number_text numbers[2];
+    rp_command command = request_of(c, RP_CODE_POP_LITE_MESSAGE);
+    with_text(&command, "clientId", client_id);
+    with_text(&command, "consumerGroup", "G");
+    with_text(&command, "topic", "T");
+    with_text(&command, "maxMsgNum", "8");
+    with_text(&command, "invisibleTime", number_of(&numbers[0], invisible_ms));
+    with_text(&command, "pollTime", number_of(&numbers[1], poll_ms));
+    with_text(&command, "bornTime", "1");
+    return client_call(c, &command);
+}
+
+static int32_t ack_lite(client *c, int64_t pop_ms, const char *lite, int64_t offset) {
+    number_text number;
+    char handle[96];
+    snprintf(handle, sizeof handle, "0 %" PRId64 " 60000 999 0 broker 0 %" PRId64, pop_ms, offset);
+    rp_command command = request_of(c, RP_CODE_ACK_MESSAGE);
+    with_text(&command, "consumerGroup", "G");
+    with_text(&command, "topic", "T");
+    with_text(&command, "queueId", "0");
+    with_text(&command, "liteTopic", lite);
+    with_text(&command, "offset", number_of(&number, offset));
+    with_text(&command, "extraInfo", handle);
+    return client_call(c, &command).code;
+}
+
+typedef struct party {
+    fixture *fx;
+    int index;
+    _Atomic int *acked; /* of all messages */
+    _Atomic int64_t *next; /* by lite topic: the offset that comes */
+} party;
+
+static void *produce(void *context) {
+    const party *p = context;
+    client c = client_open(p->fx, RP_SERIALIZE_JSON);
+    char properties[64];
+    for (int i = 0; i < MESSAGES; i++) {
+        snprintf(properties, sizeof properties, LITE("%d") "TAGS\1A\2", i % LITES);
+        CHECK(send_message(&c, "T", i % 4, properties, "x") >= 0);
+    }
+    client_close(&c);
+    return NULL;
+}
+
+/* Which lite topic a record is of, and where it is there. */
+static int lite_of(const rp_message *message, int64_t *offset) {
+    rp_slice names = rp_message_property(message->properties, "INNER_MULTI_DISPATCH");
+    rp_slice offsets = rp_message_property(message->properties, "INNER_MULTI_QUEUE_OFFSET");
+    CHECK(rp_slice_to_i64(offsets, offset) == RP_OK);
+    return atoi((const char *)names.data + strlen("%LMQ%$T$"));
+}
+
+static void consume_all(party *p, client *c, const rp_command *popped, rp_slice body) {
+    int64_t pop_ms = field_number(popped, "popTime");
+    for (uint32_t at = 0; at < body.size;) {
+        rp_message message;
+        CHECK(rp_message_decode(body.data + at, body.size - at, 1, &message, NULL) == RP_RECORD_MESSAGE);
+        int64_t offset;
+        number_text name;
+        int lite = lite_of(&message, &offset);
+        int64_t expected = atomic_load(&p->next[lite]);
+        CHECK(offset == expected);
+        atomic_store(&p->next[lite], expected + 1);
+        at += message.size;
+        CHECK(ack_lite(c, pop_ms, number_of(&name, lite), offset) == SUCCESS);
+        atomic_fetch_add(p->acked, 1);
+    }
+}
+
+static void *consume(void *context) {
+    party *p = context;
+    client c = client_open(p->fx, RP_SERIALIZE_JSON);
+    char client_id[8];
+    snprintf(client_id, sizeof client_id, "c%d", p->index / 2); /* two connections a client */
+    uint8_t *copy = malloc(1 << 20);
+    CHECK(copy != NULL);
+    while (atomic_load(p->acked) < PRODUCERS * MESSAGES) {
+        rp_command popped = pop_lite(&c, client_id, 500, 60000);
+        CHECK(popped.code == SUCCESS || popped.code == TIMEOUT);
+        if (popped.code != SUCCESS)
+            continue;
+        CHECK(popped.body.size <= 1 << 20);
+        memcpy(copy, popped.body.data, popped.body.size); /* acks are answered into the same buffer */
+        rp_command kept = popped;
+        int64_t pop_ms = field_number(&popped, "popTime");
+        number_text text_of_ms;
+        rp_field field = {{(const uint8_t *)"popTime", 7}, text(number_of(&text_of_ms, pop_ms))};
+        kept.fields[0] = field;
+        kept.field_count = 1;
+        consume_all(p, &c, &kept, (rp_slice){copy, popped.body.size});
+    }
+    free(copy);
+    client_close(&c);
+    return NULL;
+}
+
+static void nothing_is_lost_and_each_comes_in_order(void) {
+    fixture fx;
+    open_lite(&fx, 2);
+    _Atomic int acked = 0;
+    static _Atomic int64_t next[LITES];
+    for (int client_number = 0; client_number < CONSUMERS / 2; client_number++) {
+        char client_id[8];
+        snprintf(client_id, sizeof client_id, "c%d", client_number);
+        for (int lite = 0; lite < LITES; lite++)
+            read_lite(&fx, client_id, lite);
+    }
+    pthread_t threads[PRODUCERS + CONSUMERS];
+    party parties[PRODUCERS + CONSUMERS];
+    for (int i = 0; i < PRODUCERS + CONSUMERS; i++) {
+        parties[i] = (party){&fx, i < PRODUCERS ? i : i - PRODUCERS, &acked, next};
+        CHECK(pthread_create(&threads[i], NULL, i < PRODUCERS ? produce : consume, &parties[i]) == 0);
+    }
+    for (int i = 0; i < PRODUCERS + CONSUMERS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (int lite = 0; lite < LITES; lite++)
+        CHECK(atomic_load(&next[lite]) == PRODUCERS * MESSAGES / LITES);
+    rp_lite_stats stats;
+    rp_broker_read_lite_stats(fx.broker, &stats);
+    CHECK(stats.held == 0);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void a_client_that_leaves_with_messages_leaves_them_to_others(void) {
+    fixture fx;
+    open_lite(&fx, 2);
+    read_lite(&fx, "c", 1);
+    client gone = client_open(&fx, RP_SERIALIZE_JSON), c = client_open(&fx, RP_SERIALIZE_JSON);
+    CHECK(send_message(&c, "T", 0, LITE("1"), "x") == 0);
+    CHECK(pop_lite(&gone, "c", 0, 300).code == SUCCESS);
+    client_close(&gone);
+    rp_command again = pop_lite(&c, "c", WAIT_MS, 60000); /* when its time is over */
+    CHECK(again.code == SUCCESS && messages_in(again.body) == 1);
+    close_pop(&fx, &c);
+}
+
+static void a_deleted_lite_topic_begins_anew(void) {
+    fixture fx;
+    open_lite(&fx, 1);
+    read_lite(&fx, "c", 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int round = 0; round < 3; round++) {
+        CHECK(send_message(&c, "T", 0, LITE("1"), "x") == round);
+        rp_command popped = pop_lite(&c, "c", WAIT_MS, 60000);
+        CHECK(popped.code == SUCCESS && messages_in(popped.body) == 1);
+        CHECK(round == 1 || ack_lite(&c, field_number(&popped, "popTime"), "1", 0) == SUCCESS);
+        rp_error error = {0};
+        must(rp_message_store_delete_topic(fx.store, text("%LMQ%$T$1"), &error), &error, "delete");
+        rp_broker_delete_offsets(fx.broker, text("G"), text("%LMQ%$T$1"));
+        rp_broker_forget_lite_queue(fx.broker, text("%LMQ%$T$1"));
+        CHECK(rp_broker_read_offset(fx.broker, text("G"), text("%LMQ%$T$1"), 0) == -1);
+        read_lite(&fx, "c", 1);
+    }
+    close_pop(&fx, &c);
+}
+
+static void an_ack_of_what_is_not_known_to_be_out_passes_nothing_over(void) {
+    fixture fx;
+    open_lite(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < 3; i++)
+        CHECK(send_message(&c, "T", 0, LITE("1"), "x") == i);
+    CHECK(rp_broker_put_offset(fx.broker, text("G"), text("%LMQ%$T$1"), 0, 0) == RP_OK); /* as a start has it */
+    CHECK(ack_lite(&c, 1, "1", 2) == SUCCESS && rp_broker_read_offset(fx.broker, text("G"), text("%LMQ%$T$1"), 0) == 0);
+    CHECK(ack_lite(&c, 1, "1", 0) == SUCCESS && rp_broker_read_offset(fx.broker, text("G"), text("%LMQ%$T$1"), 0) == 1);
+    CHECK(ack_lite(&c, 1, "1", 4) == NO_MESSAGE && ack_lite(&c, 1, "1", -5) == SUCCESS && ack_lite(&c, 1, "nowhere", 0) == SUCCESS);
+    close_pop(&fx, &c);
+}
+
+int main(void) {
+    RUN(nothing_is_lost_and_each_comes_in_order);
+    RUN(a_client_that_leaves_with_messages_leaves_them_to_others);
+    RUN(a_deleted_lite_topic_begins_anew);
+    RUN(an_ack_of_what_is_not_known_to_be_out_passes_nothing_over);
+    return 0;
+}
