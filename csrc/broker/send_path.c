@@ -15,6 +15,7 @@
 #include "property_text.h"
 #include "request_header.h"
 #include "send_batch.h"
+#include "send_inner.h"
 #include "send_light.h"
 #include "send_response.h"
 #include "send_timed.h"
@@ -369,6 +370,7 @@ static rp_append_item *add_item(send_request *request, int32_t flag, rp_slice bo
     item->reconsume_times = request->header.reconsume_times;
     item->prepared_transaction_offset = 0;
     item->is_copy = 0;
+    item->inner_messages = 0;
     item->body = body;
     item->properties[2] = (rp_slice){NULL, 0};
     item->index_key = item->index_tags = (rp_slice){NULL, 0};
@@ -391,6 +393,7 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
         .reply = NULL,
         .wait = request->properties.wait != 0,
         .batch = batch_request != 0,
+        .inner = 0,
         .type = (uint8_t)rp_message_type_of(&request->properties),
     };
     if (__builtin_expect(request->delay_ms >= 0, 0) && request->delay_ms < batch->delay_ms_min)
@@ -433,19 +436,27 @@ static void set_index_key(rp_append_item *item, const rp_sent_properties *proper
     item->index_tags = properties->tags;
 }
 
-/* RP_OK; RP_E_NO_MEMORY, or what the answer to a refusal returned. */
-static int add_single(send_request *request) {
-    rp_send_batch *batch = &request->lane->sends;
+/* An item of the request's body and properties; NULL: no memory. */
+static rp_append_item *add_whole(send_request *request) {
     if (make_room(request->lane, 1) != RP_OK)
-        return RP_E_NO_MEMORY;
+        return NULL;
     rp_append_item *item = add_item(request, request->header.flag, request->command->body);
     item->tags_code = request->properties.tags_code;
     item->properties[0] = request->properties.text;
     item->properties[1] = tail_behind(request->properties.text, request->lane->broker->property_tail);
     if (request->properties.unique_key.size == 0 && make_unique_key(request, item) != RP_OK) {
-        batch->item_count--;
-        return RP_E_NO_MEMORY;
+        request->lane->sends.item_count--;
+        return NULL;
     }
+    return item;
+}
+
+/* RP_OK; RP_E_NO_MEMORY, or what the answer to a refusal returned. */
+static int add_single(send_request *request) {
+    rp_send_batch *batch = &request->lane->sends;
+    rp_append_item *item = add_whole(request);
+    if (item == NULL)
+        return RP_E_NO_MEMORY;
     rp_slice handle = {NULL, 0};
     if (__builtin_expect(request->out_ms >= 0, 0) && rp_send_make_recall_handle(request, &handle) != RP_OK) {
         batch->item_count--;
@@ -462,20 +473,36 @@ static int add_single(send_request *request) {
     return RP_OK;
 }
 
+/* To a batch queue: it stays one record, whose properties are the request's. */
+static int add_inner_batch(send_request *request) {
+    int64_t count;
+    int outcome = rp_send_check_inner_batch(request, &count);
+    if (outcome != RP_OK)
+        return outcome;
+    rp_append_item *item = add_whole(request);
+    if (item == NULL)
+        return RP_E_NO_MEMORY;
+    item->inner_messages = (int32_t)count;
+    set_index_key(item, &request->properties);
+    add_send(request, 1, 0);
+    request->lane->sends.sends[request->lane->sends.send_count - 1].inner = 1;
+    return RP_OK;
+}
+
 /* Each message gets the broker's pairs behind its own. The request's properties are the batch's, not theirs: 5.x clients give a batch a
  * UNIQ_KEY too, which would hide those of its messages. */
 static int add_batch(send_request *request) {
+    if (rp_consume_queue_is_batch(request->queue))
+        return add_inner_batch(request);
     rp_slice body = request->command->body;
-    uint32_t position = 0;
-    int64_t count = rp_batch_count(body, &position);
-    if (count < 0)
-        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
-                         "java.nio.BufferUnderflowException: the batch body is cut off or its sizes are wrong, at byte %" PRIu32, position);
+    int64_t count;
+    int outcome = rp_send_count_batch(request, &count);
+    if (outcome != RP_OK)
+        return outcome;
     if (make_room(request->lane, (uint32_t)count) != RP_OK)
         return RP_E_NO_MEMORY;
     rp_batch_message message;
-    uint32_t added = 0;
-    position = 0;
+    uint32_t added = 0, position = 0;
     while (rp_batch_next(body, &position, &message) == 1) {
         rp_append_item *item = add_item(request, message.flag, message.body);
         rp_sent_properties properties;

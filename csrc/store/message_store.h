@@ -29,6 +29,8 @@ typedef struct rp_message_store_options {
     const char *commit_log_path;  /* NULL: root/commitlog */
     uint64_t commit_log_file_size;      /* mappedFileSizeCommitLog, default 1 GiB */
     uint32_t consume_queue_file_size;   /* mappedFileSizeConsumeQueue, default 6,000,000 bytes; rounded up to entries */
+    uint32_t batch_queue_file_size;     /* mapperFileSizeBatchConsumeQueue, default 13,800,000 bytes; rounded up to entries */
+    const char *batch_topics;           /* names of the topics with batch queues (queue.type=BatchCQ), each behind a \n; NULL: none is known */
     uint32_t message_size_max;          /* maxMessageSize, default 4 MiB, of the body */
     int32_t flush_mode;                 /* rp_flush_mode */
     int32_t flush_backend;              /* rp_flush_backend_kind; AUTO times both under RP_FLUSH_SYNC, else it is SYSCALL */
@@ -79,6 +81,9 @@ int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_ti
 /* The queue, made in memory when create is 1: files come with its first entry, a queue that is only read has none. NULL when absent
  * (create 0), or a bound or memory is out (create 1, error says which). */
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);
+/* Whether the topic's queues are batch queues (batch_queue.h), for those that are made from now on: before the first of them is. RP_OK,
+ * RP_E_NO_MEMORY. */
+int rp_message_store_set_batch_topic(rp_message_store *store, rp_slice topic, int is_batch);
 /* The levels that messageDelayLevel names. */
 int32_t rp_message_store_delay_level_max(const rp_message_store *store);
 /* How long a message of a level, from 1, waits. */

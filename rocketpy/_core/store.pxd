@@ -40,7 +40,7 @@ cdef extern from "store/commit_log.h" nogil:
         int32_t flag, sys_flag
         int64_t born_timestamp_ms
         uint8_t *born_host
-        int32_t reconsume_times
+        int32_t reconsume_times, inner_messages
         int64_t prepared_transaction_offset, tags_code
         rp_slice body
         rp_slice *properties

@@ -40,11 +40,12 @@ MESSAGE_TYPES: Final = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION",
 MESSAGE_TYPE: Final = "message.type"
 CLEANUP_POLICY: Final = "cleanup.policy"
 QUEUE_TYPE: Final = "queue.type"
+BATCH_QUEUES: Final = "BatchCQ"
 
 TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     attribute.name: attribute
     for attribute in (
-        Attribute(QUEUE_TYPE, changeable=False, choices=("BatchCQ", "SimpleCQ")),
+        Attribute(QUEUE_TYPE, changeable=False, choices=(BATCH_QUEUES, "SimpleCQ")),
         Attribute(CLEANUP_POLICY, changeable=False, choices=("DELETE", "COMPACTION")),
         Attribute(MESSAGE_TYPE, changeable=True, choices=MESSAGE_TYPES),
         Attribute("reserve.time", changeable=True, low=-1),

@@ -61,6 +61,7 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
     options: MessageStoreOptions = {
         "commit_log_file_size": config.integer("mappedFileSizeCommitLog"),
         "consume_queue_file_size": config.integer("mappedFileSizeConsumeQueue"),
+        "batch_queue_file_size": config.integer("mapperFileSizeBatchConsumeQueue"),
         "message_size_max": config.integer("maxMessageSize"),
         "flush_mode": FLUSH_MODES.index(config.text("flushDiskType")),
         "flush_backend": FLUSH_BACKENDS.index(config.text("flushBackend")),
