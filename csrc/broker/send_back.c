@@ -49,11 +49,11 @@ static rp_slice original_id(const rp_message *message, uint8_t room[ID_SIZE_MAX]
 }
 
 static int write_properties(returning *back) {
-    static const char *const replaced[] = {"DELAY",          "REAL_TOPIC",  "REAL_QID", "TIMER_DELIVER_MS",  "TIMER_DELAY_SEC",
-                                           "TIMER_DELAY_MS", "RETRY_TOPIC", "WAIT",     "ORIGIN_MESSAGE_ID", RP_LIGHT_OFFSETS,
-                                           "__CRC32#",       "INNER_NUM",   "INNER_BASE", NULL};
-    static const char *const replaced_by_dead_letters[] = {"DELAY",          "RETRY_TOPIC", "WAIT", "ORIGIN_MESSAGE_ID",
-                                                           RP_LIGHT_OFFSETS, "__CRC32#",    "INNER_NUM", "INNER_BASE", NULL};
+    static const char *const replaced[] = {
+        "DELAY", "REAL_TOPIC",        "REAL_QID",       "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "RETRY_TOPIC",
+        "WAIT",  "ORIGIN_MESSAGE_ID", RP_LIGHT_OFFSETS, "__CRC32#",         "INNER_NUM",       "INNER_BASE",     NULL};
+    static const char *const replaced_by_dead_letters[] = {
+        "DELAY", "RETRY_TOPIC", "WAIT", "ORIGIN_MESSAGE_ID", RP_LIGHT_OFFSETS, "__CRC32#", "INNER_NUM", "INNER_BASE", NULL};
     const rp_message *message = &back->stored.message;
     rp_slice first_topic = rp_message_property(message->properties, "RETRY_TOPIC");
     if (first_topic.data == NULL)

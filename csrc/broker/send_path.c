@@ -379,9 +379,10 @@ static rp_append_item *add_item(send_request *request, int32_t flag, rp_slice bo
     return item;
 }
 
-static void add_send(send_request *request, uint32_t item_count, int batch_request) {
+static rp_pending_send *add_send(send_request *request, uint32_t item_count, int batch_request) {
     rp_send_batch *batch = &request->lane->sends;
-    batch->sends[batch->send_count++] = (rp_pending_send){
+    rp_pending_send *send = &batch->sends[batch->send_count++];
+    *send = (rp_pending_send){
         .to = request->to,
         .topic = request->topic,
         .unique_key = request->properties.unique_key,
@@ -399,11 +400,11 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
     if (__builtin_expect(request->delay_ms >= 0, 0) && request->delay_ms < batch->delay_ms_min)
         batch->delay_ms_min = request->delay_ms;
     if (__builtin_expect(request->global_id >= 0, 0)) {
-        rp_pending_send *send = &batch->sends[batch->send_count - 1];
         send->is_mapped = !request->is_prepared; /* that offset is of the prepared ones: its producer ends the transaction by it */
         send->queue_id = request->global_id;
         send->at = request->at;
     }
+    return send;
 }
 
 static int ends_with_separator(rp_slice properties) {
@@ -468,8 +469,7 @@ static int add_single(send_request *request) {
         return outcome == RP_E_IO || outcome == RP_E_DISK_FULL ? answer_no_queue(request) : outcome;
     }
     set_index_key(item, &request->properties);
-    add_send(request, 1, 0);
-    batch->sends[batch->send_count - 1].recall_handle = handle;
+    add_send(request, 1, 0)->recall_handle = handle;
     return RP_OK;
 }
 
@@ -477,15 +477,12 @@ static int add_single(send_request *request) {
 static int add_inner_batch(send_request *request) {
     int64_t count;
     int outcome = rp_send_check_inner_batch(request, &count);
-    if (outcome != RP_OK)
-        return outcome;
-    rp_append_item *item = add_whole(request);
+    rp_append_item *item = outcome == RP_OK ? add_whole(request) : NULL;
     if (item == NULL)
-        return RP_E_NO_MEMORY;
+        return outcome == RP_OK ? RP_E_NO_MEMORY : outcome;
     item->inner_messages = (int32_t)count;
     set_index_key(item, &request->properties);
-    add_send(request, 1, 0);
-    request->lane->sends.sends[request->lane->sends.send_count - 1].inner = 1;
+    add_send(request, 1, 0)->inner = 1;
     return RP_OK;
 }
 
@@ -540,14 +537,12 @@ int rp_send_add_reply(send_request *request, rp_reply *reply) {
         rp_topic_open_queue_to_send(broker->topics, request->topic, request->queue_id, &request->queue) == NULL ||
         make_room(request->lane, 1) != RP_OK)
         return 0;
-    rp_send_batch *batch = &request->lane->sends;
     rp_append_item *item = add_item(request, request->header.flag, request->command->body);
     item->tags_code = request->properties.tags_code;
     item->properties[0] = request->properties.text;
     item->properties[1] = tail_behind(request->properties.text, broker->reply_tail);
     set_index_key(item, &request->properties);
-    add_send(request, 1, 0);
-    batch->sends[batch->send_count - 1].reply = reply;
+    add_send(request, 1, 0)->reply = reply;
     return 1;
 }
 

@@ -32,8 +32,8 @@ void rp_batch_entry_write(uint8_t *at, const rp_queue_entry *entry);
 int rp_batch_queue_load(rp_consume_queue *queue, rp_error *error);
 /* Puts the entry behind the last one. */
 void rp_batch_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
-/* The entry that holds the offset, or the first behind it; the end when there is none. With in_memory 1 no disk is asked: RP_E_BUSY when one
- * would have to be. Or why it cannot be told just now. */
+/* The entry that holds the offset, or the first behind it; the end when there is none. With in_memory 1 no disk is asked: RP_E_BUSY when
+ * one would have to be. Or why it cannot be told just now. */
 int64_t rp_batch_queue_find(rp_consume_queue *queue, int64_t offset, int in_memory, rp_error *error);
 /* Where the entry begins, the max offset of the one behind the last. Or why it cannot be told just now. */
 int64_t rp_batch_queue_offset_of(rp_consume_queue *queue, int64_t entry, rp_error *error);

@@ -31,8 +31,9 @@ typedef struct rp_append_item {
     int32_t reconsume_times;
     int64_t prepared_transaction_offset;
     int64_t tags_code; /* for the queue entry: tag hash; in a delay level's queue it is the log that says when the message is due */
-    int32_t inner_messages; /* its body is a batch of so many, for a batch queue; 0: it is one message. The log writes what the record of a batch
-                             * queue has to say besides, in either case */
+    /* Its body is a batch of so many, for a batch queue; 0: it is one message. What the record of a batch queue has to say of its place the
+     * log writes, in either case. */
+    int32_t inner_messages;
     int32_t is_copy; /* of a stored message: it may be larger than message_size_max, which may have changed */
     rp_slice body;
     rp_slice properties[RP_APPEND_PROPERTY_PARTS]; /* written one after the other; together <= RP_PROPERTIES_SIZE_MAX */

@@ -119,7 +119,9 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
 }
 
 /* How many of its queue's offsets it has. */
-static int32_t messages_of(const rp_append_item *item) { return item->queue->is_batch && item->inner_messages > 0 ? item->inner_messages : 1; }
+static int32_t messages_of(const rp_append_item *item) {
+    return item->queue->is_batch && item->inner_messages > 0 ? item->inner_messages : 1;
+}
 
 /* Under the lock: the record is there for readers, its entry in time. */
 static void publish_held(rp_commit_log *log, rp_append_item *item) {

@@ -109,7 +109,8 @@ static int entries_of(rp_consume_queue *queue, int64_t *offset, int64_t *end, in
         return RP_OK;
     }
     *offset = rp_batch_queue_find(queue, *offset, in_memory, &error);
-    int64_t last = *offset < 0 ? *offset : rp_batch_queue_find(queue, *end - 1, in_memory, &error), behind = rp_consume_queue_end_entry(queue);
+    int64_t last = *offset < 0 ? *offset : rp_batch_queue_find(queue, *end - 1, in_memory, &error),
+            behind = rp_consume_queue_end_entry(queue);
     *end = last < behind ? last + 1 : behind;
     return last < 0 ? (int)last : RP_OK;
 }

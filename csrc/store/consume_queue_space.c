@@ -41,7 +41,11 @@ static int64_t page_of(int64_t byte) { return byte & ~(int64_t)(PAGE_SIZE - 1); 
 /* How far a step goes that makes room for the entry at byte `entry` of a file: whole pages, and all of that entry, which may lie across
  * the end of its first page. */
 static int64_t step_end(const rp_consume_queue *queue, int64_t entry) {
-    int64_t from = page_of(entry), step = from < PAGE_SIZE ? PAGE_SIZE : from > STEP_MAX ? STEP_MAX : from, file_size = queue->setup->file_size;
+    int64_t from = page_of(entry),
+            step = from < PAGE_SIZE  ? PAGE_SIZE
+                   : from > STEP_MAX ? STEP_MAX
+                                     : from,
+            file_size = queue->setup->file_size;
     int64_t wanted = entry + queue->entry_size > from + step ? entry + queue->entry_size : from + step;
     int64_t end = page_of(wanted + PAGE_SIZE - 1);
     return end < file_size ? end : file_size;

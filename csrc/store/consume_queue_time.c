@@ -1,4 +1,4 @@
-/* consume_queue_time.c: which entry belongs to a moment. The entries carry no time, but those of batch queues; the records they point to do.
+/* consume_queue_time.c: which entry belongs to a moment. But in batch queues the entries carry no time; the records they point to do.
  * RocketMQ: ConsumeQueue.binarySearchInQueueByTime, ConsumeQueueStore.getOffsetInQueueByTime (5.3.3 store/).
  *
  * A binary search over the whole queue. Entries whose record is gone count as older than everything, as they lie at

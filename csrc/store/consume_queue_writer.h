@@ -31,7 +31,7 @@ void rp_consume_queue_close(rp_consume_queue *queue);
 /* Finds the entries of an earlier run: sets max_offset to the end of the entries written without a hole. */
 int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error);
 
-/* Writes the entry behind the last, which was reserved (consume_queue_space.h), and publishes it. Of a batch queue its offset is at or above
+/* Writes the entry behind the last, which was reserved (consume_queue_space.h), and publishes it. Of a batch queue its offset is not below
  * the max. */
 void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
 /* Its messages go up to `end`, though their entries are held back: the next is appended there. */
@@ -39,8 +39,8 @@ void rp_consume_queue_place(rp_consume_queue *queue, int64_t end);
 /* The waiting bits, read so that a reactor that sets its bit and then reads the max offset misses nothing: either it sees the entries
  * put before this call, or its bit is seen here. */
 uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue);
-/* An empty queue whose first entry will be `offset` (what came before is gone): fills the start of the file as RocketMQ does. A batch queue's
- * entries say where they are. */
+/* An empty queue whose first entry will be `offset` (what came before is gone): fills the start of the file as RocketMQ does, but of a
+ * batch queue, whose entries say where they are. */
 int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error *error);
 
 /* Drops the entries from `offset` on, or from the one that holds it, and clears their bytes. A first file that begins there stays, empty,

@@ -8,8 +8,8 @@
  *            something was lost: short gaps are filled with entries nobody can read, longer ones start the queue anew. In a batch
  *            queue a gap is no entry: they say where they are.
  *
- * A record of a batch queue says by its sys flag that it is one. A queue of the other kind was that of a topic that was deleted: it goes. But
- * a topic that its broker calls one of batch queues keeps those: messages that RocketMQ has taken for it one by one are in no queue, as there.
+ * A record of a batch queue says by its sys flag that it is one. A queue of the other kind was that of a topic that was deleted: it goes.
+ * But a topic that its broker calls one of batch queues keeps those: what RocketMQ has taken for it one by one is in no queue, as there.
  */
 #include "dispatcher.h"
 
@@ -185,7 +185,7 @@ static rp_consume_queue *queue_of(rp_dispatcher *dispatcher, const rp_message *m
     return queue;
 }
 
-/* What the record's queue says of it. 1; 0: it has no entry there. RP_E_CORRUPT: it is one of a batch queue, and says nothing that could be. */
+/* Its entry. 1; 0: it has none in that queue. RP_E_CORRUPT: it is one of a batch queue, and says nothing of its place that could be. */
 static int describe(const rp_consume_queue *queue, const rp_message *message, rp_queue_entry *entry, rp_error *error) {
     entry->commit_log_offset = message->physical_offset;
     entry->size = (int32_t)message->size;

@@ -19,8 +19,8 @@
 
 /* The two pairs for so many messages from queue offset `base` on, written to `at`; how many bytes that are, whatever the offset. */
 uint32_t rp_inner_pairs_write(uint8_t *at, int32_t messages, int64_t base);
-/* Fills in what the record says of its place: queue_offset and messages. 1; 0: it says nothing that a batch queue could hold. Of a pair that
- * comes twice the last one counts, as in RocketMQ: that is the broker's. */
+/* Fills in what the record says of its place: queue_offset and messages. 1; 0: it says nothing that a batch queue could hold. Of a pair
+ * that comes twice the last one counts, as in RocketMQ: that is the broker's. */
 int rp_inner_batch_read(const rp_message *message, rp_queue_entry *entry);
 
 #endif

@@ -79,8 +79,8 @@ static int set_paths(rp_message_store *store, rp_error *error) {
     const struct {
         char *path;
         const char *name;
-    } parts[] = {{paths->commit_log, "commitlog"}, {paths->queues, "consumequeue"},   {paths->lock, "lock"},
-                 {paths->abort_mark, "abort"},     {paths->checkpoint, "checkpoint"}, {paths->index, "index"},
+    } parts[] = {{paths->commit_log, "commitlog"},  {paths->queues, "consumequeue"},           {paths->lock, "lock"},
+                 {paths->abort_mark, "abort"},      {paths->checkpoint, "checkpoint"},         {paths->index, "index"},
                  {paths->aside, "commitlog.aside"}, {paths->batch_queues, "batchconsumequeue"}};
     int rc = RP_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == RP_OK; i++) {

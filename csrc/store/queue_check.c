@@ -73,7 +73,7 @@ static int add_queue(rp_queue_check *check, const char *directory, const char *t
 }
 
 static int add_topic(rp_queue_check *check, const char *path, const char *topic, uint32_t entry_size, rp_error *error) {
-    char directory[PATH_MAX], queue_path[PATH_MAX + NAME_MAX + 2];
+    char directory[PATH_MAX + NAME_MAX + 2], queue_path[PATH_MAX + 2 * NAME_MAX + 3];
     snprintf(directory, sizeof directory, "%s/%s", path, topic);
     struct dirent **names = NULL;
     int count = scandir(directory, &names, is_visible, versionsort);
@@ -169,7 +169,8 @@ static uint32_t find_queue(const rp_queue_check *check, rp_slice topic, int32_t 
     uint32_t slot = (uint32_t)hash_of(topic.data, topic.size, queue_id) & (check->slot_count - 1);
     for (; check->slots[slot] != 0; slot = (slot + 1) & (check->slot_count - 1)) {
         const checked_queue *queue = &check->queues[check->slots[slot] - 1];
-        if (queue->queue_id == queue_id && is_batch(queue) == of_batches && queue->topic_size == topic.size && memcmp(queue->topic, topic.data, topic.size) == 0)
+        if (queue->queue_id == queue_id && is_batch(queue) == of_batches && queue->topic_size == topic.size &&
+            memcmp(queue->topic, topic.data, topic.size) == 0)
             return check->slots[slot] - 1;
     }
     return check->count;
@@ -267,8 +268,8 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
     rp_slice topic = {(const uint8_t *)queue->topic, queue->topic_size};
     if (rp_is_light_queue(topic) && rp_light_queue_holds(topic, message.properties, index))
         return NULL;
-    if (message.queue_id != queue->queue_id || (message.queue_offset != index && !is_batch(queue)) || message.topic.size != queue->topic_size ||
-        memcmp(message.topic.data, queue->topic, queue->topic_size) != 0)
+    if (message.queue_id != queue->queue_id || (message.queue_offset != index && !is_batch(queue)) ||
+        message.topic.size != queue->topic_size || memcmp(message.topic.data, queue->topic, queue->topic_size) != 0)
         return "the queue entry points at a message of another place";
     return is_batch(queue) ? batch_fault(entry, &message) : NULL;
 }

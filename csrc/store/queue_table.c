@@ -150,8 +150,8 @@ int rp_queue_table_is_batch_topic(rp_queue_table *table, rp_slice topic) {
 
 /* It has no entry and no file: nothing is lost with it. */
 static bool is_void(const rp_consume_queue *queue) {
-    return atomic_load(&queue->deleted) || (rp_consume_queue_end_entry(queue) == 0 &&
-                                            rp_mapped_file_queue_end(queue->row) == rp_mapped_file_queue_begin(queue->row));
+    return atomic_load(&queue->deleted) ||
+           (rp_consume_queue_end_entry(queue) == 0 && rp_mapped_file_queue_end(queue->row) == rp_mapped_file_queue_begin(queue->row));
 }
 
 /* Under lock: a new queue in its slot; same: the one of the other kind that had it, or NULL. */
@@ -310,8 +310,8 @@ static int32_t queue_id_of_name(const char *name) {
 /* One that its topic has as the other kind: not touched. */
 static void leave_alone(const rp_queue_table *table, const char *topic, const rp_consume_queue_setup *setup) {
     rp_log_write(setup->log->setup.log, RP_LOG_WARNING,
-                 "%s/%s: the topic has %s queues, these are left alone; RocketMQ does not start before they are taken away", setup->directory,
-                 topic, setup == table->setup ? "batch" : "plain");
+                 "%s/%s: the topic has %s queues, these are left alone; RocketMQ does not start before they are taken away",
+                 setup->directory, topic, setup == table->setup ? "batch" : "plain");
 }
 
 static int load_queue(rp_queue_table *table, const rp_consume_queue_setup *setup, rp_slice name, int32_t queue_id, rp_error *error) {

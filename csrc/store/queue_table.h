@@ -31,8 +31,8 @@ void rp_queue_table_destroy(rp_queue_table *table);
 int rp_queue_table_set_batch_topic(rp_queue_table *table, rp_slice topic, int is_batch);
 int rp_queue_table_is_batch_topic(rp_queue_table *table, rp_slice topic);
 
-/* Loads every directory TOPIC/ID below the queues' directories. Of a topic that has both kinds the one that it should have not is left as it
- * is, with a warning: RocketMQ does not start on such a store. A queue whose files cannot be loaded is reported in error and stays
+/* Loads every directory TOPIC/ID below the queues' directories. Of a topic that has both kinds the one that it should not have is left as
+ * it is, with a warning: RocketMQ does not start on such a store. A queue whose files cannot be loaded is reported in error and stays
  * empty; then RP_E_CORRUPT is returned after all others are loaded: the queues have to be rebuilt. RP_E_IO (a directory that cannot be
  * read, so that which queues there are is not known; a file that cannot be opened, which says nothing of what is in it), RP_E_NO_MEMORY:
  * at once. */

@@ -213,8 +213,7 @@ static int cut_queue(void *context, rp_consume_queue *queue) {
         return ends->rc != RP_OK;
     }
     if (!ends->recovery->was_clean && offset > rp_consume_queue_min_offset(queue) &&
-        (!read_entry_before(ends, queue, offset, &last) ||
-         (last.commit_log_offset >= begin && !entry_is_true(ends, queue, &last)))) {
+        (!read_entry_before(ends, queue, offset, &last) || (last.commit_log_offset >= begin && !entry_is_true(ends, queue, &last)))) {
         ends->disagree = true;
     }
     ends->rc = ends->rc == RP_OK ? rp_consume_queue_truncate(queue, offset, ends->error) : ends->rc;
@@ -274,8 +273,7 @@ static int look_for_entry(rp_recovery *recovery, const rp_message *message, rp_e
     bool is_in_queue = queue != NULL && rp_message_is_queued(message->sys_flag) &&
                        rp_consume_queue_is_batch(queue) == ((message->sys_flag & RP_SYSFLAG_INNER_BATCH) != 0) &&
                        (!rp_consume_queue_is_batch(queue) || rp_inner_batch_read(message, &unused));
-    if (is_in_queue && message->queue_offset >= rp_consume_queue_max_offset(queue) &&
-        !is_of_deleted_topic(&ends, queue, message)) {
+    if (is_in_queue && message->queue_offset >= rp_consume_queue_max_offset(queue) && !is_of_deleted_topic(&ends, queue, message)) {
         recovery->entries_missing = 1;
     }
     return ends.rc;

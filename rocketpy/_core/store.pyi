@@ -71,7 +71,7 @@ class MessageStore(NativeObject):
     def time_at(self, topic: str, queue_id: int, offset: int) -> int:
         """When the message at a queue offset was stored, wall clock ms; -1 when there is none."""
     def entries(self, topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
-        """(commit log offset, size, tags code) of up to count entries from offset."""
+        """(commit log offset, size, tags code) of the entries of up to count messages from offset."""
     def queues(self) -> list[tuple[str, int]]:
         """(topic, queue id) of every queue that exists."""
     def delete_topic(self, topic: str, log_offset: int = ...) -> int:

@@ -426,7 +426,11 @@ cdef class MessageStore(NativeObject):
                 with nogil:
                     found = rp_consume_queue_read(queue, offset, entries, count)
                 check(found, NULL)
-                return [(entries[i].commit_log_offset, entries[i].size, entries[i].tags_code) for i in range(found)]
+                return [
+                    (entries[i].commit_log_offset, entries[i].size, entries[i].tags_code)
+                    for i in range(found)
+                    if entries[i].queue_offset - offset < count
+                ]
             finally:
                 free(entries)
         finally:

@@ -40,7 +40,6 @@ from ..remoting.listen_address import numeric_address
 from ..remoting.listener_options import server_options
 from ..remoting.service import Handler, RemotingService
 from ..remoting.tls import ListenerTls, client_context, tls_settings
-from ..store.directory import batch_topics
 from . import unsupported
 from .acting_state import ActingState
 from .addresses import identity_of, join_address
@@ -311,9 +310,7 @@ class BrokerService:
             else:
                 check_place_of_log(root)
         check_kind_of_store(root)
-        options = store_options(config, store_host)
-        options["batch_topics"] = batch_topics(root)
-        self._store = MessageStore(root, log=self._log_tap, **options)
+        self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))
         self._native.set_settings(**native_settings(config))
         self._ha = make_ha(config, self._store, self._native, self._log_tap)

@@ -1,7 +1,7 @@
 """A store directory of rocketpy or RocketMQ, described without opening it as a store.
 
-Layout (RocketMQ: StorePathConfigHelper): commitlog/<offset>, consumequeue/TOPIC/QUEUE/<offset>, batchconsumequeue/ likewise of the topics with
-queue.type=BatchCQ, index/<time>, config/*.json,
+Layout (RocketMQ: StorePathConfigHelper): commitlog/<offset>, consumequeue/TOPIC/QUEUE/<offset>, batchconsumequeue/ likewise of topics
+with queue.type=BatchCQ, index/<time>, config/*.json,
 checkpoint, abort (there while a broker runs, or after it died), lock; of timed messages timerwheel, timerlog/<position>, config/timercheck.
 """
 
@@ -214,7 +214,7 @@ def _offset_files(directory: Path) -> list[Path]:
 def batch_topics(root: Path) -> str:
     """The topics with queue.type=BatchCQ, as the broker's topics.json names them, or the one before: each with a line end behind it.
 
-    Whoever opens the store has to say so: a message that RocketMQ took for such a topic alone is in no queue, and must not make a plain one."""
+    Whoever opens the store says them: a message that RocketMQ took for such a topic alone is in no queue, and must not make a plain one."""
     for name in ("topics.json", "topics.json.bak"):
         try:
             table = read_object((root / "config" / name).read_text(), tolerant_max=None)["topicConfigTable"]

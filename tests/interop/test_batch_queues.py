@@ -1,5 +1,5 @@
-"""Topics with batch queues (queue.type=BatchCQ): a batch is one record there, with as many offsets as messages. The same sends to RocketMQ and
-to ours: answers, records, positions, entries. Stores that change hands go on, whichever product wrote them, stopped or killed."""
+"""Topics with batch queues (queue.type=BatchCQ): a batch is one record there, with as many offsets as messages. The same sends to RocketMQ
+and to ours: answers, records, positions, entries. Stores that change hands go on, whichever product wrote them, stopped or killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .products import Broker, Cluster, Product
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 TOPIC, GROUP = "batches", "GID-batches"
 UPDATE_TOPIC, PULL, SEND_V2, SEND_BATCH, SEARCH, MAX_OFFSET, MIN_OFFSET, DELETE_TOPIC = 17, 11, 310, 320, 29, 30, 31, 215
-QUERY_CONSUME_QUEUE = 321
+QUERY_CONSUME_QUEUE, GET_TOPIC_CONFIG = 321, 351
 MESSAGE_ILLEGAL, NOT_SUPPORTED = 13, 3
 
 
@@ -233,7 +233,7 @@ def test_a_slave_has_the_same_queue(
     cluster.brokers.append(broker)
     broker.start(cluster.namesrv)
     slave = Cluster(cluster.namesrv, [broker])
-    wait_until(lambda: ask(slave, MAX_OFFSET, topic=TOPIC, queueId=0).code == 0, 60, "the slave knows the topic")
+    wait_until(lambda: ask(slave, GET_TOPIC_CONFIG, topic=TOPIC).code == 0, 60, "the slave knows the topic")
     for number, size in enumerate(SIZES):
         assert send(cluster, f"m{number}", size).code == 0
     wait_until(lambda: end_of(slave) == sum(SIZES), 60, "the slave's queue")
@@ -253,3 +253,17 @@ def test_a_topic_is_deleted_and_made_again_with_plain_queues(new_cluster: Callab
         cluster.broker.kill()
         cluster.broker.start(cluster.namesrv)
         assert end_of(cluster) == 4 and len(stored.parse(pull(cluster).body)) == 4
+
+
+def test_a_message_of_a_batch_that_is_rejected_comes_again_alone(
+    new_cluster: Callable[..., Cluster], clients: Callable[..., JavaClients]
+) -> None:
+    """The broker has no copy of one of many: told so, the client sends it itself."""
+    cluster = new_cluster()
+    create(cluster)
+    java = clients(cluster)
+    consumer = java.push(GROUP, TOPIC, rejectTimes=1, nextDelayLevel=1)
+    java.producer().send(TOPIC, *(f"m{number}" for number in range(3)), how="batch")
+    attempts = consumer.attempts(6)
+    assert sorted(each["body"] for each in attempts) == [b"m0", b"m0", b"m1", b"m1", b"m2", b"m2"]
+    assert len(consumer.received(3)) == 3
