@@ -119,7 +119,7 @@ void rp_broker_set_replicated(rp_broker *broker, int64_t offset);
  * responses it completes. */
 void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 
-/* Topics. RP_TOPIC_NATIVE_SEND, _PULL: plain sends or pulls may take the fast path (not: compaction, batch queues).
+/* Topics. RP_TOPIC_NATIVE_SEND, _PULL: plain sends or pulls may take the fast path (not: compaction).
  * Returns RP_OK, RP_E_INVALID (queue counts outside 0..RP_TOPIC_QUEUES_MAX, name past 255 bytes) or RP_E_NO_MEMORY. */
 #define RP_TOPIC_NATIVE_SEND 1
 #define RP_TOPIC_NATIVE_PULL 2
@@ -128,6 +128,7 @@ void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 #define RP_TOPIC_CHECKED_SEND 16 /* a retry topic: sends are Python's to look at first, and take the fast path when they come back */
 #define RP_TOPIC_LITE 128 /* message.type LITE: its lite topics may be popped (lite.h) */
 #define RP_TOPIC_STATIC 32 /* queue ids of requests are global ones, of rp_broker_put_queue_mapping; but for those that say lo=false */
+#define RP_TOPIC_BATCH 64 /* its queues are batch queues */
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);
@@ -178,8 +179,9 @@ typedef struct rp_send_back {
 } rp_send_back;
 enum rp_sent_back { RP_SENT_BACK_TO_RETRY = 0, RP_SENT_BACK_TO_DEAD_LETTERS = 1 };
 /* Any thread; blocks on the disk where the message is read from. One of rp_sent_back; RP_E_NOT_FOUND: there is no message at log_offset;
- * RP_E_EXISTS: it is for the dead letters, whose topic has to be made first; as of rp_append_item's status. With a log of entries it waits
- * for the commit: RP_E_TIMEOUT, RP_E_READ_ONLY (the lead was lost) of one that may be lost, or come besides. */
+ * RP_E_INVALID: there is a batch, in one record; RP_E_EXISTS: it is for the dead letters, whose topic has to be made first; as of
+ * rp_append_item's status. With a log of entries it waits for the commit: RP_E_TIMEOUT, RP_E_READ_ONLY (the lead was lost) of one that may
+ * be lost, or come besides. */
 int rp_broker_send_back(rp_broker *broker, const rp_send_back *request);
 
 /* Consumer groups. */

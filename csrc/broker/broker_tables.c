@@ -22,8 +22,14 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, i
     rp_topic *topic = rp_topic_table_entry(broker->topics, name);
     if (topic == NULL)
         return RP_E_NO_MEMORY;
-    int status = rp_topic_put(topic, read_queues, write_queues, permission, sys_flag, flags);
-    rp_long_polling_topic_changed(topic); /* whoever waits on any queue of it may have more of them now */
+    uint32_t changed = atomic_load_explicit(&topic->flags, memory_order_relaxed) ^ flags;
+    if ((changed & RP_TOPIC_BATCH) && rp_topic_is_live(topic))
+        rp_topic_delete(topic); /* it was made anew, and its queues are others */
+    int status = rp_message_store_set_batch_topic(broker->store, name, (flags & RP_TOPIC_BATCH) != 0);
+    if (status != RP_OK)
+        return status;
+    status = rp_topic_put(topic, read_queues, write_queues, permission, sys_flag, flags);
+    rp_long_polling_topic_changed(topic); /* who waits on any queue of it may have more of them now */
     return status;
 }
 

@@ -79,7 +79,7 @@ typedef struct get_walk {
     rp_get_result *result;
     int64_t log_max;
     int64_t bytes_max;
-    int64_t entries_max; /* how far from the asked offset the walk may go */
+    int64_t entries_left; /* how many more the walk may look at */
     int64_t last_offset; /* of the last entry looked at */
     int pin_each;        /* second way: a pin for each record */
     int64_t stop_at_ns;  /* of a filter that looks into records */
@@ -106,7 +106,7 @@ static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
     const rp_get_limits *limits = walk->limits;
     if (result->bytes == 0 || result->count == 0)
         return 0;
-    if ((int64_t)result->count + 1 > walk->request->max_messages || (int64_t)result->bytes + entry->size > walk->bytes_max)
+    if ((int64_t)result->count + entry->messages > walk->request->max_messages || (int64_t)result->bytes + entry->size > walk->bytes_max)
         return 1;
     int in_memory = is_in_memory(walk, entry->commit_log_offset);
     uint32_t bytes_max = in_memory ? limits->transfer_bytes_memory : limits->transfer_bytes_disk;
@@ -160,7 +160,7 @@ static int add_record(get_walk *walk, const rp_queue_entry *entry) {
         *range = (rp_file_range){NULL, size, -1, entry->commit_log_offset, keep_nothing, NULL};
         result->range_count++;
     }
-    result->count++;
+    result->count += (uint32_t)entry->messages;
     result->bytes += size;
     return RP_OK;
 }
@@ -191,13 +191,13 @@ static int is_out_of_sight(get_walk *walk, const rp_queue_entry *entry) {
     return 0;
 }
 
-/* One entry at queue offset `at`. 0: the walk is over. */
+/* One entry; `at` is where the consumer is by then. 0: the walk is over. */
 static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
     rp_get_result *result = walk->result;
-    if (at - walk->request->offset >= walk->entries_max || walk->is_spent || is_full(walk, entry))
+    if (walk->entries_left-- <= 0 || walk->is_spent || is_full(walk, entry))
         return 0;
     walk->last_offset = entry->commit_log_offset;
-    result->next_offset = at + 1;
+    result->next_offset = entry->queue_offset + entry->messages;
     if (!rp_tag_filter_matches(walk->request->filter, entry->tags_code))
         return pass_over(walk);
     if (is_out_of_sight(walk, entry))
@@ -212,8 +212,8 @@ static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
             result->status = RP_GET_MESSAGE_WAS_REMOVING;
         return 1;
     }
-    if (walk->request->offsets != NULL)
-        walk->request->offsets[result->count - 1] = at;
+    if (walk->request->offsets != NULL && result->count <= (uint32_t)walk->request->max_messages)
+        walk->request->offsets[result->count - 1] = entry->queue_offset;
     result->status = RP_GET_FOUND;
     return 1;
 }
@@ -226,6 +226,7 @@ static void walk_entries(get_walk *walk) {
     result->count = result->range_count = 0;
     result->bytes = 0;
     walk->last_offset = 0;
+    walk->entries_left = rp_get_entries_max(walk->limits, walk->request->max_messages);
     int64_t at = walk->request->offset;
     while (at < result->max_offset) {
         int64_t left = result->max_offset - at;
@@ -240,7 +241,7 @@ static void walk_entries(get_walk *walk) {
                 result->status = RP_GET_OFFSET_FOUND_NULL;
             return;
         }
-        for (int64_t i = 0; i < got; i++, at++) {
+        for (int64_t i = 0; i < got; at = result->next_offset, i++) {
             if (!visit(walk, &entries[i], at))
                 return;
         }
@@ -312,7 +313,6 @@ void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, 
         .result = result,
         .log_max = rp_commit_log_max_offset(request->commit_log),
         .bytes_max = bytes_max,
-        .entries_max = rp_get_entries_max(limits, request->max_messages),
         .pin_each = request->filter->kind == RP_FILTER_SQL, /* whoever looks into a record needs it there */
         .stop_at_ns = request->filter->kind == RP_FILTER_SQL ? now_ns() + RP_FILTER_NS : 0,
         .disk_looks = request->disk_looks,

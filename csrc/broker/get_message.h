@@ -77,7 +77,7 @@ typedef struct rp_get_result {
     int32_t status;
     int32_t suggest_slave; /* the consumer is further behind than memory holds */
     int64_t next_offset, min_offset, max_offset;
-    uint32_t count;       /* messages */
+    uint32_t count;       /* messages; of a batch all, also those before the offset that was asked for: its record is not taken apart */
     uint32_t range_count; /* in the scratch; pinned when FOUND: send or release them */
     uint64_t bytes;
     int64_t file_base; /* log offset of the file that the ranges lie in */

@@ -20,7 +20,6 @@ enum pair_meaning {
     LITE_TOPIC,
     WAIT,
     DELAY,
-    INNER_NUM,
     TRAN_MSG,
     SHARDING_KEY,
     TIMER_DELAY_MS,
@@ -32,7 +31,7 @@ enum pair_meaning {
 /* Bits of `special` until all pairs were seen, one a name: of a name that comes twice the later value counts, as in RocketMQ's parser. A
  * timer that RocketMQ has delivered leaves TIMER_OUT_MS: whoever sends that message on sends a plain one. */
 #define BIT(meaning) (1 << ((meaning) - DELAY))
-#define IS_SPECIAL (BIT(DELAY) | BIT(INNER_NUM))
+#define IS_SPECIAL BIT(DELAY)
 #define SAYS_YES(meaning) (BIT(meaning) << 16)
 #define HAS_TIMER (BIT(TIMER_DELAY_MS) | BIT(TIMER_DELAY_SEC) | BIT(TIMER_DELIVER_MS))
 
@@ -53,9 +52,9 @@ static int meaning_of(rp_slice name) {
     case 8:
         return IS("UNIQ_KEY") ? UNIQUE_KEY : IS("TRACE_ON") || IS("__CRC32#") ? DROPPED : IS("TRAN_MSG") ? TRAN_MSG : PLAIN;
     case 9:
-        return IS("INNER_NUM") ? INNER_NUM : PLAIN;
+        return IS("INNER_NUM") ? DROPPED : PLAIN;
     case 10:
-        return IS("MSG_REGION") ? DROPPED : PLAIN;
+        return IS("MSG_REGION") || IS("INNER_BASE") ? DROPPED : PLAIN;
     case 12:
         return IS("TIMER_OUT_MS") ? TIMER_OUT_MS : IS(RP_LITE_TOPIC) ? LITE_TOPIC : PLAIN;
     case 13:
@@ -115,9 +114,6 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         break;
     case DELAY:
         note_delay(properties, value);
-        break;
-    case INNER_NUM:
-        note_special(properties, meaning, says_yes(value));
         break;
     case TIMER_DELAY_MS:
     case TIMER_DELAY_SEC:

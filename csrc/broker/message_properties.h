@@ -1,8 +1,8 @@
 /* message_properties.h: what the broker must know of a sent message's properties, and what it adds to them. Private to csrc/broker.
  * RocketMQ: SendMessageProcessor, AbstractSendMessageProcessor.buildMsgContext, MessageDecoder.string2messageProperties (5.3.3).
  *
- * A stored message carries what its producer sent (without POP_CK and INNER_MULTI_QUEUE_OFFSET, which the broker says, and without pairs
- * RocketMQ's parser drops), then MSG_REGION,
+ * A stored message carries what its producer sent (without POP_CK, INNER_MULTI_QUEUE_OFFSET, INNER_NUM and INNER_BASE, which the broker
+ * says, and without pairs RocketMQ's parser drops), then MSG_REGION,
  * TRACE_ON and CLUSTER of this broker, then a UNIQ_KEY when the producer gave none. RocketMQ stores the same set in the order of a
  * Java HashMap; readers go by name.
  *
@@ -31,12 +31,12 @@ typedef struct rp_sent_properties {
     int32_t prepared;    /* TRAN_MSG: it waits for the end of its transaction */
     int32_t light_lists; /* how many INNER_MULTI_DISPATCH there are: of more than one, readers do not agree about which counts */
     int32_t timed;       /* it has a timer; 2: one that says neither 0 nor something negative; the level of one with both counts */
-    int32_t special;     /* inner batch, or a delay that is not a number: not for the fast path */
+    int32_t special;     /* a delay that is not a number: not for the fast path */
 } rp_sent_properties;
 
 /* RP_OK or RP_E_NO_MEMORY. */
 int rp_sent_properties_scan(rp_slice text, rp_arena *arena, rp_sent_properties *properties);
-/* Of one message of a batch, which is stored as it came, but for INNER_MULTI_QUEUE_OFFSET. 0: a pair is there that others would lose, and
+/* Of one message of a batch, which is stored as it came, but for what the broker says. 0: a pair is there that others would lose, and
  * what stands behind it was not looked at. */
 int rp_batch_properties_scan(rp_slice text, rp_sent_properties *properties);
 

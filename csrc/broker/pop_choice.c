@@ -53,8 +53,10 @@ static int find_cell(choice *choice) {
     return choice->cell != NULL;
 }
 
+/* Of a batch queue none: a client takes no batch apart that it popped. */
 static int open_queue(choice *choice) {
-    return rp_topic_open_queue(choice->lane->broker->topics, choice->topic, choice->queue_id, &choice->queue) != NULL;
+    return rp_topic_open_queue(choice->lane->broker->topics, choice->topic, choice->queue_id, &choice->queue) != NULL &&
+           !rp_consume_queue_is_batch(choice->queue);
 }
 
 /* ---- where to begin ---- */

@@ -49,11 +49,11 @@ static rp_slice original_id(const rp_message *message, uint8_t room[ID_SIZE_MAX]
 }
 
 static int write_properties(returning *back) {
-    static const char *const replaced[] = {"DELAY",          "REAL_TOPIC",  "REAL_QID", "TIMER_DELIVER_MS",  "TIMER_DELAY_SEC",
-                                           "TIMER_DELAY_MS", "RETRY_TOPIC", "WAIT",     "ORIGIN_MESSAGE_ID", RP_LIGHT_OFFSETS,
-                                           "__CRC32#",       NULL};
-    static const char *const replaced_by_dead_letters[] = {"DELAY",          "RETRY_TOPIC", "WAIT", "ORIGIN_MESSAGE_ID",
-                                                           RP_LIGHT_OFFSETS, "__CRC32#",    NULL};
+    static const char *const replaced[] = {
+        "DELAY", "REAL_TOPIC",        "REAL_QID",       "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "RETRY_TOPIC",
+        "WAIT",  "ORIGIN_MESSAGE_ID", RP_LIGHT_OFFSETS, "__CRC32#",         "INNER_NUM",       "INNER_BASE",     NULL};
+    static const char *const replaced_by_dead_letters[] = {
+        "DELAY", "RETRY_TOPIC", "WAIT", "ORIGIN_MESSAGE_ID", RP_LIGHT_OFFSETS, "__CRC32#", "INNER_NUM", "INNER_BASE", NULL};
     const rp_message *message = &back->stored.message;
     rp_slice first_topic = rp_message_property(message->properties, "RETRY_TOPIC");
     if (first_topic.data == NULL)
@@ -127,6 +127,10 @@ int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
     int status = rp_stored_message_open(broker->commit_log, request->log_offset, &back.stored);
     if (status != RP_OK)
         return status;
+    if (back.stored.message.sys_flag & RP_SYSFLAG_NEED_UNWRAP) { /* one of many, nobody can say which: its consumer sends that one */
+        rp_stored_message_close(&back.stored);
+        return RP_E_INVALID;
+    }
     back.item = rp_item_of_message(&back.stored.message);
     back.item.reconsume_times = (int32_t)((uint32_t)back.item.reconsume_times + 1); /* a producer may have sent any number */
     status = choose_queue(&back);

@@ -15,6 +15,7 @@
 #include "property_text.h"
 #include "request_header.h"
 #include "send_batch.h"
+#include "send_inner.h"
 #include "send_light.h"
 #include "send_response.h"
 #include "send_timed.h"
@@ -369,6 +370,7 @@ static rp_append_item *add_item(send_request *request, int32_t flag, rp_slice bo
     item->reconsume_times = request->header.reconsume_times;
     item->prepared_transaction_offset = 0;
     item->is_copy = 0;
+    item->inner_messages = 0;
     item->body = body;
     item->properties[2] = (rp_slice){NULL, 0};
     item->index_key = item->index_tags = (rp_slice){NULL, 0};
@@ -377,9 +379,10 @@ static rp_append_item *add_item(send_request *request, int32_t flag, rp_slice bo
     return item;
 }
 
-static void add_send(send_request *request, uint32_t item_count, int batch_request) {
+static rp_pending_send *add_send(send_request *request, uint32_t item_count, int batch_request) {
     rp_send_batch *batch = &request->lane->sends;
-    batch->sends[batch->send_count++] = (rp_pending_send){
+    rp_pending_send *send = &batch->sends[batch->send_count++];
+    *send = (rp_pending_send){
         .to = request->to,
         .topic = request->topic,
         .unique_key = request->properties.unique_key,
@@ -391,16 +394,17 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
         .reply = NULL,
         .wait = request->properties.wait != 0,
         .batch = batch_request != 0,
+        .inner = 0,
         .type = (uint8_t)rp_message_type_of(&request->properties),
     };
     if (__builtin_expect(request->delay_ms >= 0, 0) && request->delay_ms < batch->delay_ms_min)
         batch->delay_ms_min = request->delay_ms;
     if (__builtin_expect(request->global_id >= 0, 0)) {
-        rp_pending_send *send = &batch->sends[batch->send_count - 1];
         send->is_mapped = !request->is_prepared; /* that offset is of the prepared ones: its producer ends the transaction by it */
         send->queue_id = request->global_id;
         send->at = request->at;
     }
+    return send;
 }
 
 static int ends_with_separator(rp_slice properties) {
@@ -433,19 +437,27 @@ static void set_index_key(rp_append_item *item, const rp_sent_properties *proper
     item->index_tags = properties->tags;
 }
 
-/* RP_OK; RP_E_NO_MEMORY, or what the answer to a refusal returned. */
-static int add_single(send_request *request) {
-    rp_send_batch *batch = &request->lane->sends;
+/* An item of the request's body and properties; NULL: no memory. */
+static rp_append_item *add_whole(send_request *request) {
     if (make_room(request->lane, 1) != RP_OK)
-        return RP_E_NO_MEMORY;
+        return NULL;
     rp_append_item *item = add_item(request, request->header.flag, request->command->body);
     item->tags_code = request->properties.tags_code;
     item->properties[0] = request->properties.text;
     item->properties[1] = tail_behind(request->properties.text, request->lane->broker->property_tail);
     if (request->properties.unique_key.size == 0 && make_unique_key(request, item) != RP_OK) {
-        batch->item_count--;
-        return RP_E_NO_MEMORY;
+        request->lane->sends.item_count--;
+        return NULL;
     }
+    return item;
+}
+
+/* RP_OK; RP_E_NO_MEMORY, or what the answer to a refusal returned. */
+static int add_single(send_request *request) {
+    rp_send_batch *batch = &request->lane->sends;
+    rp_append_item *item = add_whole(request);
+    if (item == NULL)
+        return RP_E_NO_MEMORY;
     rp_slice handle = {NULL, 0};
     if (__builtin_expect(request->out_ms >= 0, 0) && rp_send_make_recall_handle(request, &handle) != RP_OK) {
         batch->item_count--;
@@ -457,25 +469,37 @@ static int add_single(send_request *request) {
         return outcome == RP_E_IO || outcome == RP_E_DISK_FULL ? answer_no_queue(request) : outcome;
     }
     set_index_key(item, &request->properties);
-    add_send(request, 1, 0);
-    batch->sends[batch->send_count - 1].recall_handle = handle;
+    add_send(request, 1, 0)->recall_handle = handle;
+    return RP_OK;
+}
+
+/* To a batch queue: it stays one record, whose properties are the request's. */
+static int add_inner_batch(send_request *request) {
+    int64_t count;
+    int outcome = rp_send_check_inner_batch(request, &count);
+    rp_append_item *item = outcome == RP_OK ? add_whole(request) : NULL;
+    if (item == NULL)
+        return outcome == RP_OK ? RP_E_NO_MEMORY : outcome;
+    item->inner_messages = (int32_t)count;
+    set_index_key(item, &request->properties);
+    add_send(request, 1, 0)->inner = 1;
     return RP_OK;
 }
 
 /* Each message gets the broker's pairs behind its own. The request's properties are the batch's, not theirs: 5.x clients give a batch a
  * UNIQ_KEY too, which would hide those of its messages. */
 static int add_batch(send_request *request) {
+    if (rp_consume_queue_is_batch(request->queue))
+        return add_inner_batch(request);
     rp_slice body = request->command->body;
-    uint32_t position = 0;
-    int64_t count = rp_batch_count(body, &position);
-    if (count < 0)
-        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
-                         "java.nio.BufferUnderflowException: the batch body is cut off or its sizes are wrong, at byte %" PRIu32, position);
+    int64_t count;
+    int outcome = rp_send_count_batch(request, &count);
+    if (outcome != RP_OK)
+        return outcome;
     if (make_room(request->lane, (uint32_t)count) != RP_OK)
         return RP_E_NO_MEMORY;
     rp_batch_message message;
-    uint32_t added = 0;
-    position = 0;
+    uint32_t added = 0, position = 0;
     while (rp_batch_next(body, &position, &message) == 1) {
         rp_append_item *item = add_item(request, message.flag, message.body);
         rp_sent_properties properties;
@@ -513,14 +537,12 @@ int rp_send_add_reply(send_request *request, rp_reply *reply) {
         rp_topic_open_queue_to_send(broker->topics, request->topic, request->queue_id, &request->queue) == NULL ||
         make_room(request->lane, 1) != RP_OK)
         return 0;
-    rp_send_batch *batch = &request->lane->sends;
     rp_append_item *item = add_item(request, request->header.flag, request->command->body);
     item->tags_code = request->properties.tags_code;
     item->properties[0] = request->properties.text;
     item->properties[1] = tail_behind(request->properties.text, broker->reply_tail);
     set_index_key(item, &request->properties);
-    add_send(request, 1, 0);
-    batch->sends[batch->send_count - 1].reply = reply;
+    add_send(request, 1, 0)->reply = reply;
     return 1;
 }
 

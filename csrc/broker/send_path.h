@@ -6,7 +6,7 @@
  *   request ─ checks ─ items of this turn ─┘                       └─ parked until on disk and on slaves
  *
  * Punts    topics that are unknown or without RP_TOPIC_NATIVE_SEND (retry topics), sys flags other than compression and multi tags,
- *          inner batches, prepared messages while they are refused.
+ *          prepared messages while they are refused.
  * Threads  the reactor's.
  * Bounds   RP_SEND_ITEMS messages wait for the turn's end, then they are appended at once; a batch may hold more.
  */
@@ -39,6 +39,7 @@ typedef struct rp_pending_send {
     struct rp_reply *reply; /* NULL, or what is told of the append in place of a response (pending_replies.h) */
     uint8_t wait; /* WAIT: 0 is answered without disk and slaves */
     uint8_t batch;
+    uint8_t inner; /* of a batch queue: a batch in one record */
     uint8_t type; /* rp_message_type */
 } rp_pending_send;
 

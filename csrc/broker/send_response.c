@@ -148,6 +148,8 @@ static uint32_t write_success(const rp_send_template *template, const rp_pending
                        __builtin_expect(send->is_mapped, 0) ? rp_mapped_offset(&send->at, items[0].queue_offset) : items[0].queue_offset);
     if (send->unique_key.size > 0)
         RP_RESPONSE_TEXT(&writer, "transactionId", send->unique_key);
+    if (__builtin_expect(send->inner, 0)) /* by which its producer knows that one id is all it gets */
+        RP_RESPONSE_TEXT(&writer, "batchUniqId", send->unique_key);
     if (__builtin_expect(send->recall_handle.size > 0, 0))
         RP_RESPONSE_TEXT(&writer, "recallHandle", send->recall_handle);
     rp_response_put(&writer, template->tail[binary], template->tail_size[binary]);
@@ -165,7 +167,7 @@ static uint32_t write_success(const rp_send_template *template, const rp_pending
 }
 
 static size_t success_size_max(const rp_send_template *template, const rp_pending_send *send) {
-    return RP_SEND_HEAD_MAX + 256 + RP_RESPONSE_TEXT_FACTOR * (size_t)send->unique_key.size + send->recall_handle.size +
+    return RP_SEND_HEAD_MAX + 256 + RP_RESPONSE_TEXT_FACTOR * (size_t)send->unique_key.size * (1 + send->inner) + send->recall_handle.size +
            template->tail_size[0] + template->tail_size[1] + (size_t)send->item_count * (template->store_host_hex_size + 17);
 }
 
@@ -249,6 +251,14 @@ static void end_run(intake_run *run, rp_intake *next) {
     *run = (intake_run){.intake = next};
 }
 
+/* A batch that is one record counts as its messages do elsewhere. How many there are. */
+static uint64_t count_inner(rp_intake_counts *counts, const rp_append_item *item) {
+    uint32_t messages = (uint32_t)item->inner_messages;
+    for (uint32_t i = 0; i < messages; i++)
+        rp_intake_count(counts, item->size / messages + (i < item->size % messages));
+    return messages;
+}
+
 /* Answers every send and counts them, shared counters once a run of the same topic. */
 static void respond_all(rp_lane *lane) {
     const rp_send_batch *batch = &lane->sends;
@@ -263,9 +273,11 @@ static void respond_all(rp_lane *lane) {
             failed++;
             continue;
         }
-        for (uint32_t item = 0; item < send->item_count; item++)
+        if (__builtin_expect(send->inner, 0))
+            messages += count_inner(&run.counts, &batch->items[send->item_first]);
+        for (uint32_t item = 0; item < send->item_count && !send->inner; item++)
             rp_intake_count(&run.counts, batch->items[send->item_first + item].size);
-        messages += send->item_count;
+        messages += send->inner ? 0 : send->item_count;
         bytes += (uint64_t)stored;
     }
     end_run(&run, NULL);

@@ -118,6 +118,7 @@ void rp_commit_log_close(rp_commit_log *log) {
         rp_mapped_file_release(log->active);
     }
     rp_log_staging_close(&log->staging);
+    free(log->inner_text);
     rp_mapped_file_queue_destroy(log->row);
     pthread_mutex_destroy(&log->append_lock);
     pthread_mutex_destroy(&log->failure_lock);

@@ -25,12 +25,15 @@ typedef struct rp_light_targets rp_light_targets; /* light_targets.h */
 typedef struct rp_append_item {
     rp_consume_queue *queue;
     int32_t flag;
-    int32_t sys_flag; /* RP_SYSFLAG_BORN_V6 when born_host holds 16+4 bytes; STORE_V6 is set by the log */
+    int32_t sys_flag; /* RP_SYSFLAG_BORN_V6 when born_host holds 16+4 bytes; STORE_V6 and the flags of batches are the log's */
     int64_t born_timestamp_ms;
     uint8_t born_host[20]; /* address, then port as 4 bytes big-endian */
     int32_t reconsume_times;
     int64_t prepared_transaction_offset;
     int64_t tags_code; /* for the queue entry: tag hash; in a delay level's queue it is the log that says when the message is due */
+    /* Its body is a batch of so many, for a batch queue; 0: it is one message. What the record of a batch queue has to say of its place the
+     * log writes, in either case. */
+    int32_t inner_messages;
     int32_t is_copy; /* of a stored message: it may be larger than message_size_max, which may have changed */
     rp_slice body;
     rp_slice properties[RP_APPEND_PROPERTY_PARTS]; /* written one after the other; together <= RP_PROPERTIES_SIZE_MAX */

@@ -10,6 +10,7 @@
 #include "commit_log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,7 +32,7 @@ _Static_assert(RP_APPEND_PROPERTY_PARTS == RP_ENCODE_PROPERTY_PARTS, "parts are 
 static void source_of(const rp_commit_log *log, const rp_append_item *item, rp_encode_source *source) {
     source->queue_id = rp_consume_queue_id(item->queue);
     source->flag = item->flag;
-    source->sys_flag = (item->sys_flag & ~RP_SYSFLAG_STORE_V6) | log->store_sys_flag;
+    source->sys_flag = (item->sys_flag & ~(RP_SYSFLAG_STORE_V6 | RP_SYSFLAG_BATCH_MASK)) | log->store_sys_flag;
     source->reconsume_times = item->reconsume_times;
     source->born_timestamp_ms = item->born_timestamp_ms;
     source->prepared_transaction_offset = item->prepared_transaction_offset;
@@ -117,6 +118,11 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
     return RP_OK;
 }
 
+/* How many of its queue's offsets it has. */
+static int32_t messages_of(const rp_append_item *item) {
+    return item->queue->is_batch && item->inner_messages > 0 ? item->inner_messages : 1;
+}
+
 /* Under the lock: the record is there for readers, its entry in time. */
 static void publish_held(rp_commit_log *log, rp_append_item *item) {
     if (log->head_size == 0) {
@@ -129,7 +135,7 @@ static void publish_held(rp_commit_log *log, rp_append_item *item) {
         rp_commit_log_publish_entry(log, &entry);
     }
     if (rp_message_is_queued(item->sys_flag)) {
-        rp_consume_queue_place(item->queue, item->queue_offset + 1);
+        rp_consume_queue_place(item->queue, item->queue_offset + messages_of(item));
         if (item->light != NULL) {
             rp_light_targets_place(item->light);
         }
@@ -149,7 +155,12 @@ static void publish_item(rp_commit_log *log, rp_append_item *item) {
     atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
     if (rp_message_is_queued(item->sys_flag)) {
         int64_t tags_code = item->queue->is_delay_level ? item->store_timestamp_ms + item->queue->delay_ms : item->tags_code;
-        rp_queue_entry entry = {item->commit_log_offset, (int32_t)item->size, tags_code};
+        rp_queue_entry entry = {.commit_log_offset = item->commit_log_offset,
+                                .size = (int32_t)item->size,
+                                .messages = messages_of(item),
+                                .queue_offset = item->queue_offset,
+                                .store_timestamp_ms = item->store_timestamp_ms,
+                                .tags_code = tags_code};
         rp_consume_queue_put(item->queue, &entry);
         if (__builtin_expect(item->light != NULL, 0)) {
             rp_light_targets_put(item->light, &entry);
@@ -178,6 +189,7 @@ int rp_commit_log_write_out(rp_commit_log *log) {
 static void stage(rp_append_item *item, int64_t change) {
     if (rp_message_is_queued(item->sys_flag)) {
         item->queue->staged += change;
+        item->queue->staged_messages += change * messages_of(item);
         if (item->light != NULL) {
             rp_light_targets_stage(item->light, change);
         }
@@ -316,7 +328,7 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
     int rc = RP_OK;
     /* Entries are put into the queue's active file, so none may wait while that is exchanged. */
     if (!rp_log_staging_fits(&log->staging, log->head_size + item->size) ||
-        (queue->staged != 0 && rp_consume_queue_max_offset(queue) + queue->staged >= queue->allocated_offset) ||
+        (queue->staged != 0 && rp_consume_queue_end_entry(queue) + queue->staged >= queue->allocated_end) ||
         (item->light != NULL && rp_light_targets_need_write(item->light))) {
         rc = write_staged(log, items);
     }
@@ -327,21 +339,48 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
 }
 
 static int64_t next_of(const rp_commit_log *log, const rp_consume_queue *queue) {
-    return __builtin_expect(log->holds_back, 0) ? rp_consume_queue_next_offset(queue) : rp_consume_queue_max_offset(queue);
+    int64_t next = __builtin_expect(log->holds_back, 0) ? rp_consume_queue_next_offset(queue) : rp_consume_queue_max_offset(queue);
+    return next + rp_consume_queue_staged_offsets(queue);
 }
 
-/* Under the lock: the offsets that it is going to have in light queues become part of the record. */
-static int number(const rp_commit_log *log, rp_append_item *item) {
+/* Under the lock: what the record of a batch queue says of its place, behind its last properties. RP_OK, RP_E_TOO_LARGE, RP_E_NO_MEMORY. */
+static int place_batch(rp_commit_log *log, const rp_append_item *item, int64_t queue_offset, rp_encode_source *source) {
+    const rp_slice *last = &source->properties[RP_APPEND_PROPERTY_PARTS - 1];
+    if (item->inner_messages > RP_INNER_MESSAGES_MAX || last->size > RP_PROPERTIES_SIZE_MAX) {
+        return RP_E_TOO_LARGE;
+    }
+    if (log->inner_text == NULL && (log->inner_text = malloc(RP_PROPERTIES_SIZE_MAX + RP_INNER_PAIRS_MAX + 1)) == NULL) {
+        return RP_E_NO_MEMORY;
+    }
+    uint8_t *at = log->inner_text;
+    if (last->size != 0) {
+        memcpy(at, last->data, last->size);
+        at += last->size;
+    }
+    if (!rp_encode_properties_are_closed(source)) {
+        *at++ = RP_PROPERTY_SEPARATOR;
+    }
+    at += rp_inner_pairs_write(at, messages_of(item), queue_offset);
+    source->properties[RP_APPEND_PROPERTY_PARTS - 1] = (rp_slice){log->inner_text, (uint32_t)(at - log->inner_text)};
+    source->sys_flag |= RP_SYSFLAG_INNER_BATCH | (item->inner_messages > 0 ? RP_SYSFLAG_NEED_UNWRAP : 0);
+    return RP_OK;
+}
+
+/* Under the lock: the offsets that it is going to have in light queues, or in a batch queue, become part of the record. */
+static int number(rp_commit_log *log, rp_append_item *item) {
     rp_encode_source source;
-    rp_light_targets_number(item, log->holds_back);
+    if (item->light != NULL) {
+        rp_light_targets_number(item, log->holds_back);
+    }
     source_of(log, item, &source);
-    return measure(log, item, &source);
+    int rc = item->queue->is_batch ? place_batch(log, item, 0, &source) : RP_OK;
+    return rc == RP_OK ? measure(log, item, &source) : rc;
 }
 
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
     rp_append_item *item = &items[index];
     bool consumed = rp_message_is_queued(item->sys_flag);
-    int rc = __builtin_expect(item->light != NULL, 0) ? number(log, item) : RP_OK;
+    int rc = __builtin_expect(item->light != NULL || item->queue->is_batch, 0) ? number(log, item) : RP_OK;
     rc = rc == RP_OK ? reserve(log, items, item, consumed) : rc;
     if (rc != RP_OK) {
         return rc;
@@ -356,7 +395,10 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     source_of(log, item, &source);
     source.store_timestamp_ms = item->store_timestamp_ms = now_ms;
     source.physical_offset = item->commit_log_offset = log->position + log->head_size;
-    source.queue_offset = item->queue_offset = consumed ? next_of(log, item->queue) + item->queue->staged : 0;
+    source.queue_offset = item->queue_offset = consumed ? next_of(log, item->queue) : 0;
+    if (__builtin_expect(item->queue->is_batch, 0)) {
+        (void)place_batch(log, item, item->queue_offset, &source); /* as when it was measured */
+    }
     rp_message_encode(&source, target + log->head_size, item->size);
     if (log->head_size != 0) {
         rp_ledger_entry entry = rp_commit_log_next_entry(log, item->size);

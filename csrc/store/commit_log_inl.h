@@ -8,6 +8,7 @@
 
 #include "commit_log_writer.h"
 #include "index_feed.h"
+#include "inner_batch.h"
 #include "light_targets.h"
 #include "log_staging.h"
 #include "mapped_file_inl.h"
@@ -41,6 +42,7 @@ struct rp_commit_log {
     uint8_t *active_address; /* guarded by append_lock */
     int64_t active_end; /* guarded by append_lock: first byte behind the active file */
     rp_log_staging staging; /* guarded by append_lock; unused when records go through the map */
+    uint8_t *inner_text; /* guarded by append_lock: an item's last properties for a batch queue; NULL before the first */
     int64_t ready_end; /* guarded by append_lock: preallocation's, as last seen */
     int64_t uncleared_end; /* guarded by append_lock: up to here a cut that failed has left old bytes; 0: nowhere */
     _Atomic int64_t lease_until_ns; /* relaxed: the clock passes it by itself */

@@ -2,6 +2,7 @@
 #include "consume_queue.h"
 
 #include "../base/bytes_inl.h"
+#include "batch_queue.h"
 #include "commit_log_writer.h"
 #include "consume_queue_inl.h"
 #include "read_in.h"
@@ -10,34 +11,75 @@ rp_slice rp_consume_queue_topic(const rp_consume_queue *queue) { return queue->t
 int32_t rp_consume_queue_id(const rp_consume_queue *queue) { return queue->id; }
 int rp_consume_queue_is_lite(const rp_consume_queue *queue) { return queue->is_lite; }
 
+int rp_consume_queue_is_batch(const rp_consume_queue *queue) { return queue->is_batch; }
+
 int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue) {
-    return atomic_load_explicit(&queue->min_offset, memory_order_acquire);
+    return atomic_load_explicit(__builtin_expect(queue->is_batch, 0) ? &queue->batch_min : &queue->first_entry, memory_order_acquire);
 }
 
 int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue) {
-    return atomic_load_explicit(&queue->max_offset, memory_order_acquire);
+    return atomic_load_explicit(__builtin_expect(queue->is_batch, 0) ? &queue->batch_max : &queue->end_entry, memory_order_acquire);
+}
+
+const uint8_t *rp_consume_queue_pin_entry(rp_consume_queue *queue, int64_t entry, rp_mapped_file **file, rp_error *error) {
+    int64_t byte = entry * queue->entry_size;
+    error->status = 0;
+    *file = rp_mapped_file_queue_find(queue->row, byte, error);
+    return *file != NULL ? rp_mapped_file_address(*file) + (byte - (*file)->base_offset) : NULL;
+}
+
+int64_t rp_consume_queue_search(rp_consume_queue *queue, int64_t low, int64_t high, uint32_t field_at, int64_t value, int in_memory,
+                                rp_error *error) {
+    const rp_file_ops *ops = queue->setup->ops;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2, found = INT64_MAX;
+        rp_mapped_file *file;
+        const uint8_t *at = rp_consume_queue_pin_entry(queue, middle, &file, error);
+        if (at == NULL && error->status != 0 && error->status != RP_E_NOT_FOUND) {
+            return error->status;
+        }
+        bool is_out = at != NULL && in_memory && !ops->in_memory(ops->context, at, queue->entry_size);
+        if (at != NULL && !is_out && (int32_t)rp_get_u32(at + 8) > 0) {
+            found = (int64_t)rp_get_u64(at + field_at);
+        }
+        if (file != NULL) {
+            rp_mapped_file_release(file);
+        }
+        if (is_out) {
+            return RP_E_BUSY;
+        }
+        if (found < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
 }
 
 int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max) {
+    if (__builtin_expect(queue->is_batch, 0)) {
+        return rp_batch_queue_read(queue, offset, entries, entries_max);
+    }
     int64_t max = rp_consume_queue_max_offset(queue), min = rp_consume_queue_min_offset(queue);
     if (offset < min || offset > max) {
         return RP_E_RANGE;
     }
     uint32_t count = 0, wanted = max - offset < entries_max ? (uint32_t)(max - offset) : entries_max;
     while (count < wanted) {
-        int64_t byte = (offset + count) * RP_CONSUME_QUEUE_ENTRY_SIZE;
         rp_error error;
-        error.status = 0;
-        rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, byte, &error);
-        if (file == NULL) {
+        rp_mapped_file *file;
+        const uint8_t *at = rp_consume_queue_pin_entry(queue, offset + count, &file, &error);
+        if (at == NULL) {
             int rc = error.status == 0 ? RP_E_NOT_FOUND : rp_commit_log_tell_unreadable(queue->setup->log, &error);
             return count > 0 ? (int64_t)count : rc;
         }
-        const uint8_t *at = rp_mapped_file_address(file) + (byte - file->base_offset);
         const uint8_t *end = rp_mapped_file_address(file) + file->size;
         for (; count < wanted && at < end; at += RP_CONSUME_QUEUE_ENTRY_SIZE, count++) {
             entries[count].commit_log_offset = (int64_t)rp_get_u64(at);
             entries[count].size = (int32_t)rp_get_u32(at + 8);
+            entries[count].messages = 1;
+            entries[count].queue_offset = offset + count;
             entries[count].tags_code = (int64_t)rp_get_u64(at + 12);
         }
         rp_mapped_file_release(file);
@@ -45,30 +87,49 @@ int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_
     return count;
 }
 
-/* What of the entries [offset, end) lies in one file. NULL: the file cannot be had. */
-static rp_mapped_file *pin_piece(rp_consume_queue *queue, int64_t offset, int64_t end, const uint8_t **address, size_t *size) {
+int64_t rp_consume_queue_read_before(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entry) {
+    return queue->is_batch ? rp_batch_queue_read_before(queue, offset, entry) : rp_consume_queue_read(queue, offset - 1, entry, 1);
+}
+
+/* What of the entries [entry, end) lies in one file. NULL: the file cannot be had. */
+static rp_mapped_file *pin_piece(rp_consume_queue *queue, int64_t entry, int64_t end, const uint8_t **address, size_t *size) {
     rp_error error;
-    int64_t begin_byte = offset * RP_CONSUME_QUEUE_ENTRY_SIZE, end_byte = end * RP_CONSUME_QUEUE_ENTRY_SIZE;
-    rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, begin_byte, &error);
+    rp_mapped_file *file;
+    *address = rp_consume_queue_pin_entry(queue, entry, &file, &error);
     if (file != NULL) {
-        int64_t in_file = begin_byte - file->base_offset, left = (int64_t)file->size - in_file;
-        *address = rp_mapped_file_address(file) + in_file;
-        *size = (size_t)(left < end_byte - begin_byte ? left : end_byte - begin_byte);
+        int64_t left = (int64_t)file->size - (*address - rp_mapped_file_address(file)), wanted = (end - entry) * queue->entry_size;
+        *size = (size_t)(left < wanted ? left : wanted);
     }
     return file;
+}
+
+/* The entries of the offsets [*offset, *end). RP_OK, or why they cannot be told just now: as rp_batch_queue_find. */
+static int entries_of(rp_consume_queue *queue, int64_t *offset, int64_t *end, int in_memory) {
+    rp_error error;
+    if (__builtin_expect(!queue->is_batch, 1) || *offset >= *end) {
+        return RP_OK;
+    }
+    *offset = rp_batch_queue_find(queue, *offset, in_memory, &error);
+    int64_t last = *offset < 0 ? *offset : rp_batch_queue_find(queue, *end - 1, in_memory, &error),
+            behind = rp_consume_queue_end_entry(queue);
+    *end = last < behind ? last + 1 : behind;
+    return last < 0 ? (int)last : RP_OK;
 }
 
 int rp_consume_queue_in_memory(rp_consume_queue *queue, int64_t offset, int64_t end) {
     const rp_file_ops *ops = queue->setup->ops;
     const uint8_t *address;
     size_t size;
-    int all = 1;
+    int all = 1, rc = entries_of(queue, &offset, &end, 1);
+    if (rc != RP_OK) {
+        return rc != RP_E_BUSY;
+    }
     for (rp_mapped_file *file; offset < end && all; rp_mapped_file_release(file)) {
         if ((file = pin_piece(queue, offset, end, &address, &size)) == NULL) {
             return 1; /* nothing to wait for: reading them says what is wrong */
         }
         all = ops->in_memory(ops->context, address, size);
-        offset += (int64_t)size / RP_CONSUME_QUEUE_ENTRY_SIZE;
+        offset += (int64_t)size / queue->entry_size;
     }
     return all;
 }
@@ -77,9 +138,12 @@ void rp_consume_queue_read_in(rp_consume_queue *queue, int64_t offset, int64_t e
     const uint8_t *address;
     size_t size;
     rp_mapped_file *file;
+    if (entries_of(queue, &offset, &end, 0) != RP_OK) {
+        return;
+    }
     while (offset < end && (file = pin_piece(queue, offset, end, &address, &size)) != NULL) {
         rp_read_in(queue->setup->ops, address, size, -1, 0);
-        offset += (int64_t)size / RP_CONSUME_QUEUE_ENTRY_SIZE;
+        offset += (int64_t)size / queue->entry_size;
         rp_mapped_file_release(file);
     }
 }

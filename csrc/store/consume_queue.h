@@ -1,7 +1,8 @@
 /* consume_queue.h: the index of one queue of one topic: entry i says where message i lies in the commit log.
- * RocketMQ: ConsumeQueue (5.3.3 store/).
+ * RocketMQ: ConsumeQueue (5.3.3 store/); of a batch queue, whose entries stand for the messages of a record each, BatchConsumeQueue.
  *
  * Entry    20 bytes big-endian: [8 commit log offset][4 record size][8 tags code]; files of 300,000 entries named by start byte.
+ *          Those of a batch queue go on behind that: batch_queue.h.
  * Threads  put and the assignment of queue offsets: under the commit log's append lock. Reads: any thread, lock-free, of
  *          entries below rp_consume_queue_max_offset.
  * Lifetime a pointer from rp_message_store_queue lives until the store closes, also when its topic is deleted (then it reads empty).
@@ -25,26 +26,34 @@ typedef struct rp_consume_queue rp_consume_queue;
 typedef struct rp_queue_entry {
     int64_t commit_log_offset;
     int32_t size;
+    int32_t messages;     /* that it stands for, from queue_offset on: 1, but in a batch queue */
+    int64_t queue_offset; /* told by who reads; who puts says it, and messages, of a batch queue alone, as the next */
+    int64_t store_timestamp_ms; /* not read from other queues */
     int64_t tags_code;
 } rp_queue_entry;
 
 rp_slice rp_consume_queue_topic(const rp_consume_queue *queue);
 int32_t rp_consume_queue_id(const rp_consume_queue *queue);
 int rp_consume_queue_is_lite(const rp_consume_queue *queue); /* the light queue of a lite topic: light_queue.h */
+int rp_consume_queue_is_batch(const rp_consume_queue *queue);
 int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue); /* first queue offset that still exists */
 int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue); /* one past the last dispatched entry */
 /* Where the next message is going to be: the max offset, or behind messages whose entries are held back (commit_log_held.c). Exact under
  * the append lock; elsewhere it may be a moment old. */
 int64_t rp_consume_queue_next_offset(const rp_consume_queue *queue);
-/* Copies entries from offset on. How many (0..entries_max); 0 when offset == max; RP_E_RANGE outside min..max;
- * RP_E_NOT_FOUND when the file is gone; RP_E_IO, RP_E_NO_MEMORY as of rp_commit_log_read. */
+/* Copies entries from offset on; of a batch queue the first is the one that holds it, or comes behind it. How many (0..entries_max); 0 when
+ * offset == max; RP_E_RANGE outside min..max; RP_E_NOT_FOUND when the file is gone; RP_E_IO, RP_E_NO_MEMORY as of rp_commit_log_read.
+ * The next begins at queue_offset + messages of the last. */
 int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max);
+/* The last entry that begins below offset, which is above the min: 1, or as rp_consume_queue_read. */
+int64_t rp_consume_queue_read_before(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entry);
 /* 1: the entries [offset, end) are in memory; 0: the disk has to be asked for some. Reads none of them. */
 int rp_consume_queue_in_memory(rp_consume_queue *queue, int64_t offset, int64_t end);
 /* Returns when they are: blocks on the disk. */
 void rp_consume_queue_read_in(rp_consume_queue *queue, int64_t offset, int64_t end);
 /* boundary 0 LOWER: the first offset whose store time is >= timestamp_ms (max offset when none);
- * 1 UPPER: the last whose store time is <= timestamp_ms. As RocketMQ's getOffsetInQueueByTime. RP_E_IO, RP_E_NO_MEMORY as of
+ * 1 UPPER: the last whose store time is <= timestamp_ms. As RocketMQ's getOffsetInQueueByTime, which of a batch queue tells of the last
+ * entry instead of the max offset. RP_E_IO, RP_E_NO_MEMORY as of
  * rp_commit_log_read: no place would be the right one. */
 int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
 /* Store timestamp of the first message, or of the one at offset; -1 when there is none. */

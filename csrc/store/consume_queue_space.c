@@ -10,7 +10,6 @@
 #include "consume_queue_inl.h"
 #include "store_path.h"
 
-#define ENTRY RP_CONSUME_QUEUE_ENTRY_SIZE
 #define PAGE_SIZE 4096
 #define STEP_MAX (64 * 1024)
 
@@ -19,9 +18,9 @@ void rp_consume_queue_leave_file(rp_consume_queue *queue) {
         rp_mapped_file_release(queue->active);
         queue->active = NULL;
         queue->active_address = NULL;
-        queue->active_end_offset = 0;
-        queue->allocated_offset = 0;
-        queue->wanted_offset = 0;
+        queue->active_end = 0;
+        queue->allocated_end = 0;
+        queue->wanted_entry = 0;
     }
 }
 
@@ -41,9 +40,13 @@ static int64_t page_of(int64_t byte) { return byte & ~(int64_t)(PAGE_SIZE - 1); 
 
 /* How far a step goes that makes room for the entry at byte `entry` of a file: whole pages, and all of that entry, which may lie across
  * the end of its first page. */
-static int64_t step_end(int64_t entry, int64_t file_size) {
-    int64_t from = page_of(entry), step = from < PAGE_SIZE ? PAGE_SIZE : from > STEP_MAX ? STEP_MAX : from;
-    int64_t wanted = entry + ENTRY > from + step ? entry + ENTRY : from + step;
+static int64_t step_end(const rp_consume_queue *queue, int64_t entry) {
+    int64_t from = page_of(entry),
+            step = from < PAGE_SIZE  ? PAGE_SIZE
+                   : from > STEP_MAX ? STEP_MAX
+                                     : from,
+            file_size = queue->setup->file_size;
+    int64_t wanted = entry + queue->entry_size > from + step ? entry + queue->entry_size : from + step;
     int64_t end = page_of(wanted + PAGE_SIZE - 1);
     return end < file_size ? end : file_size;
 }
@@ -80,23 +83,23 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
 /* Under the append lock: bytes below `end` of the active file have space. */
 static void publish_space(rp_consume_queue *queue, int64_t end) {
     const rp_mapped_file *file = queue->active;
-    int64_t offset = end == (int64_t)file->size ? queue->active_end_offset : (file->base_offset + end) / ENTRY;
-    if (offset > queue->allocated_offset) {
-        int64_t max = atomic_load_explicit(&queue->max_offset, memory_order_relaxed);
-        queue->wanted_offset = max + (offset - max) / 2;
-        queue->allocated_offset = offset;
+    int64_t entry = end == (int64_t)file->size ? queue->active_end : (file->base_offset + end) / queue->entry_size;
+    if (entry > queue->allocated_end) {
+        int64_t put = atomic_load_explicit(&queue->end_entry, memory_order_relaxed);
+        queue->wanted_entry = put + (entry - put) / 2;
+        queue->allocated_end = entry;
     }
 }
 
 int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
-    if (rp_mapped_file_queue_end(queue->row) != 0 || rp_consume_queue_max_offset(queue) != 0) {
+    if (rp_mapped_file_queue_end(queue->row) != 0 || rp_consume_queue_end_entry(queue) != 0) {
         return RP_OK;
     }
     rp_error local;
     error = error == NULL ? &local : error;
     error->status = RP_OK;
     rp_mapped_file *file = find_or_make_file(queue, 0, error);
-    int rc = file == NULL ? RP_E_IO : make_space(queue, file, 0, step_end(0, (int64_t)file->size), error);
+    int rc = file == NULL ? RP_E_IO : make_space(queue, file, 0, step_end(queue, 0), error);
     if (file != NULL) {
         rp_mapped_file_release(file);
     }
@@ -106,37 +109,37 @@ int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
     return rc;
 }
 
-/* Of the active file, for the entry at that offset. */
-static int hold_entry(const rp_consume_queue *queue, int64_t offset, rp_error *error) {
-    return rp_mapped_file_hold(queue->active, rp_mapped_file_queue_directory(queue->row), offset * ENTRY - queue->active->base_offset,
-                               ENTRY, error);
+/* Of the active file, for that entry. */
+static int hold_entry(const rp_consume_queue *queue, int64_t entry, rp_error *error) {
+    return rp_mapped_file_hold(queue->active, rp_mapped_file_queue_directory(queue->row),
+                               entry * queue->entry_size - queue->active->base_offset, queue->entry_size, error);
 }
 
 int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error) {
-    int64_t offset = atomic_load_explicit(&queue->max_offset, memory_order_relaxed) + queue->staged;
-    if (__builtin_expect(offset < queue->allocated_offset, 1)) {
-        if (__builtin_expect(offset >= queue->wanted_offset, 0) && !atomic_load_explicit(&queue->is_wanted, memory_order_relaxed)) {
+    int64_t entry = atomic_load_explicit(&queue->end_entry, memory_order_relaxed) + queue->staged;
+    if (__builtin_expect(entry < queue->allocated_end, 1)) {
+        if (__builtin_expect(entry >= queue->wanted_entry, 0) && !atomic_load_explicit(&queue->is_wanted, memory_order_relaxed)) {
             rp_commit_log_want_space(queue->setup->log, queue);
         }
-        return hold_entry(queue, offset, error);
+        return hold_entry(queue, entry, error);
     }
     rp_error local = {0};
     error = error == NULL ? &local : error;
-    if (queue->active == NULL || offset >= queue->active_end_offset) {
+    if (queue->active == NULL || entry >= queue->active_end) {
         rp_consume_queue_leave_file(queue);
-        rp_mapped_file *file = find_or_make_file(queue, offset * ENTRY, error);
+        rp_mapped_file *file = find_or_make_file(queue, entry * queue->entry_size, error);
         if (file == NULL) {
             return error->status < 0 ? error->status : RP_E_IO;
         }
         queue->active = file;
         queue->active_address = rp_mapped_file_address(file);
-        queue->active_end_offset = (file->base_offset + (int64_t)file->size) / ENTRY;
+        queue->active_end = (file->base_offset + (int64_t)file->size) / queue->entry_size;
     }
-    int64_t entry = offset * ENTRY - queue->active->base_offset, end = step_end(entry, (int64_t)queue->active->size);
-    int rc = make_space(queue, queue->active, page_of(entry), end, error);
+    int64_t in_file = entry * queue->entry_size - queue->active->base_offset, end = step_end(queue, in_file);
+    int rc = make_space(queue, queue->active, page_of(in_file), end, error);
     if (rc == RP_OK) {
         publish_space(queue, end);
-        rc = hold_entry(queue, offset, error);
+        rc = hold_entry(queue, entry, error);
     }
     return rc;
 }
@@ -145,21 +148,21 @@ int rp_consume_queue_extend(rp_consume_queue *queue, rp_error *error) {
     rp_commit_log *log = queue->setup->log;
     pthread_mutex_lock(&log->append_lock);
     rp_mapped_file *file = queue->active;
-    int64_t allocated = queue->allocated_offset, file_end = queue->active_end_offset;
+    int64_t allocated = queue->allocated_end, file_end = queue->active_end;
     int pinned = file != NULL && rp_mapped_file_pin(file);
     pthread_mutex_unlock(&log->append_lock);
     int rc = RP_OK;
     if (pinned && allocated < file_end) {
-        int64_t entry = allocated * ENTRY - file->base_offset, end = step_end(entry, (int64_t)file->size);
-        rc = make_space(queue, file, page_of(entry), end, error);
+        int64_t in_file = allocated * queue->entry_size - file->base_offset, end = step_end(queue, in_file);
+        rc = make_space(queue, file, page_of(in_file), end, error);
         pthread_mutex_lock(&log->append_lock);
         if (rc == RP_OK && queue->active == file) { /* not left meanwhile: what was made is still what is written to */
             publish_space(queue, end);
         }
         pthread_mutex_unlock(&log->append_lock);
-    } else if (pinned && rp_mapped_file_queue_end(queue->row) <= file_end * ENTRY) {
-        rp_mapped_file *next = rp_mapped_file_queue_append_next(queue->row, file_end * ENTRY, error);
-        rc = next == NULL ? RP_E_IO : make_space(queue, next, 0, step_end(0, (int64_t)next->size), error);
+    } else if (pinned && rp_mapped_file_queue_end(queue->row) <= file_end * queue->entry_size) {
+        rp_mapped_file *next = rp_mapped_file_queue_append_next(queue->row, file_end * queue->entry_size, error);
+        rc = next == NULL ? RP_E_IO : make_space(queue, next, 0, step_end(queue, 0), error);
         if (next != NULL) {
             rp_mapped_file_release(next);
         }

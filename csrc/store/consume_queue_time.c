@@ -1,4 +1,4 @@
-/* consume_queue_time.c: which entry belongs to a moment. The entries carry no time; the records they point to do.
+/* consume_queue_time.c: which entry belongs to a moment. But in batch queues the entries carry no time; the records they point to do.
  * RocketMQ: ConsumeQueue.binarySearchInQueueByTime, ConsumeQueueStore.getOffsetInQueueByTime (5.3.3 store/).
  *
  * A binary search over the whole queue. Entries whose record is gone count as older than everything, as they lie at
@@ -7,6 +7,7 @@
 #include "consume_queue.h"
 
 #include "../base/bytes_inl.h"
+#include "batch_queue.h"
 #include "consume_queue_inl.h"
 #include "message_layout_inl.h"
 
@@ -53,6 +54,9 @@ static int64_t first_at_or_after(rp_consume_queue *queue, int64_t low, int64_t h
 }
 
 int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary) {
+    if (queue->is_batch) {
+        return rp_batch_queue_offset_by_time(queue, timestamp_ms, boundary);
+    }
     int64_t max = rp_consume_queue_max_offset(queue), min = rp_consume_queue_min_offset(queue);
     if (boundary == 0) {
         return first_at_or_after(queue, min, max, timestamp_ms);
@@ -61,38 +65,16 @@ int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timesta
     return after > min ? after - 1 : after < 0 ? after : min;
 }
 
-/* *log_offset: where the entry points; behind everything when it is not written. RP_OK, or why it cannot be read just now. */
-static int points_to(rp_consume_queue *queue, int64_t offset, int64_t *log_offset, rp_error *error) {
-    *log_offset = INT64_MAX;
-    error->status = RP_OK;
-    rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, offset * RP_CONSUME_QUEUE_ENTRY_SIZE, error);
-    if (file == NULL) {
-        return error->status != RP_E_NOT_FOUND ? error->status : RP_OK;
-    }
-    const uint8_t *at = rp_mapped_file_address(file) + (offset * RP_CONSUME_QUEUE_ENTRY_SIZE - file->base_offset);
-    if ((int32_t)rp_get_u32(at + 8) > 0) {
-        *log_offset = (int64_t)rp_get_u64(at);
-    }
-    rp_mapped_file_release(file);
-    return RP_OK;
+int64_t rp_consume_queue_entry_by_log_offset(rp_consume_queue *queue, int64_t log_offset, rp_error *error) {
+    int64_t low = rp_mapped_file_queue_begin(queue->row) / queue->entry_size, high = rp_consume_queue_end_entry(queue);
+    rp_error local;
+    low = low < high ? low : high; /* a queue that was cleared: its row still tells where the files were that have gone */
+    return rp_consume_queue_search(queue, low, high, 0, log_offset, 0, error == NULL ? &local : error);
 }
 
 int64_t rp_consume_queue_offset_by_log_offset(rp_consume_queue *queue, int64_t log_offset, rp_error *error) {
-    int64_t low = rp_mapped_file_queue_begin(queue->row) / RP_CONSUME_QUEUE_ENTRY_SIZE, high = rp_consume_queue_max_offset(queue);
     rp_error local;
     error = error == NULL ? &local : error;
-    low = low < high ? low : high; /* a queue that was cleared: its row still tells where the files were that have gone */
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2, points;
-        int rc = points_to(queue, middle, &points, error);
-        if (rc != RP_OK) {
-            return rc;
-        }
-        if (points < log_offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    int64_t entry = rp_consume_queue_entry_by_log_offset(queue, log_offset, error);
+    return queue->is_batch && entry >= 0 ? rp_batch_queue_offset_of(queue, entry, error) : entry;
 }

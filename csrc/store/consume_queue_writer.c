@@ -14,13 +14,12 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/hash.h"
+#include "batch_queue.h"
 #include "commit_log_inl.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "light_queue.h"
 #include "store_path.h"
-
-#define ENTRY RP_CONSUME_QUEUE_ENTRY_SIZE
 
 int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, int32_t queue_id, rp_consume_queue **queue_out,
                           rp_error *error) {
@@ -43,6 +42,8 @@ int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, i
         memcpy(name, topic.data, topic.size);
     }
     queue->setup = setup;
+    queue->entry_size = setup->entry_size;
+    queue->is_batch = setup->entry_size == RP_BATCH_ENTRY_SIZE;
     queue->topic = (rp_slice){name, topic.size};
     queue->id = queue_id;
     queue->hash = rp_hash_bytes(name, topic.size, (uint64_t)(uint32_t)queue_id);
@@ -59,7 +60,9 @@ void rp_consume_queue_close(rp_consume_queue *queue) {
     }
 }
 
-static bool entry_is_written(const uint8_t *at) { return (int64_t)rp_get_u64(at) >= 0 && (int32_t)rp_get_u32(at + 8) > 0; }
+static bool entry_is_written(const rp_consume_queue *queue, const uint8_t *at) {
+    return (int64_t)rp_get_u64(at) >= 0 && (int32_t)rp_get_u32(at + 8) > 0 && (!queue->is_batch || rp_batch_entry_is_written(at));
+}
 
 /* How many entries of the file at base are written, counted to the first that is not; negative: status. Read, not mapped: the search
  * looks into holes, and on a full tmpfs a mapped hole is a SIGBUS. */
@@ -74,12 +77,12 @@ static int64_t written_entries(const rp_consume_queue *queue, int64_t base, rp_e
     if (fd >= 0) {
         rp_file_read_random(fd);
     }
-    int64_t low = 0, high = queue->setup->file_size / ENTRY, got = fd < 0 ? -1 : 0;
+    int64_t low = 0, high = queue->setup->file_size / queue->entry_size, got = fd < 0 ? -1 : 0;
     while (low < high && got >= 0) {
         int64_t middle = low + (high - low) / 2;
-        uint8_t entry[ENTRY] = {0};
-        got = ops->read_at(ops->context, fd, entry, ENTRY, middle * ENTRY);
-        if (entry_is_written(entry)) {
+        uint8_t entry[RP_BATCH_ENTRY_SIZE] = {0}; /* the larger kind */
+        got = ops->read_at(ops->context, fd, entry, queue->entry_size, middle * queue->entry_size);
+        if (entry_is_written(queue, entry)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -92,9 +95,22 @@ static int64_t written_entries(const rp_consume_queue *queue, int64_t base, rp_e
     return got >= 0 ? low : rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot read: %s", strerror(os_errno));
 }
 
+/* It holds those entries; where a batch queue's offsets are is told by who knows. */
+static void set_entries(rp_consume_queue *queue, int64_t first, int64_t end) {
+    atomic_store(&queue->end_entry, end);
+    atomic_store(&queue->first_entry, first);
+}
+
+/* The offsets of a batch queue: no others have any beside their entries. */
+static void set_batch_offsets(rp_consume_queue *queue, int64_t min, int64_t max) {
+    atomic_store(&queue->batch_max, max);
+    atomic_store(&queue->batch_min, min);
+}
+
 int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
     int rc = rp_mapped_file_queue_load(queue->row, 0, 0, error);
-    int64_t begin = rp_mapped_file_queue_begin(queue->row), end = rp_mapped_file_queue_end(queue->row), max = begin / ENTRY;
+    int64_t begin = rp_mapped_file_queue_begin(queue->row), end = rp_mapped_file_queue_end(queue->row);
+    int64_t first = begin / queue->entry_size, behind = first;
     /* From the last file backwards: one prepared ahead or truncated may be empty. */
     while (rc == RP_OK && end > begin) {
         int64_t base = end - queue->setup->file_size;
@@ -103,18 +119,19 @@ int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
             rc = (int)written;
             break;
         }
-        max = base / ENTRY + written;
+        behind = base / queue->entry_size + written;
         if (written != 0) {
             break;
         }
         end = base;
     }
+    set_entries(queue, first, behind);
+    rc = rc == RP_OK && queue->is_batch ? rp_batch_queue_load(queue, error) : rc;
     if (rc != RP_OK) { /* nothing is known of it, not even how far it went */
-        begin = max = 0;
+        first = behind = 0;
+        set_entries(queue, 0, 0);
     }
-    atomic_store(&queue->min_offset, begin / ENTRY);
-    atomic_store(&queue->max_offset, max);
-    atomic_store(&queue->synced_bytes, max * ENTRY);
+    atomic_store(&queue->synced_bytes, behind * queue->entry_size);
     return rc;
 }
 
@@ -127,12 +144,16 @@ static void write_entry(uint8_t *at, const rp_queue_entry *entry) {
 }
 
 void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry) {
-    int64_t offset = atomic_load_explicit(&queue->max_offset, memory_order_relaxed);
-    write_entry(queue->active_address + (offset * ENTRY - queue->active->base_offset), entry);
+    int64_t at = atomic_load_explicit(&queue->end_entry, memory_order_relaxed);
     if (__builtin_expect(atomic_load_explicit(&queue->deleted, memory_order_relaxed), 0)) {
         atomic_store_explicit(&queue->deleted, false, memory_order_relaxed);
     }
-    atomic_store_explicit(&queue->max_offset, offset + 1, memory_order_release);
+    if (__builtin_expect(queue->is_batch, 0)) {
+        rp_batch_queue_put(queue, entry);
+        return;
+    }
+    write_entry(queue->active_address + (at * RP_CONSUME_QUEUE_ENTRY_SIZE - queue->active->base_offset), entry);
+    atomic_store_explicit(&queue->end_entry, at + 1, memory_order_release);
 }
 
 /* Adds nothing, but takes part in the order of changes of `waiting`, which a load would not: a reactor's fetch_or comes before it, and
@@ -143,10 +164,13 @@ uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue) {
 
 int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error *error) {
     static const rp_queue_entry gone = {.commit_log_offset = 0, .size = INT32_MAX, .tags_code = 0};
-    int64_t begin = offset - offset % (queue->setup->file_size / ENTRY);
+    if (queue->is_batch) {
+        set_batch_offsets(queue, offset, offset);
+        return RP_OK;
+    }
+    int64_t begin = offset - offset % (queue->setup->file_size / queue->entry_size);
     int rc = RP_OK;
-    atomic_store(&queue->max_offset, begin);
-    atomic_store(&queue->min_offset, begin);
+    set_entries(queue, begin, begin);
     for (int64_t at = begin; at < offset && rc == RP_OK; at++) {
         rc = rp_consume_queue_reserve(queue, error);
         if (rc == RP_OK) {
@@ -154,55 +178,54 @@ int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error 
         }
     }
     if (rc == RP_OK) {
-        atomic_store(&queue->min_offset, offset);
+        atomic_store(&queue->first_entry, offset);
     } else { /* as empty as before: whoever tries again starts here again */
-        atomic_store(&queue->max_offset, begin);
+        atomic_store(&queue->end_entry, begin);
     }
-    atomic_store(&queue->synced_bytes, begin * ENTRY);
+    atomic_store(&queue->synced_bytes, begin * queue->entry_size);
     return rc;
 }
 
-int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error *error) {
-    int64_t max = atomic_load(&queue->max_offset), per_file = queue->setup->file_size / ENTRY;
-    rp_error local;
-    error = error == NULL ? &local : error;
+/* Drops the entries from that one on. */
+static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
+    int64_t end = rp_consume_queue_end_entry(queue), size = queue->entry_size, per_file = queue->setup->file_size / size;
     rp_consume_queue_leave_file(queue);
     error->status = RP_OK;
     int64_t begin = rp_mapped_file_queue_begin(queue->row), file_size = queue->setup->file_size;
-    int64_t keep_end =
-        offset > 0 && offset * ENTRY == begin ? begin + file_size : begin; /* its name is all that tells of the offset then */
-    bool cuts_file = offset % per_file != 0 || keep_end > begin; /* else it goes with those behind it */
-    rp_mapped_file *file = cuts_file ? rp_mapped_file_queue_find(queue->row, offset * ENTRY, error) : NULL;
+    bool names_offset = cut > 0 && cut * size == begin && !queue->is_batch; /* its name is all that tells of the offset then */
+    int64_t keep_end = names_offset ? begin + file_size : begin;
+    bool cuts_file = cut % per_file != 0 || keep_end > begin; /* else it goes with those behind it */
+    rp_mapped_file *file = cuts_file ? rp_mapped_file_queue_find(queue->row, cut * size, error) : NULL;
     if (file == NULL && error->status != RP_OK) {
         return error->status; /* what is behind the cut would be taken for entries at the next start */
     }
-    int64_t file_end = (offset / per_file + 1) * per_file, stop = max < file_end ? max : file_end;
+    int64_t file_end = (cut / per_file + 1) * per_file, stop = end < file_end ? end : file_end;
     int rc = RP_OK;
-    if (file != NULL && stop > offset) {
-        rc = rp_mapped_file_hold(file, rp_mapped_file_queue_directory(queue->row), offset * ENTRY - file->base_offset,
-                                 (size_t)(stop - offset) * ENTRY, error);
+    if (file != NULL && stop > cut) {
+        rc = rp_mapped_file_hold(file, rp_mapped_file_queue_directory(queue->row), cut * size - file->base_offset,
+                                 (size_t)((stop - cut) * size), error);
     }
     if (rc != RP_OK) {
         rp_mapped_file_release(file);
         return rc;
     }
     queue->cuts++;
-    while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - file_size >= offset * ENTRY &&
+    while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - file_size >= cut * size &&
            rp_mapped_file_queue_end(queue->row) > keep_end) {
         rc = rp_mapped_file_queue_remove_last(queue->row, error);
     }
     if (file != NULL) {
-        if (stop > offset) {
-            memset(rp_mapped_file_address(file) + (offset * ENTRY - file->base_offset), 0, (size_t)(stop - offset) * ENTRY);
+        if (stop > cut) {
+            memset(rp_mapped_file_address(file) + (cut * size - file->base_offset), 0, (size_t)((stop - cut) * size));
         }
         rp_mapped_file_release(file);
     }
-    atomic_store_explicit(&queue->max_offset, offset, memory_order_release);
-    if (atomic_load(&queue->min_offset) > offset) {
-        atomic_store(&queue->min_offset, offset);
+    atomic_store_explicit(&queue->end_entry, cut, memory_order_release);
+    if (atomic_load(&queue->first_entry) > cut) {
+        atomic_store(&queue->first_entry, cut);
     }
-    if (atomic_load(&queue->synced_bytes) > offset * ENTRY) {
-        atomic_store(&queue->synced_bytes, offset * ENTRY);
+    if (atomic_load(&queue->synced_bytes) > cut * size) {
+        atomic_store(&queue->synced_bytes, cut * size);
     }
     if (rp_mapped_file_queue_end(queue->row) == rp_mapped_file_queue_begin(queue->row)) {
         rmdir(rp_mapped_file_queue_directory(queue->row)); /* a queue that is there is taken for one that has lost what the log has of it */
@@ -210,9 +233,48 @@ int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error 
     return rc;
 }
 
+/* The max offset is where the first entry that goes begins; a gap before it is kept. */
+static int cut_batches(rp_consume_queue *queue, int64_t offset, rp_error *error) {
+    int64_t cut = rp_batch_queue_find(queue, offset, 0, error);
+    int64_t max = cut < 0 ? cut : rp_batch_queue_offset_of(queue, cut, error);
+    if (max < 0) {
+        return (int)max;
+    }
+    int rc = cut_entries(queue, cut, error);
+    if (rp_consume_queue_end_entry(queue) == cut) {
+        atomic_store_explicit(&queue->batch_max, max, memory_order_release);
+        if (atomic_load(&queue->batch_min) > max) {
+            atomic_store(&queue->batch_min, max);
+        }
+    }
+    return rc;
+}
+
+int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error *error) {
+    rp_error local;
+    error = error == NULL ? &local : error;
+    return queue->is_batch ? cut_batches(queue, offset, error) : cut_entries(queue, offset, error);
+}
+
 int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error) {
     rp_consume_queue_leave_file(queue);
-    return rp_mapped_file_queue_clear_tail(queue->row, rp_consume_queue_max_offset(queue) * ENTRY, error);
+    return rp_mapped_file_queue_clear_tail(queue->row, rp_consume_queue_end_entry(queue) * queue->entry_size, error);
+}
+
+/* Under the append lock. The entry was looked at a moment ago, so its page is there. */
+static int begin_with(rp_consume_queue *queue, int64_t first, rp_error *error) {
+    if (first <= atomic_load(&queue->first_entry)) {
+        return RP_OK;
+    }
+    int64_t min = queue->is_batch ? rp_batch_queue_offset_of(queue, first, error) : 0;
+    if (min < 0) {
+        return (int)min;
+    }
+    if (queue->is_batch) {
+        atomic_store_explicit(&queue->batch_min, min, memory_order_release);
+    }
+    atomic_store_explicit(&queue->first_entry, first, memory_order_release);
+    return RP_OK;
 }
 
 /* *first: the first entry whose record is at log_offset or behind. false: the queue was cut while that was looked for, or cannot be read
@@ -223,16 +285,13 @@ static bool raise_min_offset(rp_consume_queue *queue, int64_t log_offset, int64_
     uint64_t cuts = queue->cuts;
     pthread_mutex_unlock(append_lock);
     rp_error error;
-    *first = rp_consume_queue_offset_by_log_offset(queue, log_offset, &error);
+    *first = rp_consume_queue_entry_by_log_offset(queue, log_offset, &error);
     if (*first < 0) {
         rp_commit_log_tell_unreadable(queue->setup->log, &error);
         return false;
     }
     pthread_mutex_lock(append_lock);
-    bool is_whole = queue->cuts == cuts;
-    if (is_whole && *first > atomic_load(&queue->min_offset)) {
-        atomic_store_explicit(&queue->min_offset, *first, memory_order_release);
-    }
+    bool is_whole = queue->cuts == cuts && begin_with(queue, *first, &error) == RP_OK;
     pthread_mutex_unlock(append_lock);
     return is_whole;
 }
@@ -245,7 +304,7 @@ int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error 
     }
     for (;;) {
         int64_t begin = rp_mapped_file_queue_begin(queue->row), file_end = begin + queue->setup->file_size;
-        if (rc != RP_OK || file_end > first * ENTRY || file_end >= rp_mapped_file_queue_end(queue->row)) {
+        if (rc != RP_OK || file_end > first * queue->entry_size || file_end >= rp_mapped_file_queue_end(queue->row)) {
             return rc;
         }
         rc = rp_mapped_file_queue_remove_first(queue->row, NULL, error);
@@ -255,15 +314,15 @@ int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error 
 int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error) {
     rp_consume_queue_leave_file(queue);
     queue->cuts++;
-    atomic_store_explicit(&queue->max_offset, 0, memory_order_release);
-    atomic_store_explicit(&queue->min_offset, 0, memory_order_release);
+    set_entries(queue, 0, 0);
+    set_batch_offsets(queue, 0, 0);
     atomic_store(&queue->synced_bytes, 0);
     atomic_store(&queue->deleted, true);
     return rp_mapped_file_queue_remove_all(queue->row, error);
 }
 
 int64_t rp_consume_queue_dirty_bytes(const rp_consume_queue *queue) {
-    int64_t dirty = rp_consume_queue_max_offset(queue) * ENTRY - atomic_load(&queue->synced_bytes);
+    int64_t dirty = rp_consume_queue_end_entry(queue) * queue->entry_size - atomic_load(&queue->synced_bytes);
     return dirty > 0 ? dirty : 0;
 }
 
@@ -277,7 +336,7 @@ rp_queue_mark rp_consume_queue_mark(rp_consume_queue *queue) {
     pthread_mutex_lock(append_lock);
     rp_queue_mark mark = {.queue = queue,
                           .begin = atomic_load(&queue->synced_bytes),
-                          .end = rp_consume_queue_max_offset(queue) * ENTRY,
+                          .end = rp_consume_queue_end_entry(queue) * queue->entry_size,
                           .cuts = queue->cuts,
                           .name_changes = rp_mapped_file_queue_name_changes(queue->row)};
     pthread_mutex_unlock(append_lock);

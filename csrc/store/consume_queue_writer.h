@@ -14,11 +14,12 @@
 #include "commit_log.h"
 #include "consume_queue.h"
 
-/* Same for every queue of a store; outlives them. */
+/* Same for every queue of a kind of a store; outlives them. */
 typedef struct rp_consume_queue_setup {
     const rp_file_ops *ops;
-    const char *directory; /* root/consumequeue */
-    uint32_t file_size;    /* multiple of RP_CONSUME_QUEUE_ENTRY_SIZE */
+    const char *directory; /* root/consumequeue, root/batchconsumequeue */
+    uint32_t file_size;    /* multiple of entry_size */
+    uint32_t entry_size;   /* RP_CONSUME_QUEUE_ENTRY_SIZE, or RP_BATCH_ENTRY_SIZE: they are batch queues */
     int32_t read_only;
     rp_commit_log *log; /* for the searches by time */
 } rp_consume_queue_setup;
@@ -30,18 +31,20 @@ void rp_consume_queue_close(rp_consume_queue *queue);
 /* Finds the entries of an earlier run: sets max_offset to the end of the entries written without a hole. */
 int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error);
 
-/* Writes the entry at max_offset, which was reserved (consume_queue_space.h), and publishes it. */
+/* Writes the entry behind the last, which was reserved (consume_queue_space.h), and publishes it. Of a batch queue its offset is not below
+ * the max. */
 void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
 /* Its messages go up to `end`, though their entries are held back: the next is appended there. */
 void rp_consume_queue_place(rp_consume_queue *queue, int64_t end);
 /* The waiting bits, read so that a reactor that sets its bit and then reads the max offset misses nothing: either it sees the entries
  * put before this call, or its bit is seen here. */
 uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue);
-/* An empty queue whose first entry will be `offset` (what came before is gone): fills the start of the file as RocketMQ does. */
+/* An empty queue whose first entry will be `offset` (what came before is gone): fills the start of the file as RocketMQ does, but of a
+ * batch queue, whose entries say where they are. */
 int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error *error);
 
-/* Drops the entries from `offset` on and clears their bytes. A first file that begins there stays, empty, unless that is 0. The directory
- * of a queue that has no file then is removed. */
+/* Drops the entries from `offset` on, or from the one that holds it, and clears their bytes. A first file that begins there stays, empty,
+ * unless that is 0 or it is a batch queue's. The directory of a queue that has no file then is removed. */
 int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error *error);
 /* Recovery only: clears every byte behind max_offset, whatever a crash left there. */
 int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error);

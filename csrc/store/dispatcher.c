@@ -5,19 +5,27 @@
  *   lower    the entry is there and points to this record: done before. It points elsewhere: the queue was reset after that entry
  *            (topic deleted and made again) or the entry is dirt of a crash: the queue is cut there, then put.
  *   higher   entries are missing. Before a queue's first entry that is what retention took: the queue starts here. In the middle
- *            something was lost: short gaps are filled with entries nobody can read, longer ones start the queue again.
+ *            something was lost: short gaps are filled with entries nobody can read, longer ones start the queue again. In a batch
+ *            queue a gap is no entry: they say where they are.
+ *
+ * A record of a batch queue says by its sys flag that it is one. A queue of the other kind was that of a topic that was deleted: it goes.
+ * But a topic that its broker calls one of batch queues keeps those: what RocketMQ has taken for it one by one is in no queue, as there.
  */
 #include "dispatcher.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "consume_queue_writer.h"
+#include "inner_batch.h"
 #include "light_queue.h"
 #include "message_layout_inl.h"
+#include "store_path.h"
 
 #define GAP_MAX 100000 /* entries filled in one by one; a hostile queue offset must not fill the disk */
 #define OFFSET_MAX (INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2)
@@ -118,6 +126,9 @@ static int bridge_gap(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_
     const rp_queue_entry unreadable = {.commit_log_offset = log_offset, .size = INT32_MAX, .tags_code = 0};
     int64_t next = rp_consume_queue_max_offset(queue);
     bool is_empty = next == rp_consume_queue_min_offset(queue);
+    if (!is_empty && queue->is_batch) {
+        return RP_OK;
+    }
     if (is_empty || offset - next > GAP_MAX) {
         if (!is_empty) {
             warn(dispatcher, queue, "too many records are missing, older entries are dropped", next, offset);
@@ -132,16 +143,63 @@ static int bridge_gap(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_
     return rc;
 }
 
+/* The queue's, and its topic's when it was the last. */
+static void remove_directories(const rp_consume_queue *queue) {
+    char path[RP_PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s", rp_consume_queue_directory(queue));
+    for (int i = 0; i < 2 && length > 0 && length < (int)sizeof path && rmdir(path) == 0; i++) {
+        *strrchr(path, '/') = 0;
+    }
+}
+
+/* Its topic was deleted and is made again with queues of the other kind. NULL as rp_queue_table_find. */
+static rp_consume_queue *exchange(rp_dispatcher *dispatcher, rp_consume_queue *queue, bool is_batch, rp_error *error) {
+    warn(dispatcher, queue, "the topic was made again with queues of another kind, older entries are dropped",
+         rp_consume_queue_min_offset(queue), rp_consume_queue_max_offset(queue));
+    if (rp_consume_queue_clear(queue, error) != RP_OK) {
+        return NULL;
+    }
+    rp_consume_queue_place(queue, 0);
+    remove_directories(queue);
+    return rp_queue_table_find_kind(dispatcher->queues, rp_consume_queue_topic(queue), rp_consume_queue_id(queue), is_batch, error);
+}
+
+/* As queue_of, of a queue that was not the last of its id, or has not the record's kind. */
+static rp_consume_queue *look_for_queue(rp_dispatcher *dispatcher, const rp_message *message, bool is_batch, rp_error *error) {
+    is_batch = is_batch || rp_queue_table_is_batch_topic(dispatcher->queues, message->topic);
+    rp_consume_queue *queue = rp_queue_table_find_kind(dispatcher->queues, message->topic, message->queue_id, is_batch, error);
+    bool is_other = queue != NULL && queue->is_batch != is_batch && message->physical_offset >= queue->deleted_at;
+    return is_other ? exchange(dispatcher, queue, is_batch, error) : queue;
+}
+
 /* The record's queue, made when it is the first of it; NULL as rp_queue_table_find. */
 static rp_consume_queue *queue_of(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
     rp_consume_queue **place = &dispatcher->recent_queues[(uint32_t)message->queue_id % RP_RECENT_QUEUES], *queue = *place;
     rp_slice topic = queue == NULL ? (rp_slice){NULL, 0} : rp_consume_queue_topic(queue);
-    if (queue == NULL || rp_consume_queue_id(queue) != message->queue_id || topic.size != message->topic.size ||
-        memcmp(topic.data, message->topic.data, topic.size) != 0) {
-        queue = rp_queue_table_find(dispatcher->queues, message->topic, message->queue_id, 1, error);
+    bool is_batch = (message->sys_flag & RP_SYSFLAG_INNER_BATCH) != 0;
+    if (queue == NULL || rp_consume_queue_id(queue) != message->queue_id || queue->is_batch != is_batch ||
+        topic.size != message->topic.size || memcmp(topic.data, message->topic.data, topic.size) != 0) {
+        queue = look_for_queue(dispatcher, message, is_batch, error);
         *place = queue != NULL ? queue : *place;
     }
     return queue;
+}
+
+/* Its entry. 1; 0: it has none in that queue. RP_E_CORRUPT: it is one of a batch queue, and says nothing of its place that could be. */
+static int describe(const rp_consume_queue *queue, const rp_message *message, rp_queue_entry *entry, rp_error *error) {
+    entry->commit_log_offset = message->physical_offset;
+    entry->size = (int32_t)message->size;
+    entry->messages = 1;
+    entry->queue_offset = message->queue_offset;
+    entry->store_timestamp_ms = message->store_timestamp_ms;
+    if (__builtin_expect(!queue->is_batch, 1) || (message->sys_flag & RP_SYSFLAG_INNER_BATCH) == 0) {
+        return !queue->is_batch && message->physical_offset >= queue->deleted_at;
+    }
+    if (!rp_inner_batch_read(message, entry)) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, message->physical_offset,
+                            "a batch whose INNER_NUM and INNER_BASE are not its place in the queue");
+    }
+    return message->physical_offset >= queue->deleted_at;
 }
 
 /* The entry at its offset of the queue, as the head of this file says. */
@@ -240,6 +298,11 @@ int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp
     return rp_dispatcher_apply_coded(dispatcher, message, rp_dispatcher_tags_code(dispatcher, message), error);
 }
 
+/* Why there is no queue for a record. */
+static int queue_failure(const rp_error *error) {
+    return error != NULL && rp_status_is_passing(error->status) ? error->status : RP_E_CORRUPT;
+}
+
 int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *message, int64_t tags_code, rp_error *error) {
     dispatcher->touched_count = 0;
     if (!rp_message_is_queued(message->sys_flag)) {
@@ -247,11 +310,11 @@ int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *messa
     }
     rp_consume_queue *queue = queue_of(dispatcher, message, error);
     if (queue == NULL) {
-        return error != NULL && error->status == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_CORRUPT;
+        return queue_failure(error);
     }
-    rp_queue_entry entry = {message->physical_offset, (int32_t)message->size, tags_code};
-    bool is_deleted = message->physical_offset < queue->deleted_at;
-    int rc = is_deleted ? RP_OK : enter(dispatcher, queue, message->queue_offset, &entry, error);
+    rp_queue_entry entry = {.tags_code = tags_code};
+    int rc = describe(queue, message, &entry, error);
+    rc = rc > 0 ? enter(dispatcher, queue, entry.queue_offset, &entry, error) : rc;
     return rc == RP_OK && is_in_light_queues(dispatcher, message) ? enter_light_queues(dispatcher, message, &entry, error) : rc;
 }
 
@@ -261,13 +324,15 @@ int rp_dispatcher_place(rp_dispatcher *dispatcher, const rp_message *message, rp
     }
     rp_consume_queue *queue = queue_of(dispatcher, message, error);
     if (queue == NULL) {
-        return error != NULL && error->status == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_CORRUPT;
+        return queue_failure(error);
     }
     if (message->queue_offset < 0 || message->queue_offset > OFFSET_MAX) {
         return RP_E_CORRUPT;
     }
-    if (message->physical_offset >= queue->deleted_at) {
-        rp_consume_queue_place(queue, message->queue_offset + 1);
+    rp_queue_entry entry;
+    int rc = describe(queue, message, &entry, error);
+    if (rc > 0) {
+        rp_consume_queue_place(queue, entry.queue_offset + entry.messages);
     }
-    return is_in_light_queues(dispatcher, message) ? place_in_light_queues(dispatcher, message, error) : RP_OK;
+    return rc >= 0 && is_in_light_queues(dispatcher, message) ? place_in_light_queues(dispatcher, message, error) : rc < 0 ? rc : RP_OK;
 }

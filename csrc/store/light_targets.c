@@ -161,7 +161,7 @@ int rp_light_targets_need_write(const rp_light_targets *targets) {
     rp_consume_queue *queue;
     uint32_t at = 0;
     while ((queue = next_queue(targets, &at)) != NULL) {
-        if (queue->staged != 0 && rp_consume_queue_max_offset(queue) + queue->staged >= queue->allocated_offset) {
+        if (queue->staged != 0 && rp_consume_queue_end_entry(queue) + queue->staged >= queue->allocated_end) {
             return 1;
         }
     }

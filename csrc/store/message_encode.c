@@ -39,6 +39,10 @@ static uint8_t last_property_byte(const rp_slice *parts) {
     return last;
 }
 
+int rp_encode_properties_are_closed(const rp_encode_source *source) {
+    return last_property_byte(source->properties) == RP_PROPERTY_SEPARATOR;
+}
+
 /* The pieces to write for the properties, at most two a part; returns their bytes without the appended CRC. */
 static uint64_t property_pieces(const rp_encode_source *source, rp_slice pieces[2 * RP_ENCODE_PROPERTY_PARTS]) {
     uint64_t size = 0;

@@ -32,6 +32,9 @@ typedef struct rp_encode_source {
     int32_t append_crc; /* end the properties in __CRC32# over the whole record; one that is there already is left out */
 } rp_encode_source;
 
+/* 1: a property behind those that are there needs no separator before it. */
+int rp_encode_properties_are_closed(const rp_encode_source *source);
+
 /* Bytes the record will take; RP_E_TOO_LARGE when topic or properties exceed the format, or the whole exceeds INT32_MAX. */
 int64_t rp_message_encoded_size(const rp_encode_source *source);
 

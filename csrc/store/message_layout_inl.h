@@ -32,12 +32,10 @@ _Static_assert(RP_RECORD_SIZE_MIN == 91, "an empty message with an empty topic t
 static inline uint32_t rp_born_host_size(int32_t sys_flag) { return sys_flag & RP_SYSFLAG_BORN_V6 ? RP_HOST_V6_SIZE : RP_HOST_V4_SIZE; }
 static inline uint32_t rp_store_host_size(int32_t sys_flag) { return sys_flag & RP_SYSFLAG_STORE_V6 ? RP_HOST_V6_SIZE : RP_HOST_V4_SIZE; }
 
-/* 1 when records with that sys flag have an entry in consumequeue/. Prepared and rolled-back halves of transactions are not for consumers;
- * inner batches are in RocketMQ's batchconsumequeue/, and it refuses to start when a topic is in both. */
+/* 1 when records with that sys flag have an entry in their queue. Prepared and rolled-back halves of transactions are not for consumers. */
 static inline int rp_message_is_queued(int32_t sys_flag) {
     int32_t transaction = sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
-    return transaction != RP_SYSFLAG_TRANSACTION_PREPARED && transaction != RP_SYSFLAG_TRANSACTION_ROLLBACK &&
-           (sys_flag & RP_SYSFLAG_INNER_BATCH) == 0;
+    return transaction != RP_SYSFLAG_TRANSACTION_PREPARED && transaction != RP_SYSFLAG_TRANSACTION_ROLLBACK;
 }
 
 #endif

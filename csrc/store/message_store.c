@@ -36,6 +36,10 @@ rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic
     return rp_queue_table_find(store->queues, topic, queue_id, create && !store->options.read_only, error);
 }
 
+int rp_message_store_set_batch_topic(rp_message_store *store, rp_slice topic, int is_batch) {
+    return rp_queue_table_set_batch_topic(store->queues, topic, is_batch);
+}
+
 int32_t rp_message_store_delay_level_max(const rp_message_store *store) { return store->dispatcher.delay_level_max; }
 
 int64_t rp_message_store_delay_ms(const rp_message_store *store, int32_t level) { return store->dispatcher.delay_level_ms[level]; }
@@ -72,7 +76,7 @@ static int is_younger(rp_consume_queue *queue, int64_t log_offset, rp_error *err
     if (log_offset == INT64_MAX || end == rp_consume_queue_min_offset(queue)) {
         return RP_OK;
     }
-    int64_t got = rp_consume_queue_read(queue, end - 1, &last, 1);
+    int64_t got = rp_consume_queue_read_before(queue, end, &last);
     if (got != 1) {
         return rp_error_set(error, got < 0 ? (int)got : RP_E_CORRUPT, 0, NULL, end - 1, "the queue's last entry cannot be read");
     }
@@ -111,6 +115,15 @@ static void checkpoint_queues(rp_message_store *store) {
     (void)rp_flusher_checkpoint_queues(store->flusher, &local);
 }
 
+/* A topic's, when none of its queues is left. */
+static void remove_directory(const char *queues, rp_slice topic) {
+    char path[RP_PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%.*s", queues, (int)topic.size, (const char *)topic.data);
+    if (topic.size != 0 && length > 0 && length < (int)sizeof path) {
+        rmdir(path);
+    }
+}
+
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error) {
     return rp_message_store_delete_topic_before(store, topic, INT64_MAX, error);
 }
@@ -125,11 +138,8 @@ int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic
     rp_queue_table_each(store->queues, delete_queue, &deletion);
     rp_queue_table_make_room(store->queues);
     rp_retention_unlock(store->retention);
-    char path[RP_PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s/%.*s", store->paths.queues, (int)topic.size, (const char *)topic.data);
-    if (topic.size != 0 && length > 0 && length < (int)sizeof path) {
-        rmdir(path);
-    }
+    remove_directory(store->paths.queues, topic);
+    remove_directory(store->paths.batch_queues, topic);
     checkpoint_queues(store); /* what came between the two */
     return deletion.rc < RP_OK ? deletion.rc : deletion.kept;
 }

@@ -29,33 +29,35 @@ typedef struct rp_message_store_options {
     const char *commit_log_path;  /* NULL: root/commitlog */
     uint64_t commit_log_file_size;      /* mappedFileSizeCommitLog, default 1 GiB */
     uint32_t consume_queue_file_size;   /* mappedFileSizeConsumeQueue, default 6,000,000 bytes; rounded up to entries */
-    uint32_t message_size_max;          /* maxMessageSize, default 4 MiB, of the body */
-    int32_t flush_mode;                 /* rp_flush_mode */
-    int32_t flush_backend;              /* rp_flush_backend_kind; AUTO times both under RP_FLUSH_SYNC, else it is SYSCALL */
-    const char *liburing_path;          /* absolute path of the shared object, read at open; NULL: no io_uring */
-    uint32_t flush_interval_ms;         /* flushIntervalCommitLog 500 */
-    uint32_t flush_least_pages;         /* flushCommitLogLeastPages 4 */
-    uint32_t flush_thorough_interval_ms;/* flushCommitLogThoroughInterval 10,000 */
-    uint32_t queue_flush_interval_ms;   /* flushIntervalConsumeQueue 1,000 */
-    uint32_t append_busy_timeout_ms;    /* osPageCacheBusyTimeOutMills, default 1,000: see rp_commit_log_stuck_ms */
-    uint32_t append_wait_timeout_ms;    /* waitTimeMillsInSendQueue, default 200: an append waits this long for another */
-    uint32_t populate_ahead_bytes;      /* pre-faulted ahead of the writer, default 32 MiB */
-    int32_t append_property_crc;        /* enabledAppendPropCRC */
-    int32_t read_only;                  /* tools: no threads, no writes, shared lock */
-    int32_t check_crc_on_recover;       /* rp_check_crc of message.h, default RP_CHECK_BODY_CRC */
-    int32_t rebuild_queues;             /* tools: consume queues are dropped and made again from the whole commit log */
-    int32_t holds_back;                 /* behind a controller: what may not be confirmed gets no queue entry at open (recovery.h) */
-    uint32_t queues_max;                /* bound of topic queues, default 1,000,000 */
-    uint32_t light_queues_max;          /* of them light queues (light_queue.h); default 0: none is made, those that are there go on */
-    const char *delay_levels;           /* messageDelayLevel; NULL: RocketMQ's 18 levels */
-    int32_t index_enable;               /* messageIndexEnable, default 1 */
-    uint32_t index_slot_count;          /* maxHashSlotNum, default 5,000,000 */
-    uint32_t index_entry_count_max;     /* maxIndexNum, default 20,000,000 */
-    uint8_t store_host[20];             /* address + 4-byte port written into records */
+    uint32_t batch_queue_file_size;     /* mapperFileSizeBatchConsumeQueue, default 13,800,000 bytes; rounded up to entries */
+    const char *batch_topics; /* names of the topics with batch queues (queue.type=BatchCQ), each behind a \n; NULL: none is known */
+    uint32_t message_size_max; /* maxMessageSize, default 4 MiB, of the body */
+    int32_t flush_mode; /* rp_flush_mode */
+    int32_t flush_backend; /* rp_flush_backend_kind; AUTO times both under RP_FLUSH_SYNC, else it is SYSCALL */
+    const char *liburing_path; /* absolute path of the shared object, read at open; NULL: no io_uring */
+    uint32_t flush_interval_ms; /* flushIntervalCommitLog 500 */
+    uint32_t flush_least_pages; /* flushCommitLogLeastPages 4 */
+    uint32_t flush_thorough_interval_ms; /* flushCommitLogThoroughInterval 10,000 */
+    uint32_t queue_flush_interval_ms; /* flushIntervalConsumeQueue 1,000 */
+    uint32_t append_busy_timeout_ms; /* osPageCacheBusyTimeOutMills, default 1,000: see rp_commit_log_stuck_ms */
+    uint32_t append_wait_timeout_ms; /* waitTimeMillsInSendQueue, default 200: an append waits this long for another */
+    uint32_t populate_ahead_bytes; /* pre-faulted ahead of the writer, default 32 MiB */
+    int32_t append_property_crc; /* enabledAppendPropCRC */
+    int32_t read_only; /* tools: no threads, no writes, shared lock */
+    int32_t check_crc_on_recover; /* rp_check_crc of message.h, default RP_CHECK_BODY_CRC */
+    int32_t rebuild_queues; /* tools: consume queues are dropped and made again from the whole commit log */
+    int32_t holds_back; /* behind a controller: what may not be confirmed gets no queue entry at open (recovery.h) */
+    uint32_t queues_max; /* bound of topic queues, default 1,000,000 */
+    uint32_t light_queues_max; /* of them light queues (light_queue.h); default 0: none is made, those that are there go on */
+    const char *delay_levels; /* messageDelayLevel; NULL: RocketMQ's 18 levels */
+    int32_t index_enable; /* messageIndexEnable, default 1 */
+    uint32_t index_slot_count; /* maxHashSlotNum, default 5,000,000 */
+    uint32_t index_entry_count_max; /* maxIndexNum, default 20,000,000 */
+    uint8_t store_host[20]; /* address + 4-byte port written into records */
     int32_t store_host_is_v6;
-    const char *ledger_index_path;      /* not NULL: the commit log is DLedger's (commit_log_ledger.h), its index files lie here */
-    uint32_t ledger_index_file_size;    /* default 167,772,160, a multiple of 32 */
-    int64_t ledger_committed_index;     /* committedIndex of DLedger's checkpoint file, default -1: unknown */
+    const char *ledger_index_path; /* not NULL: the commit log is DLedger's (commit_log_ledger.h), its index files lie here */
+    uint32_t ledger_index_file_size; /* default 167,772,160, a multiple of 32 */
+    int64_t ledger_committed_index; /* committedIndex of DLedger's checkpoint file, default -1: unknown */
     const rp_clock *clock;
     const rp_file_ops *file_ops;
     rp_log *log;
@@ -79,6 +81,9 @@ int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_ti
 /* The queue, made in memory when create is 1: files come with its first entry, a queue that is only read has none. NULL when absent
  * (create 0), or a bound or memory is out (create 1, error says which). */
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);
+/* Whether the topic's queues are batch queues (batch_queue.h), for those that are made from now on: before the first of them is. RP_OK,
+ * RP_E_NO_MEMORY. */
+int rp_message_store_set_batch_topic(rp_message_store *store, rp_slice topic, int is_batch);
 /* The levels that messageDelayLevel names. */
 int32_t rp_message_store_delay_level_max(const rp_message_store *store);
 /* How long a message of a level, from 1, waits. */
@@ -147,7 +152,7 @@ typedef struct rp_message_store_stats {
     uint64_t commit_log_cuts; /* how often its end went back, as of before that end */
     int64_t appended_not_synced_bytes;
     int64_t queue_count;
-    int64_t indexed_offset;                    /* messages below it can be found by key */
+    int64_t indexed_offset; /* messages below it can be found by key */
     int64_t recovered_from, recovered_records; /* of the pass at open */
     int64_t flush_backend; /* rp_flush_backend_kind in use */
     int64_t files_deleted, bytes_deleted, files_leaving; /* by retention; leaving: still read by somebody */

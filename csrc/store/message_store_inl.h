@@ -17,6 +17,7 @@ typedef struct store_paths {
     char root[RP_PATH_MAX];
     char commit_log[RP_PATH_MAX];
     char queues[RP_PATH_MAX];
+    char batch_queues[RP_PATH_MAX];
     char lock[RP_PATH_MAX];
     char abort_mark[RP_PATH_MAX];
     char checkpoint[RP_PATH_MAX];
@@ -31,7 +32,7 @@ struct rp_message_store {
     rp_flush_backend *backend;        /* fixed after open; NULL in a read-only store and with the caller's own file_ops */
     const rp_file_ops *ops;           /* fixed: the caller's, or the backend's */
     const rp_clock *clock;            /* fixed */
-    rp_consume_queue_setup queue_setup; /* fixed before the first queue */
+    rp_consume_queue_setup queue_setup, batch_setup; /* fixed before the first queue */
     rp_ledger_index *ledger_index;    /* fixed after open; NULL when the log has no entries */
     rp_commit_log *commit_log;        /* fixed after open */
     rp_queue_table *queues;           /* fixed after open */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch_queue.h"
 #include "cut_intent.h"
 #include "message.h"
 
@@ -20,6 +21,7 @@ void rp_message_store_options_default(rp_message_store_options *options) {
     *options = (rp_message_store_options){
         .commit_log_file_size = (uint64_t)1 << 30,
         .consume_queue_file_size = 300000 * RP_CONSUME_QUEUE_ENTRY_SIZE,
+        .batch_queue_file_size = 300000 * RP_BATCH_ENTRY_SIZE,
         .message_size_max = 4 << 20,
         .flush_mode = RP_FLUSH_ASYNC,
         .flush_interval_ms = 500,
@@ -58,7 +60,12 @@ static int check_options(rp_message_store *store, rp_error *error) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "mappedFileSizeConsumeQueue must be 1 to 2,147,483,627 bytes, not %u",
                             options->consume_queue_file_size);
     }
+    if (options->batch_queue_file_size == 0 || options->batch_queue_file_size > INT32_MAX - RP_BATCH_ENTRY_SIZE) {
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "mapperFileSizeBatchConsumeQueue must be 1 to 2,147,483,601 bytes, not %u",
+                            options->batch_queue_file_size);
+    }
     options->consume_queue_file_size = (options->consume_queue_file_size + entry - 1) / entry * entry;
+    options->batch_queue_file_size = (options->batch_queue_file_size + RP_BATCH_ENTRY_SIZE - 1) / RP_BATCH_ENTRY_SIZE * RP_BATCH_ENTRY_SIZE;
     return rp_message_store_check_intervals(options->flush_interval_ms, options->queue_flush_interval_ms, error);
 }
 
@@ -72,9 +79,9 @@ static int set_paths(rp_message_store *store, rp_error *error) {
     const struct {
         char *path;
         const char *name;
-    } parts[] = {{paths->commit_log, "commitlog"}, {paths->queues, "consumequeue"},   {paths->lock, "lock"},
-                 {paths->abort_mark, "abort"},     {paths->checkpoint, "checkpoint"}, {paths->index, "index"},
-                 {paths->aside, "commitlog.aside"}};
+    } parts[] = {{paths->commit_log, "commitlog"},  {paths->queues, "consumequeue"},           {paths->lock, "lock"},
+                 {paths->abort_mark, "abort"},      {paths->checkpoint, "checkpoint"},         {paths->index, "index"},
+                 {paths->aside, "commitlog.aside"}, {paths->batch_queues, "batchconsumequeue"}};
     int rc = RP_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == RP_OK; i++) {
         rc = rp_path_join(parts[i].path, paths->root, parts[i].name, error);
@@ -192,14 +199,31 @@ static int cut_log(rp_message_store *store, rp_error *error) {
     return rc == RP_OK ? rp_cut_intent_remove(store->ops, store->paths.root, error) : rc;
 }
 
+static int tell_batch_topics(rp_message_store *store, rp_error *error) {
+    const char *at = store->options.batch_topics == NULL ? "" : store->options.batch_topics, *end;
+    for (; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+        rp_slice topic = {(const uint8_t *)at, (uint32_t)(end - at)};
+        if (rp_queue_table_set_batch_topic(store->queues, topic, 1) != RP_OK) {
+            return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the names of topics");
+        }
+    }
+    return RP_OK;
+}
+
 static int open_queues(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
     store->queue_setup = (rp_consume_queue_setup){.ops = store->ops,
                                                   .directory = store->paths.queues,
                                                   .file_size = options->consume_queue_file_size,
+                                                  .entry_size = RP_CONSUME_QUEUE_ENTRY_SIZE,
                                                   .read_only = options->read_only,
                                                   .log = store->commit_log};
-    int rc = rp_queue_table_create(&store->queue_setup, options->queues_max, &store->queues, error);
+    store->batch_setup = store->queue_setup;
+    store->batch_setup.directory = store->paths.batch_queues;
+    store->batch_setup.file_size = options->batch_queue_file_size;
+    store->batch_setup.entry_size = RP_BATCH_ENTRY_SIZE;
+    int rc = rp_queue_table_create(&store->queue_setup, &store->batch_setup, options->queues_max, &store->queues, error);
+    rc = rc == RP_OK ? tell_batch_topics(store, error) : rc;
     return rc == RP_OK ? rp_dispatcher_init(&store->dispatcher, store->queues, options->log, options->delay_levels, error) : rc;
 }
 
@@ -441,7 +465,7 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
     store->lock_fd = store->queues_fd = -1;
     int rc = run(store, opening, error);
     rc = rc == RP_OK && !options->read_only ? run(store, starting, error) : rc;
-    store->options.delay_levels = store->options.liburing_path = NULL;
+    store->options.delay_levels = store->options.liburing_path = store->options.batch_topics = NULL;
     if (rc != RP_OK) {
         destroy(store);
         return rc;

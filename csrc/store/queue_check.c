@@ -10,7 +10,9 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/hash.h"
+#include "batch_queue.h"
 #include "consume_queue.h"
+#include "inner_batch.h"
 #include "light_queue.h"
 #include "message_layout_inl.h"
 
@@ -22,6 +24,7 @@ typedef struct checked_queue {
     char *topic;
     uint32_t topic_size;
     int32_t queue_id;
+    uint32_t entry_size; /* RP_BATCH_ENTRY_SIZE: a batch queue */
     rp_file_row *files;
     int64_t end; /* behind the last entry; known when they were walked */
 } checked_queue;
@@ -37,9 +40,12 @@ static uint64_t hash_of(const uint8_t *topic, uint32_t size, int32_t queue_id) {
     return rp_hash_bytes(topic, size, (uint64_t)(uint32_t)queue_id + 1);
 }
 
+static int is_batch(const checked_queue *queue) { return queue->entry_size == RP_BATCH_ENTRY_SIZE; }
+
 static int is_visible(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
-static int add_queue(rp_queue_check *check, const char *directory, const char *topic, int32_t queue_id, rp_error *error) {
+static int add_queue(rp_queue_check *check, const char *directory, const char *topic, int32_t queue_id, uint32_t entry_size,
+                     rp_error *error) {
     if (check->count == QUEUES_MAX)
         return rp_error_set(error, RP_E_TOO_LARGE, 0, directory, -1, "more than %u queues", QUEUES_MAX);
     if (check->count == check->capacity) {
@@ -50,7 +56,11 @@ static int add_queue(rp_queue_check *check, const char *directory, const char *t
         check->queues = grown;
         check->capacity = capacity;
     }
-    checked_queue queue = {.path = strdup(directory), .topic = strdup(topic), .topic_size = (uint32_t)strlen(topic), .queue_id = queue_id};
+    checked_queue queue = {.path = strdup(directory),
+                           .topic = strdup(topic),
+                           .topic_size = (uint32_t)strlen(topic),
+                           .queue_id = queue_id,
+                           .entry_size = entry_size};
     int status = queue.path == NULL || queue.topic == NULL ? rp_error_set(error, RP_E_NO_MEMORY, 0, directory, -1, "no memory for a queue")
                                                            : rp_file_row_open(directory, &queue.files, error);
     if (status < 0) {
@@ -62,8 +72,8 @@ static int add_queue(rp_queue_check *check, const char *directory, const char *t
     return RP_OK;
 }
 
-static int add_topic(rp_queue_check *check, const char *path, const char *topic, rp_error *error) {
-    char directory[PATH_MAX], queue_path[PATH_MAX + NAME_MAX + 2];
+static int add_topic(rp_queue_check *check, const char *path, const char *topic, uint32_t entry_size, rp_error *error) {
+    char directory[PATH_MAX + NAME_MAX + 2], queue_path[PATH_MAX + 2 * NAME_MAX + 3];
     snprintf(directory, sizeof directory, "%s/%s", path, topic);
     struct dirent **names = NULL;
     int count = scandir(directory, &names, is_visible, versionsort);
@@ -77,7 +87,7 @@ static int add_topic(rp_queue_check *check, const char *path, const char *topic,
         long queue_id = strtol(names[i]->d_name, &end, 10);
         snprintf(queue_path, sizeof queue_path, "%s/%s", directory, names[i]->d_name);
         if (status == RP_OK && *end == '\0' && queue_id >= 0 && queue_id <= INT32_MAX)
-            status = add_queue(check, queue_path, topic, (int32_t)queue_id, error);
+            status = add_queue(check, queue_path, topic, (int32_t)queue_id, entry_size, error);
         free(names[i]);
     }
     free(names);
@@ -101,10 +111,9 @@ static int build_slots(rp_queue_check *check, rp_error *error) {
     return RP_OK;
 }
 
-int rp_queue_check_open(const char *path, rp_queue_check **opened, rp_error *error) {
-    rp_queue_check *check = calloc(1, sizeof *check);
-    if (check == NULL)
-        return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for the queue check");
+static int add_kind(rp_queue_check *check, const char *root_path, const char *name, uint32_t entry_size, rp_error *error) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", root_path, name);
     struct dirent **names = NULL;
     int count = scandir(path, &names, is_visible, alphasort);
     int status = RP_OK;
@@ -112,10 +121,20 @@ int rp_queue_check_open(const char *path, rp_queue_check **opened, rp_error *err
         status = rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot list the consume queues: %s", strerror(errno));
     for (int i = 0; i < count; i++) {
         if (status == RP_OK)
-            status = add_topic(check, path, names[i]->d_name, error);
+            status = add_topic(check, path, names[i]->d_name, entry_size, error);
         free(names[i]);
     }
     free(names);
+    return status;
+}
+
+int rp_queue_check_open(const char *root_path, rp_queue_check **opened, rp_error *error) {
+    rp_queue_check *check = calloc(1, sizeof *check);
+    if (check == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, root_path, -1, "no memory for the queue check");
+    int status = add_kind(check, root_path, "consumequeue", RP_CONSUME_QUEUE_ENTRY_SIZE, error);
+    if (status == RP_OK)
+        status = add_kind(check, root_path, "batchconsumequeue", RP_BATCH_ENTRY_SIZE, error);
     if (status == RP_OK)
         status = build_slots(check, error);
     if (status < 0) {
@@ -145,11 +164,13 @@ int rp_queue_check_failure(const rp_queue_check *check, uint32_t queue, rp_error
     return queue < check->count ? rp_file_row_failure(check->queues[queue].files, error) : RP_OK;
 }
 
-static uint32_t find_queue(const rp_queue_check *check, rp_slice topic, int32_t queue_id) {
+/* Of a topic that has both kinds, left over, each record has the one that it says. */
+static uint32_t find_queue(const rp_queue_check *check, rp_slice topic, int32_t queue_id, int of_batches) {
     uint32_t slot = (uint32_t)hash_of(topic.data, topic.size, queue_id) & (check->slot_count - 1);
     for (; check->slots[slot] != 0; slot = (slot + 1) & (check->slot_count - 1)) {
         const checked_queue *queue = &check->queues[check->slots[slot] - 1];
-        if (queue->queue_id == queue_id && queue->topic_size == topic.size && memcmp(queue->topic, topic.data, topic.size) == 0)
+        if (queue->queue_id == queue_id && is_batch(queue) == of_batches && queue->topic_size == topic.size &&
+            memcmp(queue->topic, topic.data, topic.size) == 0)
             return check->slots[slot] - 1;
     }
     return check->count;
@@ -164,34 +185,70 @@ static int is_schedule_topic(rp_slice topic) {
 static int is_filler(const uint8_t *entry) { return rp_get_u32(entry + 8) == INT32_MAX; }
 
 /* Its topic was deleted and made again after the message was stored: the queue's first entry points behind it. */
-static int began_later(rp_file_row *files, const rp_message *message) {
-    const uint8_t *first = rp_file_row_at(files, 0, RP_CONSUME_QUEUE_ENTRY_SIZE);
+static int began_later(rp_file_row *files, const rp_message *message, uint32_t entry_size) {
+    const uint8_t *first = rp_file_row_at(files, 0, entry_size);
     return first != NULL && rp_get_u32(first + 8) != 0 && !is_filler(first) && (int64_t)rp_get_u64(first) > message->physical_offset;
 }
 
-int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uint32_t *queue, int64_t *offset, const char **cause) {
-    if (!rp_message_is_queued(message->sys_flag))
-        return 1; /* they have none */
-    *queue = find_queue(check, message->topic, message->queue_id);
-    *offset = -1;
-    if (*queue == check->count)
-        return RP_QUEUE_CHECK_ORPHAN;
-    *cause = "a message has a queue offset that no queue can have";
-    if (message->queue_offset < 0 || message->queue_offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE)
-        return 0;
-    rp_file_row *files = check->queues[*queue].files;
-    *offset = message->queue_offset * RP_CONSUME_QUEUE_ENTRY_SIZE;
-    const uint8_t *entry = rp_file_row_at(files, *offset, RP_CONSUME_QUEUE_ENTRY_SIZE);
+/* Where the entry of a batch queue lies that begins at that offset, or where it would. */
+static int64_t place_of_batch(rp_file_row *files, int64_t queue_offset) {
+    int64_t low = rp_file_row_min(files) / RP_BATCH_ENTRY_SIZE, high = rp_file_row_max(files) / RP_BATCH_ENTRY_SIZE;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        const uint8_t *at = rp_file_row_at(files, middle * RP_BATCH_ENTRY_SIZE, RP_BATCH_ENTRY_SIZE);
+        rp_queue_entry entry;
+        if (at != NULL && rp_batch_entry_read(at, &entry) && entry.queue_offset < queue_offset) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low * RP_BATCH_ENTRY_SIZE;
+}
+
+/* NULL when the entry says of its batch what the record does. */
+static const char *batch_fault(const uint8_t *at, const rp_message *message) {
+    rp_queue_entry entry, told;
+    if (!rp_inner_batch_read(message, &told))
+        return "the queue entry points at a message that says nothing of its place";
+    return rp_batch_entry_read(at, &entry) && entry.messages == told.messages && entry.queue_offset == told.queue_offset &&
+                   entry.store_timestamp_ms == message->store_timestamp_ms
+               ? NULL
+               : "the queue entry has other offsets, or another time, than its message";
+}
+
+/* Of a queue that has it: whether the entry at `offset` is the message's. */
+static int check_entry_of(const checked_queue *queue, const rp_message *message, int64_t offset, const char **cause) {
+    const uint8_t *entry = rp_file_row_at(queue->files, offset, queue->entry_size);
     *cause = "a message is in the log but its queue entry is missing";
     if (entry == NULL || rp_get_u32(entry + 8) == 0)
-        return began_later(files, message) ? RP_QUEUE_CHECK_ORPHAN : RP_QUEUE_CHECK_MISSING;
+        return began_later(queue->files, message, queue->entry_size) ? RP_QUEUE_CHECK_ORPHAN : RP_QUEUE_CHECK_MISSING;
     *cause = "the queue entry points at another log offset or size than its message has";
     if ((int64_t)rp_get_u64(entry) != message->physical_offset || rp_get_u32(entry + 8) != message->size)
-        return began_later(files, message) ? RP_QUEUE_CHECK_ORPHAN : 0;
+        return began_later(queue->files, message, queue->entry_size) ? RP_QUEUE_CHECK_ORPHAN : 0;
+    if (is_batch(queue) && (*cause = batch_fault(entry, message)) != NULL)
+        return 0;
     int64_t tags_code = (int64_t)rp_get_u64(entry + 12);
     *cause = "the queue entry has another tag code than its message";
     /* Values below INT32_MIN are addresses in RocketMQ's consume queue extension. */
     return is_schedule_topic(message->topic) || tags_code < INT32_MIN || tags_code == rp_message_tags_code(message->properties);
+}
+
+int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uint32_t *queue, int64_t *offset, const char **cause) {
+    int of_batches = (message->sys_flag & RP_SYSFLAG_INNER_BATCH) != 0;
+    rp_queue_entry unused;
+    if (!rp_message_is_queued(message->sys_flag) || (of_batches && !rp_inner_batch_read(message, &unused)))
+        return 1; /* they have none */
+    *queue = find_queue(check, message->topic, message->queue_id, of_batches);
+    *offset = -1;
+    if (*queue == check->count)
+        return RP_QUEUE_CHECK_ORPHAN;
+    const checked_queue *found = &check->queues[*queue];
+    *cause = "a message has a queue offset that no queue can have";
+    if (message->queue_offset < 0 || message->queue_offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE)
+        return 0;
+    *offset = of_batches ? place_of_batch(found->files, message->queue_offset) : message->queue_offset * RP_CONSUME_QUEUE_ENTRY_SIZE;
+    return check_entry_of(found, message, *offset, cause);
 }
 
 /* What is wrong with an entry, NULL when nothing is. */
@@ -206,31 +263,31 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
         return "the queue entry points behind the log's end";
     if (rp_message_decode(record, size, 0, &message, NULL) != RP_RECORD_MESSAGE || message.size != size)
         return "the queue entry points at no record";
-    if (!rp_message_is_queued(message.sys_flag))
-        return "the queue entry points at a message that by its sys flag is in no queue";
+    if (!rp_message_is_queued(message.sys_flag) || is_batch(queue) != ((message.sys_flag & RP_SYSFLAG_INNER_BATCH) != 0))
+        return "the queue entry points at a message that by its sys flag is in no queue, or in one of another kind";
     rp_slice topic = {(const uint8_t *)queue->topic, queue->topic_size};
     if (rp_is_light_queue(topic) && rp_light_queue_holds(topic, message.properties, index))
         return NULL;
-    if (message.queue_id != queue->queue_id || message.queue_offset != index || message.topic.size != queue->topic_size ||
-        memcmp(message.topic.data, queue->topic, queue->topic_size) != 0)
+    if (message.queue_id != queue->queue_id || (message.queue_offset != index && !is_batch(queue)) ||
+        message.topic.size != queue->topic_size || memcmp(message.topic.data, queue->topic, queue->topic_size) != 0)
         return "the queue entry points at a message of another place";
-    return NULL;
+    return is_batch(queue) ? batch_fault(entry, &message) : NULL;
 }
 
 int rp_queue_check_entries(rp_queue_check *check, uint32_t queue_number, rp_file_row *log, int64_t log_min, uint64_t *entries,
                            int (*bad)(void *context, int64_t offset, const char *cause), void *context) {
     checked_queue *queue = &check->queues[queue_number];
-    int64_t end = rp_file_row_max(queue->files);
-    for (int64_t offset = rp_file_row_min(queue->files); offset < end; offset += RP_CONSUME_QUEUE_ENTRY_SIZE) {
-        const uint8_t *entry = rp_file_row_at(queue->files, offset, RP_CONSUME_QUEUE_ENTRY_SIZE);
+    int64_t end = rp_file_row_max(queue->files), size = queue->entry_size;
+    for (int64_t offset = rp_file_row_min(queue->files); offset < end; offset += size) {
+        const uint8_t *entry = rp_file_row_at(queue->files, offset, (uint64_t)size);
         const char *fault = "the queue has a gap here";
         if (entry != NULL && rp_get_u32(entry + 8) == 0)
             return 0; /* unwritten: the queue ends here */
-        queue->end = offset / RP_CONSUME_QUEUE_ENTRY_SIZE + 1;
+        queue->end = offset / size + 1;
         if (entry != NULL && is_filler(entry))
             continue;
         if (entry != NULL)
-            fault = entry_fault(queue, log, log_min, offset / RP_CONSUME_QUEUE_ENTRY_SIZE, entry);
+            fault = entry_fault(queue, log, log_min, offset / size, entry);
         (*entries)++;
         if (fault == NULL)
             continue;
@@ -244,6 +301,6 @@ int rp_queue_check_entries(rp_queue_check *check, uint32_t queue_number, rp_file
 }
 
 int64_t rp_queue_check_end(const rp_queue_check *check, rp_slice topic, int32_t queue_id) {
-    uint32_t queue = find_queue(check, topic, queue_id);
+    uint32_t queue = find_queue(check, topic, queue_id, 0);
     return queue < check->count ? check->queues[queue].end : -1;
 }

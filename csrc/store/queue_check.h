@@ -11,8 +11,8 @@
 
 typedef struct rp_queue_check rp_queue_check;
 
-/* Every TOPIC/QUEUE directory below path. RP_OK, RP_E_IO, RP_E_NO_MEMORY. */
-int rp_queue_check_open(const char *path, rp_queue_check **check, rp_error *error);
+/* Every TOPIC/QUEUE directory of a store: of plain queues, and of batch queues (batch_queue.h). RP_OK, RP_E_IO, RP_E_NO_MEMORY. */
+int rp_queue_check_open(const char *root_path, rp_queue_check **check, rp_error *error);
 void rp_queue_check_close(rp_queue_check *check);
 uint32_t rp_queue_check_count(const rp_queue_check *check);
 const char *rp_queue_check_path(const rp_queue_check *check, uint32_t queue);

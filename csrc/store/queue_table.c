@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "../base/hash.h"
+#include "batch_topics.h"
+#include "commit_log_inl.h"
 #include "consume_queue_inl.h"
 #include "light_queue.h"
 #include "store_path.h"
@@ -24,9 +26,10 @@ typedef struct block {
 } block;
 
 struct rp_queue_table {
-    const rp_consume_queue_setup *setup; /* fixed */
-    uint32_t queues_max;                 /* fixed */
+    const rp_consume_queue_setup *setup, *batch_setup; /* fixed */
+    uint32_t queues_max;                               /* fixed */
     pthread_mutex_t lock;
+    rp_batch_topics batch_topics; /* guarded by lock */
     rp_consume_queue **slots; /* guarded by lock: open addressing, at most half full */
     uint32_t slot_count;      /* guarded by lock: a power of two */
     uint32_t count;           /* guarded by lock */
@@ -36,13 +39,15 @@ struct rp_queue_table {
     block *first, *last;      /* guarded by lock; a queue in a block is fixed once counted */
 };
 
-int rp_queue_table_create(const rp_consume_queue_setup *setup, uint32_t queues_max, rp_queue_table **out, rp_error *error) {
+int rp_queue_table_create(const rp_consume_queue_setup *setup, const rp_consume_queue_setup *batch_setup, uint32_t queues_max,
+                          rp_queue_table **out, rp_error *error) {
     rp_queue_table *table = calloc(1, sizeof *table);
     if (table == NULL || (table->slots = calloc(SLOTS_MIN, sizeof *table->slots)) == NULL) {
         free(table);
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the table of queues");
     }
     table->setup = setup;
+    table->batch_setup = batch_setup;
     table->queues_max = queues_max;
     table->slot_count = SLOTS_MIN;
     pthread_mutex_init(&table->lock, NULL);
@@ -64,6 +69,7 @@ void rp_queue_table_destroy(rp_queue_table *table) {
         now = next;
     }
     pthread_mutex_destroy(&table->lock);
+    rp_batch_topics_free(&table->batch_topics);
     free(table->slots);
     free(table);
 }
@@ -123,8 +129,34 @@ int rp_queue_table_takes(rp_slice topic) {
     return !(topic.data[0] == '.' && (topic.size == 1 || (topic.size == 2 && topic.data[1] == '.')));
 }
 
-/* Under lock: a new queue in its slot. */
-static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queue_id, uint64_t hash, rp_error *error) {
+int rp_queue_table_set_batch_topic(rp_queue_table *table, rp_slice topic, int is_batch) {
+    int rc = RP_OK;
+    pthread_mutex_lock(&table->lock);
+    if (is_batch) {
+        rc = rp_batch_topics_add(&table->batch_topics, topic);
+    } else {
+        rp_batch_topics_remove(&table->batch_topics, topic);
+    }
+    pthread_mutex_unlock(&table->lock);
+    return rc;
+}
+
+int rp_queue_table_is_batch_topic(rp_queue_table *table, rp_slice topic) {
+    pthread_mutex_lock(&table->lock);
+    int is_batch = rp_batch_topics_has(&table->batch_topics, topic);
+    pthread_mutex_unlock(&table->lock);
+    return is_batch;
+}
+
+/* It has no entry and no file: nothing is lost with it. */
+static bool is_void(const rp_consume_queue *queue) {
+    return atomic_load(&queue->deleted) ||
+           (rp_consume_queue_end_entry(queue) == 0 && rp_mapped_file_queue_end(queue->row) == rp_mapped_file_queue_begin(queue->row));
+}
+
+/* Under lock: a new queue in its slot; same: the one of the other kind that had it, or NULL. */
+static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queue_id, uint64_t hash, bool is_batch, rp_consume_queue *same,
+                             rp_error *error) {
     if (table->count - table->deleted >= table->queues_max && !table->is_loading) {
         rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the store has %u queues, its limit", table->queues_max);
         return NULL;
@@ -134,7 +166,7 @@ static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queu
         rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the table of queues");
         return NULL;
     }
-    if (rp_consume_queue_open(table->setup, topic, queue_id, &queue, error) != RP_OK) {
+    if (rp_consume_queue_open(is_batch ? table->batch_setup : table->setup, topic, queue_id, &queue, error) != RP_OK) {
         return NULL;
     }
     if (!append_to_blocks(table, queue)) {
@@ -143,12 +175,38 @@ static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queu
         return NULL;
     }
     table->slots[slot_of(table, topic, queue_id, hash)] = queue;
+    queue->other = same;
+    if (same != NULL) {
+        same->other = queue;
+    }
     return queue;
 }
 
+/* Under lock: the queue of the other kind in the place of one that is void. */
+static rp_consume_queue *exchange(rp_queue_table *table, rp_consume_queue *queue, rp_error *error) {
+    rp_consume_queue *other = queue->other;
+    if (other != NULL) {
+        table->slots[slot_of(table, queue->topic, queue->id, queue->hash)] = other;
+    } else {
+        other = add(table, queue->topic, queue->id, queue->hash, !queue->is_batch, queue, error);
+    }
+    if (other != NULL) {
+        other->deleted_at = queue->deleted_at > other->deleted_at ? queue->deleted_at : other->deleted_at;
+        atomic_store(&queue->deleted, true);
+    }
+    return other;
+}
+
+enum queue_kind { ANY_KIND = -1, PLAIN_QUEUE, BATCH_QUEUE };
+
+/* Under lock: of a queue that is made, if its kind is left open. */
+static bool is_batch_kind(const rp_queue_table *table, enum queue_kind kind, rp_slice topic) {
+    return kind == ANY_KIND ? rp_batch_topics_has(&table->batch_topics, topic) : kind == BATCH_QUEUE;
+}
+
 /* light_max: NULL, or of a light queue that is to be counted. */
-static rp_consume_queue *find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, const uint32_t *light_max,
-                              rp_error *error) {
+static rp_consume_queue *find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, enum queue_kind kind,
+                              const uint32_t *light_max, rp_error *error) {
     if (!rp_queue_table_takes(topic) || queue_id < 0) {
         rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
                      "\"%.*s\" queue %d is not a queue: the name must do as a directory's, the id be 0 or more",
@@ -163,7 +221,9 @@ static rp_consume_queue *find(rp_queue_table *table, rp_slice topic, int32_t que
         rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the store has %u light queues, its limit", table->light);
         queue = NULL;
     } else if (queue == NULL && create) {
-        queue = add(table, topic, queue_id, hash, error);
+        queue = add(table, topic, queue_id, hash, is_batch_kind(table, kind, topic), NULL, error);
+    } else if (queue != NULL && create && queue->is_batch != is_batch_kind(table, kind, topic) && is_void(queue)) {
+        queue = exchange(table, queue, error);
     }
     if (is_new_light && queue != NULL) {
         queue->is_light_counted = true;
@@ -174,11 +234,15 @@ static rp_consume_queue *find(rp_queue_table *table, rp_slice topic, int32_t que
 }
 
 rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
-    return find(table, topic, queue_id, create, NULL, error);
+    return find(table, topic, queue_id, create, ANY_KIND, NULL, error);
+}
+
+rp_consume_queue *rp_queue_table_find_kind(rp_queue_table *table, rp_slice topic, int32_t queue_id, int is_batch, rp_error *error) {
+    return find(table, topic, queue_id, 1, is_batch ? BATCH_QUEUE : PLAIN_QUEUE, NULL, error);
 }
 
 rp_consume_queue *rp_queue_table_find_light(rp_queue_table *table, rp_slice topic, uint32_t queues_max, rp_error *error) {
-    return find(table, topic, RP_LIGHT_QUEUE_ID, 1, &queues_max, error);
+    return find(table, topic, RP_LIGHT_QUEUE_ID, 1, PLAIN_QUEUE, &queues_max, error);
 }
 
 void rp_queue_table_each(rp_queue_table *table, int (*visit)(void *context, rp_consume_queue *queue), void *context) {
@@ -243,11 +307,21 @@ static int32_t queue_id_of_name(const char *name) {
     return digits == 0 || name[digits] != 0 || (digits > 1 && name[0] == '0') ? -1 : id;
 }
 
-static int load_queue(rp_queue_table *table, const char *topic, int32_t queue_id, rp_error *error) {
-    rp_slice name = {(const uint8_t *)topic, (uint32_t)strlen(topic)};
-    bool is_light = rp_is_light_queue(name) && queue_id == RP_LIGHT_QUEUE_ID;
-    rp_consume_queue *queue =
-        is_light ? rp_queue_table_find_light(table, name, UINT32_MAX, error) : rp_queue_table_find(table, name, queue_id, 1, error);
+/* One that its topic has as the other kind: not touched. */
+static void leave_alone(const rp_queue_table *table, const char *topic, const rp_consume_queue_setup *setup) {
+    rp_log_write(setup->log->setup.log, RP_LOG_WARNING,
+                 "%s/%s: the topic has %s queues, these are left alone; RocketMQ does not start before they are taken away",
+                 setup->directory, topic, setup == table->setup ? "batch" : "plain");
+}
+
+static int load_queue(rp_queue_table *table, const rp_consume_queue_setup *setup, rp_slice name, int32_t queue_id, rp_error *error) {
+    bool is_batch = setup == table->batch_setup, is_light = rp_is_light_queue(name) && queue_id == RP_LIGHT_QUEUE_ID && !is_batch;
+    rp_consume_queue *queue = is_light ? rp_queue_table_find_light(table, name, UINT32_MAX, error)
+                                       : rp_queue_table_find_kind(table, name, queue_id, is_batch, error);
+    if (queue != NULL && queue->is_batch != is_batch) {
+        leave_alone(table, (const char *)queue->topic.data, setup);
+        return RP_OK;
+    }
     int rc = queue == NULL ? error->status : rp_consume_queue_load(queue, error);
     if (rc == RP_E_IO && error->os_errno != EIO) { /* descriptors are out, or it is another user's: the disk has lost nothing */
         return rc;
@@ -262,9 +336,14 @@ static int cannot_read(const char *directory, int os_errno, rp_error *error) {
 
 static bool goes_on(int rc) { return rc == RP_OK || rc == RP_E_CORRUPT; }
 
-static int load_topic(rp_queue_table *table, const char *topic, rp_error *error) {
+static int load_topic(rp_queue_table *table, const rp_consume_queue_setup *setup, const char *topic, rp_error *error) {
     char path[RP_PATH_MAX];
-    int rc = rp_path_join(path, table->setup->directory, topic, error), result = RP_OK;
+    rp_slice name = {(const uint8_t *)topic, (uint32_t)strlen(topic)};
+    if (setup == table->setup && rp_queue_table_is_batch_topic(table, name)) {
+        leave_alone(table, topic, setup);
+        return RP_OK;
+    }
+    int rc = rp_path_join(path, setup->directory, topic, error), result = RP_OK;
     DIR *directory = rc == RP_OK ? opendir(path) : NULL;
     if (directory == NULL) { /* ENOTDIR: a plain file, not ours */
         return rc != RP_OK || errno == ENOTDIR || errno == ENOENT ? rc : cannot_read(path, errno, error);
@@ -272,7 +351,7 @@ static int load_topic(rp_queue_table *table, const char *topic, rp_error *error)
     struct dirent *entry;
     for (errno = 0; goes_on(result) && (entry = readdir(directory)) != NULL; errno = 0) {
         int32_t id = queue_id_of_name(entry->d_name);
-        rc = id >= 0 ? load_queue(table, topic, id, error) : RP_OK;
+        rc = id >= 0 ? load_queue(table, setup, name, id, error) : RP_OK;
         result = rc != RP_OK ? rc : result;
     }
     result = errno != 0 ? cannot_read(path, errno, error) : result;
@@ -280,24 +359,30 @@ static int load_topic(rp_queue_table *table, const char *topic, rp_error *error)
     return result;
 }
 
-int rp_queue_table_load(rp_queue_table *table, rp_error *error) {
-    rp_error local = {0};
-    error = error == NULL ? &local : error;
-    DIR *directory = opendir(table->setup->directory);
+static int load_kind(rp_queue_table *table, const rp_consume_queue_setup *setup, rp_error *error) {
+    DIR *directory = opendir(setup->directory);
     if (directory == NULL) {
-        return errno == ENOENT ? RP_OK : cannot_read(table->setup->directory, errno, error);
+        return errno == ENOENT ? RP_OK : cannot_read(setup->directory, errno, error);
     }
     struct dirent *entry;
     int result = RP_OK;
-    table->is_loading = true;
     for (errno = 0; goes_on(result) && (entry = readdir(directory)) != NULL; errno = 0) {
         if (entry->d_name[0] != '.') {
-            int rc = load_topic(table, entry->d_name, error);
+            int rc = load_topic(table, setup, entry->d_name, error);
             result = rc != RP_OK ? rc : result;
         }
     }
-    result = errno != 0 ? cannot_read(table->setup->directory, errno, error) : result;
-    table->is_loading = false;
+    result = errno != 0 ? cannot_read(setup->directory, errno, error) : result;
     closedir(directory);
     return result;
+}
+
+int rp_queue_table_load(rp_queue_table *table, rp_error *error) {
+    rp_error local = {0};
+    error = error == NULL ? &local : error;
+    table->is_loading = true;
+    int result = load_kind(table, table->setup, error);
+    int batches = goes_on(result) ? load_kind(table, table->batch_setup, error) : RP_OK;
+    table->is_loading = false;
+    return batches != RP_OK ? batches : result;
 }

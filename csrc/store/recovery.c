@@ -7,6 +7,7 @@
 #include "../base/clock_inl.h"
 #include "commit_log_ledger.h"
 #include "consume_queue_writer.h"
+#include "inner_batch.h"
 #include "light_queue.h"
 #include "log_cursor.h"
 #include "message_layout_inl.h"
@@ -72,9 +73,7 @@ typedef struct queue_ends {
     rp_error *error;
 } queue_ends;
 
-/* The entry at offset. false: there is none, or ends->rc. */
-static bool read_entry(queue_ends *ends, rp_consume_queue *queue, int64_t offset, rp_queue_entry *entry) {
-    int64_t got = rp_consume_queue_read(queue, offset, entry, 1);
+static bool has_read(queue_ends *ends, const rp_consume_queue *queue, int64_t got) {
     if (rp_status_is_passing((int)got)) {
         rp_slice topic = rp_consume_queue_topic(queue);
         ends->rc = rp_error_set(ends->error, (int)got, 0, NULL, -1,
@@ -85,8 +84,23 @@ static bool read_entry(queue_ends *ends, rp_consume_queue *queue, int64_t offset
     return got == 1;
 }
 
-/* Does the entry at offset point to a record that names the queue and the offset? false also with ends->rc. */
-static bool entry_is_true(queue_ends *ends, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry) {
+/* The entry at offset, or the last one before an offset. false: there is none, or ends->rc. */
+static bool read_entry(queue_ends *ends, rp_consume_queue *queue, int64_t offset, rp_queue_entry *entry) {
+    return has_read(ends, queue, rp_consume_queue_read(queue, offset, entry, 1));
+}
+
+static bool read_entry_before(queue_ends *ends, rp_consume_queue *queue, int64_t offset, rp_queue_entry *entry) {
+    return has_read(ends, queue, rp_consume_queue_read_before(queue, offset, entry));
+}
+
+/* A record that is in a batch queue says as much as its entry. */
+static bool is_same_batch(const rp_message *message, const rp_queue_entry *entry) {
+    rp_queue_entry told;
+    return rp_inner_batch_read(message, &told) && told.messages == entry->messages;
+}
+
+/* Does the entry point to a record that names the queue and the offset? false also with ends->rc. */
+static bool entry_is_true(queue_ends *ends, rp_consume_queue *queue, const rp_queue_entry *entry) {
     rp_message message;
     rp_error cause = {0};
     rp_slice topic = rp_consume_queue_topic(queue);
@@ -97,9 +111,10 @@ static bool entry_is_true(queue_ends *ends, rp_consume_queue *queue, int64_t off
     if (kind != RP_RECORD_MESSAGE || message.size != (uint32_t)entry->size) {
         return false;
     }
-    return (message.queue_id == rp_consume_queue_id(queue) && message.queue_offset == offset && message.topic.size == topic.size &&
-            memcmp(message.topic.data, topic.data, topic.size) == 0) ||
-           (rp_is_light_queue(topic) && rp_light_queue_holds(topic, message.properties, offset));
+    return (message.queue_id == rp_consume_queue_id(queue) && message.queue_offset == entry->queue_offset &&
+            message.topic.size == topic.size && memcmp(message.topic.data, topic.data, topic.size) == 0 &&
+            (!rp_consume_queue_is_batch(queue) || is_same_batch(&message, entry))) ||
+           (rp_is_light_queue(topic) && rp_light_queue_holds(topic, message.properties, entry->queue_offset));
 }
 
 /* What retention leaves begins with entries of messages that are gone, or at the first one that is there. A queue that begins with a
@@ -122,11 +137,11 @@ static int look_at_queue(void *context, rp_consume_queue *queue) {
     if (begins_too_late(ends, queue)) {
         ends->disagree = true;
     }
-    if (max == rp_consume_queue_min_offset(queue) || !read_entry(ends, queue, max - 1, &last) ||
+    if (max == rp_consume_queue_min_offset(queue) || !read_entry_before(ends, queue, max, &last) ||
         last.commit_log_offset < rp_mapped_file_queue_begin(files(ends->recovery))) { /* its messages are gone; only the offset is kept */
         return ends->rc != RP_OK;
     }
-    if (!entry_is_true(ends, queue, max - 1, &last)) {
+    if (!entry_is_true(ends, queue, &last)) {
         ends->disagree = true;
     } else if (last.commit_log_offset + last.size > ends->end) {
         ends->end = last.commit_log_offset + last.size;
@@ -175,7 +190,7 @@ static bool has_only_its_offset(queue_ends *ends, rp_consume_queue *queue) {
     rp_queue_entry last;
     return max > 0 &&
            (max == rp_consume_queue_min_offset(queue) ||
-            (read_entry(ends, queue, max - 1, &last) && last.commit_log_offset < rp_mapped_file_queue_begin(files(ends->recovery))));
+            (read_entry_before(ends, queue, max, &last) && last.commit_log_offset < rp_mapped_file_queue_begin(files(ends->recovery))));
 }
 
 /* Entries that point at or behind ends->end are cut. After an unclean end those before it are known to be synced, in order; what comes
@@ -198,8 +213,7 @@ static int cut_queue(void *context, rp_consume_queue *queue) {
         return ends->rc != RP_OK;
     }
     if (!ends->recovery->was_clean && offset > rp_consume_queue_min_offset(queue) &&
-        (!read_entry(ends, queue, offset - 1, &last) ||
-         (last.commit_log_offset >= begin && !entry_is_true(ends, queue, offset - 1, &last)))) {
+        (!read_entry_before(ends, queue, offset, &last) || (last.commit_log_offset >= begin && !entry_is_true(ends, queue, &last)))) {
         ends->disagree = true;
     }
     ends->rc = ends->rc == RP_OK ? rp_consume_queue_truncate(queue, offset, ends->error) : ends->rc;
@@ -255,8 +269,11 @@ static bool is_of_deleted_topic(queue_ends *ends, rp_consume_queue *queue, const
 static int look_for_entry(rp_recovery *recovery, const rp_message *message, rp_error *error) {
     queue_ends ends = {.recovery = recovery, .rc = RP_OK, .error = error};
     rp_consume_queue *queue = rp_queue_table_find(recovery->queues, message->topic, message->queue_id, 0, NULL);
-    if (queue != NULL && rp_message_is_queued(message->sys_flag) && message->queue_offset >= rp_consume_queue_max_offset(queue) &&
-        !is_of_deleted_topic(&ends, queue, message)) {
+    rp_queue_entry unused;
+    bool is_in_queue = queue != NULL && rp_message_is_queued(message->sys_flag) &&
+                       rp_consume_queue_is_batch(queue) == ((message->sys_flag & RP_SYSFLAG_INNER_BATCH) != 0) &&
+                       (!rp_consume_queue_is_batch(queue) || rp_inner_batch_read(message, &unused));
+    if (is_in_queue && message->queue_offset >= rp_consume_queue_max_offset(queue) && !is_of_deleted_topic(&ends, queue, message)) {
         recovery->entries_missing = 1;
     }
     return ends.rc;

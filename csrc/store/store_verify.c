@@ -293,7 +293,7 @@ static int64_t confirmed_offset(const char *root_path) {
 }
 
 int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, rp_error *error) {
-    char log_path[PATH_MAX], queue_path[PATH_MAX];
+    char log_path[PATH_MAX];
     *counts = (rp_verify_counts){0};
     struct stat info;
     if (stat(options->root_path, &info) < 0 || !S_ISDIR(info.st_mode))
@@ -302,11 +302,10 @@ int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, 
         snprintf(log_path, sizeof log_path, "%s", options->commit_log_path);
     else
         snprintf(log_path, sizeof log_path, "%s/commitlog", options->root_path);
-    snprintf(queue_path, sizeof queue_path, "%s/consumequeue", options->root_path);
     verify_run run = {.options = options, .counts = counts, .confirmed = confirmed_offset(options->root_path)};
     int status = rp_file_row_open(log_path, &run.log, error);
     if (status == RP_OK)
-        status = rp_queue_check_open(queue_path, &run.queues, error);
+        status = rp_queue_check_open(options->root_path, &run.queues, error);
     if (status == RP_OK) {
         counts->log_min_offset = counts->log_max_offset = rp_file_row_min(run.log);
         for (uint32_t i = 0; i < rp_file_row_count(run.log); i++)

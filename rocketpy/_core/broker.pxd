@@ -16,6 +16,7 @@ cdef extern from "broker/broker.h" nogil:
     enum: RP_TOPIC_CHECKED_SEND
     enum: RP_TOPIC_STATIC
     enum: RP_TOPIC_LITE
+    enum: RP_TOPIC_BATCH
     enum: RP_SENT_BACK_TO_DEAD_LETTERS
     enum: RP_SUBSCRIPTION_CODES_MAX
     ctypedef struct rp_broker_options:

@@ -46,6 +46,7 @@ class Broker(BrokerCounters):
         checked_send: bool = False,
         static: bool = False,
         lite: bool = False,
+        batch: bool = False,
     ) -> None: ...
     def put_queue_mapping(self, topic: str, global_id: int, queue_id: int, logic_offset: int, start_offset: int, earliest: bool) -> None:
         """Which queue a global one of a static topic is here; queue_id -1: it is not led here. Raises InvalidArgument, NoMemory."""

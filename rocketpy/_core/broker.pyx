@@ -187,6 +187,7 @@ cdef class Broker(BrokerCounters):
         bint checked_send=False,
         bint static=False,
         bint lite=False,
+        bint batch=False,
     ):
         cdef rp_slice name = slice_of_text(topic)
         cdef uint32_t flags = 0
@@ -198,6 +199,7 @@ cdef class Broker(BrokerCounters):
         flags |= RP_TOPIC_CHECKED_SEND if checked_send else 0
         flags |= RP_TOPIC_STATIC if static else 0
         flags |= RP_TOPIC_LITE if lite else 0
+        flags |= RP_TOPIC_BATCH if batch else 0
         self.enter()
         with nogil:
             status = rp_broker_put_topic(self.native, name, read_queues, write_queues, permission, sys_flag, flags)

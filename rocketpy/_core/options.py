@@ -46,6 +46,8 @@ class MessageStoreOptions(TypedDict, total=False):
     commit_log_path: str | None
     commit_log_file_size: int
     consume_queue_file_size: int
+    batch_queue_file_size: int
+    batch_topics: str | None
     message_size_max: int
     flush_mode: int
     flush_backend: int

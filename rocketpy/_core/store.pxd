@@ -21,7 +21,7 @@ cdef extern from "store/consume_queue.h" nogil:
     ctypedef struct rp_queue_entry:
         int64_t commit_log_offset
         int32_t size
-        int64_t tags_code
+        int64_t queue_offset, tags_code
     rp_slice rp_consume_queue_topic(const rp_consume_queue *queue)
     int32_t rp_consume_queue_id(const rp_consume_queue *queue)
     int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue)
@@ -40,7 +40,7 @@ cdef extern from "store/commit_log.h" nogil:
         int32_t flag, sys_flag
         int64_t born_timestamp_ms
         uint8_t *born_host
-        int32_t reconsume_times
+        int32_t reconsume_times, inner_messages
         int64_t prepared_transaction_offset, tags_code
         rp_slice body
         rp_slice *properties

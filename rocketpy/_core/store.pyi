@@ -41,8 +41,10 @@ class MessageStore(NativeObject):
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
         tags_code: int | None = None,
+        inner_messages: int = 0,
     ) -> AppendResult:
-        """Appends one message; properties is the wire string (name\\x01value\\x02…). tags_code None: from TAGS."""
+        """Appends one message; properties is the wire string (name\\x01value\\x02…). tags_code None: from TAGS.
+        inner_messages: the body is a batch of so many, for a batch queue."""
     def read(self, commit_log_offset: int, size: int | None = None) -> bytes:
         """The record bytes at an offset (size None: as the record says). Raises OffsetOutOfRange, StoreCorrupt."""
     def cut_at_open(self, offset: int) -> None:
@@ -69,7 +71,7 @@ class MessageStore(NativeObject):
     def time_at(self, topic: str, queue_id: int, offset: int) -> int:
         """When the message at a queue offset was stored, wall clock ms; -1 when there is none."""
     def entries(self, topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
-        """(commit log offset, size, tags code) of up to count entries from offset."""
+        """(commit log offset, size, tags code) of the entries of up to count messages from offset."""
     def queues(self) -> list[tuple[str, int]]:
         """(topic, queue id) of every queue that exists."""
     def delete_topic(self, topic: str, log_offset: int = ...) -> int:

@@ -21,7 +21,8 @@ cdef extern from *:
     #include "store/message_store.h"
     #define ROW(member) RP_FIELD_ROW(rp_message_store_options, member)
     static const rp_field_row store_option_rows[] = {
-        ROW(commit_log_path), ROW(commit_log_file_size), ROW(consume_queue_file_size), ROW(message_size_max), ROW(flush_mode),
+        ROW(commit_log_path), ROW(commit_log_file_size), ROW(consume_queue_file_size), ROW(batch_queue_file_size),
+        ROW(batch_topics), ROW(message_size_max), ROW(flush_mode),
         ROW(flush_backend), ROW(liburing_path), ROW(flush_interval_ms), ROW(flush_least_pages), ROW(flush_thorough_interval_ms),
         ROW(queue_flush_interval_ms), ROW(append_busy_timeout_ms), ROW(append_wait_timeout_ms), ROW(populate_ahead_bytes),
         ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(rebuild_queues), ROW(holds_back), ROW(queues_max),
@@ -227,6 +228,7 @@ cdef class MessageStore(NativeObject):
         int32_t reconsume_times=0,
         int64_t prepared_transaction_offset=0,
         tags_code=None,
+        int32_t inner_messages=0,
     ):
         cdef rp_append_item item
         cdef bytes host
@@ -238,6 +240,7 @@ cdef class MessageStore(NativeObject):
         item.born_timestamp_ms = born_timestamp_ms
         item.reconsume_times = reconsume_times
         item.prepared_transaction_offset = prepared_transaction_offset
+        item.inner_messages = inner_messages
         if len(body) > 0x7FFFFFFF:
             raise InvalidArgument("a body past 2 GiB")
         item.body = slice_of_bytes(body)
@@ -423,7 +426,11 @@ cdef class MessageStore(NativeObject):
                 with nogil:
                     found = rp_consume_queue_read(queue, offset, entries, count)
                 check(found, NULL)
-                return [(entries[i].commit_log_offset, entries[i].size, entries[i].tags_code) for i in range(found)]
+                return [
+                    (entries[i].commit_log_offset, entries[i].size, entries[i].tags_code)
+                    for i in range(found)
+                    if entries[i].queue_offset - offset < count
+                ]
             finally:
                 free(entries)
         finally:

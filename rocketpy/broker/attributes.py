@@ -47,11 +47,12 @@ LITE_RESET_WHEN_LEFT: Final = "lite.sub.reset.offset.unsubscribe"
 LITE_WILDCARD: Final = "lite.sub.wildcard"
 CLEANUP_POLICY: Final = "cleanup.policy"
 QUEUE_TYPE: Final = "queue.type"
+BATCH_QUEUES: Final = "BatchCQ"
 
 TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     attribute.name: attribute
     for attribute in (
-        Attribute(QUEUE_TYPE, changeable=False, choices=("BatchCQ", "SimpleCQ")),
+        Attribute(QUEUE_TYPE, changeable=False, choices=(BATCH_QUEUES, "SimpleCQ")),
         Attribute(CLEANUP_POLICY, changeable=False, choices=("DELETE", "COMPACTION")),
         Attribute(MESSAGE_TYPE, changeable=True, choices=MESSAGE_TYPES),
         Attribute("reserve.time", changeable=True, low=-1),

@@ -6,6 +6,7 @@ The left column of each table below is a field of a C struct (csrc/store/message
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TypedDict
 
 from .._core.broker import BrokerOptions
@@ -15,6 +16,7 @@ from .._core.options import TimerOptions
 from .._core.store import MessageStoreOptions
 from ..config import Config
 from ..ha.service import HaSettings
+from ..store.directory import batch_topics
 from .ledger_options import with_ledger
 from .light_queues import light_queues_max
 from .settings import ROLES
@@ -61,6 +63,8 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
     options: MessageStoreOptions = {
         "commit_log_file_size": config.integer("mappedFileSizeCommitLog"),
         "consume_queue_file_size": config.integer("mappedFileSizeConsumeQueue"),
+        "batch_queue_file_size": config.integer("mapperFileSizeBatchConsumeQueue"),
+        "batch_topics": batch_topics(Path(config.text("storePathRootDir"))),
         "message_size_max": config.integer("maxMessageSize"),
         "flush_mode": FLUSH_MODES.index(config.text("flushDiskType")),
         "flush_backend": FLUSH_BACKENDS.index(config.text("flushBackend")),

@@ -26,7 +26,6 @@ from ..remoting.latencies import Latencies
 from ..remoting.service import Handler
 from . import names
 from .acting_state import ActingState
-from .attributes import QUEUE_TYPE
 from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
 from .consumer_orders import ConsumerOrders
@@ -167,10 +166,8 @@ class Parts:
         return MessageQueue(topic, self.settings.broker_name, queue_id)
 
     def queue_end(self, topic: str, queue_id: int) -> int | None:
-        """Where a queue ends, with what is held back from it; None of topics that are not here or whose queues only RocketMQ reads."""
-        config = self.topics.get(topic)
-        has_plain_queues = config is not None and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
-        return self.store.next_offset(topic, queue_id) if has_plain_queues else None
+        """Where a queue ends, with what is held back from it; None of topics that are not here."""
+        return self.store.next_offset(topic, queue_id) if self.topics.get(topic) is not None else None
 
     def serves(self, topic: str) -> bool:
         """Whether the topic is here, and the fast path has it from now on: a light queue gets there when it is used first."""

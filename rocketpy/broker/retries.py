@@ -21,6 +21,7 @@ from .._core.errors import (
     Busy,
     Closed,
     DiskFull,
+    InvalidArgument,
     NoMemory,
     NotFound,
     RocketpyError,
@@ -53,6 +54,7 @@ NOT_COMMITTED: Final = "IN_SYNC_REPLICAS_NOT_ENOUGH"
 _REFUSED: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 _STATUSES: Final[Mapping[type[RocketpyError], str]] = {
     TooLarge: "MESSAGE_ILLEGAL",
+    InvalidArgument: "MESSAGE_ILLEGAL",
     DiskFull: "SERVICE_NOT_AVAILABLE",
     Closed: "SERVICE_NOT_AVAILABLE",
     StoreReadOnly: "SERVICE_NOT_AVAILABLE",

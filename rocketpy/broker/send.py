@@ -1,7 +1,7 @@
 """Sends that need more than an append: to a topic that does not exist yet, or with something special in the message.
 RocketMQ: AbstractSendMessageProcessor.msgCheck, SendMessageProcessor (5.3.3 broker/processor/).
 
-    punted send ─ name, permission ─┬─ special (inner batch, level) ─► the error it deserves
+    punted send ─ name, permission ─┬─ special (lite topic, level) ─► the error it deserves
                                     ├─ retry topic ─ another try, or a dead letter ─────────────┐
                                     ├─ unknown topic ─ create from its default topic ─ persist ─┤
                                     └─ a topic made meanwhile ──────────────────────────────────┴─► back to the fast path
@@ -37,6 +37,9 @@ PLAIN_SYS_FLAGS: Final = 0x703
 TRANSACTION_SYS_FLAGS: Final = 0xC
 """What a prepared message says besides, and the broker takes away."""
 
+BATCH_SYS_FLAGS: Final = 0xC0
+"""What the record of a topic with queue.type=BatchCQ says, which the broker makes of sends and batches."""
+
 Decode = Callable[[Mapping[str, str]], SendMessageRequestHeader]
 
 _TIMERS: Final = ("TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS")
@@ -65,8 +68,6 @@ def special_fault(
         return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
     if _is_set(properties, "DELAY") and not _is_level(properties["DELAY"]):
         return Response(ResponseCode.SYSTEM_ERROR, f'java.lang.NumberFormatException: For input string: "{properties["DELAY"]}"')
-    if _is_set(properties, "INNER_NUM"):
-        return _not_yet("inner batches (property INNER_NUM)")
     if topic.startswith(names.LIGHT_QUEUE_PREFIX) and not light_queues:
         return _not_yet("light message queues without enableLmq and enableMultiDispatch")
     return None
@@ -158,6 +159,8 @@ class SendRequests:
         if special is not None:
             log.warning("send of %s to topic %s refused: %s", request.remote_address, header.topic, special.remark)
             return special
+        if header.sys_flag & BATCH_SYS_FLAGS:
+            return Response(ResponseCode.MESSAGE_ILLEGAL, "the message is illegal: sys flags of batches are the broker's to set")
         if header.sys_flag & ~(PLAIN_SYS_FLAGS | (TRANSACTION_SYS_FLAGS if is_prepared(properties) else 0)):
             return _not_yet(f"messages with sys flag {header.sys_flag:#x}")
         if parts.topics.is_light(header.topic):

@@ -27,6 +27,7 @@ class TopicSink(Protocol):
         checked_send: bool = ...,
         static: bool = ...,
         lite: bool = ...,
+        batch: bool = ...,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
 

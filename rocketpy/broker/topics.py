@@ -20,7 +20,16 @@ from typing import Any
 from .._core.errors import Unsupported
 from ..remoting.bodies import DataVersion, TopicConfig
 from . import names
-from .attributes import CLEANUP_POLICY, LITE, LITE_EXPIRATION, MESSAGE_TYPE, QUEUE_TYPE, TOPIC_ATTRIBUTES, altered_attributes
+from .attributes import (
+    BATCH_QUEUES,
+    CLEANUP_POLICY,
+    LITE,
+    LITE_EXPIRATION,
+    MESSAGE_TYPE,
+    QUEUE_TYPE,
+    TOPIC_ATTRIBUTES,
+    altered_attributes,
+)
 from .json_members import object_member
 from .tables import TopicSink
 from .topic_texts import TopicsOfAMoment, TopicTexts
@@ -301,6 +310,7 @@ class TopicTable:
             checked_send=is_checked_send(config),
             static=config.topic_name in self._static,
             lite=is_lite_parent(config),
+            batch=config.attributes.get(QUEUE_TYPE) == BATCH_QUEUES,
         )
         self._configs[config.topic_name] = config
 
@@ -314,7 +324,7 @@ def is_native_send(config: TopicConfig) -> bool:
     return (
         config.topic_name not in names.SEND_FORBIDDEN_TOPICS
         and not config.topic_name.startswith((names.RETRY_PREFIX, names.LIGHT_QUEUE_PREFIX))  # what is sent there is no plain message
-        and _has_plain_queues(config)
+        and not _is_compacted(config)
     )
 
 
@@ -331,12 +341,11 @@ def lite_minutes(config: TopicConfig) -> int:
 
 def is_checked_send(config: TopicConfig) -> bool:
     """Whether a send to the topic is looked at first, and needs nothing but an append then."""
-    return config.topic_name.startswith(names.RETRY_PREFIX) and _has_plain_queues(config)
+    return config.topic_name.startswith(names.RETRY_PREFIX) and not _is_compacted(config)
 
 
-def _has_plain_queues(config: TopicConfig) -> bool:
-    """Topics with batch queues are left alone: RocketMQ does not start on a store in which one of them has plain queues."""
-    return config.attributes.get(CLEANUP_POLICY, "DELETE") == "DELETE" and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
+def _is_compacted(config: TopicConfig) -> bool:
+    return config.attributes.get(CLEANUP_POLICY, "DELETE") != "DELETE"
 
 
 @dataclass(frozen=True, slots=True)

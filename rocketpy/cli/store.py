@@ -26,7 +26,7 @@ from rocketpy.broker.names import LIGHT_QUEUE_PREFIX
 from rocketpy.cli.process import complain, say
 from rocketpy.cli.tables import output, table_of
 from rocketpy.remoting.json_codec import read_object
-from rocketpy.store.directory import TIMER_COUNTS, StoreDirectory, StoreSummary, file_size
+from rocketpy.store.directory import QUEUE_DIRECTORIES, TIMER_COUNTS, StoreDirectory, StoreSummary, batch_topics, file_size
 
 store_app = typer.Typer(help=__doc__, no_args_is_help=True)
 EXIT_DAMAGED = 3
@@ -182,7 +182,7 @@ def _verify(
 def _as_written(root: Path, commitlog: Path | None) -> MessageStoreOptions:
     """File sizes are what the files have: the store is opened without its broker's configuration."""
     directory = StoreDirectory(root, commitlog)
-    options: MessageStoreOptions = {"commit_log_path": str(directory.commit_log_path)}
+    options: MessageStoreOptions = {"commit_log_path": str(directory.commit_log_path), "batch_topics": batch_topics(root)}
     if index := directory.ledger_index_path:
         options |= {"ledger_index_path": str(index), "ledger_committed_index": directory.committed_index()}
         if index_files := sorted(index.glob("[0-9]" * 20)):
@@ -191,6 +191,8 @@ def _as_written(root: Path, commitlog: Path | None) -> MessageStoreOptions:
         options["commit_log_file_size"] = log_files[0].stat().st_size
     if queue_files := sorted((root / "consumequeue").glob("*/*/" + "[0-9]" * 20)):
         options["consume_queue_file_size"] = queue_files[0].stat().st_size
+    if batch_files := sorted((root / "batchconsumequeue").glob("*/*/" + "[0-9]" * 20)):
+        options["batch_queue_file_size"] = batch_files[0].stat().st_size
     if any((root / "consumequeue").glob(LIGHT_QUEUE_PREFIX + "*")):  # those that are set aside are made again
         options["light_queues_max"] = 2**31 - 1
     return options
@@ -198,7 +200,7 @@ def _as_written(root: Path, commitlog: Path | None) -> MessageStoreOptions:
 
 def _topics(root: Path) -> set[str]:
     """Those that have queues, or that their broker knows. The log still holds messages of others: of topics that were deleted."""
-    with_queues = {path.name for path in (root / "consumequeue").glob("*") if path.is_dir()}
+    with_queues = {path.name for directory in QUEUE_DIRECTORIES for path in (root / directory).glob("*") if path.is_dir()}
     try:
         table = read_object((root / "config" / "topics.json").read_text(), tolerant_max=None)["topicConfigTable"]
     except (OSError, ValueError, LookupError, TypeError):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .keys import Value
 
-CONSUME_QUEUE_ENTRY_SIZE = 20
+QUEUE_ENTRY_SIZES = {"mappedFileSizeConsumeQueue": 20, "mapperFileSizeBatchConsumeQueue": 46}
 PORT_MAX = 65535
 VIP_PORT_DISTANCE = 2  # below the listener
 MEMBER = re.compile("[^-;:][0-9]{1,9}")
@@ -55,10 +55,10 @@ def derive_values(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str,
         yield "brokerId", 0, f"brokerRole is {values['brokerRole']}"
     if not _integer(values, "haListenPort") and _integer(values, "listenPort"):
         yield "haListenPort", _integer(values, "listenPort") + 1, ""
-    size = _integer(values, "mappedFileSizeConsumeQueue")
-    if remainder := size % CONSUME_QUEUE_ENTRY_SIZE:
-        rounded = size + CONSUME_QUEUE_ENTRY_SIZE - remainder
-        yield "mappedFileSizeConsumeQueue", rounded, f"an entry has {CONSUME_QUEUE_ENTRY_SIZE} bytes"
+    for key, entry_size in QUEUE_ENTRY_SIZES.items():
+        size = _integer(values, key)
+        if remainder := size % entry_size:
+            yield key, size + entry_size - remainder, f"an entry has {entry_size} bytes"
 
 
 def path_doubt(path: str) -> str:

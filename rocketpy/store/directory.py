@@ -1,6 +1,7 @@
 """A store directory of rocketpy or RocketMQ, described without opening it as a store.
 
-Layout (RocketMQ: StorePathConfigHelper): commitlog/<offset>, consumequeue/TOPIC/QUEUE/<offset>, index/<time>, config/*.json,
+Layout (RocketMQ: StorePathConfigHelper): commitlog/<offset>, consumequeue/TOPIC/QUEUE/<offset>, batchconsumequeue/ likewise of topics
+with queue.type=BatchCQ, index/<time>, config/*.json,
 checkpoint, abort (there while a broker runs, or after it died), lock; of timed messages timerwheel, timerlog/<position>, config/timercheck.
 """
 
@@ -19,6 +20,8 @@ from rocketpy._core.errors import NotFound, StoreLocked
 from rocketpy.remoting.json_codec import read_object
 
 ENTRY_SIZE = 20
+BATCH_ENTRY_SIZE = 46
+QUEUE_DIRECTORIES = {"consumequeue": ENTRY_SIZE, "batchconsumequeue": BATCH_ENTRY_SIZE}
 LOCKS = Path("/proc/locks")
 CHECKPOINT_FIELDS = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp", "master_flushed_offset", "confirm_phy_offset")
 TIMER_COUNTS = Path("config") / "timermetrics"
@@ -27,7 +30,7 @@ TIMER_CHECKPOINT_FIELDS = ("lastReadTimeMs", "lastTimerLogFlushPos", "lastTimerQ
 
 @dataclass(frozen=True, slots=True)
 class QueueFiles:
-    """One consume queue: offsets count entries, min is of the first file, max is behind the last written entry."""
+    """One consume queue: min is the offset of the first file's first entry, max is behind the last written one."""
 
     topic: str
     queue_id: int
@@ -103,14 +106,15 @@ class StoreDirectory:
 
     def queues(self) -> Iterator[QueueFiles]:
         """Every consume queue, topics in order. What a broker deletes meanwhile is passed over."""
-        for topic in sorted(listed(self.root / "consumequeue")):
+        topics = [path for directory in QUEUE_DIRECTORIES for path in listed(self.root / directory)]
+        for topic in sorted(topics, key=lambda path: (path.name, path.parent.name != "consumequeue")):
             numbered = [path for path in listed(topic) if is_numbered(path)]
             for path in sorted(numbered, key=lambda path: int(path.name)):
-                if queue := _describe_queue(path):
+                if queue := _describe_queue(path, QUEUE_DIRECTORIES[topic.parent.name]):
                     yield queue
 
     def queue_files(self, topic: str, queue_id: int) -> list[Path]:
-        """The files of one consume queue, in offset order."""
+        """The files of one plain consume queue, in offset order."""
         return _offset_files(self.root / "consumequeue" / topic / str(queue_id))
 
     def checkpoint(self) -> dict[str, int]:
@@ -207,26 +211,60 @@ def _offset_files(directory: Path) -> list[Path]:
     return sorted(path for path in listed(directory) if re.fullmatch("[0-9]{20}", path.name) and int(path.name) < 1 << 63)
 
 
-def _describe_queue(directory: Path) -> QueueFiles | None:
+def batch_topics(root: Path) -> str:
+    """The topics with queue.type=BatchCQ, as the broker's topics.json names them, or the one before: each with a line end behind it.
+
+    Whoever opens the store says them: a message that RocketMQ took for such a topic alone is in no queue, and must not make a plain one."""
+    for name in ("topics.json", "topics.json.bak"):
+        try:
+            table = read_object((root / "config" / name).read_text(), tolerant_max=None)["topicConfigTable"]
+            configs = [(topic, config.get("attributes") or {}) for topic, config in table.items()]
+            return "".join(f"{topic}\n" for topic, attributes in configs if attributes.get("queue.type") == "BatchCQ")
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue
+    return ""
+
+
+def _describe_queue(directory: Path, entry_size: int) -> QueueFiles | None:
     """None when it has gone since it was listed: a topic's deletion takes the last file, which retention leaves."""
     topic, queue_id, files = directory.parent.name, int(directory.name), _offset_files(directory)
     if not files:
         return QueueFiles(topic, queue_id, 0, 0, 0) if directory.exists() else None
     last = files[-1]
     try:
-        max_offset = int(last.name) // ENTRY_SIZE + _entries_written(last)
+        written = _entries_written(last, entry_size)
+        if entry_size == BATCH_ENTRY_SIZE:
+            return QueueFiles(topic, queue_id, *_batch_offsets(files, written), len(files))
     except FileNotFoundError:
         return None
-    return QueueFiles(topic, queue_id, int(files[0].name) // ENTRY_SIZE, max_offset, len(files))
+    return QueueFiles(topic, queue_id, int(files[0].name) // ENTRY_SIZE, int(last.name) // ENTRY_SIZE + written, len(files))
 
 
-def _entries_written(path: Path) -> int:
+def _batch_offsets(files: list[Path], written: int) -> tuple[int, int]:
+    """The first offset and the one behind the last, which entries of a batch queue say themselves."""
+    last = files[-1] if written or len(files) == 1 else files[-2]
+    at = (written or _entries_written(last, BATCH_ENTRY_SIZE)) - 1
+    if at < 0:
+        return 0, 0
+    first_offset, _ = _batch_entry(files[0], 0)
+    last_offset, messages = _batch_entry(last, at)
+    return first_offset, last_offset + messages
+
+
+def _batch_entry(path: Path, number: int) -> tuple[int, int]:
+    with path.open("rb") as file:
+        file.seek(number * BATCH_ENTRY_SIZE + 28)
+        offset, messages = struct.unpack(">qh", file.read(10).ljust(10, b"\0"))
+    return offset, messages
+
+
+def _entries_written(path: Path, entry_size: int) -> int:
     """Entries are written front to back and the rest of the file is zero: a binary search finds the first empty one."""
     with path.open("rb") as file:
-        low, high = 0, path.stat().st_size // ENTRY_SIZE
+        low, high = 0, path.stat().st_size // entry_size
         while low < high:
             middle = (low + high) // 2
-            file.seek(middle * ENTRY_SIZE + 8)
+            file.seek(middle * entry_size + 8)
             if file.read(4) == b"\0\0\0\0":
                 high = middle
             else:

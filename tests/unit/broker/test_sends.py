@@ -50,7 +50,7 @@ def test_a_send_that_cannot_be_kept_is_refused_in_words(tmp_path: Path, topic: s
         "DELAY\x013\x02DELAY\x010",
         "TRAN_MSG\x01true\x02TRAN_MSG\x01false",
         "TIMER_DELAY_SEC\x01-1",
-        "INNER_NUM\x010",
+        "INNER_NUM\x013",
         "__LITE_TOPIC\x01",
     ],
 )

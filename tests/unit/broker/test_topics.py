@@ -126,7 +126,7 @@ def test_a_retry_topic_follows_the_order_of_its_subscriptions(recorder: Recorder
     assert changed and remade.order and recorder.topics["%RETRY%g"]["order"]
 
 
-def test_only_plain_topics_take_the_fast_path(recorder: Recorder) -> None:
+def test_only_topics_that_are_not_looked_at_first_take_the_fast_path(recorder: Recorder) -> None:
     table = make_table(recorder)
     table.update(TopicConfig("plain"))
     table.update(TopicConfig("tags", topic_filter_type=MULTI_TAG))
@@ -136,7 +136,8 @@ def test_only_plain_topics_take_the_fast_path(recorder: Recorder) -> None:
     table.create_plain("%RETRY%g", 1, 6)
     table.release(table.withheld)
     assert recorder.topics["plain"]["native_send"] and recorder.topics["simple"]["native_send"]
-    assert not recorder.topics["batched"]["native_send"]
+    assert recorder.topics["batched"]["native_send"] and recorder.topics["batched"]["batch"]
+    assert not recorder.topics["simple"]["batch"]
     assert recorder.topics["tags"]["native_send"] and recorder.topics["tags"]["multi_tag"]
     assert not recorder.topics["compacted"]["native_send"]
     assert not recorder.topics["%RETRY%g"]["native_send"]

@@ -48,7 +48,7 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"TRAN_MSG\0011\2", "TRAN_MSG\0011\2", 0, 1}, /* not for Java's parseBoolean */
         {"DELAY\0013\2DELAY\0010\2", "DELAY\0013\2DELAY\0010\2", 0, 1},
         {"DELAY\0010\2DELAY\0013\2", "DELAY\0010\2DELAY\0013\2", 0, 1},
-        {"INNER_NUM\0013\2DELAY\0010\2", "INNER_NUM\0013\2DELAY\0010\2", 1, 1},
+        {"INNER_NUM\0013\2DELAY\0010\2", "DELAY\0010\2", 0, 1},
         {"TRAN_MSG\1true\2TRAN_MSG\1false\2", "TRAN_MSG\1true\2TRAN_MSG\1false\2", 0, 1},
         {"TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", SAYS_NO, 1},
         {"TIMER_DELAY_MS\0015\2TIMER_DELAY_SEC\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_SEC\0010\2", TIMED, 1},
@@ -65,7 +65,7 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"TIMER_DELIVER_MS\0015\2", "TIMER_DELIVER_MS\0015\2", TIMED, 1},
         {"TIMER_DELAY_MS\0015\2", "TIMER_DELAY_MS\0015\2", TIMED, 1},
         {"TIMER_DELAY_SEC\0015\2", "TIMER_DELAY_SEC\0015\2", TIMED, 1},
-        {"CLUSTER\1x\2INNER_NUM\0012\2", "INNER_NUM\0012\2", 1, 1},
+        {"CLUSTER\1x\2INNER_NUM\0012\2A\1b\2INNER_BASE\0012\2", "A\1b\2", 0, 1},
         {"__LITE_TOPIC\0010\2", "__LITE_TOPIC\0010\2", 1, 1},
         {"__LITE_TOPIC\1\2A\1b\2", "A\1b\2", 0, 1},
     };

@@ -267,7 +267,7 @@ static void faulty_replies_reach_nobody(void) {
     rp_broker_set_settings(fx.broker, &fx.settings);
     check_fault(&replier, "x", NULL, SYSTEM_ERROR, "broker unable to service, until ");
     CHECK(client_receive(&requester, &answer, 0) == 0 && stored_count(&fx) == 0);
-    static const char *const special[] = {"DELAY\0013\2", "INNER_NUM\0013\2"};
+    static const char *const special[] = {"DELAY\0013\2", "__LITE_TOPIC\001x\2"};
     fx.settings.accept_after_ms = 0;
     rp_broker_set_settings(fx.broker, &fx.settings);
     for (size_t i = 0; i < 2; i++) {

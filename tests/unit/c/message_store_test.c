@@ -330,26 +330,6 @@ static void limits_are_refused_without_a_trace(const char *path) {
     fixture_close(store);
 }
 
-/* RocketMQ's own batchconsumequeue/ has them. It does not start when their topic is below consumequeue/ too. */
-static void inner_batches_enter_no_queue(const char *path) {
-    char directory[600], checkpoint[600], abort_mark[600];
-    rp_message_store_options options;
-    fixture_options(&options, path);
-    rp_message_store *store = fixture_open(&options);
-    rp_append_item item = fixture_item(fixture_queue(store, "Batches", 0), "inner", 5);
-    item.sys_flag = RP_SYSFLAG_INNER_BATCH;
-    CHECK(rp_commit_log_append(rp_message_store_commit_log(store), &item, 1) == 1);
-    CHECK(rp_consume_queue_max_offset(item.queue) == 0);
-    fixture_close(store);
-    snprintf(directory, sizeof directory, "%s/consumequeue/Batches", path);
-    snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint", path);
-    snprintf(abort_mark, sizeof abort_mark, "%s/abort", path);
-    CHECK(unlink(checkpoint) == 0); /* all of the log is dispatched again */
-    close(open(abort_mark, O_RDWR | O_CREAT, 0644));
-    fixture_close(fixture_open(&options));
-    CHECK(access(directory, F_OK) != 0);
-}
-
 static int not_of_a_light_queue(void *context, const rp_damage_row *damage) {
     (void)context;
     CHECK(strstr(damage->file, "%LMQ%") == NULL);
@@ -502,7 +482,6 @@ int main(void) {
     a_deleted_topic_whose_messages_end_the_log_stays_deleted_after_a_clean_stop(path);
     limits_are_refused_without_a_trace(path);
     halves_of_transactions_enter_no_queue(path);
-    inner_batches_enter_no_queue(path);
     light_queues_of_rocketmq_are_kept_and_go_on(path);
     one_process_a_store(path);
     times_lead_to_offsets(path);

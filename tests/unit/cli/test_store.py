@@ -351,3 +351,17 @@ def test_digits_that_are_no_numbers_name_no_queue(root: Path) -> None:
     """ "²".isdigit() is true, and int("²") an error."""
     (root / "consumequeue" / "T" / "²").mkdir()
     assert [queue.queue_id for queue in StoreDirectory(root).queues()] == [0, 1, 2, 3]
+
+
+def test_batch_queues_are_shown_checked_and_built_again(root: Path) -> None:
+    with MessageStore(root, **OPTIONS, batch_topics="B\n") as store:
+        for number in range(4):
+            store.append("B", 0, b"batch", f"KEYS\x01k{number}\x02", inner_messages=3)
+    assert next(queue for queue in StoreDirectory(root).queues() if queue.topic == "B").max_offset == 12
+    assert rocketpy("verify", root, *SHAPE).returncode == 0
+    flip(root / "batchconsumequeue" / "B" / "0" / f"{0:020d}", 46 + 35)
+    done = rocketpy("verify", root, *SHAPE)
+    assert done.returncode == 3 and "offsets" in done.stdout, done.stdout
+    assert rocketpy("repair", root, *SHAPE, "--yes").returncode == 0
+    with MessageStore(root, **OPTIONS) as store:
+        assert store.max_offset("B", 0) == 12 and len(store.entries("B", 0, 0, 12)) == 4

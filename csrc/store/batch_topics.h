@@ -1,0 +1,24 @@
+/* batch_topics.h: the names of the topics with batch queues (queue.type=BatchCQ), as their broker says. Private to queue_table.
+ *
+ * Threads  one at a time: under the queue table's lock.
+ * Bounds   what it is told; some 16 bytes and its name a topic.
+ */
+#ifndef RP_STORE_BATCH_TOPICS_H
+#define RP_STORE_BATCH_TOPICS_H
+
+#include <stdint.h>
+
+#include "../base/slice.h"
+
+typedef struct rp_batch_topics {
+    rp_slice *names; /* owned, as their bytes; open addressing, data NULL: free */
+    uint32_t slot_count, count;
+} rp_batch_topics;
+
+/* RP_OK; RP_E_NO_MEMORY, and the set is as it was. */
+int rp_batch_topics_add(rp_batch_topics *topics, rp_slice name);
+void rp_batch_topics_remove(rp_batch_topics *topics, rp_slice name);
+int rp_batch_topics_has(const rp_batch_topics *topics, rp_slice name);
+void rp_batch_topics_free(rp_batch_topics *topics);
+
+#endif

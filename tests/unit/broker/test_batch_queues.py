@@ -1,0 +1,69 @@
+"""Topics with batch queues: what a broker takes, gives out and keeps over a restart."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.remoting import Command
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.store.directory import QueueFiles, StoreDirectory, batch_topics
+from tests.unit.broker.running import Peer, run, running
+from tests.unit.broker.test_service import create_topic
+
+
+def batch_of(*bodies: bytes) -> bytes:
+    return b"".join(struct.pack(">IIIII", 22 + len(body), 0, 0, 0, len(body)) + body + b"\0\0" for body in bodies)
+
+
+async def send_batch(peer: Peer, body: bytes, properties: str = "UNIQ_KEY\x01id\x02", sys_flag: int = 0) -> Command:
+    header = {"a": "producers", "b": "batches", "c": "TBW102", "d": 4, "e": 0, "f": sys_flag, "g": 1, "h": 0, "i": properties, "j": 0,
+              "k": False, "m": True}  # fmt: skip
+    return await peer.ask(RequestCode.SEND_BATCH_MESSAGE, header, body)
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_a_batch_is_one_record_with_an_offset_for_each_message(tmp_path: Path, flush: str) -> None:
+    async def test() -> None:
+        async with running(tmp_path, flushDiskType=flush) as at:
+            await create_topic(at, "batches", attributes="+queue.type=BatchCQ")
+            peer = at.peer()
+            sent = await send_batch(peer, batch_of(b"a", b"b", b"c"))
+            assert (sent.fields["queueOffset"], sent.fields["batchUniqId"], sent.fields["msgId"].count(",")) == ("0", "id", 0)
+            assert (await peer.send("batches", b"alone")).fields["queueOffset"] == "3"
+            assert (await send_batch(peer, batch_of(b"d", b"e"), properties="")).fields["queueOffset"] == "4"
+        assert list(StoreDirectory(tmp_path / "store").queues()) == [QueueFiles("batches", 0, 0, 6, 1)]
+        assert batch_topics(tmp_path / "store") == "batches\n"
+        async with running(tmp_path, flushDiskType=flush) as at:
+            peer = at.peer()
+            for offset, after in ((0, 6), (1, 6), (2, 6), (3, 6), (5, 6)):
+                pulled = await peer.pull("g", "batches", offset=offset)
+                assert (pulled.code, pulled.fields["nextBeginOffset"]) == (0, str(after))
+                assert (b"alone" in pulled.body) == (offset <= 3)
+            assert (await peer.pull("g", "batches", offset=1, maxMsgNums=1)).fields["nextBeginOffset"] == "3"
+            queue = {"topic": "batches", "queueId": 0}
+            assert (await peer.ask(RequestCode.GET_MAX_OFFSET, queue)).fields["offset"] == "6"
+            assert (await peer.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, queue | {"timestamp": 1 << 42})).fields["offset"] == "4"
+            stats = await peer.value(RequestCode.GET_TOPIC_STATS_INFO, {"topic": "batches"})
+            assert sorted(each["maxOffset"] for each in stats["offsetTable"].values()) == [0, 0, 0, 6]
+
+    run(test)
+
+
+def test_what_only_a_broker_says_is_not_believed(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            await create_topic(at, "batches", attributes="+queue.type=BatchCQ")
+            peer = at.peer()
+            for properties in ("INNER_NUM\x01900\x02INNER_BASE\x017\x02", "INNER_BASE\x01-1"):
+                assert (await peer.send("batches", b"x", properties)).code == 0
+            assert (await peer.ask(RequestCode.GET_MAX_OFFSET, {"topic": "batches", "queueId": 0})).fields["offset"] == "2"
+            for flags in (0x80, 0xC0):
+                assert (await peer.send("batches", b"x", f=flags)).code == ResponseCode.MESSAGE_ILLEGAL
+            assert (await send_batch(peer, batch_of(b"x"), sys_flag=1)).code == ResponseCode.MESSAGE_ILLEGAL
+            assert (await send_batch(peer, batch_of(*[b""] * 32_768))).code == ResponseCode.MESSAGE_ILLEGAL
+            assert (await send_batch(peer, batch_of(*[b""] * 32_767))).fields["queueOffset"] == "2"
+
+    run(test)
