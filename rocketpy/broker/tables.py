@@ -26,6 +26,7 @@ class TopicSink(Protocol):
         native_pull: bool = ...,
         checked_send: bool = ...,
         static: bool = ...,
+        compacted: bool = ...,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
 

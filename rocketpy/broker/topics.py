@@ -296,6 +296,7 @@ class TopicTable:
             native_pull=True,
             checked_send=is_checked_send(config),
             static=config.topic_name in self._static,
+            compacted=is_compacted(config),
         )
         self._configs[config.topic_name] = config
 
@@ -320,7 +321,12 @@ def is_checked_send(config: TopicConfig) -> bool:
 
 def _has_plain_queues(config: TopicConfig) -> bool:
     """Topics with batch queues are left alone: RocketMQ does not start on a store in which one of them has plain queues."""
-    return config.attributes.get(CLEANUP_POLICY, "DELETE") == "DELETE" and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
+    return config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
+
+
+def is_compacted(config: TopicConfig) -> bool:
+    """Whether of each key only the last message is kept; one with batch queues gets no messages at all."""
+    return config.attributes.get(CLEANUP_POLICY, "DELETE") == "COMPACTION" and _has_plain_queues(config)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def test_pulled_records_are_what_was_sent_and_offsets_survive_a_restart(tmp_path
     run(test)
 
 
-@pytest.mark.parametrize("attribute", ["+queue.type=BatchCQ", "+cleanup.policy=COMPACTION"])
+@pytest.mark.parametrize("attribute", ["+queue.type=BatchCQ", "+queue.type=BatchCQ,+cleanup.policy=COMPACTION"])
 def test_a_topic_with_queues_of_another_kind_is_made_and_gets_no_messages(tmp_path: Path, attribute: str) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:

@@ -138,7 +138,8 @@ def test_only_plain_topics_take_the_fast_path(recorder: Recorder) -> None:
     assert recorder.topics["plain"]["native_send"] and recorder.topics["simple"]["native_send"]
     assert not recorder.topics["batched"]["native_send"]
     assert recorder.topics["tags"]["native_send"] and recorder.topics["tags"]["multi_tag"]
-    assert not recorder.topics["compacted"]["native_send"]
+    assert recorder.topics["compacted"]["native_send"] and recorder.topics["compacted"]["compacted"]
+    assert not recorder.topics["plain"]["compacted"] and not recorder.topics["batched"]["compacted"]
     assert not recorder.topics["%RETRY%g"]["native_send"]
     assert not recorder.topics["SCHEDULE_TOPIC_XXXX"]["native_send"]
 
