@@ -119,16 +119,12 @@ static int look_at_compacted(rp_lane *lane, rp_consume_queue *queue, int64_t off
     return rp_compacted_is_on_disk(queue, offset, offset + 1);
 }
 
-/* Of what a look into a compacted log has found; its pages are in no region of the log. */
-static int found_is_on_disk(rp_lane *lane, const rp_get_result *result) {
-    const rp_file_ops *ops = rp_file_ops_system();
-    int all = 1;
-    for (uint32_t i = 0; i < result->range_count && all; i++)
-        all = ops->in_memory(ops->context, lane->scratch.ranges[i].address, lane->scratch.ranges[i].size);
+/* Of what a look into a compacted log has found: its pages are in no region of the log. */
+static int look_at_found(rp_lane *lane, const rp_get_result *result) {
     lane->looks.kind = RP_COLD_COMPACTED;
     lane->looks.wanted_count = 1;
     lane->looks.wanted[0] = (rp_cold_stretch){result->compacted_from, result->next_offset};
-    return !all;
+    return rp_compacted_found_is_on_disk(&lane->scratch, result);
 }
 
 int rp_cold_reads_look_at_entries(rp_lane *lane, rp_consume_queue *queue, int64_t offset, int64_t count, int asked) {
@@ -154,7 +150,7 @@ int rp_cold_reads_look_at_entries(rp_lane *lane, rp_consume_queue *queue, int64_
 
 int rp_cold_reads_look(rp_lane *lane, const rp_get_result *result, int asked) {
     if (__builtin_expect(result->compacted_from >= 0, 0))
-        return found_is_on_disk(lane, result);
+        return look_at_found(lane, result);
     const rp_file_range *ranges = lane->scratch.ranges, *last = &ranges[result->range_count - 1];
     int64_t begin = result->file_base + ranges[0].file_offset, end = result->file_base + last->file_offset + last->size;
     int64_t log_max = rp_commit_log_max_offset(lane->broker->commit_log);

@@ -50,8 +50,8 @@ static int matches(compacted_walk *walk, const rp_compaction_entry *entry, rp_sl
 
 /* Who asks for the next one has its first record read in. */
 static int is_out_of_sight(const compacted_walk *walk, rp_slice record) {
-    const rp_file_ops *ops = rp_file_ops_system();
-    return walk->stop_at_ns != 0 && walk->request->is_on_disk != NULL && !ops->in_memory(ops->context, record.data, record.size);
+    return walk->stop_at_ns != 0 && walk->request->is_on_disk != NULL &&
+           !rp_compaction_segment_bytes_in_memory(walk->segment, record.data, record.size);
 }
 
 static int is_spent(const compacted_walk *walk) {
@@ -150,6 +150,15 @@ int rp_get_compacted(const rp_get_request *request, const rp_get_limits *limits,
         rp_compaction_segment_release(segment);
     }
     return 1;
+}
+
+int rp_compacted_found_is_on_disk(const rp_get_scratch *scratch, const rp_get_result *result) {
+    const rp_file_range *ranges = scratch->ranges;
+    const rp_compaction_segment *segment = ranges[result->range_count - 1].owner;
+    int all = 1;
+    for (uint32_t i = 0; i < result->range_count && all; i++)
+        all = rp_compaction_segment_bytes_in_memory(segment, ranges[i].address, ranges[i].size);
+    return !all;
 }
 
 int rp_compacted_is_on_disk(rp_consume_queue *queue, int64_t first, int64_t end) {

@@ -19,6 +19,8 @@ int64_t rp_compacted_min_offset(rp_consume_queue *queue);
 
 /* 1: entries, or messages of [first, end), are on disk only. */
 int rp_compacted_is_on_disk(rp_consume_queue *queue, int64_t first, int64_t end);
+/* The same of what was found, and is pinned. */
+int rp_compacted_found_is_on_disk(const rp_get_scratch *scratch, const rp_get_result *result);
 /* Returns when they are in memory: blocks on the disk. How many bytes of messages. */
 uint64_t rp_compacted_read_in(rp_consume_queue *queue, int64_t first, int64_t end);
 

@@ -22,6 +22,7 @@
 #include "../base/log.h"
 #include "commit_log.h"
 #include "compaction_log.h"
+#include "compaction_stats.h"
 
 typedef struct rp_compaction rp_compaction;
 
@@ -59,13 +60,6 @@ int rp_compaction_delete(rp_compaction *compaction, rp_consume_queue *queue, rp_
  * of none. */
 int64_t rp_compaction_needed_from(rp_compaction *compaction);
 
-typedef struct rp_compaction_stats {
-    int64_t queues;   /* followed */
-    int64_t bytes;    /* of their files */
-    int64_t copied, without_key, passed_over; /* messages since the start */
-    int64_t passes, failures, kept, dropped;  /* compactions, and their messages */
-    int64_t behind;   /* messages that are not copied yet */
-} rp_compaction_stats;
 void rp_compaction_read_stats(rp_compaction *compaction, rp_compaction_stats *stats);
 
 #endif

@@ -351,6 +351,10 @@ int rp_compaction_segment_entries_in_memory(const rp_compaction_segment *segment
     return size == 0 || segment->ops->in_memory(segment->ops->context, segment->queue_address, size);
 }
 
+int rp_compaction_segment_bytes_in_memory(const rp_compaction_segment *segment, const uint8_t *bytes, size_t size) {
+    return segment->ops->in_memory(segment->ops->context, bytes, size);
+}
+
 int rp_compaction_segment_in_memory(const rp_compaction_segment *segment, uint32_t first, uint32_t end) {
     if (!rp_compaction_segment_entries_in_memory(segment))
         return 0;

@@ -13,6 +13,7 @@
 #ifndef RP_STORE_COMPACTION_SEGMENT_H
 #define RP_STORE_COMPACTION_SEGMENT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "../base/error.h"
@@ -76,6 +77,8 @@ int rp_compaction_segment_fd(const rp_compaction_segment *segment);
 
 /* 1: entries and records of [first, end) are in memory. Touches none. */
 int rp_compaction_segment_in_memory(const rp_compaction_segment *segment, uint32_t first, uint32_t end);
+/* The same of bytes that rp_compaction_segment_record gave. */
+int rp_compaction_segment_bytes_in_memory(const rp_compaction_segment *segment, const uint8_t *bytes, size_t size);
 /* Returns when the entries are, and the first 4 MiB of the records: blocks on the disk. How many bytes of records. */
 uint64_t rp_compaction_segment_read_in(const rp_compaction_segment *segment, uint32_t first, uint32_t end);
 /* 1: all entries are in memory, so that find touches no disk. */

@@ -15,7 +15,7 @@
 #include "../base/file_ops.h"
 #include "../base/log.h"
 #include "commit_log.h"
-#include "compaction.h"
+#include "compaction_stats.h"
 #include "consume_queue.h"
 #include "flush_backend.h"
 #include "flush_timing.h"

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "compaction.h"
 #include "consume_queue_inl.h"
 #include "flusher.h"
 #include "index_builder.h"
