@@ -119,19 +119,23 @@ void rp_broker_set_replicated(rp_broker *broker, int64_t offset);
  * responses it completes. */
 void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 
-/* Topics. RP_TOPIC_NATIVE_SEND, _PULL: plain sends or pulls may take the fast path (not: compaction).
+/* Topics. RP_TOPIC_NATIVE_SEND, _PULL: plain sends or pulls may take the fast path (not: batch queues that are compacted).
  * Returns RP_OK, RP_E_INVALID (queue counts outside 0..RP_TOPIC_QUEUES_MAX, name past 255 bytes) or RP_E_NO_MEMORY. */
 #define RP_TOPIC_NATIVE_SEND 1
 #define RP_TOPIC_NATIVE_PULL 2
 #define RP_TOPIC_ORDER 4      /* order topic: refused while the broker is not writable */
 #define RP_TOPIC_MULTI_TAG 8  /* topicFilterType MULTI_TAG: its records carry RP_SYSFLAG_MULTI_TAGS */
 #define RP_TOPIC_CHECKED_SEND 16 /* a retry topic: sends are Python's to look at first, and take the fast path when they come back */
-#define RP_TOPIC_LITE 128 /* message.type LITE: its lite topics may be popped (lite.h) */
 #define RP_TOPIC_STATIC 32 /* queue ids of requests are global ones, of rp_broker_put_queue_mapping; but for those that say lo=false */
 #define RP_TOPIC_BATCH 64 /* its queues are batch queues */
+#define RP_TOPIC_LITE 128 /* message.type LITE: its lite topics may be popped (lite.h) */
+#define RP_TOPIC_COMPACTED 256 /* cleanup.policy=COMPACTION: its messages need keys; its queues are compacted where the store does that */
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);
+/* Before a topic is put with RP_TOPIC_COMPACTED, whoever finds it finds what was kept of its messages: as rp_message_store_compact. Blocks on
+ * the disk. */
+int rp_broker_compact_topic(rp_broker *broker, rp_slice topic, int32_t queues, rp_error *error);
 /* Of a static topic: the queue that a global one is on this broker, whose message at start_offset has logic_offset there (-1: not decided
  * yet); is_earliest: nothing before it can be read elsewhere. queue_id -1: the global queue is not led here. Whoever waits for messages
  * hears of it with the next rp_broker_put_topic. RP_OK; RP_E_INVALID: a name, queue or offset that cannot be; RP_E_NO_MEMORY. */

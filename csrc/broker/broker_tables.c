@@ -15,6 +15,17 @@
 
 static int is_name(rp_slice name) { return name.data != NULL && name.size > 0 && name.size <= RP_TOPIC_NAME_MAX; }
 
+int rp_broker_compact_topic(rp_broker *broker, rp_slice name, int32_t queues, rp_error *error) {
+    if (!is_name(name) || queues < 0 || queues > RP_TOPIC_QUEUES_MAX)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "a topic has a name of 1 to 255 bytes, and %d queues at most",
+                            RP_TOPIC_QUEUES_MAX);
+    return rp_message_store_compact(broker->store, name, queues, error);
+}
+
+static int is_compacted(const rp_topic *topic) {
+    return rp_topic_is_live(topic) && (atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_COMPACTED);
+}
+
 int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags) {
     if (!is_name(name))
@@ -25,6 +36,8 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, i
     uint32_t changed = atomic_load_explicit(&topic->flags, memory_order_relaxed) ^ flags;
     if ((changed & RP_TOPIC_BATCH) && rp_topic_is_live(topic))
         rp_topic_delete(topic); /* it was made anew, and its queues are others */
+    if (is_compacted(topic) && !(flags & RP_TOPIC_COMPACTED)) /* deleted and made again, and a slave hears of both at once */
+        rp_message_store_compact_no_more(broker->store, name);
     int status = rp_message_store_set_batch_topic(broker->store, name, (flags & RP_TOPIC_BATCH) != 0);
     if (status != RP_OK)
         return status;
@@ -96,6 +109,8 @@ void rp_broker_delete_topic(rp_broker *broker, rp_slice name) {
     rp_topic *topic = rp_topic_table_find(broker->topics, name);
     if (topic == NULL)
         return;
+    if (is_compacted(topic))
+        rp_message_store_compact_no_more(broker->store, name);
     rp_topic_delete(topic);
     rp_long_polling_topic_changed(topic);
     pair_walk walk = {.topic = topic};

@@ -7,6 +7,7 @@
 
 #include "../base/clock_inl.h"
 #include "../base/thread.h"
+#include "get_compacted.h"
 #include "lane.h"
 #include "lite_readers.h"
 
@@ -112,7 +113,24 @@ static int window_is_in_memory(rp_lane *lane, rp_consume_queue *queue, int64_t w
     return 1;
 }
 
+static int look_at_compacted(rp_lane *lane, rp_consume_queue *queue, int64_t offset) {
+    lane->looks.kind = RP_COLD_COMPACTED;
+    lane->looks.wanted_count = 1;
+    lane->looks.wanted[0] = (rp_cold_stretch){offset, offset + ENTRIES_A_WINDOW};
+    return rp_compacted_is_on_disk(queue, offset, offset + 1);
+}
+
+/* Of what a look into a compacted log has found: its pages are in no region of the log. */
+static int look_at_found(rp_lane *lane, const rp_get_result *result) {
+    lane->looks.kind = RP_COLD_COMPACTED;
+    lane->looks.wanted_count = 1;
+    lane->looks.wanted[0] = (rp_cold_stretch){result->compacted_from, result->next_offset};
+    return rp_compacted_found_is_on_disk(&lane->scratch, result);
+}
+
 int rp_cold_reads_look_at_entries(rp_lane *lane, rp_consume_queue *queue, int64_t offset, int64_t count, int asked) {
+    if (__builtin_expect(rp_consume_queue_compacted(queue) != NULL, 0) && rp_compacted_has(queue, offset))
+        return look_at_compacted(lane, queue, offset);
     int64_t min = rp_consume_queue_min_offset(queue), max = rp_consume_queue_max_offset(queue);
     if (offset < min || offset >= max || max - offset < (int64_t)lane->broker->options.cold_after_entries || count <= 0)
         return 0;
@@ -132,6 +150,8 @@ int rp_cold_reads_look_at_entries(rp_lane *lane, rp_consume_queue *queue, int64_
 }
 
 int rp_cold_reads_look(rp_lane *lane, const rp_get_result *result, int asked) {
+    if (__builtin_expect(result->compacted_from >= 0, 0))
+        return look_at_found(lane, result);
     const rp_file_range *ranges = lane->scratch.ranges, *last = &ranges[result->range_count - 1];
     int64_t begin = result->file_base + ranges[0].file_offset, end = result->file_base + last->file_offset + last->size;
     int64_t log_max = rp_commit_log_max_offset(lane->broker->commit_log);
@@ -205,6 +225,12 @@ static void read_messages(rp_broker *broker, const cold_read *read) {
         rp_cold_flow_note(broker, read->group, end - begin);
 }
 
+static void read_compacted(rp_broker *broker, const cold_read *read) {
+    uint64_t bytes = rp_compacted_read_in(read->queue, read->stretch.begin, read->stretch.end);
+    if (read->group != NULL)
+        rp_cold_flow_note(broker, read->group, (int64_t)bytes);
+}
+
 static void run(void *context) {
     rp_cold_reads *reads = context;
     cold_read read;
@@ -212,6 +238,8 @@ static void run(void *context) {
         int64_t begin = read.stretch.begin, end = read.stretch.end;
         if (read.kind == RP_COLD_ENTRIES)
             rp_consume_queue_read_in(read.queue, begin, end);
+        else if (read.kind == RP_COLD_COMPACTED)
+            read_compacted(reads->broker, &read);
         else
             read_messages(reads->broker, &read);
         if (read.queue != NULL)

@@ -41,7 +41,8 @@ typedef struct rp_cold_stretch {
 
 enum rp_cold_kind {
     RP_COLD_MESSAGES = 1, /* of the log: stretches are log offsets */
-    RP_COLD_ENTRIES = 2   /* of the pull's queue: one stretch of queue offsets */
+    RP_COLD_ENTRIES = 2,  /* of the pull's queue: one stretch of queue offsets */
+    RP_COLD_COMPACTED = 4 /* of the queue's compacted log (get_compacted.h): likewise */
 };
 
 /* What the last look at a region of the log has found. */

@@ -11,6 +11,7 @@
 #include "../base/clock.h"
 #include "../base/clock_inl.h"
 #include "../store/message.h"
+#include "get_compacted.h"
 #include "sql_filter.h"
 #include "tag_filter.h"
 
@@ -298,7 +299,9 @@ static int check_offset(const rp_get_request *request, const rp_get_limits *limi
 }
 
 void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, rp_get_scratch *scratch, rp_get_result *result) {
-    *result = (rp_get_result){.next_offset = request->offset};
+    if (__builtin_expect(rp_consume_queue_compacted(request->queue) != NULL, 0) && rp_get_compacted(request, limits, scratch, result))
+        return;
+    *result = (rp_get_result){.next_offset = request->offset, .compacted_from = -1};
     result->min_offset = rp_consume_queue_min_offset(request->queue);
     result->max_offset = rp_consume_queue_max_offset(request->queue);
     if (check_offset(request, limits, result))

@@ -81,6 +81,7 @@ typedef struct rp_get_result {
     uint32_t range_count; /* in the scratch; pinned when FOUND: send or release them */
     uint64_t bytes;
     int64_t file_base; /* log offset of the file that the ranges lie in */
+    int64_t compacted_from; /* asked offset of a look into a compacted log, whose files are others; -1 else */
 } rp_get_result;
 
 void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, rp_get_scratch *scratch, rp_get_result *result);

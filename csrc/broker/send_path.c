@@ -15,6 +15,7 @@
 #include "property_text.h"
 #include "request_header.h"
 #include "send_batch.h"
+#include "send_compacted.h"
 #include "send_inner.h"
 #include "send_light.h"
 #include "send_response.h"
@@ -219,8 +220,9 @@ int rp_send_check_properties(send_request *request) {
 }
 
 int rp_send_check_body(const send_request *request) {
-    uint32_t size = request->command->body.size;
-    return size == 0 || size > size_max(request->lane->broker) ? answer_illegal(request) : RP_OK;
+    uint32_t size = request->command->body.size, flags = atomic_load_explicit(&request->topic->flags, memory_order_relaxed);
+    int may_be_empty = (flags & RP_TOPIC_COMPACTED) && !request->header.batch; /* deletes its key */
+    return (size == 0 && !may_be_empty) || size > size_max(request->lane->broker) ? answer_illegal(request) : RP_OK;
 }
 
 /* Not another try of a consumer of 4.6.0 or older, who sends all properties of the message it had. */
@@ -244,6 +246,9 @@ static int check_message(send_request *request) {
         return outcome;
     if (request->header.batch && (request->properties.delay_level > 0 || request->properties.timed))
         return answer_illegal(request);
+    if (__builtin_expect(atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_COMPACTED, 0) &&
+        (outcome = rp_send_check_key(request)) != RP_OK)
+        return outcome;
     return rp_send_check_body(request);
 }
 

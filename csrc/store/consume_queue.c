@@ -156,6 +156,10 @@ void rp_consume_queue_clear_waiting(rp_consume_queue *queue, uint16_t reactor_in
     atomic_fetch_and_explicit(&queue->waiting, ~((uint64_t)1 << (reactor_index & 63)), memory_order_seq_cst);
 }
 
+rp_compaction_log *rp_consume_queue_compacted(const rp_consume_queue *queue) {
+    return atomic_load_explicit(&queue->compacted, memory_order_acquire);
+}
+
 void rp_consume_queue_set_user(rp_consume_queue *queue, void *user) { atomic_store_explicit(&queue->user, user, memory_order_release); }
 
 void *rp_consume_queue_user(const rp_consume_queue *queue) { return atomic_load_explicit(&queue->user, memory_order_acquire); }

@@ -22,6 +22,7 @@
 #define RP_DELAY_LEVELS_MAX 64
 
 typedef struct rp_consume_queue rp_consume_queue;
+typedef struct rp_compaction_log rp_compaction_log; /* compaction_log.h */
 
 typedef struct rp_queue_entry {
     int64_t commit_log_offset;
@@ -64,6 +65,8 @@ int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset);
  * The appender reads it after it has published the new max offset; both sides sequentially consistent. */
 void rp_consume_queue_set_waiting(rp_consume_queue *queue, uint16_t reactor_index);
 void rp_consume_queue_clear_waiting(rp_consume_queue *queue, uint16_t reactor_index);
+/* What of a compacted queue is kept, and for good; NULL: it is a plain one (rp_message_store_compact). */
+rp_compaction_log *rp_consume_queue_compacted(const rp_consume_queue *queue);
 /* One pointer per queue for the broker's own use (suspended pulls, statistics). */
 void rp_consume_queue_set_user(rp_consume_queue *queue, void *user);
 void *rp_consume_queue_user(const rp_consume_queue *queue);

@@ -29,6 +29,8 @@ struct rp_consume_queue {
     _Atomic int64_t batch_max, batch_min; /* a batch queue's offsets; the max is released after its end_entry */
     _Atomic uint64_t waiting;    /* sequentially consistent against max_offset: see rp_consume_queue_set_waiting */
     _Atomic(void *) user;        /* the broker's */
+    _Atomic(rp_compaction_log *) compacted; /* NULL: a plain queue, or its topic was deleted */
+    struct followed_queue *followed; /* guarded by compaction.lock: compaction.c */
     _Atomic bool deleted;        /* its topic was deleted and nothing was put since */
     _Atomic int64_t synced_bytes; /* written under the append lock: entries below it are on disk; put back by truncate */
 

@@ -64,6 +64,7 @@ int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *qu
 typedef struct topic_deletion {
     rp_slice topic;
     rp_commit_log *log;
+    rp_compaction *compaction;
     int64_t log_offset;
     int rc, kept;
     rp_error *error;
@@ -88,9 +89,21 @@ static int64_t end_of_topic(const topic_deletion *deletion) {
     return deletion->log->position < deletion->log_offset ? deletion->log->position : deletion->log_offset;
 }
 
+/* What was copied of it first, or a kill would leave it to the next topic of this name; and what has been copied meanwhile. */
+static void delete_copy(topic_deletion *deletion, rp_consume_queue *queue) {
+    if (deletion->compaction == NULL) {
+        return;
+    }
+    int rc = rp_compaction_delete(deletion->compaction, queue, deletion->error);
+    deletion->rc = rc < RP_OK ? rc : deletion->rc;
+}
+
 static int delete_queue(void *context, rp_consume_queue *queue) {
     topic_deletion *deletion = context;
     if (queue->topic.size == deletion->topic.size && memcmp(queue->topic.data, deletion->topic.data, queue->topic.size) == 0) {
+        if (deletion->log_offset == INT64_MAX) {
+            delete_copy(deletion, queue);
+        }
         pthread_mutex_lock(&deletion->log->append_lock); /* nobody puts an entry meanwhile */
         int rc = is_younger(queue, deletion->log_offset, deletion->error);
         deletion->kept += rc == 1;
@@ -102,6 +115,7 @@ static int delete_queue(void *context, rp_consume_queue *queue) {
         }
         pthread_mutex_unlock(&deletion->log->append_lock);
         if (goes) {
+            delete_copy(deletion, queue);
             rmdir(rp_mapped_file_queue_directory(queue->row)); /* one left behind would come back as an empty queue */
         }
         deletion->rc = rc < RP_OK ? rc : deletion->rc;
@@ -129,7 +143,12 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
 }
 
 int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic, int64_t log_offset, rp_error *error) {
-    topic_deletion deletion = {.topic = topic, .log = store->commit_log, .log_offset = log_offset, .rc = RP_OK, .error = error};
+    topic_deletion deletion = {.topic = topic,
+                               .log = store->commit_log,
+                               .compaction = store->compaction,
+                               .log_offset = log_offset,
+                               .rc = RP_OK,
+                               .error = error};
     if (store->options.read_only) {
         return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
     }

@@ -1,7 +1,7 @@
 /* message_store.h: opens, wires and closes the store: commit log, consume queues, flusher, checkpoint, preallocation.
  * RocketMQ: DefaultMessageStore (5.3.3 store/).
  *
- * Directory  commitlog/ consumequeue/TOPIC/QUEUE/ index/ config/ checkpoint abort lock, as RocketMQ lays them out.
+ * Directory  commitlog/ consumequeue/TOPIC/QUEUE/ index/ compaction/ config/ checkpoint abort lock, as RocketMQ lays them out.
  * Threads    open and close from the owner; the rest from any thread.
  * Owns       its threads (docs/locks.md) and files; holds the lock file: exclusively, or shared with other readers.
  */
@@ -15,6 +15,7 @@
 #include "../base/file_ops.h"
 #include "../base/log.h"
 #include "commit_log.h"
+#include "compaction_stats.h"
 #include "consume_queue.h"
 #include "flush_backend.h"
 #include "flush_timing.h"
@@ -58,6 +59,10 @@ typedef struct rp_message_store_options {
     const char *ledger_index_path; /* not NULL: the commit log is DLedger's (commit_log_ledger.h), its index files lie here */
     uint32_t ledger_index_file_size; /* default 167,772,160, a multiple of 32 */
     int64_t ledger_committed_index; /* committedIndex of DLedger's checkpoint file, default -1: unknown */
+    uint64_t compaction_file_size; /* compactionMappedFileSize, default 100 MiB; 0: enableCompaction=false */
+    uint32_t compaction_queue_file_size; /* compactionCqMappedFileSize, default 10 MiB */
+    uint32_t compaction_interval_ms; /* compactionScheduleInternal, default 15 min */
+    uint64_t compaction_key_memory; /* maxOffsetMapSize, default 100 MiB */
     const rp_clock *clock;
     const rp_file_ops *file_ops;
     rp_log *log;
@@ -93,6 +98,14 @@ int64_t rp_message_store_delay_ms(const rp_message_store *store, int32_t level);
 rp_consume_queue *rp_message_store_delay_queue(rp_message_store *store, int32_t level, int create, rp_error *error);
 /* For whoever is about to append to it: a new queue gets its first file here and not under the append lock. Any thread. */
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
+/* A topic with cleanup.policy=COMPACTION: its queues from 0 to queue_count are compacted from now on (compaction.h), and what their files
+ * hold can be read. Before anybody is served from them. RP_OK, also of a store that compacts nothing or is only read; RP_E_IO, RP_E_CORRUPT,
+ * RP_E_NO_MEMORY, RP_E_BUSY with the file or the bound. */
+int rp_message_store_compact(rp_message_store *store, rp_slice topic, int32_t queue_count, rp_error *error);
+/* They are plain queues again; their files stay until the topic is deleted. */
+void rp_message_store_compact_no_more(rp_message_store *store, rp_slice topic);
+/* All zeros of a store that compacts nothing. */
+void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats);
 /* The next open of this store cuts its log at offset, a record's begin, and everything that was made of what is behind it: an intent on
  * disk (the file truncate.to), which is gone once the log is cut and that is on disk. Kept until then, however often the open is killed.
  * RP_OK; RP_E_RANGE outside the log; RP_E_IO, RP_E_DISK_FULL, RP_E_READ_ONLY. */

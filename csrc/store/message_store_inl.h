@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "compaction.h"
 #include "consume_queue_inl.h"
 #include "flusher.h"
 #include "index_builder.h"
@@ -23,6 +24,7 @@ typedef struct store_paths {
     char checkpoint[RP_PATH_MAX];
     char index[RP_PATH_MAX];
     char ledger_index[RP_PATH_MAX]; /* "": the log has no entries */
+    char compaction[RP_PATH_MAX];
     char aside[RP_PATH_MAX]; /* of the commit log's files that recovery took out */
 } store_paths;
 
@@ -40,6 +42,7 @@ struct rp_message_store {
     rp_retention *retention;          /* fixed after open; NULL in a read-only store */
     rp_key_index *index;              /* fixed after open; NULL when it is off */
     rp_index_builder *index_builder;  /* fixed after open; NULL in a read-only store */
+    rp_compaction *compaction;        /* likewise, and when it is off */
     rp_dispatcher dispatcher;         /* owner while opening, then guarded by the append lock */
     rp_checkpoint checkpoint;         /* owner, while opening */
     rp_recovery recovery;             /* owner */

@@ -39,6 +39,10 @@ void rp_message_store_options_default(rp_message_store_options *options) {
         .store_host = {127, 0, 0, 1},
         .ledger_index_file_size = 5 * 1024 * 1024 * RP_LEDGER_UNIT_SIZE,
         .ledger_committed_index = -1,
+        .compaction_file_size = 100 << 20,
+        .compaction_queue_file_size = 10 << 20,
+        .compaction_interval_ms = 15 * 60 * 1000,
+        .compaction_key_memory = 100 << 20,
     };
 }
 
@@ -79,9 +83,15 @@ static int set_paths(rp_message_store *store, rp_error *error) {
     const struct {
         char *path;
         const char *name;
-    } parts[] = {{paths->commit_log, "commitlog"},  {paths->queues, "consumequeue"},           {paths->lock, "lock"},
-                 {paths->abort_mark, "abort"},      {paths->checkpoint, "checkpoint"},         {paths->index, "index"},
-                 {paths->aside, "commitlog.aside"}, {paths->batch_queues, "batchconsumequeue"}};
+    } parts[] = {{paths->commit_log, "commitlog"},
+                 {paths->queues, "consumequeue"},
+                 {paths->batch_queues, "batchconsumequeue"},
+                 {paths->lock, "lock"},
+                 {paths->abort_mark, "abort"},
+                 {paths->checkpoint, "checkpoint"},
+                 {paths->index, "index"},
+                 {paths->compaction, "compaction"},
+                 {paths->aside, "commitlog.aside"}};
     int rc = RP_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == RP_OK; i++) {
         rc = rp_path_join(parts[i].path, paths->root, parts[i].name, error);
@@ -357,8 +367,30 @@ static int open_retention(rp_message_store *store, rp_error *error) {
                                     .flusher = store->flusher,
                                     .queues = store->queues,
                                     .index = store->index,
-                                    .ledger_index = store->ledger_index};
+                                    .ledger_index = store->ledger_index,
+                                    .compaction = store->compaction};
     return rp_retention_open(&retention, &store->retention, error);
+}
+
+static int wait_flushed(void *context, int64_t offset, uint32_t timeout_ms) {
+    return rp_message_store_wait_flushed(context, offset, timeout_ms);
+}
+
+static int open_compaction(rp_message_store *store, rp_error *error) {
+    const rp_message_store_options *options = &store->options;
+    rp_compaction_options compaction = {.directory = store->paths.compaction,
+                                        .log_file_size = options->compaction_file_size,
+                                        .queue_file_size = options->compaction_queue_file_size,
+                                        .interval_ms = options->compaction_interval_ms,
+                                        .key_memory = options->compaction_key_memory,
+                                        .checks_records = !store->was_clean,
+                                        .commit_log = store->commit_log,
+                                        .wait_flushed = wait_flushed,
+                                        .context = store,
+                                        .clock = store->clock,
+                                        .ops = store->ops,
+                                        .log = options->log};
+    return options->compaction_file_size > 0 ? rp_compaction_open(&compaction, &store->compaction, error) : RP_OK;
 }
 
 static int set_mark(rp_message_store *store, rp_error *error) {
@@ -412,6 +444,7 @@ static void destroy(rp_message_store *store) {
     }
     (void)stop_index(store, NULL);
     rp_retention_close(store->retention);
+    rp_compaction_close(store->compaction);
     rp_flusher_close(store->flusher);
     rp_key_index_close(store->index);
     rp_queue_table_destroy(store->queues);
@@ -444,7 +477,7 @@ static step *const opening[] = {check_options,
                                 open_index,
                                 NULL};
 /* Of a store that is not only read. */
-static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_retention, start_index, start_flusher, NULL};
+static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_compaction, open_retention, start_index, start_flusher, NULL};
 
 static int run(rp_message_store *store, step *const *steps, rp_error *error) {
     int rc = RP_OK;
@@ -479,6 +512,8 @@ int rp_message_store_close(rp_message_store *store, rp_error *error) {
         return RP_OK;
     }
     rp_commit_log_stop(store->commit_log);
+    rp_compaction_close(store->compaction);
+    store->compaction = NULL;
     int rc = stop_index(store, error); /* its last sync is in the flusher's last checkpoint */
     if (store->flusher != NULL) {
         int flusher_rc = rp_flusher_stop(store->flusher, error);

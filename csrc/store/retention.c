@@ -69,6 +69,8 @@ static int64_t deletable_end(const rp_retention *retention) {
     rp_commit_log *log = retention->setup.commit_log;
     int64_t size = (int64_t)rp_mapped_file_queue_file_size(rp_commit_log_files(log)), max = rp_commit_log_max_offset(log);
     int64_t end = least(least(rp_commit_log_flushed_offset(log), rp_commit_log_dispatched_offset(log)), max);
+    if (retention->setup.compaction != NULL)
+        end = least(end, rp_compaction_needed_from(retention->setup.compaction));
     return end - end % size;
 }
 

@@ -8,7 +8,7 @@
  * destroyMapedFileIntervalForcibly). Freeing a gigabyte at once would keep the file system's journal from everybody else: it goes in steps
  * of 64 MB with rests between. A file that has another name, as in a backup of hard links, is let go whole.
  * What recovery would look for never goes: files not flushed, not queued, being written; and the checkpoint is moved past a file
- * before it goes.
+ * before it goes. Nor what is still to be copied into a compacted queue.
  * Threads  expire and reclaim from any one thread at a time besides others' (a lock of its own); both block on the file system, never on
  *          an append. Bounds: RP_LEAVING_FILES_MAX files on their way out, then RP_E_BUSY.
  */
@@ -21,6 +21,7 @@
 #include "../base/file_ops.h"
 #include "../base/log.h"
 #include "commit_log_writer.h"
+#include "compaction.h"
 #include "flusher.h"
 #include "key_index.h"
 #include "queue_table.h"
@@ -37,6 +38,7 @@ typedef struct rp_retention_setup {
     rp_queue_table *queues;
     rp_key_index *index; /* NULL: there is none */
     rp_ledger_index *ledger_index; /* likewise */
+    rp_compaction *compaction;     /* likewise */
 } rp_retention_setup;
 
 int rp_retention_open(const rp_retention_setup *setup, rp_retention **retention, rp_error *error);

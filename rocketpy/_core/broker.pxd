@@ -17,6 +17,7 @@ cdef extern from "broker/broker.h" nogil:
     enum: RP_TOPIC_STATIC
     enum: RP_TOPIC_LITE
     enum: RP_TOPIC_BATCH
+    enum: RP_TOPIC_COMPACTED
     enum: RP_SENT_BACK_TO_DEAD_LETTERS
     enum: RP_SUBSCRIPTION_CODES_MAX
     ctypedef struct rp_broker_options:
@@ -51,6 +52,7 @@ cdef extern from "broker/broker.h" nogil:
     void rp_broker_set_committed(rp_broker *broker, int64_t offset)
     int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission,
                             int32_t sys_flag, uint32_t flags)
+    int rp_broker_compact_topic(rp_broker *broker, rp_slice topic, int32_t queues, rp_error *error)
     int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice topic, int32_t global_id, int32_t queue_id, int64_t logic_offset,
                                     int64_t start_offset, int32_t is_earliest)
     void rp_broker_mark_mapped_sends(rp_broker *broker)

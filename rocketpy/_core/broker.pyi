@@ -47,7 +47,10 @@ class Broker(BrokerCounters):
         static: bool = False,
         lite: bool = False,
         batch: bool = False,
-    ) -> None: ...
+        compacted: bool = False,
+    ) -> None:
+        """compacted: its messages need keys, and its queues are compacted if the store does that. Raises InvalidArgument, NoMemory; for a
+        compacted topic StoreIOError, StoreCorrupt, Busy, too. Blocks on the disk for such a one."""
     def put_queue_mapping(self, topic: str, global_id: int, queue_id: int, logic_offset: int, start_offset: int, earliest: bool) -> None:
         """Which queue a global one of a static topic is here; queue_id -1: it is not led here. Raises InvalidArgument, NoMemory."""
     def mark_mapped_sends(self) -> None:

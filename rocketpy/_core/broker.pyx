@@ -188,10 +188,13 @@ cdef class Broker(BrokerCounters):
         bint static=False,
         bint lite=False,
         bint batch=False,
+        bint compacted=False,
     ):
         cdef rp_slice name = slice_of_text(topic)
         cdef uint32_t flags = 0
-        cdef int status
+        cdef int32_t queues = read_queues if read_queues > write_queues else write_queues
+        cdef int status = 0
+        cdef rp_error error
         flags |= RP_TOPIC_NATIVE_SEND if native_send else 0
         flags |= RP_TOPIC_NATIVE_PULL if native_pull else 0
         flags |= RP_TOPIC_ORDER if order else 0
@@ -200,11 +203,16 @@ cdef class Broker(BrokerCounters):
         flags |= RP_TOPIC_STATIC if static else 0
         flags |= RP_TOPIC_LITE if lite else 0
         flags |= RP_TOPIC_BATCH if batch else 0
+        flags |= RP_TOPIC_COMPACTED if compacted else 0
         self.enter()
         with nogil:
-            status = rp_broker_put_topic(self.native, name, read_queues, write_queues, permission, sys_flag, flags)
+            error.status = 0
+            if flags & RP_TOPIC_COMPACTED:
+                status = rp_broker_compact_topic(self.native, name, queues, &error)
+            if status == 0:
+                status = rp_broker_put_topic(self.native, name, read_queues, write_queues, permission, sys_flag, flags)
         self.leave()
-        check(status, NULL)
+        check(status, &error if error.status == status else NULL)
 
     def put_queue_mapping(
         self, str topic not None, int32_t global_id, int32_t queue_id, int64_t logic_offset, int64_t start_offset, bint earliest

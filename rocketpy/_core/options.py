@@ -75,6 +75,10 @@ class MessageStoreOptions(TypedDict, total=False):
     ledger_index_path: str | None
     ledger_index_file_size: int
     ledger_committed_index: int
+    compaction_file_size: int
+    compaction_queue_file_size: int
+    compaction_interval_ms: int
+    compaction_key_memory: int
 
 
 class BrokerOptions(TypedDict, total=False):

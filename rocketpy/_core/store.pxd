@@ -78,6 +78,8 @@ cdef extern from "store/message_store.h" nogil:
     ctypedef struct rp_message_store_options:
         const char *root_path
         rp_log *log
+    ctypedef struct rp_compaction_stats:
+        pass
     ctypedef struct rp_message_store_stats:
         pass
     void rp_message_store_options_default(rp_message_store_options *options)
@@ -103,6 +105,7 @@ cdef extern from "store/message_store.h" nogil:
     void rp_message_store_forget_appended(rp_message_store *store, const void *context)
     int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint64_t cuts, uint32_t timeout_ms)
     void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats)
+    void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats)
 
 
 cdef class MessageStore(NativeObject):

@@ -88,3 +88,5 @@ class MessageStore(NativeObject):
         works."""
     def stats(self) -> dict[str, int]:
         """The fields of rp_message_store_stats."""
+    def compaction_stats(self) -> dict[str, int]:
+        """The fields of rp_compaction_stats."""

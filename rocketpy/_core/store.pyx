@@ -28,7 +28,9 @@ cdef extern from *:
         ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(rebuild_queues), ROW(holds_back), ROW(queues_max),
         ROW(light_queues_max), ROW(delay_levels), ROW(index_enable), ROW(index_slot_count), ROW(index_entry_count_max), ROW(store_host),
         ROW(store_host_is_v6),
-        ROW(ledger_index_path), ROW(ledger_index_file_size), ROW(ledger_committed_index), RP_FIELD_END};
+        ROW(ledger_index_path), ROW(ledger_index_file_size), ROW(ledger_committed_index),
+        ROW(compaction_file_size), ROW(compaction_queue_file_size), ROW(compaction_interval_ms), ROW(compaction_key_memory),
+        RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_message_store_stats, member)
     static const rp_field_row store_stats_rows[] = {
@@ -39,9 +41,15 @@ cdef extern from *:
         ROW(appended_not_synced_bytes), ROW(queue_count), ROW(indexed_offset), ROW(recovered_from), ROW(recovered_records),
         ROW(flush_backend), ROW(files_deleted), ROW(bytes_deleted), ROW(files_leaving), RP_FIELD_END};
     #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_compaction_stats, member)
+    static const rp_field_row compaction_stats_rows[] = {
+        ROW(queues), ROW(bytes), ROW(copied), ROW(without_key), ROW(passed_over), ROW(passes), ROW(failures), ROW(kept), ROW(dropped),
+        ROW(behind), RP_FIELD_END};
+    #undef ROW
     """
     const rp_field_row *store_option_rows
     const rp_field_row *store_stats_rows
+    const rp_field_row *compaction_stats_rows
 
 cdef enum: WAIT_SLICE_MS = 100      # how often a waiting call looks at signals
 cdef enum: QUERY_OFFSETS_MAX = 1024
@@ -513,5 +521,15 @@ cdef class MessageStore(NativeObject):
         try:
             rp_message_store_read_stats(self.native, &stats)
             return read_fields(store_stats_rows, &stats)
+        finally:
+            self.leave()
+
+    def compaction_stats(self):
+        cdef rp_compaction_stats stats
+        self.enter()
+        try:
+            with nogil:
+                rp_message_store_read_compaction(self.native, &stats)
+            return read_fields(compaction_stats_rows, &stats)
         finally:
             self.leave()

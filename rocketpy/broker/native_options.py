@@ -83,6 +83,10 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "index_slot_count": config.integer("maxHashSlotNum"),
         "index_entry_count_max": config.integer("maxIndexNum"),
         "store_host": store_host,
+        "compaction_file_size": config.integer("compactionMappedFileSize") if config.boolean("enableCompaction") else 0,
+        "compaction_queue_file_size": config.integer("compactionCqMappedFileSize"),
+        "compaction_interval_ms": config.milliseconds("compactionScheduleInternal"),
+        "compaction_key_memory": config.integer("maxOffsetMapSize"),
     }
     if config.boolean("enableDLegerCommitLog"):
         return with_ledger(options, config)

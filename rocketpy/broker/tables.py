@@ -28,6 +28,7 @@ class TopicSink(Protocol):
         static: bool = ...,
         lite: bool = ...,
         batch: bool = ...,
+        compacted: bool = ...,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
 

@@ -310,7 +310,8 @@ class TopicTable:
             checked_send=is_checked_send(config),
             static=config.topic_name in self._static,
             lite=is_lite_parent(config),
-            batch=config.attributes.get(QUEUE_TYPE) == BATCH_QUEUES,
+            batch=_has_batch_queues(config),
+            compacted=is_compacted(config),
         )
         self._configs[config.topic_name] = config
 
@@ -324,7 +325,7 @@ def is_native_send(config: TopicConfig) -> bool:
     return (
         config.topic_name not in names.SEND_FORBIDDEN_TOPICS
         and not config.topic_name.startswith((names.RETRY_PREFIX, names.LIGHT_QUEUE_PREFIX))  # what is sent there is no plain message
-        and not _is_compacted(config)
+        and _takes_messages(config)
     )
 
 
@@ -341,11 +342,24 @@ def lite_minutes(config: TopicConfig) -> int:
 
 def is_checked_send(config: TopicConfig) -> bool:
     """Whether a send to the topic is looked at first, and needs nothing but an append then."""
-    return config.topic_name.startswith(names.RETRY_PREFIX) and not _is_compacted(config)
+    return config.topic_name.startswith(names.RETRY_PREFIX) and _takes_messages(config)
 
 
-def _is_compacted(config: TopicConfig) -> bool:
-    return config.attributes.get(CLEANUP_POLICY, "DELETE") != "DELETE"
+def _has_batch_queues(config: TopicConfig) -> bool:
+    return config.attributes.get(QUEUE_TYPE) == BATCH_QUEUES
+
+
+def _wants_compaction(config: TopicConfig) -> bool:
+    return config.attributes.get(CLEANUP_POLICY, "DELETE") == "COMPACTION"
+
+
+def is_compacted(config: TopicConfig) -> bool:
+    """Whether of each key only the last message is kept; one with batch queues gets no messages at all."""
+    return _wants_compaction(config) and not _has_batch_queues(config)
+
+
+def _takes_messages(config: TopicConfig) -> bool:
+    return not (_wants_compaction(config) and _has_batch_queues(config))
 
 
 @dataclass(frozen=True, slots=True)

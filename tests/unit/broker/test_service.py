@@ -64,10 +64,10 @@ def test_pulled_records_are_what_was_sent_and_offsets_survive_a_restart(tmp_path
     run(test)
 
 
-def test_a_topic_that_is_compacted_is_made_and_gets_no_messages(tmp_path: Path) -> None:
+def test_a_topic_that_is_compacted_and_has_batch_queues_is_made_and_gets_no_messages(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
-            await create_topic(at, "special", attributes="+cleanup.policy=COMPACTION")
+            await create_topic(at, "special", attributes="+queue.type=BatchCQ,+cleanup.policy=COMPACTION")
             peer = at.peer()
             answer = await peer.send("special")
             assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED, answer.remark

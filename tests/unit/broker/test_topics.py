@@ -139,7 +139,8 @@ def test_only_topics_that_are_not_looked_at_first_take_the_fast_path(recorder: R
     assert recorder.topics["batched"]["native_send"] and recorder.topics["batched"]["batch"]
     assert not recorder.topics["simple"]["batch"]
     assert recorder.topics["tags"]["native_send"] and recorder.topics["tags"]["multi_tag"]
-    assert not recorder.topics["compacted"]["native_send"]
+    assert recorder.topics["compacted"]["native_send"] and recorder.topics["compacted"]["compacted"]
+    assert not recorder.topics["plain"]["compacted"] and not recorder.topics["batched"]["compacted"]
     assert not recorder.topics["%RETRY%g"]["native_send"]
     assert not recorder.topics["SCHEDULE_TOPIC_XXXX"]["native_send"]
 

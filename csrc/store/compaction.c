@@ -1,0 +1,456 @@
+/* compaction.c: see compaction.h. */
+#include "compaction.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock_inl.h"
+#include "../base/log_inl.h"
+#include "../base/thread.h"
+#include "compaction_copy.h"
+#include "compaction_pass.h"
+#include "compaction_positions.h"
+#include "consume_queue_inl.h"
+#include "store_path.h"
+
+#define ROUND_MS 100
+#define RETRY_NS RP_NS_PER_S
+#define SYNC_NS RP_NS_PER_S
+#define FLUSH_PATIENCE_MS 10000
+#define ENTRIES_A_FILE_MIN 2
+#define SHARES_OF_LOG 5 /* a file of records is at least so many times as long as one of entries: CompactionLog.getCompactionLogSize */
+
+/* One compacted queue. Made once, kept until close. */
+typedef struct followed_queue {
+    rp_consume_queue *queue;   /* fixed, as the log */
+    rp_compaction_log *log;
+    _Atomic int32_t stop;      /* left, or about to be deleted: copies and compactions end */
+    _Atomic bool is_left;
+    /* under the log's writer lock */
+    int64_t position;          /* compacted up to here, included */
+    bool is_compared;          /* its last records, as of the cuts */
+    uint64_t cuts;
+    bool is_broken;            /* its files are moved in part: as it is until the next open */
+    bool has_complained;
+    /* the thread's */
+    int64_t retry_at_ns, pass_at_ns, synced_at_ns;
+} followed_queue;
+
+struct rp_compaction {
+    rp_compaction_options options; /* fixed */
+    char directory[RP_PATH_MAX], log_directory[RP_PATH_MAX], queue_directory[RP_PATH_MAX];
+    rp_compaction_log_setup log_setup;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    followed_queue **queues; /* guarded by lock, as the rest up to stopping */
+    uint32_t count, room;
+    rp_compaction_positions *positions;
+    bool stopping;
+    rp_thread *thread; /* who follows; NULL: nothing is followed */
+    _Atomic uint64_t copied, without_key, passed_over, passes, failures, kept, dropped;
+};
+
+static int64_t now_ns(const rp_compaction *compaction) { return rp_clock_monotonic_ns(compaction->options.clock); }
+
+static void count(_Atomic uint64_t *counter, uint64_t more) { atomic_fetch_add_explicit(counter, more, memory_order_relaxed); }
+
+/* ---- the thread ---- */
+
+static void complain(followed_queue *followed, const rp_compaction *compaction, const char *what, const rp_error *error) {
+    rp_slice topic = rp_consume_queue_topic(followed->queue);
+    if (!followed->has_complained)
+        rp_log_write(compaction->options.log, RP_LOG_ERROR, "compacted queue %.*s/%d %s: %s [%s]; it is tried again every second",
+                     (int)topic.size, (const char *)topic.data, rp_consume_queue_id(followed->queue), what, error->message, error->file);
+    followed->has_complained = true;
+}
+
+/* Of a queue whose files are gone, or cut, no more can have been compacted. */
+static void bound_position(followed_queue *followed) {
+    int64_t last = rp_compaction_log_max_offset(followed->log) - 1;
+    followed->position = followed->position < last ? followed->position : last;
+}
+
+/* Writer's lock. As rp_compaction_copy_compare. */
+static int compare(rp_compaction *compaction, followed_queue *followed, rp_compaction_copy *copy, rp_error *error) {
+    uint64_t cuts = rp_commit_log_cuts(compaction->options.commit_log);
+    if (followed->is_compared && followed->cuts == cuts)
+        return 1;
+    int rc = rp_compaction_copy_compare(copy, error);
+    bound_position(followed);
+    followed->is_compared = rc == 1;
+    followed->cuts = cuts;
+    return rc;
+}
+
+/* Writer's lock. 1: there may be more. */
+static int copy_some(rp_compaction *compaction, followed_queue *followed) {
+    rp_compaction_copy copy = {
+        .commit_log = compaction->options.commit_log, .queue = followed->queue, .to = followed->log, .log = compaction->options.log};
+    rp_error error = {0};
+    int rc = compare(compaction, followed, &copy, &error);
+    rc = rc == 1 ? rp_compaction_copy_some(&copy, &error) : rc;
+    count(&compaction->copied, copy.copied);
+    count(&compaction->without_key, copy.without_key);
+    count(&compaction->passed_over, copy.passed_over);
+    if (rc < 0) {
+        complain(followed, compaction, "cannot be copied", &error);
+        followed->retry_at_ns = now_ns(compaction) + RETRY_NS;
+        return 0;
+    }
+    followed->has_complained = false;
+    return rc;
+}
+
+/* Writer's lock. */
+static void sync_queue(rp_compaction *compaction, followed_queue *followed) {
+    rp_error error = {0};
+    followed->synced_at_ns = now_ns(compaction);
+    if (rp_compaction_log_sync(followed->log, &error) != RP_OK)
+        complain(followed, compaction, "cannot be synced", &error);
+}
+
+static void save_position(rp_compaction *compaction, followed_queue *followed) {
+    rp_error error = {0};
+    pthread_mutex_lock(&compaction->lock);
+    int rc = rp_compaction_positions_set(compaction->positions, rp_consume_queue_topic(followed->queue),
+                                         rp_consume_queue_id(followed->queue), followed->position, &error);
+    rc = rc == RP_OK ? rp_compaction_positions_save(compaction->positions, &error) : rc;
+    pthread_mutex_unlock(&compaction->lock);
+    if (rc != RP_OK)
+        rp_log_write(compaction->options.log, RP_LOG_WARNING, "%s [%s]; a restart compacts once more", error.message, error.file);
+}
+
+/* Writer's lock. */
+static void compact(rp_compaction *compaction, followed_queue *followed) {
+    const rp_compaction_options *options = &compaction->options;
+    rp_error error = {0};
+    rp_compaction_pass pass = {.compaction_log = followed->log,
+                               .log = options->log,
+                               .key_memory = options->key_memory,
+                               .stop = &followed->stop,
+                               .position = followed->position};
+    uint32_t segments;
+    uint64_t bytes;
+    rp_compaction_log_read_size(followed->log, &segments, &bytes);
+    if (segments < 2)
+        return;
+    if (options->wait_flushed(options->context, rp_commit_log_max_offset(options->commit_log), FLUSH_PATIENCE_MS) != RP_OK)
+        return; /* the flusher says why */
+    int64_t begun_ns = now_ns(compaction);
+    int rc = rp_compaction_pass_run(&pass, &error);
+    rp_slice topic = rp_consume_queue_topic(followed->queue);
+    if (rc == 1) {
+        followed->position = pass.compacted_to;
+        save_position(compaction, followed);
+        count(&compaction->passes, 1);
+        count(&compaction->kept, pass.kept);
+        count(&compaction->dropped, pass.dropped);
+        rp_log_write(options->log, RP_LOG_INFO, "compacted queue %.*s/%d: %llu messages stay, %llu go, up to offset %lld, in %lld ms",
+                     (int)topic.size, (const char *)topic.data, rp_consume_queue_id(followed->queue), (unsigned long long)pass.kept,
+                     (unsigned long long)pass.dropped, (long long)pass.compacted_to,
+                     (long long)((now_ns(compaction) - begun_ns) / RP_NS_PER_MS));
+    } else if (rc < 0) {
+        followed->is_broken = pass.is_cut_off != 0;
+        count(&compaction->failures, 1);
+        rp_log_write(options->log, RP_LOG_ERROR, "compacted queue %.*s/%d cannot be compacted: %s [%s]; %s", (int)topic.size,
+                     (const char *)topic.data, rp_consume_queue_id(followed->queue), error.message, error.file,
+                     followed->is_broken ? "its files are in part moved, the next start finishes that; until then it is left alone"
+                                         : "it is tried again");
+    }
+}
+
+/* The index-th queue; NULL behind the last. */
+static followed_queue *queue_at(rp_compaction *compaction, uint32_t index) {
+    pthread_mutex_lock(&compaction->lock);
+    followed_queue *followed = index < compaction->count && !compaction->stopping ? compaction->queues[index] : NULL;
+    pthread_mutex_unlock(&compaction->lock);
+    return followed;
+}
+
+/* 1: it has more to copy. */
+static int turn(rp_compaction *compaction, followed_queue *followed) {
+    int64_t now = now_ns(compaction);
+    if (atomic_load(&followed->stop) || now < followed->retry_at_ns)
+        return 0;
+    rp_compaction_log_lock_writer(followed->log);
+    int has_more = 0;
+    if (!atomic_load(&followed->stop) && !followed->is_broken) {
+        has_more = copy_some(compaction, followed);
+        if (now - followed->synced_at_ns >= SYNC_NS)
+            sync_queue(compaction, followed);
+        if (now >= followed->pass_at_ns && followed->is_compared) {
+            compact(compaction, followed);
+            followed->pass_at_ns = now_ns(compaction) + (int64_t)compaction->options.interval_ms * RP_NS_PER_MS;
+        }
+    }
+    rp_compaction_log_unlock_writer(followed->log);
+    return has_more;
+}
+
+static bool sleep_a_round(rp_compaction *compaction, bool has_more) {
+    struct timespec until = rp_deadline_after(CLOCK_MONOTONIC, ROUND_MS);
+    pthread_mutex_lock(&compaction->lock);
+    if (!has_more && !compaction->stopping)
+        pthread_cond_timedwait(&compaction->wake, &compaction->lock, &until);
+    bool goes_on = !compaction->stopping;
+    pthread_mutex_unlock(&compaction->lock);
+    return goes_on;
+}
+
+static void run(void *context) {
+    rp_compaction *compaction = context;
+    bool has_more;
+    rp_thread_give_way();
+    do {
+        has_more = false;
+        followed_queue *followed;
+        for (uint32_t i = 0; (followed = queue_at(compaction, i)) != NULL; i++)
+            has_more |= turn(compaction, followed) == 1;
+    } while (sleep_a_round(compaction, has_more));
+}
+
+/* ---- open and close ---- */
+
+/* As RocketMQ rounds them: files of other lengths it would not open. */
+static int set_sizes(rp_compaction *compaction, rp_error *error) {
+    const rp_compaction_options *options = &compaction->options;
+    uint64_t queue_size = options->queue_file_size / RP_COMPACTION_ENTRY_SIZE * RP_COMPACTION_ENTRY_SIZE;
+    if (queue_size < (uint64_t)ENTRIES_A_FILE_MIN * RP_COMPACTION_ENTRY_SIZE || options->log_file_size > INT32_MAX ||
+        queue_size > INT32_MAX / (SHARES_OF_LOG + 1) || options->interval_ms == 0)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
+                            "compactionCqMappedFileSize must be 92 to 357,913,941 bytes, compactionMappedFileSize 2,147,483,647 at most, "
+                            "compactionScheduleInternal 1 ms at least");
+    uint64_t shares = options->log_file_size / queue_size, rest = options->log_file_size % queue_size;
+    uint64_t log_size = shares < SHARES_OF_LOG              ? queue_size * SHARES_OF_LOG
+                        : rest > 0 && rest < queue_size / 2 ? shares * queue_size
+                                                            : (shares + 1) * queue_size;
+    if (log_size > INT32_MAX)
+        log_size = shares * queue_size;
+    compaction->log_setup = (rp_compaction_log_setup){.ops = options->ops,
+                                                      .log = options->log,
+                                                      .log_directory = compaction->log_directory,
+                                                      .queue_directory = compaction->queue_directory,
+                                                      .log_size = log_size,
+                                                      .queue_size = queue_size,
+                                                      .checks_records = options->checks_records};
+    return RP_OK;
+}
+
+int rp_compaction_open(const rp_compaction_options *options, rp_compaction **out, rp_error *error) {
+    rp_compaction *compaction = calloc(1, sizeof *compaction);
+    if (compaction == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for compacted topics");
+    compaction->options = *options;
+    pthread_mutex_init(&compaction->lock, NULL);
+    rp_monotonic_cond_init(&compaction->wake);
+    int rc = strlen(options->directory) < RP_PATH_MAX - 1 ? RP_OK : RP_E_TOO_LARGE;
+    if (rc == RP_OK)
+        memcpy(compaction->directory, options->directory, strlen(options->directory) + 1);
+    compaction->options.directory = compaction->directory;
+    rc = rc == RP_OK ? rp_path_join(compaction->log_directory, compaction->directory, "compactionLog", error) : rc;
+    rc = rc == RP_OK ? rp_path_join(compaction->queue_directory, compaction->directory, "compactionCq", error) : rc;
+    rc = rc == RP_OK ? set_sizes(compaction, error) : rc;
+    rc = rc == RP_OK ? rp_compaction_positions_open(options->ops, compaction->directory, options->log, &compaction->positions, error) : rc;
+    if (rc != RP_OK) {
+        rp_compaction_close(compaction);
+        return rc;
+    }
+    *out = compaction;
+    return RP_OK;
+}
+
+static void stop(rp_compaction *compaction) {
+    pthread_mutex_lock(&compaction->lock);
+    compaction->stopping = true;
+    for (uint32_t i = 0; i < compaction->count; i++)
+        atomic_store(&compaction->queues[i]->stop, 1);
+    pthread_cond_signal(&compaction->wake);
+    pthread_mutex_unlock(&compaction->lock);
+    rp_thread_join(compaction->thread);
+    compaction->thread = NULL;
+}
+
+void rp_compaction_close(rp_compaction *compaction) {
+    if (compaction == NULL)
+        return;
+    stop(compaction);
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        followed_queue *followed = compaction->queues[i];
+        if (!followed->is_broken)
+            sync_queue(compaction, followed);
+        atomic_store(&followed->queue->compacted, NULL);
+        rp_compaction_log_close(followed->log);
+        free(followed);
+    }
+    free(compaction->queues);
+    rp_compaction_positions_close(compaction->positions);
+    pthread_cond_destroy(&compaction->wake);
+    pthread_mutex_destroy(&compaction->lock);
+    free(compaction);
+}
+
+/* ---- who follows ---- */
+
+static followed_queue *find(rp_compaction *compaction, const rp_consume_queue *queue) {
+    pthread_mutex_lock(&compaction->lock);
+    followed_queue *found = queue->followed;
+    pthread_mutex_unlock(&compaction->lock);
+    return found;
+}
+
+static int start_thread(rp_compaction *compaction, rp_error *error) {
+    if (compaction->thread != NULL)
+        return RP_OK;
+    int rc = rp_thread_start(&compaction->thread, "compaction", run, compaction);
+    return rc == RP_OK ? RP_OK
+                       : rp_error_set(error, rc, 0, NULL, -1, "cannot start the compaction's thread: %s", rp_thread_refusal(rc));
+}
+
+/* Into the row. RP_OK, RP_E_NO_MEMORY. */
+static int enter(rp_compaction *compaction, followed_queue *followed, rp_error *error) {
+    pthread_mutex_lock(&compaction->lock);
+    int rc = RP_OK;
+    if (compaction->count == compaction->room) {
+        uint32_t room = compaction->room == 0 ? 16 : compaction->room * 2;
+        followed_queue **larger = realloc(compaction->queues, room * sizeof(followed_queue *));
+        if (larger != NULL) {
+            compaction->queues = larger;
+            compaction->room = room;
+        } else {
+            rc = rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for a compacted queue");
+        }
+    }
+    if (rc == RP_OK) {
+        compaction->queues[compaction->count++] = followed;
+        followed->queue->followed = followed;
+    }
+    pthread_mutex_unlock(&compaction->lock);
+    return rc;
+}
+
+static int open_followed(rp_compaction *compaction, rp_consume_queue *queue, followed_queue **out, rp_error *error) {
+    followed_queue *followed = calloc(1, sizeof *followed);
+    if (followed == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for a compacted queue");
+    rp_slice topic = rp_consume_queue_topic(queue);
+    int32_t id = rp_consume_queue_id(queue);
+    followed->queue = queue;
+    followed->pass_at_ns = now_ns(compaction) + (int64_t)compaction->options.interval_ms * RP_NS_PER_MS;
+    int rc = rp_compaction_log_open(&compaction->log_setup, topic, id, &followed->log, error);
+    if (rc == RP_OK) {
+        followed->position = rp_compaction_positions_get(compaction->positions, topic, id);
+        bound_position(followed);
+        rc = enter(compaction, followed, error);
+    }
+    if (rc != RP_OK) {
+        rp_compaction_log_close(followed->log);
+        free(followed);
+        return rc;
+    }
+    *out = followed;
+    return RP_OK;
+}
+
+/* Before anybody reads what was cut. What cannot be compared just now is by the thread. */
+static void compare_now(rp_compaction *compaction, followed_queue *followed) {
+    rp_error error = {0};
+    rp_compaction_copy copy = {
+        .commit_log = compaction->options.commit_log, .queue = followed->queue, .to = followed->log, .log = compaction->options.log};
+    rp_compaction_log_lock_writer(followed->log);
+    if (!followed->is_broken)
+        (void)compare(compaction, followed, &copy, &error);
+    rp_compaction_log_unlock_writer(followed->log);
+}
+
+int rp_compaction_follow(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error) {
+    followed_queue *followed = find(compaction, queue);
+    int rc = followed != NULL ? RP_OK : open_followed(compaction, queue, &followed, error);
+    rc = rc == RP_OK ? start_thread(compaction, error) : rc;
+    if (rc != RP_OK)
+        return rc;
+    compare_now(compaction, followed);
+    atomic_store(&followed->is_left, false);
+    atomic_store(&followed->stop, 0);
+    atomic_store(&queue->compacted, followed->log);
+    return RP_OK;
+}
+
+void rp_compaction_leave(rp_compaction *compaction, rp_consume_queue *queue) {
+    followed_queue *followed = find(compaction, queue);
+    if (followed == NULL)
+        return;
+    atomic_store(&queue->compacted, NULL);
+    atomic_store(&followed->is_left, true);
+    atomic_store(&followed->stop, 1);
+}
+
+int rp_compaction_delete(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error) {
+    followed_queue *followed = find(compaction, queue);
+    if (followed == NULL)
+        return RP_OK;
+    atomic_store(&followed->stop, 1);
+    rp_compaction_log_lock_writer(followed->log);
+    int rc = rp_compaction_log_clear(followed->log, error);
+    followed->position = -1;
+    followed->is_compared = followed->is_broken = false;
+    rp_compaction_log_unlock_writer(followed->log);
+    save_position(compaction, followed);
+    atomic_store(&followed->stop, atomic_load(&followed->is_left));
+    return rc;
+}
+
+/* ---- what others ask ---- */
+
+/* Of the first message of a queue that its compacted log does not hold for good. */
+static int64_t needed_of(const followed_queue *followed) {
+    rp_queue_entry entry;
+    int64_t at = rp_compaction_log_synced_end(followed->log), min = rp_consume_queue_min_offset(followed->queue);
+    at = at > min ? at : min;
+    if (atomic_load(&followed->is_left) || at >= rp_consume_queue_max_offset(followed->queue))
+        return INT64_MAX;
+    int64_t got = rp_consume_queue_read(followed->queue, at, &entry, 1);
+    if (got == 1)
+        return entry.commit_log_offset;
+    return rp_status_is_passing((int)got) ? 0 : INT64_MAX;
+}
+
+int64_t rp_compaction_needed_from(rp_compaction *compaction) {
+    int64_t least = INT64_MAX;
+    pthread_mutex_lock(&compaction->lock);
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        int64_t from = needed_of(compaction->queues[i]);
+        least = from < least ? from : least;
+    }
+    pthread_mutex_unlock(&compaction->lock);
+    return least;
+}
+
+static int64_t read_counter(const _Atomic uint64_t *counter) { return (int64_t)atomic_load_explicit(counter, memory_order_relaxed); }
+
+void rp_compaction_read_stats(rp_compaction *compaction, rp_compaction_stats *stats) {
+    *stats = (rp_compaction_stats){.copied = read_counter(&compaction->copied),
+                                   .without_key = read_counter(&compaction->without_key),
+                                   .passed_over = read_counter(&compaction->passed_over),
+                                   .passes = read_counter(&compaction->passes),
+                                   .failures = read_counter(&compaction->failures),
+                                   .kept = read_counter(&compaction->kept),
+                                   .dropped = read_counter(&compaction->dropped)};
+    pthread_mutex_lock(&compaction->lock);
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        const followed_queue *followed = compaction->queues[i];
+        uint32_t segments;
+        uint64_t bytes;
+        rp_compaction_log_read_size(followed->log, &segments, &bytes);
+        stats->bytes += (int64_t)bytes;
+        if (atomic_load(&followed->is_left))
+            continue;
+        int64_t behind = rp_consume_queue_max_offset(followed->queue) - rp_compaction_log_end(followed->log);
+        stats->queues++;
+        stats->behind += behind > 0 ? behind : 0;
+    }
+    pthread_mutex_unlock(&compaction->lock);
+}

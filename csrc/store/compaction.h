@@ -1,0 +1,65 @@
+/* compaction.h: the compacted queues of a store: who copies into them, and when each is compacted. Private to csrc/store.
+ * RocketMQ: CompactionStore, CompactionService (5.5.0 store/kv/).
+ *
+ *   follow ─► row of queues ◄─ thread `compaction`: copies what is new, ten times a second; syncs; compacts each queue once in interval_ms
+ *
+ * Why so rarely: nobody waits for a copy, what is not there yet is read from the queue itself (compaction_log.h). A store without compacted
+ * topics has no such thread.
+ * Threads  follow, leave and delete from any thread, one at a time; needed_from and the stats from any.
+ * Locks    `compaction.lock` guards the row and the positions, a leaf; a log's writer lock is held over a copy, a sync or a compaction of
+ *          its queue, and taken under no other: deleting a topic ends the compaction first (stop).
+ * Bounds   one thread; a queue's copy gives way to the next queue's after RP_COMPACTION_COPY_MAX messages; a queue that fails waits 1 s.
+ */
+#ifndef RP_STORE_COMPACTION_H
+#define RP_STORE_COMPACTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../base/clock.h"
+#include "../base/error.h"
+#include "../base/file_ops.h"
+#include "../base/log.h"
+#include "commit_log.h"
+#include "compaction_log.h"
+#include "compaction_stats.h"
+
+typedef struct rp_compaction rp_compaction;
+
+typedef struct rp_compaction_options {
+    const char *directory;    /* ROOT/compaction; copied */
+    uint64_t log_file_size;   /* compactionMappedFileSize, made a multiple of the next as RocketMQ does */
+    uint32_t queue_file_size; /* compactionCqMappedFileSize */
+    uint32_t interval_ms;     /* compactionScheduleInternal */
+    uint64_t key_memory;      /* maxOffsetMapSize */
+    int32_t checks_records;   /* the store was not closed cleanly */
+    rp_commit_log *commit_log;
+    /* Until every byte of the log below offset is on disk: only what no power cut takes back may take another message's place. As
+     * rp_message_store_wait_flushed. */
+    int (*wait_flushed)(void *context, int64_t offset, uint32_t timeout_ms);
+    void *context;
+    const rp_clock *clock;
+    const rp_file_ops *ops;
+    rp_log *log;
+} rp_compaction_options;
+
+/* RP_OK; RP_E_INVALID (sizes, interval), RP_E_IO, RP_E_NO_MEMORY. */
+int rp_compaction_open(const rp_compaction_options *options, rp_compaction **compaction, rp_error *error);
+/* Joins the thread and syncs. NULL is allowed. Nobody follows or reads any more. */
+void rp_compaction_close(rp_compaction *compaction);
+
+/* The queue's files are loaded, and it is copied from now on. RP_OK, also when it is followed already; as rp_compaction_log_open, and
+ * RP_E_BUSY: no thread is left. */
+int rp_compaction_follow(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error);
+/* It is a plain queue again; its files stay. */
+void rp_compaction_leave(rp_compaction *compaction, rp_consume_queue *queue);
+/* What was copied of the queue goes, as its topic is deleted. RP_OK, RP_E_IO. */
+int rp_compaction_delete(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error);
+
+/* Log offset from which on the commit log is needed: of the first message that is not in its compacted log, and on disk there. INT64_MAX:
+ * of none. */
+int64_t rp_compaction_needed_from(rp_compaction *compaction);
+
+void rp_compaction_read_stats(rp_compaction *compaction, rp_compaction_stats *stats);
+
+#endif

@@ -1,0 +1,78 @@
+/* compaction_log.h: what a compacted queue holds: the row of its segments. Private to csrc/store but for what the broker reads.
+ * RocketMQ: CompactionLog (5.5.0 store/kv/).
+ *
+ *   row ─► [ segment ][ segment ][ segment, written ]      queue offsets ascending, with gaps
+ *
+ * End      messages below rp_compaction_log_end are read from here, those from there on from the queue itself: the two agree, so that
+ *          nobody waits for the copy, and the commit log may lose what is here.
+ * Threads  one writer at a time (rp_compaction_log_lock_writer); readers find and pin a segment under the row's lock, a leaf, held for
+ *          a binary search among segments, and read it without. min, max and end are atomics.
+ * Lifetime a log that a queue was given lives until the store closes, also when its topic is deleted (then it is empty).
+ */
+#ifndef RP_STORE_COMPACTION_LOG_H
+#define RP_STORE_COMPACTION_LOG_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/file_ops.h"
+#include "../base/log.h"
+#include "compaction_segment.h"
+#include "consume_queue.h"
+#include "message.h"
+
+typedef struct rp_compaction_log_setup {
+    const rp_file_ops *ops;
+    rp_log *log;
+    const char *log_directory, *queue_directory; /* of all topics: compaction/compactionLog, compaction/compactionCq; copied */
+    uint64_t log_size, queue_size;               /* of new files */
+    int32_t checks_records;                      /* the store was not closed cleanly */
+} rp_compaction_log_setup;
+
+/* Settles the queue's files and loads them; nothing is made before the first append. RP_OK; RP_E_IO, RP_E_CORRUPT, RP_E_NO_MEMORY,
+ * RP_E_TOO_LARGE with the file. */
+int rp_compaction_log_open(const rp_compaction_log_setup *setup, rp_slice topic, int32_t queue_id, rp_compaction_log **log,
+                           rp_error *error);
+void rp_compaction_log_close(rp_compaction_log *log);
+
+void rp_compaction_log_lock_writer(rp_compaction_log *log);
+void rp_compaction_log_unlock_writer(rp_compaction_log *log);
+
+/* ---- the writer's ---- */
+
+/* A record of the commit log; one whose queue offset is not behind the last is passed over. The end is not moved. RP_OK; RP_E_INVALID: no
+ * file could take it; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY, RP_E_BUSY: nothing has changed. */
+int rp_compaction_log_append(rp_compaction_log *log, const rp_message *message, rp_slice record, int64_t tags_code, rp_error *error);
+void rp_compaction_log_set_end(rp_compaction_log *log, int64_t end);
+/* What was appended is on disk: *to is the end as it was before. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
+int rp_compaction_log_sync(rp_compaction_log *log, rp_error *error);
+/* Entries from queue offset `offset` on go, and the end with them. RP_OK, RP_E_IO. */
+int rp_compaction_log_cut(rp_compaction_log *log, int64_t offset, rp_error *error);
+/* Everything goes, files too. RP_OK, RP_E_IO. */
+int rp_compaction_log_clear(rp_compaction_log *log, rp_error *error);
+/* The place of its files; borrowed. */
+const rp_compaction_place *rp_compaction_log_place(const rp_compaction_log *log);
+/* The segments that are not written any more, each with a pin, in an array of the caller's to free; *base: where the written one begins.
+ * RP_OK, RP_E_NO_MEMORY. */
+int rp_compaction_log_sealed(rp_compaction_log *log, rp_compaction_segment ***segments, uint32_t *count, int64_t *base, rp_error *error);
+/* The first `old_count` segments give way to these, whose pins it takes over; files have been moved already. RP_OK, RP_E_NO_MEMORY. */
+int rp_compaction_log_replace(rp_compaction_log *log, uint32_t old_count, rp_compaction_segment *const *fresh, uint32_t fresh_count,
+                              rp_error *error);
+int64_t rp_compaction_log_synced_end(const rp_compaction_log *log);
+
+/* ---- anybody's ---- */
+
+int64_t rp_compaction_log_end(const rp_compaction_log *log);
+/* Of the first and behind the last entry; both 0: there is none. */
+int64_t rp_compaction_log_min_offset(const rp_compaction_log *log);
+int64_t rp_compaction_log_max_offset(const rp_compaction_log *log);
+/* The segment with the first entry whose queue offset is `offset` or more, with a pin to be given back; NULL: there is none. */
+rp_compaction_segment *rp_compaction_log_find(rp_compaction_log *log, int64_t offset);
+/* The last entry below `offset`, and its segment with a pin; NULL: there is none. */
+rp_compaction_segment *rp_compaction_log_find_before(rp_compaction_log *log, int64_t offset, rp_compaction_entry *entry);
+/* Segments, and the bytes of their files. */
+void rp_compaction_log_read_size(rp_compaction_log *log, uint32_t *segments, uint64_t *bytes);
+rp_slice rp_compaction_log_topic(const rp_compaction_log *log);
+int32_t rp_compaction_log_queue_id(const rp_compaction_log *log);
+
+#endif

@@ -1,0 +1,60 @@
+/* message_store_compaction.c: the compacted topics of an open store. See message_store.h. */
+#include "message_store_inl.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "commit_log_inl.h"
+
+/* A queue that has lost its log, or never had one, as a new slave's: its next message goes behind what was compacted. */
+static int begin_behind_copy(rp_message_store *store, rp_consume_queue *queue, rp_error *error) {
+    int64_t end = rp_compaction_log_max_offset(rp_consume_queue_compacted(queue));
+    int rc = RP_OK;
+    pthread_mutex_lock(&store->commit_log->append_lock);
+    if (end > 0 && rp_consume_queue_max_offset(queue) == 0 && rp_consume_queue_next_offset(queue) == 0) {
+        rc = rp_consume_queue_start_at(queue, end, error);
+    }
+    pthread_mutex_unlock(&store->commit_log->append_lock);
+    return rc;
+}
+
+int rp_message_store_compact(rp_message_store *store, rp_slice topic, int32_t queue_count, rp_error *error) {
+    int rc = RP_OK;
+    for (int32_t id = 0; store->compaction != NULL && id < queue_count && rc == RP_OK; id++) {
+        rp_consume_queue *queue = rp_message_store_queue(store, topic, id, 1, error);
+        if (queue == NULL) {
+            return error->status;
+        }
+        rc = rp_compaction_follow(store->compaction, queue, error);
+        rc = rc == RP_OK ? begin_behind_copy(store, queue, error) : rc;
+    }
+    return rc;
+}
+
+typedef struct topic_leave {
+    rp_compaction *compaction;
+    rp_slice topic;
+} topic_leave;
+
+static int leave_queue(void *context, rp_consume_queue *queue) {
+    const topic_leave *leave = context;
+    rp_slice topic = rp_consume_queue_topic(queue);
+    if (topic.size == leave->topic.size && memcmp(topic.data, leave->topic.data, topic.size) == 0) {
+        rp_compaction_leave(leave->compaction, queue);
+    }
+    return 0;
+}
+
+void rp_message_store_compact_no_more(rp_message_store *store, rp_slice topic) {
+    topic_leave leave = {store->compaction, topic};
+    if (store->compaction != NULL) {
+        rp_queue_table_each(store->queues, leave_queue, &leave);
+    }
+}
+
+void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats) {
+    *stats = (rp_compaction_stats){0};
+    if (store->compaction != NULL) {
+        rp_compaction_read_stats(store->compaction, stats);
+    }
+}

@@ -1,0 +1,287 @@
+/* compaction_test.c: what a compacted queue keeps, through restarts, retention, cuts, damage, deletion and a full disk. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+
+#include "compaction_fixture.h"
+
+static kept_messages kept;
+
+static void path_of(char *to, size_t size, const char *root, const char *kind, const char *topic, int64_t base) {
+    snprintf(to, size, "%s/compaction/%s/%s/0/%020lld", root, kind, topic, (long long)base);
+}
+
+static int exists(const char *path) { return access(path, F_OK) == 0; }
+
+static int64_t segment_size(const char *root) {
+    char path[700];
+    struct stat status;
+    path_of(path, sizeof path, root, "compactionLog", "T", 0);
+    CHECK(stat(path, &status) == 0);
+    return status.st_size;
+}
+
+static void the_last_message_of_each_key_stays(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, OFTEN_MS);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    CHECK(append_keyed(store, queue, NULL, "777777") == RP_OK);
+    CHECK(append_keyed(store, queue, "  ", "777777") == RP_OK);
+    append_numbers(store, queue, 0, 200, 10);
+    await_copied(store, queue);
+    await_kept(queue, 10 + 20, &kept);
+    CHECK(has_last_of_each(&kept, 200, 10));
+    CHECK(rp_compaction_log_max_offset(rp_consume_queue_compacted(queue)) == 202);
+    rp_compaction_stats stats;
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    for (rp_message_store_read_compaction(store, &stats); stats.dropped < 160; rp_message_store_read_compaction(store, &stats)) {
+        CHECK(!is_late(begun_ns)); /* counted behind the replacement */
+        poll(NULL, 0, 1);
+    }
+    CHECK(stats.queues == 1 && stats.copied == 200 && stats.without_key == 2 && stats.behind == 0 && stats.failures == 0);
+    fixture_close(store);
+    store = fixture_open(&options);
+    queue = compacted_queue(store, "T");
+    kept_messages before = kept;
+    read_kept(queue, &kept);
+    CHECK(kept.count <= before.count && has_last_of_each(&kept, 200, 10));
+    append_numbers(store, queue, 200, 300, 10);
+    await_copied(store, queue);
+    await_kept(queue, 10 + 20, &kept);
+    CHECK(has_last_of_each(&kept, 300, 10));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+static void a_message_without_a_body_deletes_its_key(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, OFTEN_MS);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 5, 5);
+    CHECK(append_keyed(store, queue, "k3", "") == RP_OK);
+    for (int i = 0; i < 60; i++)
+        CHECK(append_keyed(store, queue, "other", "99") == RP_OK);
+    await_copied(store, queue);
+    await_kept(queue, 4 + 1 + 20, &kept);
+    int threes = 0, empty = 0;
+    for (int i = 0; i < kept.count; i++) {
+        threes += kept.numbers[i] == 3;
+        empty += kept.numbers[i] == -1;
+    }
+    CHECK(threes == 0 && empty == 0 && kept.numbers[0] == 0 && kept.numbers[1] == 1 && kept.numbers[2] == 2 && kept.numbers[3] == 4);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+static void a_map_that_is_full_leaves_the_rest_to_the_next_compaction(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, OFTEN_MS);
+    options.compaction_key_memory = 1; /* 96 keys */
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 500, 150);
+    await_copied(store, queue);
+    await_kept(queue, 150 + 20, &kept);
+    CHECK(has_last_of_each(&kept, 500, 150));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+static void what_is_kept_outlives_the_commit_log(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, OFTEN_MS);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 1000, 10);
+    await_copied(store, queue);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system()), last = rp_commit_log_max_offset(log) / FIXTURE_LOG_FILE_SIZE;
+    CHECK(last >= 2);
+    while (rp_commit_log_min_offset(log) < last * FIXTURE_LOG_FILE_SIZE) { /* once the copies are synced */
+        CHECK(!is_late(begun_ns));
+        int rc = rp_message_store_expire_file(store, NULL);
+        CHECK(rc == RP_OK || rc == RP_E_NOT_FOUND);
+        poll(NULL, 0, 1);
+    }
+    CHECK(rp_consume_queue_min_offset(queue) > 0);
+    await_kept(queue, 10 + 20, &kept);
+    CHECK(has_last_of_each(&kept, 1000, 10));
+    fixture_close(store);
+    char consume_queue[600];
+    snprintf(consume_queue, sizeof consume_queue, "%s/consumequeue/T", path);
+    fixture_remove(consume_queue);
+    snprintf(consume_queue, sizeof consume_queue, "%s/commitlog", path);
+    fixture_remove(consume_queue);
+    snprintf(consume_queue, sizeof consume_queue, "%s/checkpoint", path);
+    unlink(consume_queue);
+    store = fixture_open(&options);
+    queue = compacted_queue(store, "T");
+    read_kept(queue, &kept);
+    CHECK(has_last_of_each(&kept, 1000, 10));
+    append_numbers(store, queue, 1000, 1001, 10); /* behind what is kept */
+    CHECK(rp_consume_queue_max_offset(queue) == 1001);
+    await_copied(store, queue);
+    read_kept(queue, &kept);
+    CHECK(kept.numbers[kept.count - 1] == 1000 && kept.offsets[kept.count - 1] == 1000);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+static void a_cut_log_takes_its_copies_with_it(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, NEVER_MS);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 70, 70);
+    await_copied(store, queue);
+    rp_queue_entry entry;
+    CHECK(rp_consume_queue_read(queue, 30, &entry, 1) == 1);
+    CHECK(rp_message_store_cut_at_open(store, entry.commit_log_offset, NULL) == RP_OK);
+    fixture_close(store);
+    store = fixture_open(&options);
+    queue = compacted_queue(store, "T");
+    CHECK(rp_consume_queue_max_offset(queue) == 30);
+    append_numbers(store, queue, 500, 510, 70); /* others, at the same offsets */
+    await_copied(store, queue);
+    read_kept(queue, &kept);
+    CHECK(kept.count == 40);
+    for (int i = 0; i < 40; i++)
+        CHECK(kept.offsets[i] == i && kept.numbers[i] == (i < 30 ? i : 470 + i));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+static void spoil(const char *path, int64_t at, size_t size) {
+    int fd = open(path, O_RDWR);
+    char garbage[256];
+    memset(garbage, 0x7A, sizeof garbage);
+    CHECK(fd >= 0 && pwrite(fd, garbage, size, at) == (ssize_t)size);
+    close(fd);
+}
+
+static void entries_that_are_lost_are_made_anew(void) {
+    char path[512], file[700];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, NEVER_MS);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 90, 90);
+    await_copied(store, queue);
+    fixture_close(store);
+    int64_t size = segment_size(path);
+    path_of(file, sizeof file, path, "compactionCq", "T", 0);
+    CHECK(unlink(file) == 0);
+    path_of(file, sizeof file, path, "compactionCq", "T", size);
+    spoil(file, 5 * RP_COMPACTION_ENTRY_SIZE, RP_COMPACTION_ENTRY_SIZE);
+    store = fixture_open(&options);
+    queue = compacted_queue(store, "T");
+    read_kept(queue, &kept);
+    CHECK(kept.count == 90);
+    fixture_close(store);
+    path_of(file, sizeof file, path, "compactionLog", "T", 0); /* and records that are lost are lost, and nothing else */
+    CHECK(unlink(file) == 0);
+    store = fixture_open(&options);
+    queue = compacted_queue(store, "T");
+    read_kept(queue, &kept);
+    CHECK(kept.count > 60 && kept.count < 90 && kept.numbers[kept.count - 1] == 89);
+    path_of(file, sizeof file, path, "compactionCq", "T", 0);
+    CHECK(!exists(file));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+static void a_deleted_topic_leaves_nothing(void) {
+    char path[512], directory[700];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, OFTEN_MS);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 300, 10);
+    await_copied(store, queue);
+    rp_message_store_compact_no_more(store, fixture_slice("T"));
+    CHECK(rp_consume_queue_compacted(queue) == NULL);
+    CHECK(rp_message_store_delete_topic(store, fixture_slice("T"), NULL) == 0);
+    snprintf(directory, sizeof directory, "%s/compaction/compactionLog/T/0", path);
+    CHECK(!exists(directory));
+    queue = compacted_queue(store, "T");
+    read_kept(queue, &kept);
+    CHECK(kept.count == 0);
+    append_numbers(store, queue, 1000, 1030, 100);
+    CHECK(rp_consume_queue_max_offset(queue) == 30);
+    await_copied(store, queue);
+    read_kept(queue, &kept);
+    CHECK(kept.count == 30 && kept.offsets[0] == 0 && kept.numbers[0] == 1000);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+/* ---- a full disk ---- */
+
+static rp_file_ops full_ops;
+static _Atomic int is_full;
+
+static int64_t write_unless_full(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    char link[64], name[512] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, name, sizeof name - 1);
+    if (length > 0 && strstr(name, "/compaction/") != NULL && atomic_load(&is_full)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return rp_file_ops_system()->write_at(context, fd, source, size, offset);
+}
+
+static void a_full_disk_keeps_the_commit_log_until_there_is_space(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    full_ops = *rp_file_ops_system();
+    full_ops.write_at = write_unless_full;
+    rp_message_store_options options;
+    compacting_options(&options, path, OFTEN_MS);
+    options.file_ops = &full_ops;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 50, 10);
+    await_copied(store, queue);
+    atomic_store(&is_full, 1);
+    append_numbers(store, queue, 50, 1000, 10);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
+    CHECK(rp_message_store_expire_file(store, NULL) == RP_E_NOT_FOUND);
+    rp_compaction_stats stats;
+    rp_message_store_read_compaction(store, &stats);
+    CHECK(stats.behind >= 900);
+    atomic_store(&is_full, 0);
+    await_copied(store, queue);
+    await_kept(queue, 10 + 20, &kept);
+    CHECK(has_last_of_each(&kept, 1000, 10));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+int main(void) {
+    RUN(the_last_message_of_each_key_stays);
+    RUN(a_message_without_a_body_deletes_its_key);
+    RUN(a_map_that_is_full_leaves_the_rest_to_the_next_compaction);
+    RUN(what_is_kept_outlives_the_commit_log);
+    RUN(a_cut_log_takes_its_copies_with_it);
+    RUN(entries_that_are_lost_are_made_anew);
+    RUN(a_deleted_topic_leaves_nothing);
+    RUN(a_full_disk_keeps_the_commit_log_until_there_is_space);
+    return 0;
+}
