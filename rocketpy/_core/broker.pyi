@@ -45,6 +45,7 @@ class Broker(BrokerCounters):
         multi_tag: bool = False,
         checked_send: bool = False,
         static: bool = False,
+        priority: bool = False,
     ) -> None: ...
     def put_queue_mapping(self, topic: str, global_id: int, queue_id: int, logic_offset: int, start_offset: int, earliest: bool) -> None:
         """Which queue a global one of a static topic is here; queue_id -1: it is not led here. Raises InvalidArgument, NoMemory."""
@@ -105,6 +106,7 @@ class Broker(BrokerCounters):
         broker_id: int = 0,
         which_broker_when_slow: int = 1,
         sys_flag: int = 0,
+        priority_percent: int = 100,
     ) -> None: ...
     def delete_group(self, group: str) -> None: ...
     def set_cold_limit(self, group: str, bytes: int) -> None:

@@ -40,6 +40,7 @@ MESSAGE_TYPES: Final = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION",
 MESSAGE_TYPE: Final = "message.type"
 CLEANUP_POLICY: Final = "cleanup.policy"
 QUEUE_TYPE: Final = "queue.type"
+PRIORITY_FACTOR: Final = "priority.factor"
 
 TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     attribute.name: attribute
@@ -55,7 +56,7 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
 GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     attribute.name: attribute
     for attribute in (
-        Attribute("priority.factor", changeable=True, low=0, high=100),
+        Attribute(PRIORITY_FACTOR, changeable=True, low=0, high=100),
         Attribute("lite.bind.topic", changeable=True),
         Attribute("lite.sub.model", changeable=True, choices=("Shared", "Exclusive")),
         Attribute("lite.sub.reset.offset.exclusive", changeable=True, choices=("true", "false")),
@@ -63,6 +64,12 @@ GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
         Attribute("lite.sub.client.quota", changeable=True, low=-1),
     )
 }
+
+
+def number_of(attributes: Mapping[str, str], name: str, default: int) -> int:
+    """What a number among the attributes says: files may say anything, and the default is for what is none."""
+    text = attributes.get(name, "")
+    return int(text) if _NUMBER.fullmatch(text) else default
 
 
 class AttributeFault(ValueError):

@@ -26,6 +26,7 @@ class TopicSink(Protocol):
         native_pull: bool = ...,
         checked_send: bool = ...,
         static: bool = ...,
+        priority: bool = ...,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
 
@@ -57,6 +58,7 @@ class GroupSink(Protocol):
         broker_id: int = ...,
         which_broker_when_slow: int = ...,
         sys_flag: int = ...,
+        priority_percent: int = ...,
     ) -> None: ...
     def delete_group(self, group: str) -> None: ...
 

@@ -20,7 +20,7 @@ from typing import Any
 from .._core.errors import Unsupported
 from ..remoting.bodies import DataVersion, TopicConfig
 from . import names
-from .attributes import CLEANUP_POLICY, QUEUE_TYPE, TOPIC_ATTRIBUTES, altered_attributes
+from .attributes import CLEANUP_POLICY, MESSAGE_TYPE, QUEUE_TYPE, TOPIC_ATTRIBUTES, altered_attributes
 from .json_members import object_member
 from .tables import TopicSink
 from .topic_texts import TopicsOfAMoment, TopicTexts
@@ -296,6 +296,7 @@ class TopicTable:
             native_pull=True,
             checked_send=is_checked_send(config),
             static=config.topic_name in self._static,
+            priority=config.attributes.get(MESSAGE_TYPE) == "PRIORITY",
         )
         self._configs[config.topic_name] = config
 
