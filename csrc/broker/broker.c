@@ -253,6 +253,7 @@ void rp_broker_settings_default(rp_broker_settings *settings) {
         .retry_topic_version = 1,
         .retry_topic_v1_too = 1,
         .pop_from_retry_percent = 20,
+        .priority_ascends = 1,
         .pop_begins_in_memory = 1,
         .cold_group_bytes = INT64_C(3) << 20,
         .cold_all_bytes = INT64_C(100) << 20,
@@ -299,6 +300,8 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->retry_topic_version, from->retry_topic_version, memory_order_relaxed);
     atomic_store_explicit(&live->retry_topic_v1_too, from->retry_topic_v1_too, memory_order_relaxed);
     atomic_store_explicit(&live->pop_from_retry_percent, from->pop_from_retry_percent, memory_order_relaxed);
+    atomic_store_explicit(&live->pop_from_retry_percent_by_priority, from->pop_from_retry_percent_by_priority, memory_order_relaxed);
+    atomic_store_explicit(&live->priority_ascends, from->priority_ascends, memory_order_relaxed);
     atomic_store_explicit(&live->pop_begins_in_memory, from->pop_begins_in_memory, memory_order_relaxed);
     atomic_store_explicit(&live->cold_flow_enable, from->cold_flow_enable, memory_order_relaxed);
     atomic_store_explicit(&live->cold_group_bytes, from->cold_group_bytes, memory_order_relaxed);

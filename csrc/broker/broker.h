@@ -95,6 +95,8 @@ typedef struct rp_broker_settings {
     int32_t retry_topic_version;        /* of popped messages: 2 with enableRetryTopicV2; default 1 */
     int32_t retry_topic_v1_too;         /* retrieveMessageFromPopRetryTopicV1: with version 2 those of 1 are popped, too; default 1 */
     int32_t pop_from_retry_percent;     /* popFromRetryProbability 20: pops that look there first */
+    int32_t pop_from_retry_percent_by_priority; /* popFromRetryProbabilityForPriority 0: the same of pops by priority */
+    int32_t priority_ascends;           /* priorityOrderAsc: the last queue of a priority topic comes first; default 1 */
     int32_t pop_begins_in_memory;       /* initPopOffsetByCheckMsgInMem: a new group begins with what memory holds; default 1 */
     int32_t cold_flow_enable;           /* coldDataFlowControlEnable, default 0: see cold_flow.h */
     int64_t cold_group_bytes;           /* cgColdReadThreshold 3 MiB: of a group in RP_COLD_WINDOW_MS, but for what operators say */
@@ -130,6 +132,7 @@ void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 #define RP_TOPIC_BATCH 64 /* its queues are batch queues */
 #define RP_TOPIC_LITE 128 /* message.type LITE: its lite topics may be popped (lite.h) */
 #define RP_TOPIC_COMPACTED 256 /* cleanup.policy=COMPACTION: its messages need keys; its queues are compacted where the store does that */
+#define RP_TOPIC_PRIORITY 512 /* message.type=PRIORITY: pops take its queues in their order, unless their group says otherwise */
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);
@@ -191,6 +194,9 @@ int rp_broker_send_back(rp_broker *broker, const rp_send_back *request);
 /* Consumer groups. */
 int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id,
                         int64_t which_broker_when_slow, int32_t sys_flag);
+/* priority.factor: of a hundred of its pops of priority topics so many go by priority, the others as all do; clipped to 0..100; it stays as
+ * the group is put again, and is 100 of a new one. RP_OK; RP_E_INVALID: no group has such a name; RP_E_NO_MEMORY. */
+int rp_broker_set_priority_percent(rp_broker *broker, rp_slice group, int32_t percent);
 void rp_broker_delete_group(rp_broker *broker, rp_slice group);
 
 /* What a live group subscribed to by heartbeat. code_count 0: everything ("*"); native 0: punt pulls of it (class filter, forbidden).

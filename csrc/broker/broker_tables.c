@@ -133,6 +133,15 @@ int rp_broker_put_group(rp_broker *broker, rp_slice name, int32_t consume_enable
     return RP_OK;
 }
 
+int rp_broker_set_priority_percent(rp_broker *broker, rp_slice name, int32_t percent) {
+    rp_group *group = is_name(name) ? rp_group_table_entry(broker->groups, name) : NULL;
+    if (group == NULL)
+        return is_name(name) ? RP_E_NO_MEMORY : RP_E_INVALID;
+    int32_t by_priority = percent < 0 ? 0 : percent > 100 ? 100 : percent;
+    atomic_store_explicit(&group->fair_percent, 100 - by_priority, memory_order_relaxed);
+    return RP_OK;
+}
+
 void rp_broker_delete_group(rp_broker *broker, rp_slice name) {
     rp_group *group = rp_group_table_find(broker->groups, name);
     if (group == NULL)

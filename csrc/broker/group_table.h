@@ -21,6 +21,7 @@ typedef struct rp_group {
     rp_name_entry head;
     _Atomic int32_t live;
     _Atomic int32_t consume_enable, broadcast_enable, sys_flag;
+    _Atomic int32_t fair_percent; /* of its pops of priority topics, that do not go by priority */
     _Atomic int64_t broker_id, broker_when_slow;
     _Atomic int32_t subscriptions; /* consumptions with a heartbeat subscription: 0 means no consumer is there */
     _Atomic(rp_topic *) lite_topic; /* whose lite topics it reads; NULL: of none. Release, behind the next */

@@ -25,7 +25,8 @@ enum pair_meaning {
     TIMER_DELAY_MS,
     TIMER_DELAY_SEC,
     TIMER_DELIVER_MS,
-    TIMER_OUT_MS
+    TIMER_OUT_MS,
+    PRIORITY
 };
 
 /* Bits of `special` until all pairs were seen, one a name: of a name that comes twice the later value counts, as in RocketMQ's parser. A
@@ -33,6 +34,7 @@ enum pair_meaning {
 #define BIT(meaning) (1 << ((meaning) - DELAY))
 #define IS_SPECIAL BIT(DELAY)
 #define SAYS_YES(meaning) (BIT(meaning) << 16)
+#define HAS_LEVEL (1 << 15) /* whatever it is */
 #define HAS_TIMER (BIT(TIMER_DELAY_MS) | BIT(TIMER_DELAY_SEC) | BIT(TIMER_DELIVER_MS))
 
 static int equals(rp_slice left, const char *text, size_t size) { return left.size == size && memcmp(left.data, text, size) == 0; }
@@ -65,6 +67,8 @@ static int meaning_of(rp_slice name) {
         return IS("TIMER_DELAY_SEC") ? TIMER_DELAY_SEC : PLAIN;
     case 16:
         return IS("TIMER_DELIVER_MS") ? TIMER_DELIVER_MS : PLAIN;
+    case 18:
+        return IS("_SYS_MSG_PRIORITY_") ? PRIORITY : PLAIN;
     case 20:
         return IS(RP_LIGHT_NAMES) ? LIGHT_NAMES : PLAIN;
     case 24:
@@ -87,6 +91,14 @@ static inline void note_delay(rp_sent_properties *properties, rp_slice value) {
     int is_number = !says_yes(value) || (rp_slice_to_i64(value, &level) == RP_OK && level <= INT32_MAX);
     properties->delay_level = is_number ? (int32_t)level : 0;
     note_special(properties, DELAY, !is_number);
+    properties->special |= HAS_LEVEL;
+}
+
+/* What is no number, or a negative one, is none. */
+static inline void note_priority(rp_sent_properties *properties, rp_slice value) {
+    int32_t priority;
+    int is_one = rp_slice_to_i32(value, &priority) == RP_OK && priority >= 0;
+    properties->priority = is_one ? priority : RP_PRIORITY_NONE;
 }
 
 static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_slice value) {
@@ -127,6 +139,9 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
     case SHARDING_KEY:
         properties->sharded = 1;
         break;
+    case PRIORITY:
+        note_priority(properties, value);
+        break;
     case TRAN_MSG: /* True in any case, as Java reads it; whatever else it says, it says no */
         properties->prepared = rp_slice_to_bool(value);
         break;
@@ -141,6 +156,8 @@ static void settle_special(rp_sent_properties *properties) {
     int special = properties->special;
     int is_timed = (special & HAS_TIMER) != 0 && (special & BIT(TIMER_OUT_MS)) == 0 && properties->delay_level <= 0;
     properties->timed = is_timed ? 1 + ((special & HAS_TIMER << 16) != 0) : 0;
+    if (properties->priority >= 0 && (properties->prepared || properties->sharded || (special & (HAS_TIMER | HAS_LEVEL)) != 0))
+        properties->priority = RP_PRIORITY_DROPPED;
     properties->special = (special & IS_SPECIAL) != 0;
 }
 
@@ -166,7 +183,7 @@ static int copy_rest(rp_slice text, uint32_t kept, rp_arena *arena, rp_sent_prop
 
 /* Up to the first pair that is not stored; how many bytes that are. */
 static uint32_t look_at_stored(rp_slice text, rp_sent_properties *properties) {
-    *properties = (rp_sent_properties){.text = text, .wait = 1};
+    *properties = (rp_sent_properties){.text = text, .wait = 1, .priority = RP_PRIORITY_NONE};
     uint32_t at = 0;
     while (at < text.size) {
         uint32_t next = at;

@@ -17,6 +17,10 @@
 #include "../base/slice.h"
 #include "property_pair_inl.h"
 
+/* RocketMQ: TopicMessageType.parseFromMessageProperty: a message of another kind, delayed, ordered or of a transaction, has none, and what
+ * it says of one is not stored. */
+enum rp_no_priority { RP_PRIORITY_NONE = -1, RP_PRIORITY_DROPPED = -2 };
+
 typedef struct rp_sent_properties {
     rp_slice text;       /* what to store of them; in the request, or in the arena when pairs had to go */
     rp_slice unique_key; /* data NULL: none */
@@ -31,6 +35,7 @@ typedef struct rp_sent_properties {
     int32_t prepared;    /* TRAN_MSG: it waits for the end of its transaction */
     int32_t light_lists; /* how many INNER_MULTI_DISPATCH there are: of more than one, readers do not agree about which counts */
     int32_t timed;       /* it has a timer; 2: one that says neither 0 nor something negative; the level of one with both counts */
+    int32_t priority;    /* _SYS_MSG_PRIORITY_: which queue it goes to; or rp_no_priority */
     int32_t special;     /* a delay that is not a number: not for the fast path */
 } rp_sent_properties;
 

@@ -145,13 +145,27 @@ static uint64_t random_of(rp_lane *lane) {
     return lane->random;
 }
 
-/* Every queue, from any one on. 1: look said it is enough. */
-static int each_queue(rp_lane *lane, rp_pop *pop, rp_topic *topic, rp_pop_catch *caught, look_at_queue *look) {
+/* In what order a pop comes to the queues of a topic. */
+enum queue_order { FROM_ANY, FROM_FIRST, FROM_LAST };
+
+/* By priority, of which each queue of a priority topic is one, where the group wants that of this pop, `chance` of a hundred. */
+static enum queue_order order_of(const rp_lane *lane, const rp_pop *pop, int32_t chance) {
+    int is_ranked = atomic_load_explicit(&pop->topic->flags, memory_order_relaxed) & RP_TOPIC_PRIORITY;
+    if (__builtin_expect(!is_ranked, 1) || pop->order || chance >= 100 - setting(&pop->group->fair_percent))
+        return FROM_ANY;
+    return setting(&lane->broker->settings.priority_ascends) ? FROM_LAST : FROM_FIRST;
+}
+
+/* Every queue. 1: look said it is enough. */
+static int each_queue(rp_lane *lane, rp_pop *pop, rp_topic *topic, enum queue_order order, rp_pop_catch *caught, look_at_queue *look) {
     if (topic == NULL || !rp_topic_is_live(topic))
         return 0;
-    int32_t queues = setting(&topic->read_queues), first = queues > 0 ? (int32_t)(random_of(lane) % (uint32_t)queues) : 0;
+    int32_t queues = setting(&topic->read_queues), first = 0;
+    if (order == FROM_ANY && queues > 0)
+        first = (int32_t)(random_of(lane) % (uint32_t)queues);
     for (int32_t i = 0; i < queues && i < RP_POP_QUEUES_MAX; i++) {
-        if (look(lane, pop, topic, (first + i) % queues, caught))
+        int32_t at = (first + i) % queues;
+        if (look(lane, pop, topic, order == FROM_LAST ? queues - 1 - at : at, caught))
             return 1;
     }
     return 0;
@@ -165,16 +179,19 @@ static int look_everywhere(rp_lane *lane, rp_pop *pop, rp_pop_catch *caught, loo
     int old_one = is_v2 && setting(&settings->retry_topic_v1_too) && (random_of(lane) & 1);
     int is_order = pop->order && pop->kind == RP_POP_MESSAGES;
     rp_topic *retry = is_order ? NULL : pop->retry_topics[is_v2 && !old_one];
-    int retry_first = (int32_t)(random_of(lane) % 100) < setting(&settings->pop_from_retry_percent);
-    if (retry_first && each_queue(lane, pop, retry, caught, look))
+    int32_t chance = (int32_t)(random_of(lane) % 100);
+    enum queue_order order = order_of(lane, pop, chance);
+    const _Atomic int32_t *percent = order == FROM_ANY ? &settings->pop_from_retry_percent : &settings->pop_from_retry_percent_by_priority;
+    int retry_first = chance < setting(percent);
+    if (retry_first && each_queue(lane, pop, retry, order, caught, look))
         return 1;
-    if (pop->queue_id >= 0 ? look(lane, pop, pop->topic, pop->queue_id, caught) : each_queue(lane, pop, pop->topic, caught, look))
+    if (pop->queue_id >= 0 ? look(lane, pop, pop->topic, pop->queue_id, caught) : each_queue(lane, pop, pop->topic, order, caught, look))
         return 1;
-    if (!retry_first && each_queue(lane, pop, retry, caught, look))
+    if (!retry_first && each_queue(lane, pop, retry, order, caught, look))
         return 1;
     if (is_order || !is_v2 || caught->count > 0 || (!old_one && !setting(&settings->retry_topic_v1_too)))
         return 0;
-    return each_queue(lane, pop, pop->retry_topics[old_one], caught, look);
+    return each_queue(lane, pop, pop->retry_topics[old_one], order, caught, look);
 }
 
 /* ---- answers ---- */

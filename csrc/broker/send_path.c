@@ -18,6 +18,7 @@
 #include "send_compacted.h"
 #include "send_inner.h"
 #include "send_light.h"
+#include "send_priority.h"
 #include "send_response.h"
 #include "send_timed.h"
 
@@ -330,6 +331,9 @@ static int prepare(send_request *request) {
 static int choose_queue(send_request *request) {
     int outcome = request->found == RP_SEND_IS_DEAD_LETTER ? mark_dead_letter(request) : RP_OK;
     if (outcome != RP_OK)
+        return outcome;
+    if (__builtin_expect(request->properties.priority != RP_PRIORITY_NONE, 0) && !request->header.batch &&
+        (outcome = rp_send_rank(request)) != RP_OK)
         return outcome;
     if (__builtin_expect(request->is_prepared, 0))
         return prepare(request);

@@ -48,6 +48,7 @@ class Broker(BrokerCounters):
         lite: bool = False,
         batch: bool = False,
         compacted: bool = False,
+        priority: bool = False,
     ) -> None:
         """compacted: its messages need keys, and its queues are compacted if the store does that. Raises InvalidArgument, NoMemory; for a
         compacted topic StoreIOError, StoreCorrupt, Busy, too. Blocks on the disk for such a one."""
@@ -115,6 +116,7 @@ class Broker(BrokerCounters):
         broker_id: int = 0,
         which_broker_when_slow: int = 1,
         sys_flag: int = 0,
+        priority_percent: int = 100,
     ) -> None: ...
     def delete_group(self, group: str) -> None: ...
     def set_cold_limit(self, group: str, bytes: int) -> None:

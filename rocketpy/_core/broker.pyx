@@ -34,8 +34,8 @@ cdef extern from *:
         ROW(transaction_timeout_ms), ROW(timer_enable), ROW(timer_precision_ms), ROW(timer_delay_max_ms),
         ROW(timer_slot_messages_max), ROW(timer_stop_enqueue), ROW(timer_stop_dequeue),
         ROW(retry_topic_version), ROW(retry_topic_v1_too), ROW(pop_from_retry_percent),
-        ROW(pop_begins_in_memory), ROW(cold_flow_enable), ROW(cold_group_bytes), ROW(cold_all_bytes), ROW(store_writable),
-        ROW(store_reason), RP_FIELD_END};
+        ROW(pop_from_retry_percent_by_priority), ROW(priority_ascends), ROW(pop_begins_in_memory),
+        ROW(cold_flow_enable), ROW(cold_group_bytes), ROW(cold_all_bytes), ROW(store_writable), ROW(store_reason), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *broker_option_rows
@@ -189,6 +189,7 @@ cdef class Broker(BrokerCounters):
         bint lite=False,
         bint batch=False,
         bint compacted=False,
+        bint priority=False,
     ):
         cdef rp_slice name = slice_of_text(topic)
         cdef uint32_t flags = 0
@@ -204,6 +205,7 @@ cdef class Broker(BrokerCounters):
         flags |= RP_TOPIC_LITE if lite else 0
         flags |= RP_TOPIC_BATCH if batch else 0
         flags |= RP_TOPIC_COMPACTED if compacted else 0
+        flags |= RP_TOPIC_PRIORITY if priority else 0
         self.enter()
         with nogil:
             error.status = 0
@@ -441,14 +443,17 @@ cdef class Broker(BrokerCounters):
         int64_t broker_id=0,
         int64_t which_broker_when_slow=1,
         int32_t sys_flag=0,
+        int32_t priority_percent=100,
     ):
         cdef rp_slice name = slice_of_text(group)
         cdef int status
         self.enter()
         with nogil:
-            status = rp_broker_put_group(
-                self.native, name, consume_enable, consume_broadcast_enable, broker_id, which_broker_when_slow, sys_flag
-            )
+            status = rp_broker_set_priority_percent(self.native, name, priority_percent)
+            if status == 0:
+                status = rp_broker_put_group(
+                    self.native, name, consume_enable, consume_broadcast_enable, broker_id, which_broker_when_slow, sys_flag
+                )
         self.leave()
         check(status, NULL)
 

@@ -138,6 +138,8 @@ class BrokerSettings(TypedDict, total=False):
     retry_topic_version: int
     retry_topic_v1_too: int
     pop_from_retry_percent: int
+    pop_from_retry_percent_by_priority: int
+    priority_ascends: int
     pop_begins_in_memory: int
     cold_flow_enable: int
     cold_group_bytes: int

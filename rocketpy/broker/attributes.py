@@ -48,6 +48,7 @@ LITE_WILDCARD: Final = "lite.sub.wildcard"
 CLEANUP_POLICY: Final = "cleanup.policy"
 QUEUE_TYPE: Final = "queue.type"
 BATCH_QUEUES: Final = "BatchCQ"
+PRIORITY_FACTOR: Final = "priority.factor"
 
 TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     attribute.name: attribute
@@ -63,7 +64,7 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
 GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     attribute.name: attribute
     for attribute in (
-        Attribute("priority.factor", changeable=True, low=0, high=100),
+        Attribute(PRIORITY_FACTOR, changeable=True, low=0, high=100),
         Attribute(LITE_BIND_TOPIC, changeable=True),
         Attribute(LITE_MODEL, changeable=True, choices=("Shared", "Exclusive")),
         Attribute(LITE_RESET_WHEN_EXCLUDED, changeable=True, choices=("true", "false")),
@@ -73,6 +74,12 @@ GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
         Attribute(LITE_WILDCARD, changeable=True),
     )
 }
+
+
+def number_of(attributes: Mapping[str, str], name: str, default: int) -> int:
+    """What a number among the attributes says: files may say anything, and the default is for what is none."""
+    text = attributes.get(name, "")
+    return int(text) if _NUMBER.fullmatch(text) else default
 
 
 class AttributeFault(ValueError):

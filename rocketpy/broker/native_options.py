@@ -145,6 +145,8 @@ def native_settings(config: Config) -> NativeSettings:
         "retry_topic_version": 2 if config.boolean("enableRetryTopicV2") else 1,
         "retry_topic_v1_too": int(config.boolean("retrieveMessageFromPopRetryTopicV1")),
         "pop_from_retry_percent": config.integer("popFromRetryProbability"),
+        "pop_from_retry_percent_by_priority": config.integer("popFromRetryProbabilityForPriority"),
+        "priority_ascends": int(config.boolean("priorityOrderAsc")),
         "pop_begins_in_memory": int(config.boolean("initPopOffsetByCheckMsgInMem")),
         "cold_flow_enable": int(config.boolean("coldDataFlowControlEnable")),
         "cold_group_bytes": config.integer("cgColdReadThreshold"),

@@ -16,7 +16,15 @@ from typing import Any
 from ..remoting.bodies import DataVersion
 from ..remoting.json_codec import unknown_members
 from . import names
-from .attributes import GROUP_ATTRIBUTES, LITE_BIND_TOPIC, LITE_MODEL, LITE_WILDCARD, altered_attributes
+from .attributes import (
+    GROUP_ATTRIBUTES,
+    LITE_BIND_TOPIC,
+    LITE_MODEL,
+    LITE_WILDCARD,
+    PRIORITY_FACTOR,
+    altered_attributes,
+    number_of,
+)
 from .json_members import boolean_member, integer_member, object_member, text_map_member, text_member
 from .tables import GroupSink
 from .topics import QUEUES_MAX
@@ -308,6 +316,7 @@ class GroupTable:
             broker_id=config.broker_id,
             which_broker_when_slow=config.which_broker_when_slow,
             sys_flag=config.system_flag,
+            priority_percent=min(max(number_of(config.attributes, PRIORITY_FACTOR, 100), 0), 100),
         )
         lite_topic = config.lite_topic or ""
         self._sink.put_lite_group(config.group, lite_topic if names.is_possible(lite_topic) else "", config.is_lite_wildcard)

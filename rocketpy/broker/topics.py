@@ -312,6 +312,7 @@ class TopicTable:
             lite=is_lite_parent(config),
             batch=_has_batch_queues(config),
             compacted=is_compacted(config),
+            priority=config.attributes.get(MESSAGE_TYPE) == "PRIORITY",
         )
         self._configs[config.topic_name] = config
 

@@ -51,7 +51,11 @@ def test_an_update_reaches_the_native_table() -> None:
         "broker_id": 1,
         "which_broker_when_slow": 1,
         "sys_flag": 2,
+        "priority_percent": 100,
     }
+    for said, percent in (("30", 30), ("0", 0), ("500", 100), ("-1", 0), ("much", 100)):
+        table.load(SavedGroups({"g": GroupConfig("g", attributes={"priority.factor": said})}, {}, table.version))  # a file may say anything
+        assert recorder.groups["g"]["priority_percent"] == percent
     with pytest.raises(AttributeFault):
         table.update(GroupConfig("g", attributes={"+nonsense": "1"}))
 

@@ -79,6 +79,13 @@ def test_sends_to_a_new_topic_come_up_until_it_is_released(recorder: Recorder) -
     assert recorder.topics["orders"]["native_send"], "what is known stays with the fast path"
 
 
+def test_a_priority_topic_is_one_for_as_long_as_it_says_so(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    for kind in ("FIFO", "PRIORITY", "NORMAL"):
+        table.update(TopicConfig("orders", attributes={"message.type": kind}))
+        assert recorder.topics["orders"]["priority"] == (kind == "PRIORITY")
+
+
 def test_a_topic_that_the_native_table_refuses_leaves_nothing(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the next new topic could not be released, and nobody could send to it."""
     table = make_table(recorder)
