@@ -65,8 +65,9 @@ def complain(program: str, error: Exception) -> None:
 
 def remedies(error: Exception) -> Sequence[str]:
     """What helps a start that found no space: what is said to a server that runs, which goes on by itself, would not be true."""
-    is_full = isinstance(error, DiskFull) and "free disk space" not in str(error)
-    return (f"free disk space where {error.file or 'it writes'} is, or name another place, then start again",) if is_full else ()
+    if not isinstance(error, DiskFull) or "free disk space" in str(error):
+        return ()
+    return (f"free disk space where {error.file or 'it writes'} is, or name another place, then start again",)
 
 
 def settle_logs() -> None:
