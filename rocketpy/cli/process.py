@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TextIO
 
 from .._core.base import report_faults
-from .._core.errors import RocketpyError
+from .._core.errors import DiskFull, RocketpyError
 from ..config import Config, ConfigError
 from ..logs import SAID, NativeLog
 
@@ -59,8 +59,15 @@ def complain(program: str, error: Exception) -> None:
     settle_logs()
     if not is_read(sys.stderr):
         return
-    for line in str(error).splitlines() or [type(error).__name__]:
+    for line in (*(str(error).splitlines() or [type(error).__name__]), *remedies(error)):
         print(f"{program}: {line}", file=sys.stderr, flush=True)
+
+
+def remedies(error: Exception) -> Sequence[str]:
+    """What helps a start that found no space: what is said to a server that runs, which goes on by itself, would not be true."""
+    if not isinstance(error, DiskFull) or "free disk space" in str(error):
+        return ()
+    return (f"free disk space where {error.file or 'it writes'} is, or name another place, then start again",)
 
 
 def settle_logs() -> None:

@@ -11,8 +11,8 @@ A term file or a native log that fails, or whose disk stands still while a term 
 nobody, answers the others DISK_ERROR, and begins anew every HEAL_MS, or STUCK_MS. A leader whose log is held up for longer than it may be
 silent gives up; others' heartbeats are answered meanwhile.
 
-Threads  one event loop, which waits for the disk where a term or a vote is written, and half a second for an append that is under way when
-         a term begins. Bounds: a vote and a heartbeat to each other member.
+Threads  one event loop, which waits for the disk half a second at most: where a term or a vote is written, a lead begins with its entry, or
+         an append is under way when a term begins (patience.py). Bounds: a vote and a heartbeat to each other member.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from .._core.dledger_log import DLedgerLog
@@ -40,6 +41,7 @@ from .identity import Identity, Question
 from .lead_transfer import LeadTransfer
 from .log_member import LogMember
 from .member import Role
+from .patience import Patience
 from .replica import Sent
 from .settings import GroupSettings
 from .term_file import TermFile
@@ -59,9 +61,10 @@ class _NativeLog:
     """The native log as LogMember asks for it. One that an append has held for as long as a leader may be silent takes none: another
     member's disk may be faster."""
 
-    def __init__(self, native: DLedgerLog, held_max_ms: int) -> None:
+    def __init__(self, native: DLedgerLog, held_max_ms: int, patience: Patience) -> None:
         self._native = native
         self._held_max_ms = held_max_ms
+        self._patience = patience
 
     @property
     def end_index(self) -> int:
@@ -87,7 +90,21 @@ class _NativeLog:
         self._native.follow(term, leader_id)
 
     def lead(self, term: int) -> None:
-        self._native.lead(term)
+        """One that comes to it later leads nobody: the next order lets it go."""
+        self._patience.run(lambda: self._native.lead(term), "a lead's entry")
+
+
+class _PatientTermFile(TermFile):
+    def __init__(self, path: Path, patience: Patience) -> None:
+        super().__init__(path)
+        self._patience = patience
+
+    def read(self) -> bool:
+        self._patience.check()
+        return super().read()
+
+    def write(self, term: int, vote: str | None) -> None:
+        self._patience.run(lambda: super(_PatientTermFile, self).write(term, vote), "the term file")
 
 
 class LogNode:
@@ -115,6 +132,7 @@ class LogNode:
         self._told_role = Role.CANDIDATE
         self._fault: RocketpyError | None = None
         self._heal_at = 0
+        self._patience = Patience()
         self._checkpoint_at = 0
         self._checkpoint = ""
         self._lead_index = -1
@@ -305,7 +323,7 @@ class LogNode:
         if self._identity.fault:
             raise InvalidArgument(self._identity.fault)
         state = self.native.state()
-        promises = TermFile(self.settings.term_path)
+        promises = _PatientTermFile(self.settings.term_path, self._patience)
         known = promises.read()
         if state["end_index"] >= 0 and (not known or promises.term < state["end_term"]):
             raise StoreCorrupt(
@@ -319,7 +337,8 @@ class LogNode:
                 lost,
                 self.settings.self_id,
             )
-        member = LogMember(self.settings, _NativeLog(self.native, self.settings.silence_max_ms), promises, self._chance, self._clock())
+        native = _NativeLog(self.native, self.settings.silence_max_ms, self._patience)
+        member = LogMember(self.settings, native, promises, self._chance, self._clock())
         member.member.on_role_change.append(self._role_changed)
         self._member = member
 

@@ -16,6 +16,7 @@ from rocketpy._core.remoting import Command, encode_command
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.crash.broker_process import SMALL_FILES, BrokerProcess
 from tests.processes import wait_until
+from tests.unit.cli.processes import run
 
 from .requests_wire import Wire
 from .test_bad_input import PULL, SEND
@@ -151,6 +152,22 @@ def test_a_broker_stopped_on_a_full_disk_starts_and_serves_readers_while_it_is_s
     use_up(disk)
     broker.start()
     assert read_all(broker) == acknowledged
+
+
+@pytest.mark.parametrize("disk", [64], indirect=True)
+def test_a_first_start_on_a_full_disk_says_what_helps_and_does_not_begin_a_store(disk: Path, tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path / "broker", storePathRootDir=disk / "store", **SMALL_FILES)
+    ballast = use_up(disk)
+    refused = run("broker", "-c", str(broker.config))
+    assert refused.returncode == 1 and "No space left on device" in refused.stderr, refused.stderr
+    assert f"free disk space where {disk / 'store'}" in refused.stderr
+    ballast.unlink()
+    subprocess.run(["mount", "-o", "remount,size=128m", str(disk)], check=True)
+    broker.start()
+    try:
+        assert works_again(broker)
+    finally:
+        broker.stop()
 
 
 TABLES = {

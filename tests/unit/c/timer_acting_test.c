@@ -1,5 +1,5 @@
-/* timer_acting_test.c: timed messages that other masters refuse while a slave stands in for its master: those behind them go on, and none is
- * lost, whoever goes on. */
+/* timer_acting_test.c: timed messages that other masters refuse while a slave stands in for its master: those behind them go on, and none
+ * is lost, whoever goes on. */
 #include "base/bytes_inl.h"
 #include "broker/escaping_messages.h"
 #include "timer_fixture.h"

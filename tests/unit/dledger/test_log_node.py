@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rocketpy._core.errors import Busy
+from rocketpy.dledger import term_file
 from rocketpy.dledger.bodies import HeartBeatRequest, HeartBeatResponse, VoteRequest, VoteResponse
 from rocketpy.dledger.codes import DLedgerResponseCode, VoteResult
 from rocketpy.dledger.log_node import STUCK_MS, LogNode
 from rocketpy.dledger.member import Role
 from rocketpy.dledger.settings import GroupSettings
+from tests.processes import PATIENCE_S, wait_until
 
 PEERS = {name: f"127.0.0.1:{number}" for number, name in enumerate(("n0", "n1", "n2"), 1)}
 ADDRESSED = {"group": "g", "remote_id": "n0"}
@@ -88,6 +91,56 @@ def test_a_term_that_the_log_cannot_fence_off_is_not_voted_in(tmp_path: Path) ->
     member.turn()
     assert member.node.fault is None and not member.native.leads
     assert member.vote_asked(member.node.term + 1) is VoteResult.ACCEPT
+
+
+def write_quickly(path: Path, text: str) -> None:
+    """Waiting for no disk."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+
+
+def test_a_vote_that_the_disk_holds_up_is_not_given_and_not_given_to_another_when_it_comes_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member, is_back = Member(tmp_path), threading.Event()
+
+    def write_late(path: Path, text: str) -> None:
+        assert "voteLeader=n1" not in text or is_back.wait(PATIENCE_S)
+        write_quickly(path, text)
+
+    monkeypatch.setattr(term_file, "write_file", write_late)
+    assert member.vote_asked(1) is None, "the others are told DISK_ERROR"
+    assert isinstance(member.node.fault, Busy)
+    member.now += STUCK_MS
+    member.turn()
+    assert isinstance(member.node.fault, Busy), "nothing is begun while it is under way"
+    is_back.set()
+
+    def takes_part() -> bool:
+        member.now += STUCK_MS
+        member.turn()
+        return member.node.fault is None
+
+    wait_until(takes_part, what="the vote is on the disk")
+    answer = member.node._decide(VoteRequest(local_id="n2", leader_id="n2", term=1, **ADDRESSED))
+    assert isinstance(answer, VoteResponse) and answer.vote_result is VoteResult.REJECT_ALREADY_VOTED
+
+
+def test_a_lead_that_the_disk_holds_up_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    member, is_back = Member(tmp_path), threading.Event()
+    lead = member.native.lead
+    monkeypatch.setattr(term_file, "write_file", write_quickly)
+    monkeypatch.setattr(member.native, "lead", lambda term: is_back.wait(PATIENCE_S) and lead(term))
+    with pytest.raises(AssertionError, match="no election"):
+        member.elected()
+    assert isinstance(member.node.fault, Busy) and Role.LEADER not in member.roles
+    is_back.set()
+    wait_until(lambda: member.native.leads, what="the lead's entry is there")
+    monkeypatch.setattr(member.native, "lead", lead)
+    member.now += STUCK_MS
+    member.turn()
+    assert member.node.fault is None and not member.native.leads
+    member.elected()
 
 
 @pytest.mark.parametrize("held_ms", [100, 10_000])

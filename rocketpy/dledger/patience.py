@@ -1,0 +1,46 @@
+"""What may wait for the disk, in a thread of its own, which the event loop waits for half a second at most; then Busy is raised.
+
+What was begun goes on meanwhile, and nothing else is begun before it has ended: a promise that comes to the disk late never lies over a
+later one.
+
+Threads  one owner; one daemon thread while something is under way.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from .._core.errors import Busy
+
+PATIENCE_S: Final = 0.5
+
+
+class Patience:
+    def __init__(self) -> None:
+        self._running: threading.Thread | None = None
+
+    def run(self, work: Callable[[], None], what: str) -> None:
+        """Raises what it raises; Busy: it goes on, or what was begun before does."""
+        self.check()
+        errors: list[BaseException] = []
+
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as error:  # outer edge of the thread: who waits gets it
+                errors.append(error)
+
+        self._running = threading.Thread(target=guarded, name=what[:15], daemon=True)
+        self._running.start()
+        self._running.join(PATIENCE_S)
+        if self._running.is_alive():
+            raise Busy(f"the disk holds up {what}")
+        if errors:
+            raise errors[0]
+
+    def check(self) -> None:
+        """Raises Busy while something is under way."""
+        if self._running is not None and self._running.is_alive():
+            raise Busy("the disk still holds up what was begun before")
