@@ -217,6 +217,8 @@ class Broker(Server):
             "storePathCommitLog": self.store / "commitlog",
             "autoCreateTopicEnable": True,
             "registerNameServerPeriod": 60_000,  # the longest: within a wait of a test what changed travels by itself
+            "waitTimeMillsInSendQueue": 30_000,  # of a broker that gets no processor for a while a send is late, not refused
+            "osPageCacheBusyTimeOutMills": 30_000,
             **SMALL_STORE,
             **(settings or {}),
         }
