@@ -38,7 +38,7 @@ class Product(ABC):
     """How to start the two servers of one product."""
 
     name = ""
-    starts_within = 60.0
+    starts_within = 180.0
     stops_cleanly_at_teardown = True
     """False: a server whose files nobody needs any more is killed, because its orderly stop takes seconds."""
 
@@ -60,7 +60,7 @@ class Rocketpy(Product):
     """This tree's rocketpy."""
 
     name = "rocketpy"
-    starts_within = 20.0
+    starts_within = 60.0
 
     def namesrv_command(self, home: Path, conf: Path) -> list[str]:
         return [*ROCKETPY, "namesrv", "-c", str(conf)]
