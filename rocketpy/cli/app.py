@@ -14,7 +14,7 @@ from .store import store_app
 app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Apache RocketMQ's name server and broker: a native data plane under a thin Python control plane.",
+    help="Apache RocketMQ's name server, broker, controller, proxy and mqadmin: a native data plane under a thin Python control plane.",
 )
 
 app.add_typer(bench_app, name="bench")

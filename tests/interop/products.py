@@ -38,7 +38,7 @@ class Product(ABC):
     """How to start the two servers of one product."""
 
     name = ""
-    starts_within = 60.0
+    starts_within = 180.0
     stops_cleanly_at_teardown = True
     """False: a server whose files nobody needs any more is killed, because its orderly stop takes seconds."""
 
@@ -60,7 +60,7 @@ class Rocketpy(Product):
     """This tree's rocketpy."""
 
     name = "rocketpy"
-    starts_within = 20.0
+    starts_within = 60.0
 
     def namesrv_command(self, home: Path, conf: Path) -> list[str]:
         return [*ROCKETPY, "namesrv", "-c", str(conf)]
@@ -217,6 +217,8 @@ class Broker(Server):
             "storePathCommitLog": self.store / "commitlog",
             "autoCreateTopicEnable": True,
             "registerNameServerPeriod": 60_000,  # the longest: within a wait of a test what changed travels by itself
+            "waitTimeMillsInSendQueue": 30_000,  # of a broker that gets no processor for a while a send is late, not refused
+            "osPageCacheBusyTimeOutMills": 30_000,
             **SMALL_STORE,
             **(settings or {}),
         }
