@@ -1,4 +1,4 @@
-"""Lite topics of RocketMQ 5.5. RocketMQ: tools/command/lite/ (5.5.0). Brokers of other releases, and ours, refuse these requests."""
+"""Lite topics of RocketMQ 5.5. RocketMQ: tools/command/lite/ (5.5.0). Brokers of other releases refuse these requests."""
 
 from __future__ import annotations
 

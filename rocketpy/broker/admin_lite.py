@@ -103,7 +103,7 @@ class LiteAdmin:
         body = {
             "liteTopic": lite,
             "parentTopic": parent,
-            "shardingToBroker": lite in await self._sharding.own(parent, [lite]) or not lite,
+            "shardingToBroker": self._sharding.is_own(lite, await self._sharding.senders(parent)),
             "subscriber": [{"clientId": client_id, "group": group} for client_id, group in readers],
             "topicOffset": offsets,
         }

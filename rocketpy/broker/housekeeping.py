@@ -11,6 +11,7 @@ import logging
 
 from .._core.errors import NetworkError
 from ..remoting.look_up import LookUps
+from . import names
 from .acting_master import ActingMaster
 from .acting_state import may_act
 from .addresses import looked_up
@@ -157,6 +158,10 @@ class Housekeeping:
         parts = self._parts
         if parts.settings.clean_offsets:
             parts.offsets.clean_unsubscribed(
-                lambda group, topic: parts.groups.is_light(group) or parts.consumers.subscription(group, topic) is not None,
+                lambda group, topic: (
+                    parts.groups.is_light(group)
+                    or names.lite_parts(topic) is not None
+                    or parts.consumers.subscription(group, topic) is not None
+                ),
                 parts.store.min_offset,
             )

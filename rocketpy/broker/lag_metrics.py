@@ -29,6 +29,12 @@ class QueueBehind:
     committed: int
     pulled: int
     end: int
+    parent: str | None = None
+    """Of a lite topic's queue: the topic it is told of under, with all others of it."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.group, self.parent or self.topic
 
 
 class LagMetrics:
@@ -41,8 +47,9 @@ class LagMetrics:
 
     def behind(self) -> list[QueueBehind]:
         """On the event loop. Queues whose group is at their end, too."""
-        parts = self._parts
-        return [
+        parts, settings = self._parts, self._parts.settings
+        is_lite_wanted = settings.lite_lag_count or settings.lite_lag_latency
+        return (self._lite_behind() if is_lite_wanted else []) + [
             QueueBehind(
                 group,
                 topic,
@@ -55,6 +62,16 @@ class LagMetrics:
             if topic in parts.topics and parts.consumers.is_consumed(group, topic)
         ]
 
+    def _lite_behind(self) -> list[QueueBehind]:
+        """Groups of lite topics have no subscriptions to their queues, and what is out is not committed."""
+        offsets, store = self._parts.native.offsets(), self._parts.store
+        rows = ((group, queue, committed, names.lite_parts(queue)) for group, queue, _, committed in offsets)
+        return [
+            QueueBehind(group, queue, 0, committed, committed, max(committed, store.max_offset(queue, 0)), lite[0])
+            for group, queue, committed, lite in rows
+            if lite is not None
+        ]
+
     def read(self, queues: Iterable[QueueBehind]) -> Iterator[Metric]:
         """On the event loop."""
         gauge = self._families.gauge
@@ -65,8 +82,9 @@ class LagMetrics:
         behind: Counter[tuple[str, str]] = Counter()
         in_flight: Counter[tuple[str, str]] = Counter()
         for each in queues:
-            behind[each.group, each.topic] += each.end - each.committed
-            in_flight[each.group, each.topic] += each.pulled - each.committed
+            if each.parent is None or self._parts.settings.lite_lag_count:
+                behind[each.key] += each.end - each.committed
+                in_flight[each.key] += each.pulled - each.committed
         rows = [(self._labels(*key), count, in_flight[key]) for key, count in behind.items()]
         yield gauge("rocketmq_consumer_lag_messages", "Consumer lag messages", [(labels, count) for labels, count, _ in rows])
         yield gauge("rocketmq_consumer_inflight_messages", "Consumer inflight messages", [(labels, away) for labels, _, away in rows])
@@ -79,7 +97,9 @@ class LagMetrics:
         committed: dict[tuple[str, str], int] = defaultdict(int)
         pulled: dict[tuple[str, str], int] = defaultdict(int)
         for each in queues:
-            key = each.group, each.topic
+            key = each.key
+            if each.parent is not None and (not self._parts.settings.lite_lag_latency or each.end == each.committed):
+                continue
             first = store.min_offset(each.topic, each.queue_id)
             waits_ms = _age_ms(store, each, max(first, each.committed), now_ms)
             committed[key] = max(committed[key], waits_ms)

@@ -146,9 +146,13 @@ class LiteRequests:
         elif entry.action == PARTIAL_REMOVE:
             self._act(subscriptions.remove(group, client_id, self._queues(entry)))
         elif entry.action == COMPLETE_ADD:
-            subscriptions.replace(group, client_id, entry.topic, await self._active(entry), channel)
+            senders = await self._sharding.senders(entry.topic)
+            subscriptions.replace(group, client_id, entry.topic, self._active(entry, senders), channel)
+            client = subscriptions.get(group, client_id)
+            if client is not None:
+                client.senders = senders
         else:
-            queues = await self._active(entry)
+            queues = self._active(entry, await self._sharding.senders(entry.topic))
             subscriptions.check(group)
             if entry.offset is not None:  # first: its pops may wait
                 for queue in queues:
@@ -159,15 +163,18 @@ class LiteRequests:
         """Names that cannot be queues are of no lite topic."""
         return [queue for lite in entry.lite_topics if (queue := names.lite_queue(entry.topic, lite)) is not None]
 
-    async def _active(self, entry: LiteEntry) -> list[str]:
-        """Of this broker, or with messages here: a client names all it reads to every broker."""
-        own = await self._sharding.own(entry.topic, list(entry.lite_topics))
-        store = self._parts.store
-        return [
-            queue
-            for lite in entry.lite_topics
-            if (queue := names.lite_queue(entry.topic, lite)) is not None and (lite in own or store.max_offset(queue, 0) > 0)
-        ]
+    def _active(self, entry: LiteEntry, senders: list[str]) -> list[str]:
+        """Of this broker, or with messages here: a client names all it reads to every broker, every half minute. What it has is not looked
+        at again while its topic's queues are where they were."""
+        client = self._subscriptions.get(entry.group, entry.client_id)
+        known = client.queues if client is not None and client.topic == entry.topic and client.senders == senders else frozenset()
+        prefix = names.LITE_QUEUE_PREFIX + entry.topic + names.LITE_SEPARATOR
+        kept = [queue for lite in entry.lite_topics if (queue := prefix + lite) in known]
+        new = ((lite, names.lite_queue(entry.topic, lite)) for lite in entry.lite_topics if prefix + lite not in known)
+        return kept + [queue for lite, queue in new if queue is not None and self._is_here(lite, queue, senders)]
+
+    def _is_here(self, lite: str, queue: str, senders: list[str]) -> bool:
+        return self._sharding.is_own(lite, senders) or self._parts.store.max_offset(queue, 0) > 0
 
     def _act(self, actions: Iterable[LiteAction]) -> None:
         for action in actions:

@@ -39,7 +39,10 @@ class LiteSharding:
         self._routes = routes
         self._broker_name = broker_name
 
-    async def own(self, parent: str, lite_topics: Sequence[str]) -> set[str]:
-        """Those that are this broker's."""
-        senders = await self._routes.senders(parent)
-        return {lite for lite in lite_topics if broker_of(lite, senders, self._broker_name) == self._broker_name}
+    async def senders(self, parent: str) -> list[str]:
+        """As TopicRoutes.senders."""
+        return await self._routes.senders(parent)
+
+    def is_own(self, lite_topic: str, senders: Sequence[str]) -> bool:
+        """Whether it is this broker's."""
+        return broker_of(lite_topic, senders, self._broker_name) == self._broker_name

@@ -74,10 +74,8 @@ class LiteClient:
     channel: Channel | None = None
     is_wildcard: bool = False
     queues: set[str] = field(default_factory=set)
-
-    @property
-    def weight(self) -> int:
-        return 1 if self.is_wildcard else len(self.queues)
+    senders: list[str] = field(default_factory=list)
+    """Of its topic, as of when it was decided which of its lite topics are this broker's (lite_sharding)."""
 
 
 class LiteSubscriptions:
@@ -91,6 +89,7 @@ class LiteSubscriptions:
         self._most = most
         self._clients: dict[tuple[str, str], LiteClient] = {}
         self._readers: dict[str, dict[tuple[str, str], LiteClient]] = {}
+        self._wildcards: dict[str, dict[str, LiteClient]] = {}
         self.count = 0
         """Of subscriptions: a lite topic of two clients counts twice."""
 
@@ -103,7 +102,7 @@ class LiteSubscriptions:
     def readers(self, queue: str) -> set[tuple[str, str]]:
         """(client id, group) of who reads it; ("*", group) of wildcard groups."""
         parts = names.lite_parts(queue)
-        wildcards = {("*", client.group) for client in self._clients.values() if client.is_wildcard and parts and client.topic == parts[0]}
+        wildcards = {("*", group) for group in self._wildcards if parts and self._wildcard_topic(group) == parts[0]}
         return {(client_id, group) for group, client_id in self._readers.get(queue, ())} | wildcards
 
     def check(self, group: str) -> GroupConfig:
@@ -174,8 +173,9 @@ class LiteSubscriptions:
 
     def tell_missed(self) -> None:
         """Wildcard groups that were not told of everything, for want of memory or room, are told again."""
-        for group, topic in {(client.group, client.topic) for client in self._clients.values() if client.is_wildcard}:
-            if self._sink.lite_wildcard_has_missed(group):
+        for group in self._wildcards:
+            topic = self._wildcard_topic(group)
+            if topic is not None and self._sink.lite_wildcard_has_missed(group):
                 log.warning("group %s missed something of the lite topics of %s, and is told again", group, topic)
                 with contextlib.suppress(Busy, NoMemory):  # and again
                     self._sink.put_lite_wildcard(group, topic)
@@ -213,7 +213,10 @@ class LiteSubscriptions:
         if client.is_wildcard:
             client.is_wildcard = False
             self.count -= 1
-            if not any(other.is_wildcard for other in self._clients.values() if other.group == client.group):
+            others = self._wildcards[client.group]
+            del others[client.client_id]
+            if not others:
+                del self._wildcards[client.group]
                 self._sink.delete_lite_readers(client.group, "")
         self._clients.pop((client.group, client.client_id), None)
 
@@ -222,7 +225,7 @@ class LiteSubscriptions:
             self._clients.pop((client.group, client.client_id), None)
 
     def _read_all(self, group: str, client_id: str, topic: str, channel: Channel) -> None:
-        is_known = any(client.is_wildcard and client.topic == topic for client in self._clients.values() if client.group == group)
+        is_known = self._wildcard_topic(group) == topic
         client = self._open(group, client_id, topic, channel)
         if client.is_wildcard:
             return
@@ -239,7 +242,13 @@ class LiteSubscriptions:
             self._drop_if_empty(client)
             raise
         client.is_wildcard = True
+        self._wildcards.setdefault(group, {})[client_id] = client
         self.count += 1
+
+    def _wildcard_topic(self, group: str) -> str | None:
+        """What the group reads all of: what the last of its clients that came said."""
+        clients = self._wildcards.get(group)
+        return clients[next(reversed(clients))].topic if clients else None
 
     # ---- subscriptions ----
 

@@ -74,6 +74,8 @@ class BrokerSettings:
     """For a replica in sync to have what an operator changes of topics and groups; 0: it is not waited for."""
     light_queues: bool = False
     light_queues_wanted: int = 20_000
+    lite_lag_count: bool = False
+    lite_lag_latency: bool = False
     lite_subscriptions_max: int = 100_000
     lite_idle_ms: int = 180_000
     """Who reads lite topics and says nothing for so long is gone."""
@@ -125,6 +127,8 @@ def broker_settings(config: Config) -> BrokerSettings:
         metadata_ack_ms=config.integer("metadataAckMillis"),
         light_queues=light_queues_max(config) > 0,
         light_queues_wanted=config.integer("maxLmqConsumeQueueNum"),
+        lite_lag_count=config.boolean("liteLagCountMetricsEnable"),
+        lite_lag_latency=config.boolean("liteLagLatencyMetricsEnable"),
         lite_subscriptions_max=config.integer("maxLiteSubscriptionCount"),
         lite_idle_ms=config.integer("liteSubscriptionCheckTimeoutMills"),
         config_black_list=frozenset(black_list | {"brokerConfigPath", "rocketmqHome", "configBlackList"}),

@@ -203,7 +203,6 @@ QUEUES = "there is no queue between threads to bound or to wait in; the request 
 JAVA_IO = "a choice among Java's ways of doing I/O"
 ROCKSDB = "there is no RocksDB store"
 FILTER_BITS = "filters are evaluated when messages are pulled, nothing is computed ahead"
-LITE = "lags of lite topics are in no metrics"
 LITE_EVENTS = "each lite topic that a consumer reads and that has messages stands in its row, once: none is dropped or looked for"
 LITE_LATENCY = "when messages were stored is read from the log, by who asks"
 LITE_POP_LOG = "a pop writes no log line"

@@ -13,7 +13,6 @@ from .keys import (
     COLD_LIMITS,
     CONTAINER,
     FILTER_BITS,
-    LITE,
     LITE_EVENTS,
     LITE_LATENCY,
     LITE_POP_LOG,
@@ -408,9 +407,9 @@ _LITE_KEYS: tuple[Key, ...] = (
     long("liteEventFullDispatchDelayTime", 10000, "Look at all a consumer reads, after it had too many events.", "ms", idle=LITE_EVENTS),
     long("liteEventFullDispatchDelayTimeForWildcardGroup", 10000, "The same, of wildcard groups.", "ms", idle=LITE_EVENTS),
     switch("liteLagLatencyCollectEnable", False, "Note lags of lite topics when they are popped.", idle=LITE_LATENCY),
-    switch("liteLagLatencyMetricsEnable", False, "Lite topics.", idle=LITE),
-    switch("liteLagCountMetricsEnable", False, "Lite topics.", idle=LITE),
-    number("liteLagLatencyTopK", 50, "Lite topics.", idle=LITE),
+    switch("liteLagLatencyMetricsEnable", False, "Metrics of how long messages of lite topics wait; each scrape reads the log.", live=True),
+    switch("liteLagCountMetricsEnable", False, "Metrics of how many messages of lite topics wait.", live=True),
+    number("liteLagLatencyTopK", 50, "Lite topics whose lags are kept.", idle=LITE_LATENCY),
 )
 
 BROKER_KEYS: tuple[Key, ...] = (

@@ -132,6 +132,9 @@ class Sink:
     def put_group(self, group: str, **_: object) -> None:
         self.names.append(group)
 
+    def put_lite_group(self, group: str, topic: str, is_wildcard: bool) -> None:
+        assert not topic and not is_wildcard
+
     def delete_topic(self, topic: str) -> None:
         self.names.remove(topic)
 

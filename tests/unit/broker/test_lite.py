@@ -20,6 +20,7 @@ from rocketpy.broker.subscriptions import GroupConfig
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.broker.recorder import Clock
 from tests.unit.broker.running import Peer, Running, run, running
+from tests.unit.broker.test_metrics import PROM, scrape, value
 
 ON = {"enableLmq": "true", "enableMultiDispatch": "true"}
 PARENT, GROUP = "parent", "readers"
@@ -133,8 +134,12 @@ def test_lite_topics_are_popped_in_order_and_who_waits_is_woken(tmp_path: Path) 
         assert (brokers["currentLmqNum"], brokers["liteSubscriptionCount"], brokers["topicMeta"]) == (2, 2, {PARENT: -1})
         parent = await peer.value(RequestCode.GET_PARENT_TOPIC_INFO, {"topic": PARENT})
         assert (parent["liteTopicCount"], parent["groups"]) == (2, [GROUP])
+        samples = await scrape(at.broker.metrics_port)
+        labels = {"consumer_group": GROUP, "topic": PARENT}
+        assert value(samples, "rocketmq_consumer_lag_messages", **labels) == 1
+        assert value(samples, "rocketmq_consumer_lag_latency_milliseconds", **labels) > 0
 
-    on(test, tmp_path)
+    on(test, tmp_path, **PROM, liteLagCountMetricsEnable="true", liteLagLatencyMetricsEnable="true")
 
 
 def test_what_comes_again_comes_when_its_time_is_over(tmp_path: Path) -> None:

@@ -274,7 +274,8 @@ static void step(table *t, model *m, rp_lite_reader **readers, uint32_t *random,
         break;
     default:
         if (rp_lite_take(t->readers, readers[reader], &look)) {
-            int taken = atoi((const char *)look.name.data + strlen("%LMQ%$T$"));
+            snprintf(name, sizeof name, "%.*s", (int)look.name.size, (const char *)look.name.data);
+            int taken = atoi(name + strlen("%LMQ%$T$"));
             CHECK(m->is_ready[reader][taken] || m->end[taken] > 0);
             m->is_ready[reader][taken] = 0;
             m->is_held[taken] = 1;
