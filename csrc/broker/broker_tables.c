@@ -112,6 +112,7 @@ void rp_broker_delete_topic(rp_broker *broker, rp_slice name) {
     if (is_compacted(topic))
         rp_message_store_compact_no_more(broker->store, name);
     rp_topic_delete(topic);
+    (void)rp_message_store_set_batch_topic(broker->store, name, 0); /* to forget takes no memory */
     rp_long_polling_topic_changed(topic);
     pair_walk walk = {.topic = topic};
     rp_group_table_each_consumption(broker->groups, forget_counts, &walk);

@@ -24,6 +24,7 @@ cdef extern from "store/consume_queue.h" nogil:
         int64_t queue_offset, tags_code
     rp_slice rp_consume_queue_topic(const rp_consume_queue *queue)
     int32_t rp_consume_queue_id(const rp_consume_queue *queue)
+    int rp_consume_queue_is_batch(const rp_consume_queue *queue)
     int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue)
     int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue)
     int64_t rp_consume_queue_next_offset(const rp_consume_queue *queue)

@@ -74,6 +74,8 @@ class MessageStore(NativeObject):
         """(commit log offset, size, tags code) of the entries of up to count messages from offset."""
     def queues(self) -> list[tuple[str, int]]:
         """(topic, queue id) of every queue that exists."""
+    def is_batch(self, topic: str, queue_id: int) -> bool:
+        """Whether it is there and a batch queue."""
     def delete_topic(self, topic: str, log_offset: int = ...) -> int:
         """log_offset: only those of its queues whose last message lies below it. How many with messages stay."""
     def set_flush_timing(self, interval_ms: int, least_pages: int, thorough_interval_ms: int, queue_interval_ms: int) -> None:

@@ -461,6 +461,15 @@ cdef class MessageStore(NativeObject):
             free(found.queues)
             self.leave()
 
+    def is_batch(self, str topic not None, int32_t queue_id):
+        cdef rp_consume_queue *queue
+        self.enter()
+        try:
+            queue = self.find_queue(topic, queue_id, False)
+            return queue != NULL and rp_consume_queue_is_batch(queue) != 0
+        finally:
+            self.leave()
+
     def delete_topic(self, str topic not None, int64_t log_offset=INT64_MAX):
         cdef rp_slice name = slice_of_text(topic)
         cdef rp_error error

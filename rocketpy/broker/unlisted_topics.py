@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from .._core.store import MessageStore
+from ..remoting.bodies import TopicConfig
+from .attributes import BATCH_QUEUES, QUEUE_TYPE
 from .names import LIGHT_QUEUE_PREFIX, PERM_READ, PERM_WRITE, SYSTEM_TOPIC_PREFIX, is_possible
 from .topics import QUEUES_MAX, TopicTable
 
@@ -67,4 +69,8 @@ def list_unlisted(topics: TopicTable, store: MessageStore) -> None:
             topic,
             queues,
         )
-        topics.create_plain(topic, min(queues, QUEUES_MAX), PERM_READ | PERM_WRITE)
+        if store.is_batch(topic, queues - 1):
+            config = TopicConfig(topic, min(queues, QUEUES_MAX), min(queues, QUEUES_MAX), PERM_READ | PERM_WRITE)
+            topics.update(config, {f"+{QUEUE_TYPE}": BATCH_QUEUES})
+        else:
+            topics.create_plain(topic, min(queues, QUEUES_MAX), PERM_READ | PERM_WRITE)

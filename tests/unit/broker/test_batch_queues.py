@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.remoting import Command
+from rocketpy._core.store import MessageStore
+from rocketpy.broker.unlisted_topics import list_unlisted
+from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.store.directory import QueueFiles, StoreDirectory, batch_topics
+from tests.unit.broker.recorder import Recorder
 from tests.unit.broker.running import Peer, run, running
 from tests.unit.broker.test_service import create_topic
+from tests.unit.broker.test_topics import make_table
 
 
 def batch_of(*bodies: bytes) -> bytes:
@@ -67,3 +72,16 @@ def test_what_only_a_broker_says_is_not_believed(tmp_path: Path) -> None:
             assert (await send_batch(peer, batch_of(*[b""] * 32_767))).fields["queueOffset"] == "2"
 
     run(test)
+
+
+def test_a_topic_that_only_its_messages_tell_of_keeps_its_kind(tmp_path: Path) -> None:
+    """And the next message of a queue that is begun by one goes on behind it."""
+    table = make_table(Recorder())
+    with MessageStore(tmp_path / "store", batch_topics="batches\n") as store:
+        store.append("plain", 0, b"x")
+        assert [store.append("batches", 1, b"x", inner_messages=count).queue_offset for count in (0, 5, 2)] == [0, 1, 6]
+        table.version = DataVersion()
+        list_unlisted(table, store)
+    assert table.get("plain").attributes == {}  # type: ignore[union-attr]
+    config = table.get("batches")
+    assert config is not None and (config.attributes, config.write_queue_nums) == ({"queue.type": "BatchCQ"}, 2)
