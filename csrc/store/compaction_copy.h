@@ -29,6 +29,9 @@ typedef struct rp_compaction_copy {
 
 /* The next messages of the queue. 1: there may be more; 0: all are there. RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY, RP_E_BUSY: try again. */
 int rp_compaction_copy_some(rp_compaction_copy *copy, rp_error *error);
+/* Messages that the queue's master kept and this queue never had, as a pull's answer holds them: those from the end of the log on, below
+ * `to`. The end moves behind the last. RP_OK; RP_E_PROTOCOL: bytes that are no messages of this queue; as rp_compaction_log_append. */
+int rp_compaction_copy_fill(rp_compaction_copy *copy, rp_slice records, int64_t to, rp_error *error);
 /* Compares the last records. 1: they agree, or were cut; 0: the queue is empty, nothing can be said yet. RP_E_IO, RP_E_NO_MEMORY: try again. */
 int rp_compaction_copy_compare(rp_compaction_copy *copy, rp_error *error);
 

@@ -76,8 +76,8 @@ static int set_paths(rp_message_store *store, rp_error *error) {
     const struct {
         char *path;
         const char *name;
-    } parts[] = {{paths->commit_log, "commitlog"}, {paths->queues, "consumequeue"},   {paths->lock, "lock"},
-                 {paths->abort_mark, "abort"},     {paths->checkpoint, "checkpoint"}, {paths->index, "index"},
+    } parts[] = {{paths->commit_log, "commitlog"},  {paths->queues, "consumequeue"},   {paths->lock, "lock"},
+                 {paths->abort_mark, "abort"},      {paths->checkpoint, "checkpoint"}, {paths->index, "index"},
                  {paths->compaction, "compaction"}, {paths->aside, "commitlog.aside"}};
     int rc = RP_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == RP_OK; i++) {
@@ -447,7 +447,8 @@ static step *const opening[] = {check_options,
                                 open_index,
                                 NULL};
 /* Of a store that is not only read. */
-static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_compaction, open_retention, start_index, start_flusher, NULL};
+static step *const starting[] = {settle,         set_mark,    open_flusher,  start_log, open_compaction,
+                                 open_retention, start_index, start_flusher, NULL};
 
 static int run(rp_message_store *store, step *const *steps, rp_error *error) {
     int rc = RP_OK;

@@ -14,6 +14,7 @@ from ..remoting.look_up import LookUps
 from .acting_master import ActingMaster
 from .acting_state import may_act
 from .addresses import looked_up
+from .compacted_gaps import CompactedGaps
 from .mapping_cleaner import MappingCleaner
 from .parts import Parts
 from .periodic import at_midnight, every, plain
@@ -49,6 +50,7 @@ class Housekeeping:
         self._tasks: list[asyncio.Task[None]] = []
         self.checks = TransactionChecks(parts)
         acts = may_act(parts.config)  # read in any case: a key that nobody reads is reported
+        self._gaps = CompactedGaps(parts.client, parts.store)
         self._acting = ActingMaster(parts, synchronize) if synchronize is not None and acts else None
 
     def start(self) -> None:
@@ -108,6 +110,8 @@ class Housekeeping:
         if self._parts.ha.is_slave and not self._parts.registration.is_isolated:
             await self.find_master()
             await self._synchronize.run_due()
+            if (address := self._synchronize.master_address) is not None and not self._parts.ha.is_stranger:
+                await self._gaps.fill(address)
 
     async def find_master(self) -> None:
         """While there is no master, or with haMasterAddress only its log is known, a slave asks the name servers for one instead of waiting

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import wait_until
+from tests.processes import PATIENCE_S, wait_until
 
 from . import stored, wire
 from .products import Cluster, Product
@@ -42,7 +42,7 @@ def create(cluster: Cluster) -> None:
         "topicSysFlag": "0", "order": "false", "attributes": "+cleanup.policy=COMPACTION",
     }  # fmt: skip
     assert wire.call(cluster.broker.address, CREATE_TOPIC, fields).code == SUCCESS
-    wait_until(lambda: cluster.route(TOPIC), 20, "the topic is announced")
+    wait_until(lambda: cluster.route(TOPIC), PATIENCE_S, "the topic is announced")
 
 
 def kept(cluster: Cluster) -> list[stored.Record]:
@@ -77,7 +77,7 @@ def compacted(cluster: Cluster, end: int) -> list[stored.Record]:
         done = wanted <= {each.body for each in records} and len(records) < KEYS + 41
         return records if done else []
 
-    return wait_until(is_done, 90, "the compaction is over")
+    return wait_until(is_done, 3 * PATIENCE_S, "the compaction is over")
 
 
 def test_both_keep_the_same_messages(new_cluster: Callable[..., Cluster], product: Product, peer: Product) -> None:
@@ -116,7 +116,7 @@ def test_a_store_changes_hands_and_comes_back(new_cluster: Callable[..., Cluster
         count = len(before)
         cluster.broker.product = owner
         cluster.broker.start(cluster.namesrv)
-        wait_until(lambda least=count: len(kept(cluster)) >= least, 30, "the store is read")  # type: ignore[misc]
+        wait_until(lambda least=count: len(kept(cluster)) >= least, PATIENCE_S, "the store is read")  # type: ignore[misc]
         assert numbers(kept(cluster))[:count] == before
         send_numbers(cluster, end, end + 150)
         end += 150
