@@ -88,12 +88,13 @@ static int compare(rp_compaction *compaction, followed_queue *followed, rp_compa
     return rc;
 }
 
-/* Whether the queue waits for what its master kept. */
+/* Whether the queue waits for what its master kept. One without messages may have had some that its log begins too late for. */
 static bool find_gap(rp_compaction *compaction, const followed_queue *followed, rp_compaction_gap *gap) {
     int64_t end = rp_compaction_log_end(followed->log), max = rp_consume_queue_max_offset(followed->queue);
     int64_t min = rp_consume_queue_min_offset(followed->queue), filled_to = atomic_load(&followed->filled_to);
+    bool has_begun_late = rp_commit_log_min_offset(compaction->options.commit_log) > 0;
     *gap = (rp_compaction_gap){followed->queue, end, max > 0 ? min : INT64_MAX};
-    return atomic_load(&compaction->holds_gaps) && (max > 0 ? end < min && min > filled_to : end == 0 && filled_to < 0);
+    return atomic_load(&compaction->holds_gaps) && (max > 0 ? end < min && min > filled_to : has_begun_late && filled_to < 0);
 }
 
 /* Writer's lock. 1: there may be more. */
@@ -439,6 +440,7 @@ int rp_compaction_fill(rp_compaction *compaction, rp_consume_queue *queue, rp_sl
     rp_compaction_log_lock_writer(followed->log);
     if (!atomic_load(&followed->stop) && !followed->is_broken && find_gap(compaction, followed, &gap)) {
         rc = rp_compaction_copy_fill(&copy, records, gap.to, error);
+        followed->is_compared = false; /* with what comes to the queue: a master may lose what it has not sent to our log */
         if (rc == RP_OK && next_offset > rp_compaction_log_end(followed->log) && gap.to != INT64_MAX)
             rp_compaction_log_set_end(followed->log, next_offset < gap.to ? next_offset : gap.to);
         if (rc == RP_OK && next_offset >= gap.to)

@@ -258,11 +258,10 @@ static void make_latecomer(const char *path) {
 }
 
 static void a_latecomer_is_given_what_its_master_kept(void) {
-    char path[512], other[512];
+    char path[512];
     static uint8_t bytes[64 * 1024];
     fixture_directory(path, sizeof path);
-    fixture_directory(other, sizeof other);
-    rp_message_store_options options, late;
+    rp_message_store_options options;
     compacting_options(&options, path, NEVER_MS);
     options.commit_log_file_size = 16 * 1024;
     rp_message_store *store = fixture_open(&options);
@@ -282,8 +281,7 @@ static void a_latecomer_is_given_what_its_master_kept(void) {
     all += answer_of(queue, min / 2, min + 5, bytes + half, (uint32_t)sizeof bytes - half);
     fixture_close(store);
     make_latecomer(path);
-    late = options;
-    store = fixture_open(&late);
+    store = fixture_open(&options);
     rp_message_store_hold_gaps(store, 1);
     queue = compacted_queue(store, "T");
     uint32_t cursor = 0;
@@ -305,21 +303,19 @@ static void a_latecomer_is_given_what_its_master_kept(void) {
     CHECK(kept.count == 300);
     for (int i = 0; i < 300; i++)
         CHECK(kept.numbers[i] == i);
-    fixture_close(store);
-    fixture_remove(path);
-    late.root_path = other; /* and one that has no message of the queue at all */
-    store = fixture_open(&late);
-    rp_message_store_hold_gaps(store, 1);
+    rp_message_store_compact_no_more(store, topic); /* and one that has no message of the queue at all, in a log that begins late */
+    CHECK(rp_message_store_delete_topic(store, topic, NULL) == 0);
     queue = compacted_queue(store, "T");
     cursor = 0;
     CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 1 && from == 0 && to == INT64_MAX);
-    CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){bytes, half}, INT64_MAX, NULL) == RP_OK);
+    CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){bytes, half}, min / 2, NULL) == RP_OK);
+    CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){NULL, 0}, INT64_MAX, NULL) == RP_OK);
     cursor = 0;
     CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 0);
     read_kept(queue, &kept);
     CHECK(kept.count == min / 2 && rp_consume_queue_next_offset(queue) == min / 2); /* what comes goes behind it */
     fixture_close(store);
-    fixture_remove(other);
+    fixture_remove(path);
 }
 
 /* ---- a full disk ---- */
