@@ -136,8 +136,8 @@ void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);
-/* Before a topic is put with RP_TOPIC_COMPACTED, whoever finds it finds what was kept of its messages: as rp_message_store_compact. Blocks on
- * the disk. */
+/* Before a topic is put with RP_TOPIC_COMPACTED, whoever finds it finds what was kept of its messages: as rp_message_store_compact.
+ * Blocks on the disk. */
 int rp_broker_compact_topic(rp_broker *broker, rp_slice topic, int32_t queues, rp_error *error);
 /* Of a static topic: the queue that a global one is on this broker, whose message at start_offset has logic_offset there (-1: not decided
  * yet); is_earliest: nothing before it can be read elsewhere. queue_id -1: the global queue is not led here. Whoever waits for messages

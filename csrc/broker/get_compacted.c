@@ -176,8 +176,8 @@ uint64_t rp_compacted_read_in(rp_consume_queue *queue, int64_t first, int64_t en
     rp_compaction_segment *segment = log != NULL ? rp_compaction_log_find(log, first) : NULL;
     uint64_t bytes = 0;
     if (segment != NULL)
-        bytes = rp_compaction_segment_read_in(segment, rp_compaction_segment_find(segment, first),
-                                              rp_compaction_segment_find(segment, end));
+        bytes =
+            rp_compaction_segment_read_in(segment, rp_compaction_segment_find(segment, first), rp_compaction_segment_find(segment, end));
     rp_compaction_segment_release(segment);
     return bytes;
 }

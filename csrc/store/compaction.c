@@ -36,6 +36,7 @@ typedef struct followed_queue {
     uint64_t cuts;
     bool is_broken;            /* its files are moved in part: as it is until the next open */
     bool has_complained;
+    _Atomic int64_t filled_to; /* first offset of the queue when what its master kept before it was there; -1: never */
     /* the thread's */
     int64_t retry_at_ns, pass_at_ns, synced_at_ns;
 } followed_queue;
@@ -51,6 +52,7 @@ struct rp_compaction {
     rp_compaction_positions *positions;
     bool stopping;
     rp_thread *thread; /* who follows; NULL: nothing is followed */
+    _Atomic int32_t holds_gaps;
     _Atomic uint64_t copied, without_key, passed_over, passes, failures, kept, dropped;
 };
 
@@ -86,12 +88,22 @@ static int compare(rp_compaction *compaction, followed_queue *followed, rp_compa
     return rc;
 }
 
+/* Whether the queue waits for what its master kept. One without messages may have had some that its log begins too late for. */
+static bool find_gap(rp_compaction *compaction, const followed_queue *followed, rp_compaction_gap *gap) {
+    int64_t end = rp_compaction_log_end(followed->log), max = rp_consume_queue_max_offset(followed->queue);
+    int64_t min = rp_consume_queue_min_offset(followed->queue), filled_to = atomic_load(&followed->filled_to);
+    bool has_begun_late = rp_commit_log_min_offset(compaction->options.commit_log) > 0;
+    *gap = (rp_compaction_gap){followed->queue, end, max > 0 ? min : INT64_MAX};
+    return atomic_load(&compaction->holds_gaps) && (max > 0 ? end < min && min > filled_to : has_begun_late && filled_to < 0);
+}
+
 /* Writer's lock. 1: there may be more. */
 static int copy_some(rp_compaction *compaction, followed_queue *followed) {
     rp_compaction_copy copy = {
         .commit_log = compaction->options.commit_log, .queue = followed->queue, .to = followed->log, .log = compaction->options.log};
     rp_error error = {0};
-    int rc = compare(compaction, followed, &copy, &error);
+    rp_compaction_gap gap;
+    int rc = find_gap(compaction, followed, &gap) ? 0 : compare(compaction, followed, &copy, &error);
     rc = rc == 1 ? rp_compaction_copy_some(&copy, &error) : rc;
     count(&compaction->copied, copy.copied);
     count(&compaction->without_key, copy.without_key);
@@ -306,8 +318,7 @@ static int start_thread(rp_compaction *compaction, rp_error *error) {
     if (compaction->thread != NULL)
         return RP_OK;
     int rc = rp_thread_start(&compaction->thread, "compaction", run, compaction);
-    return rc == RP_OK ? RP_OK
-                       : rp_error_set(error, rc, 0, NULL, -1, "cannot start the compaction's thread: %s", rp_thread_refusal(rc));
+    return rc == RP_OK ? RP_OK : rp_error_set(error, rc, 0, NULL, -1, "cannot start the compaction's thread: %s", rp_thread_refusal(rc));
 }
 
 /* Into the row. RP_OK, RP_E_NO_MEMORY. */
@@ -339,6 +350,7 @@ static int open_followed(rp_compaction *compaction, rp_consume_queue *queue, fol
     rp_slice topic = rp_consume_queue_topic(queue);
     int32_t id = rp_consume_queue_id(queue);
     followed->queue = queue;
+    atomic_init(&followed->filled_to, -1);
     followed->pass_at_ns = now_ns(compaction) + (int64_t)compaction->options.interval_ms * RP_NS_PER_MS;
     int rc = rp_compaction_log_open(&compaction->log_setup, topic, id, &followed->log, error);
     if (rc == RP_OK) {
@@ -397,9 +409,46 @@ int rp_compaction_delete(rp_compaction *compaction, rp_consume_queue *queue, rp_
     int rc = rp_compaction_log_clear(followed->log, error);
     followed->position = -1;
     followed->is_compared = followed->is_broken = false;
+    atomic_store(&followed->filled_to, -1);
     rp_compaction_log_unlock_writer(followed->log);
     save_position(compaction, followed);
     atomic_store(&followed->stop, atomic_load(&followed->is_left));
+    return rc;
+}
+
+/* ---- gaps ---- */
+
+void rp_compaction_hold_gaps(rp_compaction *compaction, int holds) { atomic_store(&compaction->holds_gaps, holds); }
+
+int rp_compaction_next_gap(rp_compaction *compaction, uint32_t *cursor, rp_compaction_gap *gap) {
+    followed_queue *followed;
+    while ((followed = queue_at(compaction, (*cursor)++)) != NULL) {
+        if (!atomic_load(&followed->stop) && find_gap(compaction, followed, gap))
+            return 1;
+    }
+    return 0;
+}
+
+int rp_compaction_fill(rp_compaction *compaction, rp_consume_queue *queue, rp_slice records, int64_t next_offset, rp_error *error) {
+    followed_queue *followed = find(compaction, queue);
+    rp_compaction_gap gap;
+    int rc = RP_OK;
+    if (followed == NULL)
+        return RP_OK;
+    rp_compaction_copy copy = {
+        .commit_log = compaction->options.commit_log, .queue = queue, .to = followed->log, .log = compaction->options.log};
+    rp_compaction_log_lock_writer(followed->log);
+    if (!atomic_load(&followed->stop) && !followed->is_broken && find_gap(compaction, followed, &gap)) {
+        rc = rp_compaction_copy_fill(&copy, records, gap.to, error);
+        followed->is_compared = false; /* with what comes to the queue: a master may lose what it has not sent to our log */
+        if (rc == RP_OK && next_offset > rp_compaction_log_end(followed->log) && gap.to != INT64_MAX)
+            rp_compaction_log_set_end(followed->log, next_offset < gap.to ? next_offset : gap.to);
+        if (rc == RP_OK && next_offset >= gap.to)
+            atomic_store(&followed->filled_to, gap.to != INT64_MAX ? gap.to : 0);
+    }
+    rp_compaction_log_unlock_writer(followed->log);
+    count(&compaction->copied, copy.copied);
+    count(&compaction->passed_over, copy.passed_over);
     return rc;
 }
 

@@ -56,6 +56,20 @@ void rp_compaction_leave(rp_compaction *compaction, rp_consume_queue *queue);
 /* What was copied of the queue goes, as its topic is deleted. RP_OK, RP_E_IO. */
 int rp_compaction_delete(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error);
 
+/* A slave's log may begin later than what its master has kept: while gaps are held, such a queue is not copied but waits until that was
+ * filled in. Any thread. */
+void rp_compaction_hold_gaps(rp_compaction *compaction, int holds);
+/* One queue that waits: what is missing, [from, to); to INT64_MAX while it has no messages. */
+typedef struct rp_compaction_gap {
+    rp_consume_queue *queue;
+    int64_t from, to;
+} rp_compaction_gap;
+/* The next one from the cursor on, which begins at 0. 1, or 0: there are no more. Any thread. */
+int rp_compaction_next_gap(rp_compaction *compaction, uint32_t *cursor, rp_compaction_gap *gap);
+/* Records of a gap, from `from` on, and where the next ones begin; next_offset at `to` or behind: nothing is missing any more. RP_OK, also
+ * when the queue waits no more; RP_E_PROTOCOL, RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. One thread at a time; blocks on the disk. */
+int rp_compaction_fill(rp_compaction *compaction, rp_consume_queue *queue, rp_slice records, int64_t next_offset, rp_error *error);
+
 /* Log offset from which on the commit log is needed: of the first message that is not in its compacted log, and on disk there. INT64_MAX:
  * of none. */
 int64_t rp_compaction_needed_from(rp_compaction *compaction);

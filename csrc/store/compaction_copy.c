@@ -81,6 +81,34 @@ int rp_compaction_copy_some(rp_compaction_copy *copy, rp_error *error) {
     return rc != RP_OK ? rc : at > begin && at < max;
 }
 
+static bool is_of_queue(const rp_compaction_copy *copy, const rp_message *message) {
+    rp_slice topic = rp_compaction_log_topic(copy->to);
+    return message->queue_id == rp_compaction_log_queue_id(copy->to) && message->topic.size == topic.size &&
+           memcmp(message->topic.data, topic.data, topic.size) == 0 && message->queue_offset >= 0;
+}
+
+int rp_compaction_copy_fill(rp_compaction_copy *copy, rp_slice records, int64_t to, rp_error *error) {
+    for (uint32_t at = 0; at < records.size;) {
+        rp_message message;
+        int kind = rp_message_decode(records.data + at, records.size - at, RP_CHECK_BODY_CRC, &message, error);
+        if (kind != RP_RECORD_MESSAGE || !is_of_queue(copy, &message))
+            return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, at, "what the master says it kept are no messages of this queue");
+        if (message.queue_offset >= to)
+            break;
+        rp_slice record = {records.data + at, message.size};
+        at += message.size;
+        if (message.queue_offset < rp_compaction_log_end(copy->to) || rp_compaction_key(message.properties).size == 0)
+            continue;
+        int rc = rp_compaction_log_append(copy->to, &message, record, rp_message_tags_code(message.properties), error);
+        if (rc != RP_OK && rc != RP_E_INVALID)
+            return rc;
+        copy->copied += rc == RP_OK;
+        copy->passed_over += rc != RP_OK;
+        rp_compaction_log_set_end(copy->to, message.queue_offset + 1);
+    }
+    return RP_OK;
+}
+
 static bool is_same_record(rp_slice copied, const rp_log_range *range) {
     return copied.size == range->size && copied.size >= AT_PHYSICAL_OFFSET + 8 &&
            memcmp(copied.data, range->address, AT_PHYSICAL_OFFSET) == 0 &&
@@ -132,9 +160,9 @@ int rp_compaction_copy_compare(rp_compaction_copy *copy, rp_error *error) {
         return 1;
     rp_slice topic = rp_compaction_log_topic(copy->to);
     if (differing > 0)
-        rp_log_write(copy->log, RP_LOG_WARNING, "compacted queue %.*s/%d: %llu messages from offset %lld on are not in the log any more, they go",
-                     (int)topic.size, (const char *)topic.data, rp_compaction_log_queue_id(copy->to), (unsigned long long)differing,
-                     (long long)at);
+        rp_log_write(copy->log, RP_LOG_WARNING,
+                     "compacted queue %.*s/%d: %llu messages from offset %lld on are not in the log any more, they go", (int)topic.size,
+                     (const char *)topic.data, rp_compaction_log_queue_id(copy->to), (unsigned long long)differing, (long long)at);
     int rc = rp_compaction_log_cut(copy->to, at < max ? at : max, error);
     return rc == RP_OK ? 1 : rc;
 }

@@ -1,8 +1,8 @@
 /* compaction_copy.h: a queue's messages on their way from the commit log into its compacted log. Private to csrc/store.
  * RocketMQ: CommitLogDispatcherCompaction, CompactionLog.asyncPutMessage (5.5.0 store/kv/).
  *
- * By the queue's entries, behind the append: plain topics pay nothing, what is held back or not committed is not in the queue yet, and after
- * a kill the copy goes on behind the last record that is there.
+ * By the queue's entries, behind the append: plain topics pay nothing, what is held back or not committed is not in the queue yet, and
+ * after a kill the copy goes on behind the last record that is there.
  * Cut      where the log's end goes back (a torn tail, another leader's records) the copy may hold what is no message any more. So its
  *          last records are compared with the queue's when it is opened and after every cut: those that differ, or that the queue does
  *          not have, go. What lies before the queue's first entry cannot be compared, and stays.
@@ -29,7 +29,11 @@ typedef struct rp_compaction_copy {
 
 /* The next messages of the queue. 1: there may be more; 0: all are there. RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY, RP_E_BUSY: try again. */
 int rp_compaction_copy_some(rp_compaction_copy *copy, rp_error *error);
-/* Compares the last records. 1: they agree, or were cut; 0: the queue is empty, nothing can be said yet. RP_E_IO, RP_E_NO_MEMORY: try again. */
+/* Messages that the queue's master kept and this queue never had, as a pull's answer holds them: those from the end of the log on, below
+ * `to`. The end moves behind the last. RP_OK; RP_E_PROTOCOL: bytes that are no messages of this queue; as rp_compaction_log_append. */
+int rp_compaction_copy_fill(rp_compaction_copy *copy, rp_slice records, int64_t to, rp_error *error);
+/* Compares the last records. 1: they agree, or were cut; 0: the queue is empty, nothing can be said yet. RP_E_IO, RP_E_NO_MEMORY: try
+ * again. */
 int rp_compaction_copy_compare(rp_compaction_copy *copy, rp_error *error);
 
 #endif

@@ -259,8 +259,8 @@ int rp_compaction_files_settle(const rp_compaction_place *place, rp_log *log, rp
     rp_compaction_bases old = {NULL, 0, 0}, fresh = {NULL, 0, 0};
     int rc = rp_compaction_files_aside(place, log_path, queue_path, &aside, error);
     if (rc == RP_OK)
-        rc = rp_compaction_files_is_marked(place) ? read_mark(place, &old, &fresh, error)
-                                                  : read_renamed(place, &aside, &old, &fresh, error);
+        rc =
+            rp_compaction_files_is_marked(place) ? read_mark(place, &old, &fresh, error) : read_renamed(place, &aside, &old, &fresh, error);
     if (rc == RP_OK && old.count > 0) {
         rp_log_write(log, RP_LOG_WARNING, "compacted queue %s: a compaction that was cut off is finished", place->log_directory);
         rc = finish(place, &old, &fresh, error);

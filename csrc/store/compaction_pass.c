@@ -41,7 +41,8 @@ static int read_message(const rp_compaction_segment *segment, uint32_t index, rp
                         rp_message *message) {
     rp_compaction_segment_entry(segment, index, entry);
     *record = rp_compaction_segment_record(segment, entry);
-    bool is_message = record->size > 0 && rp_message_decode(record->data, record->size, RP_CHECK_BODY_CRC, message, NULL) == RP_RECORD_MESSAGE;
+    bool is_message =
+        record->size > 0 && rp_message_decode(record->data, record->size, RP_CHECK_BODY_CRC, message, NULL) == RP_RECORD_MESSAGE;
     return is_message ? RP_OK : RP_E_CORRUPT;
 }
 

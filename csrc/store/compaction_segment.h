@@ -4,7 +4,7 @@
  *
  *   compaction/compactionLog/TOPIC/QUEUE/BASE   records as in the commit log, one behind the other; a blank one ends a full file
  *   compaction/compactionCq/TOPIC/QUEUE/BASE    their entries, 46 bytes big-endian, queue offsets with gaps:
- *                                               [8 base + place in the file][4 size][8 tags code][8 store time][8 queue offset][2 one][4 -1][4 0]
+ *      [8 base + place in the file][4 size][8 tags code][8 store time][8 queue offset][2 one][4 -1][4 0]
  *
  * Written  by write calls, never through the map: a full disk is an error of the call. Records first, then the entry, then the count.
  * Threads  one writer at a time; who has a pin reads entries below the count, lock-free. The last pin unmaps and closes.

@@ -143,12 +143,8 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
 }
 
 int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic, int64_t log_offset, rp_error *error) {
-    topic_deletion deletion = {.topic = topic,
-                               .log = store->commit_log,
-                               .compaction = store->compaction,
-                               .log_offset = log_offset,
-                               .rc = RP_OK,
-                               .error = error};
+    topic_deletion deletion = {
+        .topic = topic, .log = store->commit_log, .compaction = store->compaction, .log_offset = log_offset, .rc = RP_OK, .error = error};
     if (store->options.read_only) {
         return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
     }

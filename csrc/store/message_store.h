@@ -99,11 +99,20 @@ rp_consume_queue *rp_message_store_delay_queue(rp_message_store *store, int32_t 
 /* For whoever is about to append to it: a new queue gets its first file here and not under the append lock. Any thread. */
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
 /* A topic with cleanup.policy=COMPACTION: its queues from 0 to queue_count are compacted from now on (compaction.h), and what their files
- * hold can be read. Before anybody is served from them. RP_OK, also of a store that compacts nothing or is only read; RP_E_IO, RP_E_CORRUPT,
- * RP_E_NO_MEMORY, RP_E_BUSY with the file or the bound. */
+ * hold can be read. Before anybody is served from them. RP_OK, also of a store that compacts nothing or is only read; RP_E_IO,
+ * RP_E_CORRUPT, RP_E_NO_MEMORY, RP_E_BUSY with the file or the bound. */
 int rp_message_store_compact(rp_message_store *store, rp_slice topic, int32_t queue_count, rp_error *error);
 /* They are plain queues again; their files stay until the topic is deleted. */
 void rp_message_store_compact_no_more(rp_message_store *store, rp_slice topic);
+/* A slave's log may begin later than what its master has kept of a compacted queue. While gaps are held such a queue waits for that, and
+ * is not copied: next_gap, from *cursor on, which begins at 0, says one, in [from, to), to INT64_MAX while the queue has no messages. 1,
+ * or 0: no more. Fill puts records there, as a pull's answer holds them, and says where the next ones begin: at `to` or behind nothing is
+ * missing any more. RP_OK; RP_E_PROTOCOL: no messages of this queue; RP_E_NOT_FOUND: no such queue; RP_E_DISK_FULL, RP_E_IO,
+ * RP_E_NO_MEMORY. */
+void rp_message_store_hold_gaps(rp_message_store *store, int holds);
+int rp_message_store_next_gap(rp_message_store *store, uint32_t *cursor, rp_consume_queue **queue, int64_t *from, int64_t *to);
+int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t queue_id, rp_slice records, int64_t next_offset,
+                              rp_error *error);
 /* All zeros of a store that compacts nothing. */
 void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats);
 /* The next open of this store cuts its log at offset, a record's begin, and everything that was made of what is behind it: an intent on

@@ -52,6 +52,32 @@ void rp_message_store_compact_no_more(rp_message_store *store, rp_slice topic) {
     }
 }
 
+void rp_message_store_hold_gaps(rp_message_store *store, int holds) {
+    if (store->compaction != NULL) {
+        rp_compaction_hold_gaps(store->compaction, holds);
+    }
+}
+
+int rp_message_store_next_gap(rp_message_store *store, uint32_t *cursor, rp_consume_queue **queue, int64_t *from, int64_t *to) {
+    rp_compaction_gap gap = {NULL, 0, 0};
+    int is_there = store->compaction != NULL && rp_compaction_next_gap(store->compaction, cursor, &gap);
+    *queue = gap.queue;
+    *from = gap.from;
+    *to = gap.to;
+    return is_there;
+}
+
+int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t queue_id, rp_slice records, int64_t next_offset,
+                              rp_error *error) {
+    rp_consume_queue *queue = store->compaction != NULL ? rp_message_store_queue(store, topic, queue_id, 0, error) : NULL;
+    if (queue == NULL) {
+        return rp_error_set(error, RP_E_NOT_FOUND, 0, NULL, -1, "no such queue is compacted");
+    }
+    int rc = rp_compaction_fill(store->compaction, queue, records, next_offset, error);
+    bool is_compacted = rc == RP_OK && rp_consume_queue_compacted(queue) != NULL;
+    return is_compacted ? begin_behind_copy(store, queue, error) : rc;
+}
+
 void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats) {
     *stats = (rp_compaction_stats){0};
     if (store->compaction != NULL) {

@@ -477,7 +477,8 @@ static step *const opening[] = {check_options,
                                 open_index,
                                 NULL};
 /* Of a store that is not only read. */
-static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_compaction, open_retention, start_index, start_flusher, NULL};
+static step *const starting[] = {settle,         set_mark,    open_flusher,  start_log, open_compaction,
+                                 open_retention, start_index, start_flusher, NULL};
 
 static int run(rp_message_store *store, step *const *steps, rp_error *error) {
     int rc = RP_OK;

@@ -106,6 +106,10 @@ cdef extern from "store/message_store.h" nogil:
     void rp_message_store_forget_appended(rp_message_store *store, const void *context)
     int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint64_t cuts, uint32_t timeout_ms)
     void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats)
+    void rp_message_store_hold_gaps(rp_message_store *store, int holds)
+    int rp_message_store_next_gap(rp_message_store *store, uint32_t *cursor, rp_consume_queue **queue, int64_t *begin, int64_t *end)
+    int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t queue_id, rp_slice records, int64_t next_offset,
+                                  rp_error *error)
     void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats)
 
 

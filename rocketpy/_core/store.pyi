@@ -90,5 +90,12 @@ class MessageStore(NativeObject):
         works."""
     def stats(self) -> dict[str, int]:
         """The fields of rp_message_store_stats."""
+    def hold_compacted_gaps(self, holds: bool) -> None:
+        """A slave's compacted queues wait until what the master kept before their first message was filled in."""
+    def compacted_gaps(self) -> list[tuple[str, int, int, int]]:
+        """(topic, queue id, begin, end) of each that waits: offsets that are missing; end is 2^63 - 1 while the queue has no messages."""
+    def fill_compacted_gap(self, topic: str, queue_id: int, records: bytes, next_offset: int) -> None:
+        """Records as a pull's answer holds them, and where the next begin: at the gap's end or behind, nothing is missing any more. Raises
+        ProtocolError for what are no messages of the queue; NotFound, DiskFull, StoreIOError. Blocks."""
     def compaction_stats(self) -> dict[str, int]:
         """The fields of rp_compaction_stats."""

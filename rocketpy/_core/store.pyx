@@ -533,6 +533,35 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
+    def hold_compacted_gaps(self, bint holds):
+        self.enter()
+        rp_message_store_hold_gaps(self.native, holds)
+        self.leave()
+
+    def compacted_gaps(self):
+        cdef rp_consume_queue *queue
+        cdef uint32_t cursor = 0
+        cdef int64_t begin, end
+        found = []
+        self.enter()
+        try:
+            while rp_message_store_next_gap(self.native, &cursor, &queue, &begin, &end):
+                found.append((text_of_slice(rp_consume_queue_topic(queue)), rp_consume_queue_id(queue), begin, end))
+            return found
+        finally:
+            self.leave()
+
+    def fill_compacted_gap(self, str topic not None, int32_t queue_id, bytes records not None, int64_t next_offset):
+        cdef rp_slice name = slice_of_text(topic)
+        cdef rp_slice bytes_of = slice_of_bytes(records)
+        cdef rp_error error
+        cdef int status
+        self.enter()
+        with nogil:
+            status = rp_message_store_fill_gap(self.native, name, queue_id, bytes_of, next_offset, &error)
+        self.leave()
+        check(status, &error)
+
     def compaction_stats(self):
         cdef rp_compaction_stats stats
         self.enter()

@@ -15,6 +15,7 @@ from . import names
 from .acting_master import ActingMaster
 from .acting_state import may_act
 from .addresses import looked_up
+from .compacted_gaps import CompactedGaps
 from .lite_lifecycle import LiteLifecycle
 from .mapping_cleaner import MappingCleaner
 from .parts import Parts, monotonic_ms
@@ -53,6 +54,7 @@ class Housekeeping:
         self.checks = TransactionChecks(parts)
         self._lite = LiteLifecycle(parts, least_ms=parts.config.integer("minLiteTTl"), started_ms=monotonic_ms())
         acts = may_act(parts.config)  # read in any case: a key that nobody reads is reported
+        self._gaps = CompactedGaps(parts.client, parts.store)
         self._acting = ActingMaster(parts, synchronize) if synchronize is not None and acts else None
 
     def start(self) -> None:
@@ -117,6 +119,8 @@ class Housekeeping:
         if self._parts.ha.is_slave and not self._parts.registration.is_isolated:
             await self.find_master()
             await self._synchronize.run_due()
+            if (address := self._synchronize.master_address) is not None and not self._parts.ha.is_stranger:
+                await self._gaps.fill(address)
 
     async def find_master(self) -> None:
         """While there is no master, or with haMasterAddress only its log is known, a slave asks the name servers for one instead of waiting

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 def load_tables(parts: Parts, auth: AuthService, directory: Path) -> None:
     """What the files say, over what every broker has. Damaged files leave their table as it is, loudly. Raises as SavedState.load."""
+    parts.store.hold_compacted_gaps(parts.ha.is_slave)
     if parts.saved.topics.load(SavedTopics.from_json, parts.topics.load) and not parts.ha.is_slave:
         list_unlisted(parts.topics, parts.store)
     if not parts.saved.queue_mappings.load(SavedMappings.from_json, parts.queue_mappings.load):

@@ -159,6 +159,7 @@ class BrokerMetrics:
 
     def _store_and_timers(self) -> Iterator[Metric]:
         yield from self._store()
+        yield from self._compaction()
         if self._parts.config.boolean("timerWheelEnable"):
             yield from self._timers()
 
@@ -180,6 +181,17 @@ class BrokerMetrics:
                 "When the oldest commit log file goes, while the disk has room",
                 [(_LOCAL_DISK, plan[1].timestamp() * 1000)],
             )
+
+    def _compaction(self) -> Iterator[Metric]:
+        stats = self._parts.store.compaction_stats()
+        if not stats["queues"]:
+            return
+        for name, help_text, value in (
+            ("rocketmq_compaction_size_bytes", "Bytes of the files of compacted queues", stats["bytes"]),
+            ("rocketmq_compaction_behind_messages", "Messages of compacted queues that are in the commit log only", stats["behind"]),
+        ):
+            yield self._gauge(name, help_text, [(_LOCAL_DISK, value)])
+        yield self._counter("rocketmq_compaction_failures", "Compactions that failed", [(_LOCAL_DISK, stats["failures"])])
 
     def _timers(self) -> Iterator[Metric]:
         native = self._parts.native

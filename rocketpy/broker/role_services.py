@@ -195,6 +195,7 @@ class RoleServices:
         parts = self._parts
         parts.config.override("brokerRole", role)
         parts.config.override("brokerId", broker_id)
+        parts.store.hold_compacted_gaps(role == SLAVE)
         apply_changes(parts, {})
 
     async def _run_timers(self, *, delivers: bool) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.processes import wait_until
+from tests.processes import PATIENCE_S, wait_until
 
 from . import stored, wire
-from .products import Cluster, Product
+from .products import Broker, Cluster, Product
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 TOPIC, KEYS = "compacted", 10
@@ -42,20 +43,21 @@ def create(cluster: Cluster) -> None:
         "topicSysFlag": "0", "order": "false", "attributes": "+cleanup.policy=COMPACTION",
     }  # fmt: skip
     assert wire.call(cluster.broker.address, CREATE_TOPIC, fields).code == SUCCESS
-    wait_until(lambda: cluster.route(TOPIC), 20, "the topic is announced")
+    wait_until(lambda: cluster.route(TOPIC), PATIENCE_S, "the topic is announced")
 
 
-def kept(cluster: Cluster) -> list[stored.Record]:
+def kept(cluster: Cluster, broker: Broker | None = None) -> list[stored.Record]:
     """All that a consumer gets that begins at 0."""
     found: list[stored.Record] = []
-    end = int(wire.call(cluster.broker.address, MAX_OFFSET, {"topic": TOPIC, "queueId": "0"}).fields["offset"])
+    address = (broker or cluster.broker).address
+    end = int(wire.call(address, MAX_OFFSET, {"topic": TOPIC, "queueId": "0"}).fields.get("offset", 0))
     at = 0
     while at < end:
         fields = {
             "consumerGroup": "readers", "topic": TOPIC, "queueId": "0", "queueOffset": str(at), "maxMsgNums": "32", "sysFlag": "4",
             "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0", "expressionType": "TAG",
         }  # fmt: skip
-        reply = wire.call(cluster.broker.address, PULL, fields)
+        reply = wire.call(address, PULL, fields)
         if reply.code not in (SUCCESS, RETRY):
             return []  # its log is being moved, or not there yet
         found += stored.parse(reply.body) if reply.code == SUCCESS else []
@@ -77,7 +79,7 @@ def compacted(cluster: Cluster, end: int) -> list[stored.Record]:
         done = wanted <= {each.body for each in records} and len(records) < KEYS + 41
         return records if done else []
 
-    return wait_until(is_done, 90, "the compaction is over")
+    return wait_until(is_done, 3 * PATIENCE_S, "the compaction is over")
 
 
 def test_both_keep_the_same_messages(new_cluster: Callable[..., Cluster], product: Product, peer: Product) -> None:
@@ -116,7 +118,7 @@ def test_a_store_changes_hands_and_comes_back(new_cluster: Callable[..., Cluster
         count = len(before)
         cluster.broker.product = owner
         cluster.broker.start(cluster.namesrv)
-        wait_until(lambda least=count: len(kept(cluster)) >= least, 30, "the store is read")  # type: ignore[misc]
+        wait_until(lambda least=count: len(kept(cluster)) >= least, PATIENCE_S, "the store is read")  # type: ignore[misc]
         assert numbers(kept(cluster))[:count] == before
         send_numbers(cluster, end, end + 150)
         end += 150
@@ -134,6 +136,27 @@ def test_a_killed_store_of_theirs_is_opened_by_ours(new_cluster: Callable[..., C
     compacted(cluster, 400)
     send_numbers(cluster, 400, 500)
     compacted(cluster, 500)
+
+
+@pytest.mark.parametrize("is_ours", [True, False], ids=["our-master", "their-master"])
+def test_a_new_slave_of_ours_has_what_its_master_kept(
+    new_cluster: Callable[..., Cluster], product: Product, peer: Product, tmp_path: Path, is_ours: bool
+) -> None:
+    """Its log begins with the last file of the master's, behind most of the messages."""
+    settings = {**SETTINGS, "mappedFileSizeCommitLog": 32 << 10, "slaveReadEnable": True}
+    cluster = new_cluster(namesrv=product, brokers=[product if is_ours else peer], brokerRole="ASYNC_MASTER", **settings)
+    create(cluster)
+    send_numbers(cluster, 0, 300)
+    records = compacted(cluster, 300)
+    slave = Broker(product, tmp_path / "slave", cluster.address, settings, "broker-a", 1).start(cluster.namesrv)
+    cluster.brokers.append(slave)
+    send_numbers(cluster, 300, 301)
+    first = records[0].queue_offset
+    wait_until(lambda: numbers(kept(cluster, slave))[:1] == [(first, records[0].body)], 3 * PATIENCE_S, "the slave has what was kept")
+    held = dict(numbers(kept(cluster, slave)))
+    wanted = {each.body for each in records[-KEYS:]} | {b"00300"}
+    wait_until(lambda: wanted <= set(dict(numbers(kept(cluster, slave))).values()), PATIENCE_S, "and what came since")
+    assert all(held.get(offset, body) == body for offset, body in numbers(records))
 
 
 def test_a_message_of_a_batch_needs_a_key_too(new_cluster: Callable[..., Cluster], product: Product) -> None:

@@ -230,6 +230,94 @@ static void a_deleted_topic_leaves_nothing(void) {
     fixture_remove(path);
 }
 
+/* ---- what a slave's log begins too late for ---- */
+
+/* The records of a compacted log in [from, to), as a pull's answer holds them. */
+static uint32_t answer_of(rp_consume_queue *queue, int64_t from, int64_t to, uint8_t *bytes, uint32_t room) {
+    uint32_t size = 0;
+    for (rp_compaction_segment *segment; (segment = rp_compaction_log_find(rp_consume_queue_compacted(queue), from)) != NULL;) {
+        rp_compaction_entry entry;
+        rp_compaction_segment_entry(segment, rp_compaction_segment_find(segment, from), &entry);
+        rp_slice record = rp_compaction_segment_record(segment, &entry);
+        from = entry.queue_offset < to ? entry.queue_offset + 1 : INT64_MAX;
+        if (from != INT64_MAX) {
+            CHECK(size + record.size <= room);
+            memcpy(bytes + size, record.data, record.size);
+            size += record.size;
+        }
+        rp_compaction_segment_release(segment);
+    }
+    return size;
+}
+
+/* A store without what was kept, whose log begins with its last files. */
+static void make_latecomer(const char *path) {
+    char directory[600];
+    snprintf(directory, sizeof directory, "%s/compaction", path);
+    fixture_remove(directory);
+}
+
+static void a_latecomer_is_given_what_its_master_kept(void) {
+    char path[512];
+    static uint8_t bytes[64 * 1024];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, NEVER_MS);
+    options.commit_log_file_size = 16 * 1024;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 300, 300);
+    await_copied(store, queue);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    while (rp_message_store_expire_file(store, NULL) != RP_OK) {
+        CHECK(!is_late(begun_ns));
+        poll(NULL, 0, 1);
+    }
+    int64_t min = rp_consume_queue_min_offset(queue);
+    CHECK(min > 20 && min < 200);
+    uint32_t half = answer_of(queue, 0, min / 2, bytes, sizeof bytes), all = half;
+    all += answer_of(queue, min / 2, min + 5, bytes + half, (uint32_t)sizeof bytes - half);
+    fixture_close(store);
+    make_latecomer(path);
+    store = fixture_open(&options);
+    rp_message_store_hold_gaps(store, 1);
+    queue = compacted_queue(store, "T");
+    uint32_t cursor = 0;
+    int64_t from, to;
+    rp_consume_queue *waiting;
+    rp_slice topic = fixture_slice("T");
+    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 1 && waiting == queue && from == 0 && to == min);
+    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 0);
+    CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){bytes + 1, half - 1}, 1, NULL) == RP_E_PROTOCOL);
+    CHECK(rp_message_store_fill_gap(store, fixture_slice("U"), 0, (rp_slice){bytes, half}, 1, NULL) == RP_E_NOT_FOUND);
+    CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){bytes, half}, min / 2, NULL) == RP_OK);
+    cursor = 0;
+    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 1 && from == min / 2 && to == min);
+    CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){bytes, all}, min + 5, NULL) == RP_OK);
+    cursor = 0;
+    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 0);
+    await_copied(store, queue);
+    read_kept(queue, &kept);
+    CHECK(kept.count == 300);
+    for (int i = 0; i < 300; i++)
+        CHECK(kept.numbers[i] == i);
+    rp_message_store_compact_no_more(store, topic); /* and one that has no message of the queue at all, in a log that begins late */
+    CHECK(rp_message_store_delete_topic(store, topic, NULL) == 0);
+    queue = compacted_queue(store, "T");
+    cursor = 0;
+    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 1 && from == 0 && to == INT64_MAX);
+    CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){bytes, half}, min / 2, NULL) == RP_OK);
+    CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){NULL, 0}, INT64_MAX, NULL) == RP_OK);
+    cursor = 0;
+    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 0);
+    read_kept(queue, &kept);
+    CHECK(kept.count == min / 2 && rp_consume_queue_next_offset(queue) == min / 2); /* what comes goes behind it */
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 /* ---- a full disk ---- */
 
 static rp_file_ops full_ops;
@@ -282,6 +370,7 @@ int main(void) {
     RUN(a_cut_log_takes_its_copies_with_it);
     RUN(entries_that_are_lost_are_made_anew);
     RUN(a_deleted_topic_leaves_nothing);
+    RUN(a_latecomer_is_given_what_its_master_kept);
     RUN(a_full_disk_keeps_the_commit_log_until_there_is_space);
     return 0;
 }
