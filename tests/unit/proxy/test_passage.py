@@ -1,4 +1,4 @@
-"""gRPC at the port for 4.x clients: what begins as HTTP/2 does goes on to gRPC's own port, in the clear and by TLS, and nothing else does."""
+"""gRPC at the port for 4.x clients: what begins as HTTP/2 goes on to gRPC's own port, in the clear and by TLS, and nothing else does."""
 
 from __future__ import annotations
 
