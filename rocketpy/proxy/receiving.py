@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final
 
 from .._core.errors import ProtocolError, RocketpyError
+from .._core.remoting import Command
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.headers import (
@@ -156,7 +157,12 @@ class Receiving:
             attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
         )
         timeout_s = max(polling_ms + POLL_MARGIN_MS, context.remaining_ms()) / 1000
-        response = await self._brokers.call(broker, RequestCode.POP_MESSAGE, header, timeout_s=timeout_s)
+        asking = asyncio.ensure_future(self._brokers.call(broker, RequestCode.POP_MESSAGE, header, timeout_s=timeout_s))
+        try:
+            response = await asyncio.shield(asking)
+        except asyncio.CancelledError:  # the client is gone; the broker's messages are not
+            self._in_background(self._give_back(context, request, asking, broker), f"putting back what {context.client_id} went away from")
+            raise
         if response.code in _EMPTY:
             raise ProxyError(*_EMPTY[response.code])
         if response.code != ResponseCode.SUCCESS:
@@ -196,6 +202,12 @@ class Receiving:
             self._in_background(self._bury(each.handle, each.message_id, group, each.message.topic), f"a dead letter of {group}")
             return False
         return True
+
+    async def _give_back(self, context: Context, request: Any, asking: asyncio.Future[Command], broker: str) -> None:
+        response = await asking
+        if response.code == ResponseCode.SUCCESS:
+            topic = request.message_queue.topic.name
+            await self._put_back(context, request, popped(response.fields, read_records(bytes(response.body)), broker, topic))
 
     def _in_background(self, work: Any, what: str) -> None:
         def ended(task: asyncio.Task[Any]) -> None:
