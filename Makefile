@@ -64,7 +64,7 @@ bench-peer: $(VENV)/.built ## the same load against RocketMQ 5.5.0, rocketpy and
 bench-recovery: $(VENV)/.built ## kill -9 to serving again, RocketMQ 5.5.0 and rocketpy on the same store; ARGS="--messages N --rounds N"
 	@$(PY) -m bench.recovery $(ARGS)
 
-bench-proxy: $(VENV)/.built ## sends by gRPC through RocketMQ's proxy and ours, alternately, before the same broker (needs Go and Java); ARGS="--rounds N --seconds N"
+bench-proxy: $(VENV)/.built ## sends and receives by gRPC through RocketMQ's proxy and ours, alternately, before the same broker (needs Go and Java); ARGS="--rounds N --seconds N"
 	@$(PY) -m bench.proxy $(ARGS)
 
 bench-timer-slot: $(VENV)/.built ## a million timed messages of one second: entering, delivery, other producers beside it; ARGS="--messages N --rate N"

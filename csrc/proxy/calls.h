@@ -28,6 +28,7 @@ typedef struct rp_lane {
 struct rp_proxy {
     rp_send_rules rules; /* fixed after open, as what follows */
     rp_receive_rules receive_rules;
+    uint32_t receives_max; /* with so many calls waiting in a lane a receive is Python's: those that are left are for calls that end soon */
     int32_t methods[RP_PROXY_METHODS]; /* their places in the port's table */
     uint32_t reactors;
     const rp_clock *clock;

@@ -247,6 +247,7 @@ int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy_out, rp_erro
     proxy->methods[RP_PROXY_ACK] = options->ack_method;
     proxy->methods[RP_PROXY_CHANGE] = options->change_method;
     proxy->methods[RP_PROXY_RECEIVE] = options->receive_method;
+    proxy->receives_max = (options->calls_max + 1) / 2;
     proxy->reactors = options->reactors;
     proxy->gate = options->gate;
     proxy->signer = options->signer;

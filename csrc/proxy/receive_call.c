@@ -87,13 +87,15 @@ static int64_t patience_ms(int64_t polling_ms, int64_t remaining_ms) {
 
 rp_waiting_call *rp_receive_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id) {
     const rp_receive_rules *rules = &proxy->receive_rules;
+    rp_lane *lane = &proxy->lanes[rp_reactor_index(reactor)];
     uint8_t key[RP_ROUTE_KEY_MAX];
     rp_received_request received;
     rp_route_choice choice;
     rp_pop_command pop;
     int64_t reserve_ms, now_ns = rp_reactor_now_ns(reactor), now_ms = rp_clock_wall_ms(proxy->clock),
                         left_ms = remaining_ms_of(call, now_ns);
-    if (!rp_received_request_read(rp_grpc_call_message(call), rules, &received) ||
+    if (rp_upstreams_waiting(lane->upstreams) >= proxy->receives_max ||
+        !rp_received_request_read(rp_grpc_call_message(call), rules, &received) ||
         !rp_known_clients_find(proxy->clients, client_id, &reserve_ms))
         return NULL;
     const rp_asked_right rights[] = {{RP_RESOURCE_GROUP, RP_ACTION_SUB, received.group},
@@ -107,7 +109,6 @@ rp_waiting_call *rp_receive_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, r
     if (own == NULL)
         return NULL;
     rp_pop_command_fill(&pop, &received, polling_ms, now_ms, choice.is_orderly);
-    rp_lane *lane = &proxy->lanes[rp_reactor_index(reactor)];
     int64_t deadline_ns = now_ns + patience_ms(polling_ms, left_ms) * RP_NS_PER_MS;
     rp_waiting_call *waiting = rp_lane_ask(lane, reactor, &choice.address, &pop.command, deadline_ns);
     if (waiting != NULL)

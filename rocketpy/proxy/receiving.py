@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Final
 
 from .._core.errors import ProtocolError, RocketpyError
+from .._core.remoting import Command
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.headers import (
@@ -173,12 +174,18 @@ class Receiving:
             )
         timeout_s = max(polling_ms + POLL_MARGIN_MS, context.remaining_ms()) / 1000
         code = RequestCode.POP_LITE_MESSAGE if client.is_lite else RequestCode.POP_MESSAGE
-        response = await self._brokers.call(broker, code, header, timeout_s=timeout_s)
+        read = popped_lite if client.is_lite else popped
+        asking = asyncio.ensure_future(self._brokers.call(broker, code, header, timeout_s=timeout_s))
+        try:
+            response = await asyncio.shield(asking)
+        except asyncio.CancelledError:  # the client is gone; the broker's messages are not
+            what = f"putting back what {context.client_id} went away from"
+            self._in_background(self._give_back(context, request, asking, broker, read), what)
+            raise
         if response.code in _EMPTY:
             raise ProxyError(*_EMPTY[response.code])
         if response.code != ResponseCode.SUCCESS:
             raise CommandError(response.code, response.remark)
-        read = popped_lite if client.is_lite else popped
         found = read(response.fields, read_records(bytes(response.body)), broker, topic)
         kept = [each for each in found if self._is_for(each, context, group, tags, config)]
         if renews:
@@ -226,6 +233,14 @@ class Receiving:
             self._in_background(work, f"a dead letter of {group}")
             return False
         return True
+
+    async def _give_back(
+        self, context: Context, request: Any, asking: asyncio.Future[Command], broker: str, read: Callable[..., list[Popped]]
+    ) -> None:
+        response = await asking
+        if response.code == ResponseCode.SUCCESS:
+            topic = request.message_queue.topic.name
+            await self._put_back(context, request, read(response.fields, read_records(bytes(response.body)), broker, topic))
 
     def _in_background(self, work: Any, what: str) -> None:
         def ended(task: asyncio.Task[Any]) -> None:

@@ -208,8 +208,12 @@ def test_what_has_another_tag_is_acknowledged_and_what_came_too_often_is_a_dead_
     running(test)
 
 
-def test_who_goes_away_while_a_broker_pops_has_his_messages_put_back_when_they_come() -> None:
+@pytest.mark.parametrize("is_native", [True, False])
+def test_who_goes_away_while_a_broker_pops_has_his_messages_put_back_when_they_come(is_native: bool) -> None:
     async def test(consumer: Consumer, broker: PoppingBroker, proxy: ProxyService) -> None:
+        assert proxy.native is not None
+        if not is_native:
+            proxy.native.handler.forget_client("c1")
         broker.gate = asyncio.Event()
         broker.pops = [found(record(), record(offset=8))]
         receiving = consumer.begin()
@@ -224,6 +228,7 @@ def test_who_goes_away_while_a_broker_pops_has_his_messages_put_back_when_they_c
         assert broker.codes() == [(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, "1000")] * 2
         assert [each.fields["offset"] for each in broker.errands] == ["7", "8"]
         await until(lambda: figures(proxy)["waiting"] == 0)
+        assert figures(proxy)["received"] == 2 * is_native
 
     running(test)
 
