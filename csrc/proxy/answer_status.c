@@ -21,6 +21,8 @@ static const code_name names[RP_ANSWER_CODES] = {
     {RP_CODE_TOPIC_NOT_FOUND, "TOPIC_NOT_FOUND"},
     {RP_CODE_CONSUMER_GROUP_NOT_FOUND, "CONSUMER_GROUP_NOT_FOUND"},
     {RP_CODE_TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS"},
+    {RP_CODE_LITE_TOPIC_QUOTA_EXCEEDED, "LITE_TOPIC_QUOTA_EXCEEDED"},
+    {RP_CODE_LITE_SUBSCRIPTION_QUOTA_EXCEEDED, "LITE_SUBSCRIPTION_QUOTA_EXCEEDED"},
     {RP_CODE_INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR"},
     {RP_CODE_HA_NOT_AVAILABLE, "HA_NOT_AVAILABLE"},
     {RP_CODE_NOT_IMPLEMENTED, "NOT_IMPLEMENTED"},
@@ -40,10 +42,12 @@ static const code_name brokers_names[] = {
     {16, "NO_PERMISSION"},
     {17, "TOPIC_NOT_EXIST"},
     {26, "SUBSCRIPTION_GROUP_NOT_EXIST"},
+    {2017, "LMQ_QUOTA_EXCEEDED"},
+    {2018, "LITE_SUBSCRIPTION_QUOTA_EXCEEDED"},
 };
 
-#define INTERNAL_PLACE 4u
-_Static_assert(RP_ANSWER_CODES == 10, "names has a row for each code");
+#define INTERNAL_PLACE 6u
+_Static_assert(RP_ANSWER_CODES == 12, "names has a row for each code");
 
 uint32_t rp_answer_code_place(int32_t code) {
     uint32_t place = 0;
@@ -108,6 +112,10 @@ static int32_t code_of(int32_t broker_code) {
         return RP_CODE_TOPIC_NOT_FOUND;
     case 26:
         return RP_CODE_CONSUMER_GROUP_NOT_FOUND;
+    case 2017:
+        return RP_CODE_LITE_TOPIC_QUOTA_EXCEEDED;
+    case 2018:
+        return RP_CODE_LITE_SUBSCRIPTION_QUOTA_EXCEEDED;
     default:
         return RP_CODE_INTERNAL_SERVER_ERROR;
     }

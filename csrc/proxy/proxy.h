@@ -27,7 +27,7 @@
 #include "sent_message.h"
 
 #define RP_PROXY_REACTORS_MAX 64
-#define RP_PROXY_CODES 10  /* rp_proxy_times: of answers */
+#define RP_PROXY_CODES 12  /* rp_proxy_times: of answers */
 #define RP_PROXY_CLASSES 10 /* as of rocketpy/remoting/latencies.py */
 
 typedef struct rp_proxy rp_proxy;

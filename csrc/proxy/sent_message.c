@@ -91,6 +91,8 @@ static const char *const reserved[] = {"TRACE_ON",
                                        "DLQ_ORIGIN_TOPIC",
                                        "DLQ_ORIGIN_MESSAGE_ID",
                                        "__CRC32#",
+                                       "_SYS_MSG_PRIORITY_",
+                                       "__LITE_TOPIC",
                                        "__SHARDINGKEY",
                                        "TRACE_CONTEXT"};
 

@@ -7,6 +7,7 @@ Threads  one event loop. Bounds: a cache of topic_route_service_cache_max_num en
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ from .status import ProxyError
 READ, WRITE = 4, 2
 TIMEOUT_S: Final = 3.0
 MESSAGE_TYPE: Final = "message.type"
+LITE_QUOTA: Final = 2000
+_NUMBER: Final = re.compile("[+-]?[0-9]{1,19}")
+INT_MAX: Final = (1 << 31) - 1
 POWER_MAX, FACTOR_MAX = 64, 1e4  # a group may be configured to anything
 
 T = TypeVar("T")
@@ -106,6 +110,10 @@ class GroupConfig:
     next_ms: tuple[int, ...] = field(
         default=tuple(1000 * s for s in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200)),
     )
+    lite_bind_topic: str = ""
+    """The topic whose lite topics it consumes; "": it is no lite group."""
+    lite_quota: int = LITE_QUOTA
+    """Lite topics that a client of it may have."""
 
     def pause_ms(self, times: int) -> int:
         """Before a message that was consumed so often comes again."""
@@ -122,11 +130,14 @@ class GroupConfig:
         if policy.get("type") == "EXPONENTIAL":
             given = policy.get("exponentialRetryPolicy") or {}
             exponential = (int(given.get("initial", 5000)), int(given.get("max", 7_200_000)), float(given.get("multiplier", 2)))
+        attributes = members.get("attributes") or {}
         return cls(
             members.get("consumeMessageOrderly") is True,
             int(members.get("retryMaxTimes", 16)),
             exponential,
             next_ms or cls().next_ms,
+            str(attributes.get("lite.bind.topic") or ""),
+            min(int(quota), INT_MAX) if _NUMBER.fullmatch(quota := str(attributes.get("lite.sub.client.quota"))) else LITE_QUOTA,
         )
 
 
@@ -143,11 +154,13 @@ class Brokers:
         self._routes = Cached(self._ask_route, refresh_s, most)
         self._types = Cached(self._ask_message_type, refresh_s, most)
         self._groups = Cached(self._ask_group, refresh_s, most)
+        self.group_now = self._groups.get
+        """A group's configuration; None when no broker knows it. Raises RocketpyError where none answers."""
         self.route = self._routes.get
         """A topic's TopicRoute. Raises ProxyError TOPIC_NOT_FOUND, RocketpyError."""
         self.message_type = self._types.get
-        """What a topic's messages are: NORMAL, FIFO, DELAY, TRANSACTION, MIXED; UNSPECIFIED when its brokers do not know it. Raises as
-        route, and where none of them answers: whoever took that for an answer would refuse messages when they are back."""
+        """What a topic's messages are: NORMAL, FIFO, DELAY, TRANSACTION, PRIORITY, LITE, MIXED; UNSPECIFIED when its brokers do not know
+        it. Raises as route, and where none of them answers: whoever took that for an answer would refuse messages when they are back."""
 
     async def stop(self) -> None:
         await self._client.stop()

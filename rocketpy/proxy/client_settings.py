@@ -31,6 +31,8 @@ def for_consumer(given: Any, settings: ProxySettings, group: GroupConfig) -> Any
     subscription.receive_batch_size = settings.grpc_client_consumer_long_polling_batch_size
     subscription.long_polling_timeout.FromMilliseconds(settings.grpc_client_consumer_max_long_polling_timeout_millis)
     subscription.fifo = group.orderly
+    subscription.lite_subscription_quota = group.lite_quota
+    subscription.max_lite_topic_size = settings.max_lite_topic_size
     policy = merged.backoff_policy
     policy.max_attempts = group.retries + 1
     if group.exponential is not None:

@@ -42,6 +42,10 @@ class Client:
     address: str = ""
     language: str = ""
 
+    @property
+    def is_lite(self) -> bool:
+        return is_lite(self.settings)
+
     def tell(self, command: Any) -> bool:
         """False where it has no stream, or does not read it."""
         if self.stream is None:
@@ -58,6 +62,11 @@ def language_of(said: str) -> str:
     """A LanguageCode of 4.x clients, which admin tools read: what is none is OTHER."""
     known = {"GOLANG": "GO", "DOT_NET": "DOTNET"}.get(said.upper(), said.upper())
     return known if known in Language.__members__ else Language.OTHER.name
+
+
+def is_lite(settings: Any) -> bool:
+    """Of a consumer of lite topics."""
+    return bool(settings.client_type == schema.number("ClientType", "LITE_PUSH_CONSUMER"))
 
 
 def consume_type(settings: Any) -> str:
@@ -123,11 +132,13 @@ class Clients:
     def remove(self, client_id: str) -> Client | None:
         return self._clients.pop(client_id, None)
 
-    def stream_ended(self, client_id: str, stream: asyncio.Queue[Any]) -> None:
-        """It stays until it is silent for long: it may come back with another stream."""
+    def stream_ended(self, client_id: str, stream: asyncio.Queue[Any]) -> Client | None:
+        """The client whose stream it was. It stays until it is silent for long: it may come back with another stream."""
         client = self._clients.get(client_id)
-        if client is not None and client.stream is stream:
-            client.stream = None
+        if client is None or client.stream is not stream:
+            return None
+        client.stream = None
+        return client
 
     def expire(self) -> None:
         oldest_ms = self._now_ms() - self._expires_ms
@@ -151,7 +162,7 @@ class Clients:
             ],
             "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
             "consumeType": consume_type(clients[0].settings),
-            "messageModel": "CLUSTERING",
+            "messageModel": "LITE_SELECTIVE" if clients[0].is_lite else "CLUSTERING",
             "subscriptionTable": {
                 entry.topic.name: subscription(entry) for client in clients for entry in client.settings.subscription.subscriptions
             },

@@ -9,6 +9,7 @@ message lies in its broker's log, for the dead letter queue.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -19,12 +20,16 @@ from .._core.results import Message
 from ..broker.names import RETRY_PREFIX
 from .status import ProxyError
 
+log = logging.getLogger(__name__)
+
 TEXT_MAX: Final = 512
 SHOWN_MAX: Final = 100
 _NUMBER: Final = r"(-?[0-9]{1,18})"
 _TEXT: Final = re.compile(
     rf"{_NUMBER} {_NUMBER} {_NUMBER} {_NUMBER} ([012]) ([%|a-zA-Z0-9._-]{{1,255}}) {_NUMBER} {_NUMBER}(?: {_NUMBER})?"
 )
+_OFFSET: Final = re.compile("[0-9]{1,18}")
+_TIMES: Final = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,8 @@ class Popped:
 
     message: Message
     handle: ReceiptHandle
+    lite_topic: str = ""
+    """Of a lite consumer's: where it was popped from."""
 
     @property
     def message_id(self) -> str:
@@ -118,3 +125,42 @@ def popped(fields: Mapping[str, str], messages: Iterable[Message], broker: str, 
     except (KeyError, ValueError, ProxyError) as error:
         raise ProtocolError(f"{broker} answered a pop with fields that cannot be read: {error!r}") from error
     return found
+
+
+def lite_place(properties: Mapping[str, str], topic: str) -> tuple[str, int] | None:
+    """(lite topic, offset there) of a message of `topic`. None: it is in none, or in several, and does not say which it was sent to."""
+    prefix = f"%LMQ%${topic}$"
+    queues, offsets = (properties.get(name, "").split(",") for name in ("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET"))
+    places = {queue.removeprefix(prefix): offset for queue, offset in zip(queues, offsets, strict=False) if queue.startswith(prefix)}
+    name = properties.get("__LITE_TOPIC", "")
+    if name not in places and len(places) == 1:
+        name = next(iter(places))
+    offset = places.get(name, "")
+    return (name, int(offset)) if len(queues) == len(offsets) and _OFFSET.fullmatch(offset) else None
+
+
+def popped_lite(fields: Mapping[str, str], messages: Iterable[Message], broker: str, topic: str) -> list[Popped]:
+    """The messages of a broker's answer to a pop of lite topics of `topic`. One that nobody could acknowledge is left out, and comes again.
+    Raises ProtocolError. RocketMQ: MQClientAPIImpl.processPopLiteResponse, ExtraInfoUtil.parseLiteOrderCountInfo (5.5.0)."""
+    messages = list(messages)
+    counts = (fields.get("orderCountInfo") or "").split(";")
+    try:
+        pop_ms, invisible_ms, revive = int(fields["popTime"]), int(fields["invisibleTime"]), int(fields["reviveQid"])
+    except (KeyError, ValueError) as error:
+        raise ProtocolError(f"{broker} answered a pop with fields that cannot be read: {error!r}") from error
+    found = []
+    for at, message in enumerate(messages):
+        if (place := lite_place(message.properties, topic)) is None:
+            log.warning("%s gave a message of %s at %d that is in no lite topic", broker, topic, message.commit_log_offset)
+            continue
+        lite_topic, offset = place
+        handle = ReceiptHandle(0, pop_ms, invisible_ms, revive, "0", broker, 0, offset, message.commit_log_offset)
+        times = _lite_times(counts[at]) if len(counts) == len(messages) else 0
+        found.append(Popped(message._replace(topic=topic, queue_offset=offset, reconsume_times=times), handle, lite_topic))
+    return found
+
+
+def _lite_times(text: str) -> int:
+    """ "TIMES", or "KIND qoQUEUE%OFFSET TIMES"; 0 for what is none."""
+    last = text.rpartition(" ")[2]
+    return int(last) if _TIMES.fullmatch(last) else 0

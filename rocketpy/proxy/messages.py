@@ -14,19 +14,20 @@ from .encoding import COMPRESSED
 from .handles import Popped
 from .settings import ProxySettings
 from .status import ProxyError
-from .validation import check_text, has_control, millis, set_millis
+from .validation import check_text, has_control, lite_topic_of, millis, set_millis
 
 _SYSTEM: Final = """TRACE_ON MSG_REGION KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
     ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME UNIQ_KEY MAX_RECONSUME_TIMES CONSUME_START_TIME POP_CK
     POP_CK_OFFSET 1ST_POP_TIME TRAN_PREPARED_QUEUE_OFFSET DUP_INFO EXTEND_UNIQ_INFO INSTANCE_ID CORRELATION_ID REPLY_TO_CLIENT TTL
     ARRIVE_TIME PUSH_REPLY_TIME CLUSTER MSG_TYPE INNER_MULTI_QUEUE_OFFSET TIMER_DELAY_MS TIMER_DELAY_SEC TIMER_DELIVER_MS
     TIMER_ENQUEUE_MS TIMER_DEQUEUE_MS TIMER_ROLL_TIMES TIMER_OUT_MS TIMER_DEL_UNIQKEY TIMER_DELAY_LEVEL __BORNHOST BORN_TIMESTAMP
-    DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID __CRC32#"""
+    DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID __CRC32# _SYS_MSG_PRIORITY_ __LITE_TOPIC"""
 SYSTEM_PROPERTIES: Final = frozenset(_SYSTEM.split())
 """Names that a producer may not give a property of its own, and that no consumer is shown among them."""
 ATTEMPTS_MAX: Final = (1 << 31) - 2
 DIGITS_MAX: Final = 19
-_DELAYS: Final = ("DELAY", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC")
+PRIORITY_MAX: Final = (1 << 31) - 1
+_DELAYS: Final = ("DELAY", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS")
 
 
 def delay_level(settings: ProxySettings, delay_ms: int) -> int:
@@ -97,6 +98,10 @@ def properties_of(message: Any, settings: ProxySettings, group: str, peer_host: 
             raise ProxyError(code, f"{what} cannot contain control character")
     properties["UNIQ_KEY"] = system.message_id
     properties |= _transaction(system, settings) | _delivery(system, settings, now_ms)
+    if system.HasField("priority"):
+        if system.priority < 0:
+            raise ProxyError("BAD_REQUEST", "The priority must be greater than or equal to 0")
+        properties["_SYS_MSG_PRIORITY_"] = str(system.priority)
     properties["RECONSUME_TIME"] = str(system.delivery_attempt)
     properties["PGROUP"] = group
     if system.message_group:
@@ -104,6 +109,8 @@ def properties_of(message: Any, settings: ProxySettings, group: str, peer_host: 
         if 0 < settings.max_message_group_size <= len(system.message_group.encode()):
             raise ProxyError("ILLEGAL_MESSAGE_GROUP", f"message group exceed the max size {settings.max_message_group_size}")
         properties["__SHARDINGKEY"] = system.message_group
+    if system.lite_topic:
+        properties["__LITE_TOPIC"] = lite_topic_of(system.lite_topic, settings.max_lite_topic_size)
     if system.trace_context:
         properties["TRACE_CONTEXT"] = system.trace_context
     if host := system.born_host.strip() or peer_host:
@@ -117,7 +124,8 @@ def message_type_of(properties: Mapping[str, str]) -> str:
         return "TRANSACTION"
     if any(name in properties for name in _DELAYS):
         return "DELAY"
-    return "FIFO" if "__SHARDINGKEY" in properties else "NORMAL"
+    kinds = {"__SHARDINGKEY": "FIFO", "_SYS_MSG_PRIORITY_": "PRIORITY", "__LITE_TOPIC": "LITE"}
+    return next((kind for name, kind in kinds.items() if name in properties), "NORMAL")
 
 
 def check_type(topic_type: str, properties: Mapping[str, str]) -> None:
@@ -143,8 +151,8 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX else None
 
 
-def grpc_message(stored: Message, handle: str = "", now_ms: int = 0) -> Any:
-    """A message for a client; `handle` of a popped one."""
+def grpc_message(stored: Message, handle: str = "", now_ms: int = 0, lite_topic: str = "") -> Any:
+    """A message for a client; `handle` of a popped one; lite_topic: which it was popped from."""
     properties = stored.properties
     user = {name: value for name, value in properties.items() if name not in SYSTEM_PROPERTIES}
     message = schema.message("Message")(topic={"name": stored.topic}, user_properties=user, body=stored.body)
@@ -168,6 +176,10 @@ def grpc_message(stored: Message, handle: str = "", now_ms: int = 0) -> Any:
         set_millis(system.delivery_timestamp, deliver_ms)
     if "__SHARDINGKEY" in properties:
         system.message_group = properties["__SHARDINGKEY"]
+    if (priority := _whole(properties.get("_SYS_MSG_PRIORITY_", ""))) is not None and priority <= PRIORITY_MAX:
+        system.priority = priority
+    if lite_topic or "__LITE_TOPIC" in properties:
+        system.lite_topic = lite_topic or properties["__LITE_TOPIC"]
     if handle:
         system.receipt_handle = handle
     system.queue_id = stored.queue_id
@@ -182,4 +194,4 @@ def grpc_message(stored: Message, handle: str = "", now_ms: int = 0) -> Any:
 
 
 def received_message(popped: Popped, now_ms: int) -> Any:
-    return grpc_message(popped.message, popped.handle.text, now_ms)
+    return grpc_message(popped.message, popped.handle.text, now_ms, popped.lite_topic)

@@ -17,14 +17,15 @@ from ..remoting.headers import (
     AckMessageRequestHeader,
     ChangeInvisibleTimeRequestHeader,
     ConsumerSendMsgBackRequestHeader,
+    PopLiteMessageRequestHeader,
     PopMessageRequestHeader,
 )
 from ..remoting.records import read_records
 from . import schema
 from .brokers import Brokers, GroupConfig
-from .clients import Clients
+from .clients import Client, Clients
 from .context import Context, now_ms
-from .handles import Popped, ReceiptHandle, popped
+from .handles import Popped, ReceiptHandle, popped, popped_lite
 from .messages import received_message
 from .renewals import Held, Renewal, Renewals
 from .settings import ProxySettings
@@ -124,7 +125,7 @@ class Receiving:
         raise ProxyError(code, "The deadline time remaining is not enough for polling, please check network condition")
 
     async def _pop(self, context: Context, request: Any) -> list[Popped]:
-        self._clients.known(context.client_id)
+        client = self._clients.known(context.client_id)
         polling_ms = self._polling_ms(context, request)
         topic, group = topic_of(request.message_queue.topic), group_of(request.group)
         renews = self._settings.enable_proxy_auto_renew and request.auto_renew
@@ -138,32 +139,56 @@ class Receiving:
         tags = frozenset() if is_sql else tags_of(expression)
         broker = await self._broker_for(topic, request.message_queue.broker.name)  # its route names who knows the group
         config = await self._brokers.group(group) or GroupConfig()
-        header = PopMessageRequestHeader(
-            consumer_group=group,
-            topic=topic,
-            queue_id=-1,
-            max_msg_nums=min(max(request.batch_size, 1), BATCH_MAX),
-            invisible_time=invisible_ms,
-            poll_time=polling_ms,
-            born_time=now_ms(),
-            init_mode=FROM_END,
-            exp_type="SQL92" if is_sql else "TAG",
-            exp=expression,
-            order=config.orderly,
-            attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
-        )
+        most, attempt_id = min(max(request.batch_size, 1), BATCH_MAX), request.attempt_id if request.HasField("attempt_id") else None
+        header: PopMessageRequestHeader | PopLiteMessageRequestHeader
+        if client.is_lite:
+            self._check_held(client, group)
+            header = PopLiteMessageRequestHeader(
+                client_id=client.client_id,
+                consumer_group=group,
+                topic=topic,
+                max_msg_num=most,
+                invisible_time=invisible_ms,
+                poll_time=polling_ms,
+                born_time=now_ms(),
+                attempt_id=attempt_id,
+            )
+        else:
+            header = PopMessageRequestHeader(
+                consumer_group=group,
+                topic=topic,
+                queue_id=-1,
+                max_msg_nums=most,
+                invisible_time=invisible_ms,
+                poll_time=polling_ms,
+                born_time=now_ms(),
+                init_mode=FROM_END,
+                exp_type="SQL92" if is_sql else "TAG",
+                exp=expression,
+                order=config.orderly,
+                attempt_id=attempt_id,
+            )
         timeout_s = max(polling_ms + POLL_MARGIN_MS, context.remaining_ms()) / 1000
-        response = await self._brokers.call(broker, RequestCode.POP_MESSAGE, header, timeout_s=timeout_s)
+        code = RequestCode.POP_LITE_MESSAGE if client.is_lite else RequestCode.POP_MESSAGE
+        response = await self._brokers.call(broker, code, header, timeout_s=timeout_s)
         if response.code in _EMPTY:
             raise ProxyError(*_EMPTY[response.code])
         if response.code != ResponseCode.SUCCESS:
             raise CommandError(response.code, response.remark)
-        found = popped(response.fields, read_records(bytes(response.body)), broker, topic)
+        read = popped_lite if client.is_lite else popped
+        found = read(response.fields, read_records(bytes(response.body)), broker, topic)
         kept = [each for each in found if self._is_for(each, context, group, tags, config)]
         if renews:
             for each in kept:
                 self._hold(each, context, group, topic, config)
         return kept
+
+    def _check_held(self, client: Client, group: str) -> None:
+        """A lite topic goes on when its message is acknowledged: who works on so many is to do that first. Raises ProxyError."""
+        count = self.renewals.lite_count(client.client_id, group)
+        if count > self._settings.max_lite_renew_num_per_channel:
+            text = f"The client [{client.client_id}] has too many unacked messages. Unacked count: {count}"
+            raise ProxyError("FORBIDDEN", text)
 
     async def _broker_for(self, topic: str, wanted: str) -> str:
         readable = await self._brokers.readable_brokers(topic)
@@ -174,10 +199,13 @@ class Receiving:
     def _is_for(self, each: Popped, context: Context, group: str, tags: frozenset[str], config: GroupConfig) -> bool:
         """Brokers compare the hashes of tags: what has another tag is acknowledged here. What was tried too often is a dead letter."""
         if tags and each.message.properties.get("TAGS", "") not in tags:
-            self._in_background(self._ack(each.handle, group, each.message.topic), f"acknowledging what {group} does not want")
+            self._in_background(
+                self._ack(each.handle, group, each.message.topic, each.lite_topic), f"acknowledging what {group} does not want"
+            )
             return False
         if each.message.reconsume_times >= config.retries + 1:
-            self._in_background(self._bury(each.handle, each.message_id, group, each.message.topic), f"a dead letter of {group}")
+            work = self._bury(each.handle, each.message_id, group, each.message.topic, each.lite_topic)
+            self._in_background(work, f"a dead letter of {group}")
             return False
         return True
 
@@ -194,25 +222,31 @@ class Receiving:
     def _hold(self, each: Popped, context: Context, group: str, topic: str, config: GroupConfig) -> None:
         message, handle = each.message, each.handle
         pause_ms = config.pause_ms(message.reconsume_times)
-        self.renewals.add(Held(context.client_id, group, topic, each.message_id, handle.text, handle, now_ms(), pause_ms))
+        owned = context.client_id, group, topic, each.message_id, handle.text, handle, now_ms(), pause_ms
+        self.renewals.add(Held(*owned, lite_topic=each.lite_topic))
 
     async def _put_back(self, context: Context, request: Any, messages: list[Popped]) -> None:
         group, topic = request.group.name, request.message_queue.topic.name
         for each in messages:
             self.renewals.take(context.client_id, group, each.handle.text)
             try:
-                await self._change(each.handle, group, topic, NACK_MS)
+                await self._change(each.handle, group, topic, NACK_MS, each.lite_topic, suspends=bool(each.lite_topic))
             except (ProxyError, RocketpyError) as error:
                 log.info("a message that %s did not take comes again later: %s", context.client_id, error)
 
     # ---- what became of a message ----
 
-    async def _handle(self, context: Context, group: str, text: str) -> ReceiptHandle:
-        """The handle of today behind the one that the client knows, which is renewed no more. Raises ProxyError."""
+    async def _handle(self, context: Context, group: str, said: Any) -> tuple[ReceiptHandle, str]:
+        """The handle of today behind the one that the client says, which is renewed no more; and the lite topic it belongs to, "" where
+        the message was popped from its topic's queues. Raises ProxyError."""
+        text = said.receipt_handle
         if (task := self._renewing.get((context.client_id, group, text))) is not None:
             await asyncio.wait({task})  # a broker gives it another handle just now; bounded by the call's time limit
         held = self.renewals.take(context.client_id, group, text)
-        return held.handle if held is not None else ReceiptHandle.parse(text)
+        if held is not None:
+            return held.handle, held.lite_topic
+        client = self._clients.get(context.client_id) if said.lite_topic else None
+        return ReceiptHandle.parse(text), str(said.lite_topic) if client is None or client.is_lite else ""
 
     async def ack_message(self, context: Context, request: Any) -> Any:
         topic, group = topic_of(request.topic), group_of(request.group)
@@ -227,12 +261,13 @@ class Receiving:
 
     async def _acked(self, context: Context, group: str, topic: str, entry: Any) -> Any:
         try:
-            await self._ack(await self._handle(context, group, entry.receipt_handle), group, topic)
+            handle, lite_topic = await self._handle(context, group, entry)
+            await self._ack(handle, group, topic, lite_topic)
         except (ProxyError, RocketpyError) as error:
             return status_of(error)
         return status(OK)
 
-    async def _ack(self, handle: ReceiptHandle, group: str, topic: str) -> None:
+    async def _ack(self, handle: ReceiptHandle, group: str, topic: str, lite_topic: str) -> None:
         handle.check_valid(now_ms())
         header = AckMessageRequestHeader(
             consumer_group=group,
@@ -240,6 +275,7 @@ class Receiving:
             queue_id=handle.queue_id,
             extra_info=handle.text,
             offset=handle.offset,
+            lite_topic=lite_topic or None,
         )
         response = await self._brokers.call(handle.broker, RequestCode.ACK_MESSAGE, header)
         if response.code != ResponseCode.SUCCESS:
@@ -249,10 +285,14 @@ class Receiving:
         topic, group = topic_of(request.topic), group_of(request.group)
         invisible_ms = millis(request.invisible_duration)
         check_invisible(invisible_ms, 0, self._settings.max_invisible_time_mills)
-        handle = await self._change(await self._handle(context, group, request.receipt_handle), group, topic, invisible_ms)
+        old, lite_topic = await self._handle(context, group, request)
+        handle = await self._change(old, group, topic, invisible_ms, lite_topic, suspends=bool(request.suspend))
         return schema.message("ChangeInvisibleDurationResponse")(status=status(OK), receipt_handle=handle.text)
 
-    async def _change(self, handle: ReceiptHandle, group: str, topic: str, invisible_ms: int) -> ReceiptHandle:
+    async def _change(
+        self, handle: ReceiptHandle, group: str, topic: str, invisible_ms: int, lite_topic: str, *, suspends: bool = False
+    ) -> ReceiptHandle:
+        """suspends: it comes again without having been tried, and what is behind it in its lite topic waits, too."""
         handle.check_valid(now_ms())
         header = ChangeInvisibleTimeRequestHeader(
             consumer_group=group,
@@ -261,6 +301,8 @@ class Receiving:
             extra_info=handle.text,
             offset=handle.offset,
             invisible_time=invisible_ms,
+            lite_topic=lite_topic or None,
+            suspend=suspends,
         )
         response = await self._brokers.call(handle.broker, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
         if response.code != ResponseCode.SUCCESS:
@@ -275,11 +317,11 @@ class Receiving:
 
     async def forward_message_to_dead_letter_queue(self, context: Context, request: Any) -> Any:
         topic, group = topic_of(request.topic), group_of(request.group)
-        handle = await self._handle(context, group, request.receipt_handle)
-        await self._bury(handle, request.message_id, group, topic)
+        handle, lite_topic = await self._handle(context, group, request)
+        await self._bury(handle, request.message_id, group, topic, lite_topic)
         return schema.message("ForwardMessageToDeadLetterQueueResponse")(status=status(OK))
 
-    async def _bury(self, handle: ReceiptHandle, message_id: str, group: str, topic: str) -> None:
+    async def _bury(self, handle: ReceiptHandle, message_id: str, group: str, topic: str, lite_topic: str) -> None:
         if handle.log_offset < 0:
             raise ProxyError("INVALID_RECEIPT_HANDLE", "commit log offset is empty")
         header = ConsumerSendMsgBackRequestHeader(
@@ -293,7 +335,7 @@ class Receiving:
         response = await self._brokers.call(handle.broker, RequestCode.CONSUMER_SEND_MSG_BACK, header)
         if response.code != ResponseCode.SUCCESS:
             raise CommandError(response.code, response.remark)
-        await self._ack(handle, group, topic)
+        await self._ack(handle, group, topic, lite_topic)
 
     # ---- renewals ----
 
@@ -309,7 +351,7 @@ class Receiving:
     async def _renew(self, renewal: Renewal) -> None:
         held = renewal.held
         try:
-            handle = await self._change(held.handle, held.group, held.topic, renewal.invisible_ms)
+            handle = await self._change(held.handle, held.group, held.topic, renewal.invisible_ms, held.lite_topic)
         except (ProxyError, RocketpyError) as error:
             log.warning("message %s of %s is not renewed for %s: %s", held.message_id, held.group, held.client_id, error)
             self.renewals.refused(held, is_final=isinstance(error, ProxyError))

@@ -35,6 +35,8 @@ class Held:
     since_ms: int
     pause_ms: int
     """After what time it comes again once it is held for too long."""
+    lite_topic: str = ""
+    """Where it was popped from, of a lite consumer's."""
     renewed: int = 0
     failed: int = 0
     is_asked: bool = False
@@ -61,24 +63,42 @@ class Renewals:
         self._settings = settings
         self._native = native
         self._held: dict[tuple[str, str, str], Held] = {}
+        self._lite: dict[tuple[str, str], int] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
     def add(self, held: Held) -> None:
         if len(self._held) < HANDLES_MAX and (self._native is None or self._native.hold(*held.key)):
+            self._drop(held.key)
             self._held[held.key] = held
+            if held.lite_topic:
+                owner = held.client_id, held.group
+                self._lite[owner] = self._lite.get(owner, 0) + 1
+
+    def lite_count(self, client_id: str, group: str) -> int:
+        """How many messages of lite topics the client works on."""
+        return self._lite.get((client_id, group), 0)
+
+    def _drop(self, key: tuple[str, str, str]) -> Held | None:
+        held = self._held.pop(key, None)
+        if held is not None and held.lite_topic:
+            owner = held.client_id, held.group
+            self._lite[owner] -= 1
+            if not self._lite[owner]:
+                del self._lite[owner]
+        return held
 
     def take(self, client_id: str, group: str, handle: str) -> Held | None:
         """A message that is done with, or whose time its client changes: its handle of today is in it."""
         key = (client_id, group, handle)
-        return self._held.pop(key, None) if self._forget(key) else None
+        return self._drop(key) if self._forget(key) else None
 
     def _forget(self, key: tuple[str, str, str]) -> bool:
         """False: the native side has taken it before; then it is forgotten here, too."""
         if self._native is None or self._native.forget_held(*key):
             return True
-        self._held.pop(key, None)
+        self._drop(key)
         return False
 
     def due(self, now_ms: int, is_online: Callable[[str, str], bool]) -> list[Renewal]:
@@ -89,13 +109,13 @@ class Renewals:
                 continue
             if not is_online(held.client_id, held.group):
                 if self._forget(held.key):
-                    del self._held[held.key]
+                    self._drop(held.key)
                     found.append(Renewal(held, self._settings.invisible_time_millis_when_clear, is_last=True))
             elif held.handle.visible_ms - now_ms <= self._settings.renew_ahead_time_millis:
                 if (renewal := self._renewal(held, now_ms)) is not None:
                     found.append(renewal)
             elif self._native is not None and not self._native.is_held(*held.key):
-                del self._held[held.key]
+                self._drop(held.key)
         return found
 
     def _renewal(self, held: Held, now_ms: int) -> Renewal | None:
@@ -103,10 +123,10 @@ class Renewals:
         if now_ms - held.since_ms >= self._settings.renew_max_time_millis:
             if not self._forget(held.key):
                 return None
-            del self._held[held.key]
+            self._drop(held.key)
             return Renewal(held, held.pause_ms, is_last=True)
         if self._native is not None and not self._native.begin_renewal(*held.key):
-            del self._held[held.key]
+            self._drop(held.key)
             return None
         held.is_asked = True
         return Renewal(held, RENEWED_FOR_MS[min(held.renewed, len(RENEWED_FOR_MS) - 1)], is_last=False)
@@ -132,5 +152,5 @@ class Renewals:
     def all(self) -> list[Held]:
         """For a proxy that stops, once nobody acknowledges any more: forgets them. What was acknowledged natively is not among them."""
         held = [each for each in list(self._held.values()) if self._forget(each.key)]
-        self._held = {}
+        self._held, self._lite = {}, {}
         return held

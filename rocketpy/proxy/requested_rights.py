@@ -1,7 +1,8 @@
 """What a gRPC request asks for: which actions on which topics and groups.
 RocketMQ: DefaultAuthorizationContextBuilder (5.3.3 auth/authorization/builder/). Decisions only.
 
-Stricter than RocketMQ: a change of a message's invisible time asks for its topic, too, as its acknowledgement does.
+Stricter than RocketMQ: a change of a message's invisible time asks for its topic, too, as its acknowledgement does; so does a
+lite subscription that names no lite topic.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ _RULES: Final[Mapping[str, Callable[[Any], Iterator[Right]]]] = {
     "EndTransactionRequest": _produces,
     "HeartbeatRequest": _beats,
     "ReceiveMessageRequest": _receives,
+    "SyncLiteSubscriptionRequest": _consumes,
     "AckMessageRequest": _consumes,
     "ForwardMessageToDeadLetterQueueRequest": _consumes,
     "ChangeInvisibleDurationRequest": _consumes,

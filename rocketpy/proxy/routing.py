@@ -73,10 +73,12 @@ class Routing:
         return response
 
     async def query_assignment(self, context: Context, request: Any) -> Any:
-        """A consumer gets all brokers: which of them has messages for it is decided by pops. An order group is told the queues."""
+        """A consumer gets all brokers: which of them has messages for it is decided by pops. An order group is told the queues,
+        unless it is a lite group: what that consumes are no queues of the topic."""
         topic, group = topic_of(request.topic), group_of(request.group)
         route = await self._brokers.route(topic)
         config = await self._brokers.group(group)
+        is_told = config is not None and config.orderly and not config.lite_bind_topic
         endpoints = self._endpoints(request.endpoints)
         masters = {data.broker_name for data in route.broker_datas if 0 in data.broker_addrs}
         response = schema.message("QueryAssignmentResponse")(status=status(OK))
@@ -85,7 +87,7 @@ class Routing:
                 continue
             broker = schema.message("Broker")(name=data.broker_name, id=0, endpoints=endpoints)
             permission = _permission(True, bool(data.perm & WRITE))
-            for queue_id in range(data.read_queue_nums) if config is not None and config.orderly else (ANY_QUEUE,):
+            for queue_id in range(data.read_queue_nums) if is_told else (ANY_QUEUE,):
                 queue = schema.message("MessageQueue")(topic=request.topic, id=queue_id, permission=permission, broker=broker)
                 response.assignments.add(message_queue=queue)
         if not response.assignments:

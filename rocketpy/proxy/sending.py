@@ -79,6 +79,8 @@ class Sending:
             (body_of(message, self._settings), properties_of(message, self._settings, topic, context.host, at_ms))
             for message in request.messages
         ]
+        if len(parts) > 1 and any("__LITE_TOPIC" in properties for _, properties in parts):
+            raise ProxyError("BAD_REQUEST", "messages of lite topics are sent one by one: brokers store those of a batch in no lite topic")
         topic_type, queues = await self._look_up(topic)
         if self._settings.enable_topic_message_type_check:
             for _, properties in parts:
@@ -133,7 +135,8 @@ class Sending:
     def _queue_for(self, queues: list[Queue], messages: Any) -> Queue:
         if not queues:
             raise ProxyError("FORBIDDEN", "no writable queue")
-        group = messages[0].system_properties.message_group if len(messages) == 1 else ""
+        system = messages[0].system_properties
+        group = (system.message_group or system.lite_topic) if len(messages) == 1 else ""
         if group:
             return queues[consistent_bucket(java_hash(group), len(queues))]
         return queues[next(self._turns) % len(queues)]

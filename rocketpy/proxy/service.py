@@ -28,6 +28,7 @@ from .clients import Clients
 from .context import Context, now_ms
 from .copied_users import LOOK_S, CopiedUsers
 from .grpc_port import INTERNAL, INVALID_ARGUMENT, REACTORS, Call, CallError, GrpcPort, Method
+from .lite import LiteSubscriptions
 from .metrics_settings import exporter_of
 from .native_calls import METHODS, NativeCalls, may_be_native
 from .receiving import Receiving
@@ -60,6 +61,7 @@ class ProxyService:
         self._log_tap = log_tap
         self._clients = Clients(now_ms, settings.channel_expired_timeout)
         self._brokers: Brokers | None = None
+        self._lite: LiteSubscriptions | None = None
         self._grpc: GrpcPort | None = None
         self.receiving: Receiving | None = None
         self.users: CopiedUsers | None = None
@@ -95,8 +97,11 @@ class ProxyService:
         def on_request(address: str, request: Command) -> None:
             if request.code == RequestCode.CHECK_TRANSACTION_STATE:
                 transactions.check(address, request)
+            elif request.code == RequestCode.NOTIFY_UNSUBSCRIBE_LITE:
+                lite.unsubscribe(address, request)
 
         brokers = self._brokers = Brokers(settings, on_request)
+        lite = self._lite = LiteSubscriptions(settings, brokers, self._clients)
         await self._begin_checks(brokers)
         users = self.users.native if self.users is not None else None
         native = self.native = NativeCalls(settings, brokers, REACTORS, users) if may_be_native(settings) else None
@@ -105,7 +110,7 @@ class ProxyService:
         self.receiving = Receiving(settings, brokers, self._clients, native.handler if native is not None else None)
         routing = Routing(settings, brokers)
         check = self._authority.check if self._authority is not None else None
-        telemetry = Telemetry(settings, brokers, self._clients, transactions, check)
+        telemetry = Telemetry(settings, brokers, self._clients, transactions, lite, check)
         sending = Sending(settings, brokers, transactions, native)
         unary: dict[str, Unary] = {
             "SendMessage": sending.send_message,
@@ -118,6 +123,7 @@ class ProxyService:
             "RecallMessage": sending.recall_message,
             "ChangeInvisibleDuration": self.receiving.change_invisible_duration,
             "ForwardMessageToDeadLetterQueue": self.receiving.forward_message_to_dead_letter_queue,
+            "SyncLiteSubscription": lite.sync_lite_subscription,
         }
         assert list(unary)[: len(METHODS)] == list(METHODS)
         methods = [self._unary(name, method) for name, method in unary.items()]
@@ -209,6 +215,8 @@ class ProxyService:
         if port is not None:
             await port.stop(max(0, min(self.settings.grpc_shutdown_time_seconds, GRACE_S)))
         brokers, self._brokers = self._brokers, None
+        if self._lite is not None:
+            await self._lite.stop()
         if brokers is not None and self.receiving is not None:
             await self.receiving.let_go()  # the native side knows what was acknowledged
         native, self.native = self.native, None

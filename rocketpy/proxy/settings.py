@@ -54,6 +54,9 @@ class ProxySettings:
     max_user_property_size: int = 16 * 1024
     user_property_max_num: int = 128
     max_message_group_size: int = 64
+    max_lite_topic_size: int = 64
+    max_lite_renew_num_per_channel: int = 100
+    max_sync_lite_subscription_rate: int = 5000
     max_delay_time_mills: int = 86_400_000
     max_transaction_recovery_second: int = 3600
     enable_topic_message_type_check: bool = True

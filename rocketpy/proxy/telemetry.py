@@ -14,6 +14,7 @@ from .brokers import Brokers, GroupConfig
 from .client_settings import for_consumer, for_producer
 from .clients import TOLD_MAX, Client, Clients
 from .context import Context
+from .lite import LiteSubscriptions
 from .settings import ProxySettings
 from .status import OK, ProxyError, status, status_of
 from .transactions import Transactions
@@ -25,37 +26,47 @@ Check = Callable[[Context, Any], Awaitable[None]]
 ENDS: Final = object()
 """In place of a command: the proxy stops, and the client finds itself another."""
 _PRODUCERS: Final = ("PRODUCER",)
-_CONSUMERS: Final = ("PUSH_CONSUMER", "SIMPLE_CONSUMER")
+_CONSUMERS: Final = ("PUSH_CONSUMER", "SIMPLE_CONSUMER", "LITE_PUSH_CONSUMER")
 
 
 class Telemetry:
     """Clients come, live and go."""
 
     def __init__(
-        self, settings: ProxySettings, brokers: Brokers, clients: Clients, transactions: Transactions, check: Check | None = None
+        self,
+        settings: ProxySettings,
+        brokers: Brokers,
+        clients: Clients,
+        transactions: Transactions,
+        lite: LiteSubscriptions,
+        check: Check | None = None,
     ) -> None:
         """check: of every command, where clients are asked who they are and what they may. Raises ProxyError."""
         self._settings = settings
         self._brokers = brokers
         self._clients = clients
         self._transactions = transactions
+        self._lite = lite
         self._check = check
 
     async def telemetry(self, context: Context, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
         """Commands both ways, for as long as the client keeps the stream. Settings come first and are answered."""
         stream: asyncio.Queue[Any] = asyncio.Queue(TOLD_MAX)
         reader = asyncio.ensure_future(self._read(context, requests, stream))
+        is_over = False
         try:
             while True:
                 told = asyncio.ensure_future(stream.get())
                 await asyncio.wait((told, reader), return_when=asyncio.FIRST_COMPLETED)
                 if told.done():
                     if told.result() is ENDS:
+                        is_over = True
                         return
                     yield told.result()
                     continue
                 told.cancel()
                 reader.result()  # what the client said cannot be: the stream ends with the error
+                is_over = True
                 while not stream.empty():
                     yield stream.get_nowait()
                 return
@@ -63,7 +74,9 @@ class Telemetry:
             reader.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await reader
-            self._clients.stream_ended(context.client_id, stream)
+            client = self._clients.stream_ended(context.client_id, stream)
+            if client is not None and not is_over:  # its connection is gone, and perhaps so is the client
+                self._lite.leave(client)
 
     async def _read(self, context: Context, requests: AsyncIterator[Any], stream: asyncio.Queue[Any]) -> None:
         """Who is refused is told so and has no more of the stream, as with RocketMQ's."""
@@ -85,6 +98,7 @@ class Telemetry:
         topics = [topic_of(topic) for topic in given.publishing.topics]
         if side == "subscription":
             group_of(given.subscription.group)
+            await self._lite.check(given)
         client = self._clients.put(context.client_id, given, stream, address=context.address, language=context.language)
         await self._subscribe(topics)
         answer = schema.message("TelemetryCommand")(status=status(OK))
@@ -113,6 +127,7 @@ class Telemetry:
         kind = schema.label("ClientType", client.settings.client_type)
         if kind in _CONSUMERS:
             group_of(request.group)
+            await self._lite.check(client.settings)
         elif kind in _PRODUCERS:
             await self._subscribe(sorted(client.topics))
         else:
@@ -120,6 +135,8 @@ class Telemetry:
         return schema.message("HeartbeatResponse")(status=status(OK))
 
     async def notify_client_termination(self, context: Context, request: Any) -> Any:
-        if self._clients.remove(context.client_id) is None:
+        client = self._clients.remove(context.client_id)
+        if client is None:
             raise ProxyError("UNRECOGNIZED_CLIENT_TYPE", "cannot find client settings for this client")
+        self._lite.leave(client)
         return schema.message("NotifyClientTerminationResponse")(status=status(OK))

@@ -11,6 +11,7 @@ from .status import ProxyError
 TOPIC_MAX: Final = 127
 GROUP_MAX: Final = 255
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+_LITE_NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -45,6 +46,18 @@ def group_of(resource: Any) -> str:
         )
     if name.startswith(SYSTEM_GROUP_PREFIX):
         raise ProxyError("ILLEGAL_CONSUMER_GROUP", "cannot use system consumer group")
+    return name
+
+
+def lite_topic_of(name: str, size_max: int) -> str:
+    """The lite topic's name: it is part of a light queue's. Raises ProxyError."""
+    if not name.strip():
+        raise ProxyError("ILLEGAL_LITE_TOPIC", "lite topic cannot be the char sequence of whitespace")
+    if len(name.encode()) > size_max:
+        raise ProxyError("ILLEGAL_LITE_TOPIC", f"lite topic exceed the max size {size_max}")
+    if _LITE_NAME.fullmatch(name) is None:
+        text = "lite topic can only contain alphanumeric characters, hyphens(-), and underscores(_)"
+        raise ProxyError("ILLEGAL_LITE_TOPIC", text)
     return name
 
 

@@ -118,6 +118,21 @@ class Listener(Handle):
         return [each["body"].decode() for each in self.attempts(count, timeout) if each["taken"]]
 
 
+class LiteListener(Listener):
+    """A push consumer of lite topics of one topic."""
+
+    kind = "liteListener"
+
+    def subscribe(self, lite_topic: str, **fields: Any) -> None:
+        self.call("subscribe", liteTopic=lite_topic, **fields)
+
+    def unsubscribe(self, lite_topic: str) -> None:
+        self.call("unsubscribe", liteTopic=lite_topic)
+
+    def subscribed(self) -> set[str]:
+        return set(self.call("subscribed"))
+
+
 class Simple(Handle):
     kind = "simple"
 
@@ -160,6 +175,9 @@ class GrpcClients:
 
     def listener(self, group: str, *topics: str, **fields: Any) -> Listener:
         return self._make(Listener, group=group, topics=list(topics), **fields)
+
+    def lite_listener(self, group: str, topic: str, **fields: Any) -> LiteListener:
+        return self._make(LiteListener, group=group, topic=topic, **fields)
 
     def simple(self, group: str, *topics: str, **fields: Any) -> Simple:
         return self._make(Simple, group=group, topics=list(topics), **fields)

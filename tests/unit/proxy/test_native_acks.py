@@ -15,6 +15,7 @@ from rocketpy._core.proxy import Proxy
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.broker.names import SYSTEM_TOPICS
 from rocketpy.proxy import schema
+from rocketpy.proxy.clients import Clients
 from rocketpy.proxy.context import Context, now_ms
 from rocketpy.proxy.handles import ReceiptHandle
 from rocketpy.proxy.receiving import Receiving
@@ -47,7 +48,7 @@ class Cluster:
 def by_python(request: bytes, answer: Command = DONE) -> tuple[Any, bytes]:
     """(what the broker was asked, what the client was answered); None for what is refused as a whole."""
     cluster = Cluster(answer)
-    receiving = Receiving(SETTINGS, cluster, None)  # type: ignore[arg-type]
+    receiving = Receiving(SETTINGS, cluster, Clients(now_ms, 1))  # type: ignore[arg-type]
     try:
         response = asyncio.run(receiving.ack_message(CONTEXT, schema.message("AckMessageRequest").FromString(request)))
     except (DecodeError, ProxyError):

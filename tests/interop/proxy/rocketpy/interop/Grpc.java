@@ -26,6 +26,7 @@ public final class Grpc {
     public static void register(Map<String, Driver.Command> commands) {
         new GrpcProducers().register(commands);
         new GrpcConsumers().register(commands);
+        new GrpcLiteConsumers().register(commands);
     }
 
     static ClientConfiguration configuration(Request request) {
@@ -62,6 +63,9 @@ public final class Grpc {
         if (fields.has("liteTopic")) {
             builder.setLiteTopic(fields.text("liteTopic"));
         }
+        if (fields.has("priority")) {
+            builder.setPriority((int) fields.integer("priority", 0));
+        }
         fields.object("properties").forEach((name, value) -> builder.addProperty(name, value.toString()));
         return builder.build();
     }
@@ -77,6 +81,8 @@ public final class Grpc {
         map.put("tags", message.getTag().orElse(null));
         map.put("keys", String.join(" ", message.getKeys()));
         map.put("messageGroup", message.getMessageGroup().orElse(null));
+        map.put("liteTopic", message.getLiteTopic().orElse(null));
+        map.put("priority", message.getPriority().orElse(null));
         map.put("deliveryTimestamp", message.getDeliveryTimestamp().orElse(null));
         map.put("bornHost", message.getBornHost());
         map.put("bornTimestamp", message.getBornTimestamp());

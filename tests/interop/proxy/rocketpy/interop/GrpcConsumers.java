@@ -14,7 +14,7 @@ import org.apache.rocketmq.client.apis.message.MessageView;
 /** listener.*: a 5.x push consumer that keeps each attempt; simple.*: a simple consumer. */
 final class GrpcConsumers {
     /** Refuses a message until its attempt number is above rejectTimes, and keeps all that came. */
-    private static final class Inbox {
+    static final class Inbox {
         final int rejectTimes;
         final List<Object> attempts = new ArrayList<>();
         PushConsumer consumer;

@@ -1,0 +1,187 @@
+"""Lite topics: what a lite consumer subscribes to is told to the brokers of its parent topic, and what a broker takes away is told to it.
+RocketMQ: ClientActivity.syncLiteSubscription, ClientProcessor, LiteSubscriptionService, ProxyClientRemotingProcessor (5.5.0 proxy/).
+
+    client ── SyncLiteSubscription ──► LITE_SUBSCRIPTION_CTL ──► every broker of the parent topic
+    client is gone ── COMPLETE_REMOVE ─────────────────────────────┘
+    client ◄── telemetry ◄── NOTIFY_UNSUBSCRIBE_LITE ◄── a broker that gave the lite topic to another client
+
+The proxy keeps none of it: clients say all they want again and again, and brokers forget who is silent.
+
+Threads  one event loop. Bounds: max_sync_lite_subscription_rate subscriptions a second; a goodbye under way a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from .._core.errors import RocketpyError
+from .._core.remoting import Command
+from ..remoting.codes import RequestCode
+from ..remoting.command import check_success
+from ..remoting.headers import HeaderError, LiteSubscriptionCtlRequestHeader, NotifyUnsubscribeLiteRequestHeader
+from ..remoting.json_codec import write_json
+from . import schema
+from .brokers import Brokers, GroupConfig
+from .clients import Client, Clients, is_lite
+from .context import Context
+from .settings import ProxySettings
+from .status import OK, ProxyError, status
+from .validation import group_of, lite_topic_of, topic_of
+
+log = logging.getLogger(__name__)
+
+SYNC_S: Final = 2.0
+ACTIONS: Final = ("PARTIAL_ADD", "PARTIAL_REMOVE", "COMPLETE_ADD", "COMPLETE_REMOVE")
+QUOTA_SLACK: Final = 300
+"""So many lite topics beyond a client's quota are the brokers' to refuse: some of those it has may be gone by now."""
+POLICIES: Final = range(3)
+"""Of an offset option: LAST, MIN, MAX, by numbers that brokers have, too."""
+SHOWN_MAX: Final = 100
+
+
+class Rate:
+    """per_s a second, as many at once after a second without any."""
+
+    def __init__(self, per_s: int, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = max(1, per_s)
+        self._now_s = now_s
+        self._left = float(self._per_s)
+        self._at_s = now_s()
+
+    def take(self) -> bool:
+        now_s = self._now_s()
+        self._left = min(self._per_s, self._left + max(0.0, now_s - self._at_s) * self._per_s)
+        self._at_s = now_s
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
+def offset_option(given: Any) -> dict[str, Any]:
+    """Where a new subscription begins, as brokers are told. Raises ProxyError."""
+    if (kind := given.WhichOneof("offset_type")) is None or (kind == "policy" and given.policy not in POLICIES):
+        raise ProxyError("BAD_REQUEST", "an offset option that says no offset")
+    return {"type": kind.upper(), "value": int(getattr(given, kind))}
+
+
+class LiteSubscriptions:
+    """SyncLiteSubscription, and what goes with it."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients) -> None:
+        self._settings = settings
+        self._brokers = brokers
+        self._clients = clients
+        self._rate = Rate(settings.max_sync_lite_subscription_rate)
+        self._goodbyes: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        """Waits for what is said for clients that are gone."""
+        await asyncio.gather(*self._goodbyes)
+
+    # ---- clients ----
+
+    async def sync_lite_subscription(self, context: Context, request: Any) -> Any:
+        topic, group = topic_of(request.topic), group_of(request.group)
+        action = schema.label("LiteSubscriptionAction", request.action)
+        if action not in ACTIONS:
+            raise ProxyError("BAD_REQUEST", f"unknown LiteSubscriptionAction: {action}")
+        names = list(dict.fromkeys(request.lite_topic_set))
+        option = None
+        if action == "PARTIAL_ADD":
+            names = [lite_topic_of(name, self._settings.max_lite_topic_size) for name in names]
+            option = offset_option(request.offset_option) if request.HasField("offset_option") else None
+        await self._brokers.route(topic)
+        config = await self._group(group)
+        _check_topic(group, config, topic)
+        if len(names) > config.lite_quota + QUOTA_SLACK:
+            raise ProxyError("LITE_SUBSCRIPTION_QUOTA_EXCEEDED", f"lite subscription quota exceeded: {config.lite_quota}")
+        if action == "PARTIAL_ADD" and not self._rate.take():
+            text = f"Too many syncLiteSubscription requests, topic={topic}, group={group}, clientId={context.client_id}"
+            raise ProxyError("TOO_MANY_REQUESTS", text)
+        await self._tell(topic, group, context.client_id, action, names, option, int(request.version))
+        return schema.message("SyncLiteSubscriptionResponse")(status=status(OK))
+
+    async def check(self, settings: Any) -> None:
+        """A consumer's settings: lite consumers and lite groups belong together. Raises ProxyError, RocketpyError."""
+        group, topics = str(settings.subscription.group.name), [str(each.topic.name) for each in settings.subscription.subscriptions]
+        with contextlib.suppress(ProxyError, RocketpyError):
+            for topic in topics:
+                await self._brokers.route(topic)  # they name who knows the group
+        if not is_lite(settings):
+            config = await self._brokers.group(group)
+            if config is not None and config.lite_bind_topic:
+                raise ProxyError("ILLEGAL_CONSUMER_GROUP", f"lite group must use LITE mode: {group}")
+            return
+        config = await self._group(group)
+        if not config.lite_bind_topic:
+            raise ProxyError("ILLEGAL_CONSUMER_GROUP", f"regular group cannot use LITE mode: {group}")
+        if topics:
+            _check_topic(group, config, topics[0])
+
+    async def _group(self, group: str) -> GroupConfig:
+        """Raises ProxyError where it is not known, RocketpyError where nobody answers."""
+        config = await self._brokers.group_now(group)
+        if config is None:
+            raise ProxyError("ILLEGAL_CONSUMER_GROUP", f"group not found: {group}")
+        return config
+
+    def leave(self, client: Client) -> None:
+        """Brokers give a lite client that is gone no more events; others of its group get them."""
+        subscriptions = client.settings.subscription.subscriptions
+        if not client.is_lite or not subscriptions:
+            return
+        task = asyncio.ensure_future(self._say_goodbye(client, str(subscriptions[0].topic.name)))
+        self._goodbyes.add(task)
+        task.add_done_callback(self._goodbyes.discard)
+
+    async def _say_goodbye(self, client: Client, topic: str) -> None:
+        try:
+            await self._tell(topic, client.group, client.client_id, "COMPLETE_REMOVE", [], None, 0)
+        except (ProxyError, RocketpyError) as error:
+            log.info("brokers forget lite client %s of %s later: %s", client.client_id, client.group, error)
+
+    # ---- brokers ----
+
+    async def _tell(
+        self, topic: str, group: str, client_id: str, action: str, names: list[str], option: dict[str, Any] | None, version: int
+    ) -> None:
+        """All of them, whoever refuses. Raises ProxyError, RocketpyError."""
+        members = {"action": action, "clientId": client_id, "group": group, "topic": topic, "liteTopicSet": names, "version": version}
+        body = write_json({"subscriptionSet": [members if option is None else {**members, "offsetOption": option}]})
+        brokers = await self._brokers.readable_brokers(topic)
+        if not brokers:
+            raise ProxyError("FORBIDDEN", "no readable queue")
+        answers = await asyncio.gather(*(self._tell_one(name, body) for name in brokers), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def _tell_one(self, broker: str, body: bytes) -> None:
+        header = LiteSubscriptionCtlRequestHeader()
+        check_success(await self._brokers.call(broker, RequestCode.LITE_SUBSCRIPTION_CTL, header, body, timeout_s=SYNC_S))
+
+    def unsubscribe(self, address: str, request: Command) -> None:
+        """NOTIFY_UNSUBSCRIBE_LITE: a client has a lite topic no more."""
+        try:
+            header = NotifyUnsubscribeLiteRequestHeader.decode(request.fields)
+        except HeaderError as error:
+            log.warning("%s unsubscribes a client with fields that cannot be read: %s", address, error)
+            return
+        client = self._clients.get(header.client_id)
+        command = schema.message("TelemetryCommand")()
+        command.notify_unsubscribe_lite_command.lite_topic = header.lite_topic
+        if client is None or client.group != header.consumer_group or not client.tell(command):
+            shown = header.lite_topic[:SHOWN_MAX], header.client_id[:SHOWN_MAX], header.consumer_group[:SHOWN_MAX]
+            log.info("lite topic %r is taken from %r of %r, which is not here to be told", *shown)
+
+
+def _check_topic(group: str, config: GroupConfig, topic: str) -> None:
+    if config.lite_bind_topic != topic:
+        bound = config.lite_bind_topic or "null"
+        raise ProxyError("ILLEGAL_TOPIC", f"lite group {group} is expected to bind topic {bound}, but actual is {topic}")
