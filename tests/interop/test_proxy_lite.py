@@ -63,7 +63,7 @@ def lites(cluster: Cluster, admin: Callable[..., str], topic: str, group: str) -
     if wire.call(cluster.broker.address, GET_BROKER_LITE_INFO).code == NOT_SUPPORTED:
         pytest.skip("these brokers have no lite topics")
     admin("updateTopic", "-t", topic, "-r", "4", "-w", "4", "-a", "+message.type=LITE")
-    admin("updateSubGroup", "-g", group, "-o", "true", "-a", f"+lite.bind.topic={topic},+lite.sub.client.quota=4")
+    admin("updateSubGroup", "-g", group, "-o", "true", "--attributes", f"+lite.bind.topic={topic},+lite.sub.client.quota=4")
     return topic, group
 
 
@@ -122,7 +122,7 @@ def test_a_lite_topic_of_an_exclusive_group_is_the_last_clients_and_the_other_he
     grpc: GrpcClients, admin: Callable[..., str], lites: tuple[str, str]
 ) -> None:
     topic, group = lites
-    admin("updateSubGroup", "-g", group, "-o", "true", "-a", "+lite.sub.model=Exclusive")
+    admin("updateSubGroup", "-g", group, "-o", "true", "--attributes", "+lite.sub.model=Exclusive")
     first, second, sender = grpc.lite_listener(group, topic), grpc.lite_listener(group, topic), grpc.sender(topic)
     first.subscribe("a")
     sender.send(topic, *sent_to("a", "1"))

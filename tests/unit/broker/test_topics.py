@@ -82,7 +82,7 @@ def test_sends_to_a_new_topic_come_up_until_it_is_released(recorder: Recorder) -
 def test_a_priority_topic_is_one_for_as_long_as_it_says_so(recorder: Recorder) -> None:
     table = make_table(recorder)
     for kind in ("FIFO", "PRIORITY", "NORMAL"):
-        table.update(TopicConfig("orders", attributes={"message.type": kind}))
+        table.update(TopicConfig("orders"), {"+message.type": kind})
         assert recorder.topics["orders"]["priority"] == (kind == "PRIORITY")
 
 
