@@ -251,7 +251,7 @@ static int64_t deliver(rp_schedule_service *service, delay_level *level) {
     if (position >= end_of(level))
         return NEVER;
     int64_t count = rp_consume_queue_read(queue_of(level), position, entries, RP_SCHEDULE_WINDOW);
-    int64_t now_ms = wall_ms(); /* behind the read: to an earlier time an entry that has just come looks as if the clock was set back */
+    int64_t now_ms = wall_ms(); /* after the read: to an earlier time an entry that has just come looks as if the clock was set back */
     if (count <= 0) {
         tell_refused(service, level, count < 0 ? (int)count : RP_E_NOT_FOUND);
         return now_ms + NOT_WRITABLE_MS;

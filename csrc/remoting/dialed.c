@@ -56,7 +56,7 @@ int rp_reactor_dial(rp_reactor *reactor, const rp_address *address, rp_connectio
     connection->protocol = NULL;
     connection->is_dialed = true;
     connection->opening = RP_OPENING_DIALED;
-    rp_connection_mark_dirty(connection); /* what it waits for is set behind the turn */
+    rp_connection_mark_dirty(connection); /* what it waits for is set after the turn */
     rp_connection_look_again(connection);
     *connection_out = connection;
     return RP_OK;

@@ -198,7 +198,7 @@ async def dump_compaction_log(session: Session, given: Given, out: Output) -> No
 
 
 def file_messages(path: Path) -> Iterator[FoundMessage | AdminError]:
-    """Messages one behind the other, up to the first bytes that are not a message. Raises AdminError, OSError."""
+    """Messages one after the other, up to the first bytes that are not a message. Raises AdminError, OSError."""
     if path.is_dir():
         raise AdminError(f"file {path} is a directory.")
     with path.open("rb") as file:
