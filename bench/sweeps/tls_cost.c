@@ -24,7 +24,7 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
 static void on_turn_end(void *context, rp_reactor *reactor) {
     struct timespec used;
     (void)context, (void)reactor;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* of the turns before: flushing comes behind it */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* of the turns before: flushing comes after it */
     atomic_store(&reactor_cpu_ns, (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec);
 }
 

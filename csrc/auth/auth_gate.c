@@ -40,7 +40,7 @@ static void count(_Atomic uint64_t *figure) {
 
 /* ---- remarks ---- */
 
-/* Text and names one behind the other; what has no room is left out. */
+/* Text and names one after the other; what has no room is left out. */
 typedef struct text {
     uint8_t *bytes;
     uint32_t size;

@@ -5,7 +5,7 @@
  *
  * Python keeps the truth (files, admin requests) and writes it here; nothing changes for a client before rp_auth_table_publish. A snapshot
  * never changes once it is published. A reactor keeps a reference to the one it used last and looks at one atomic per request; only
- * behind a publish it takes `lock`, to exchange its reference. So readers wait for nobody, however long a body they are hashing, and the
+ * after a publish it takes `lock`, to exchange its reference. So readers wait for nobody, however long a body they are hashing, and the
  * writer never waits for a reader: a readers-writer lock would have it wait for the hash of 16 MB, or starve. Price: what a snapshot alone
  * had stays in memory until each reactor has seen another request.
  *

@@ -144,7 +144,7 @@ int rp_broker_compact_topic(rp_broker *broker, rp_slice topic, int32_t queues, r
  * hears of it with the next rp_broker_put_topic. RP_OK; RP_E_INVALID: a name, queue or offset that cannot be; RP_E_NO_MEMORY. */
 int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice topic, int32_t global_id, int32_t queue_id, int64_t logic_offset,
                                 int64_t start_offset, int32_t is_earliest);
-/* Behind a change of mappings: marks the sends that may have met them as they were, and whether all of those are stored or refused by now,
+/* After a change of mappings: marks the sends that may have met them as they were, and whether all of those are stored or refused by now,
  * so that nothing comes to a queue any more that was given up. The thread that puts mappings. */
 void rp_broker_mark_mapped_sends(rp_broker *broker);
 int rp_broker_mapped_sends_are_over(const rp_broker *broker);

@@ -10,7 +10,7 @@
 #include "../store/commit_log.h"
 #include "broker.h"
 
-/* Has the item, which is ready but for that, go to them. *room is to be freed behind the append, NULL: it goes to none. Names that name
+/* Has the item, which is ready but for that, go to them. *room is to be freed after the append, NULL: it goes to none. Names that name
  * no light queue, those past the store's limit, and those whose offsets may not fit behind the properties are left out with a line in the
  * log: the message itself is neither held up nor lost by them. RP_OK;
  * RP_E_NO_MEMORY, RP_E_DISK_FULL, RP_E_IO: to be tried again. */

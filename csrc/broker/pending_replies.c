@@ -292,7 +292,7 @@ void rp_pushes_connection_closed(rp_lane *lane, uint64_t connection_id) {
         if (reply->requester_id != connection_id)
             continue;
         unlist(&lane->pushes, reply);
-        settle(reply, RP_PUSH_CLOSED, NULL); /* behind this turn's end */
+        settle(reply, RP_PUSH_CLOSED, NULL); /* after this turn's end */
     }
 }
 

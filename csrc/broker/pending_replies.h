@@ -9,7 +9,7 @@
  * A reply belongs to the lane it is at. Both stacks are written by many (release) and emptied at once by their lane (acquire), so that
  * what the one wrote is seen by the other; A and B may be the same lane.
  *
- * Threads  as drawn; rp_replies_free behind the last of them.
+ * Threads  as drawn; rp_replies_free after the last of them.
  * Owns     the replies, and their frames until a connection has them.
  * Bounds   RP_REPLIES_MAX a lane, RP_PUSH_BYTES_MAX of frames for all of them, RP_PUSH_UNSENT_MAX unsent on one connection.
  */

@@ -4,7 +4,7 @@
  *   revive queue, from the group's offset ─┬ ck ─► kept until due ─┬─ all acked ───────────────────────────────────┐
  *                                          └ ack ─► its bit        └─ not acked: message ─► %RETRY%…, then an ack ─┴─ over: offset moves
  *
- * A checkpoint is due two seconds behind its revive time (RocketMQ: ackTimeInterval + SECOND), and not before everything has been read that
+ * A checkpoint is due two seconds after its revive time (RocketMQ: ackTimeInterval + SECOND), and not before everything has been read that
  * was in the revive queue then. One that takes long holds up no other.
  * While the timer service is behind, so is this: of a store that RocketMQ wrote it brings the acks (rp_timer_delivered_until).
  * A message revived has the stored one's body, properties, flags and born time, this broker's host, reconsumeTimes + 1, and 1ST_POP_TIME

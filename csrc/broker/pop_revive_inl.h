@@ -16,7 +16,7 @@
 #include "pop_revive.h"
 #include "stored_message.h"
 
-#define REVIVE_GRACE_MS 2000 /* behind the time that was given: acks under way, and those that RocketMQ's timer brings when it is over */
+#define REVIVE_GRACE_MS 2000 /* after the time that was given: acks under way, and those that RocketMQ's timer brings when it is over */
 #define REVIVE_AGAIN_MS 1000 /* until the next try of what failed */
 #define REVIVE_ROUND_MS 1000 /* between looks at the queues */
 #define REVIVE_RECORD_MAX (1u << 20) /* of a record's body; a checkpoint has some hundred bytes, acks of a batch at most as many thousand */

@@ -1,4 +1,4 @@
-/* property_pair_inl.h: properties pair by pair: name \1 value \2, one behind the other. C only. Private to csrc/broker. */
+/* property_pair_inl.h: properties pair by pair: name \1 value \2, one after the other. C only. Private to csrc/broker. */
 #ifndef RP_BROKER_PROPERTY_PAIR_INL_H
 #define RP_BROKER_PROPERTY_PAIR_INL_H
 

@@ -202,8 +202,8 @@ static int64_t take_due(rp_schedule_service *service, const rp_delay_level *leve
 static int64_t deliver_due(rp_schedule_service *service, rp_delay_level *level, int64_t position) {
     rp_schedule_window window = {.refused = RP_OK};
     int64_t count = rp_consume_queue_read(rp_schedule_queue_of(level), position, window.entries, RP_SCHEDULE_WINDOW);
-    int64_t now_ms = rp_schedule_now_ms(); /* behind the read: to an earlier time an entry that has just come looks as if the clock was set
-                                              back */
+    int64_t now_ms =
+        rp_schedule_now_ms(); /* after the read: to an earlier time an entry that has just come looks as if the clock was set back */
     if (count <= 0) {
         tell_refused(service, level, count < 0 ? (int)count : RP_E_NOT_FOUND);
         return now_ms + RP_SCHEDULE_NOT_WRITABLE_MS;

@@ -82,7 +82,7 @@ int rp_send_check_body(const rp_send_request *request);
 int rp_send_add_reply(rp_send_request *request, struct rp_reply *reply);
 
 int rp_send_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command, enum rp_send_found found);
-/* Behind a turn's flush: what it sent to global queues is stored now. */
+/* After a turn's flush: what it sent to global queues is stored now. */
 void rp_send_path_settle(struct rp_lane *lane);
 /* Appends what this turn collected and answers it. */
 void rp_send_path_flush(struct rp_lane *lane);

@@ -40,7 +40,7 @@ typedef struct compiler {
     uint32_t nested;
 } compiler;
 
-/* The first fault counts. Nothing more is read behind it. */
+/* The first fault counts. Nothing more is read after it. */
 static void fail(compiler *c, uint32_t at, const char *what) {
     if (!c->failed)
         *c->fault = (rp_sql_fault){at, what};

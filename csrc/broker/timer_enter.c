@@ -1,7 +1,7 @@
 /* timer_enter.c: from the timer queue into timer log and wheel (timer_service.h).
  * RocketMQ: TimerMessageStore.enqueue, doEnqueue (5.3.3 store/timer/).
  *
- * Messages are entered one behind the other, and the queue offset moves with each: what the log holds is exactly what lies before it. One
+ * Messages are entered one after the other, and the queue offset moves with each: what the log holds is exactly what lies before it. One
  * that cannot be entered, for want of disk or memory, holds up those behind it until it can.
  */
 #include "../base/hash.h"

@@ -30,7 +30,7 @@ typedef struct rp_grpc_piece {
     struct rp_grpc_piece *next;
     int32_t act; /* rp_grpc_act */
     int32_t call;
-    int32_t status; /* of END; of SEND -1 unless OK is behind it */
+    int32_t status; /* of END; of SEND -1 unless OK follows */
     uint32_t size;  /* of bytes: of a message with its prefix */
     uint32_t read;
     uint8_t bytes[];

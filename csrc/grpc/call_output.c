@@ -1,6 +1,6 @@
 /* call_output.c: a call's answer: messages wait in a list until nghttp2 reads them, as the client's windows let it; then the trailers.
  *
- * What ends before anything was said is one HEADERS frame ("trailers only"). A client that goes on sending behind the answer's end is told
+ * What ends before anything was said is one HEADERS frame ("trailers only"). A client that goes on sending after the answer's end is told
  * to stop, when that end is out (session.c).
  */
 #include <stdio.h>

@@ -73,7 +73,7 @@ typedef struct rp_grpc_options {
 void rp_grpc_options_default(rp_grpc_options *options);
 /* RP_OK; RP_E_UNSUPPORTED without libnghttp2 (error names the package); RP_E_INVALID; RP_E_NO_MEMORY. */
 int rp_grpc_create(const rp_grpc_options *options, rp_grpc **grpc, rp_error *error);
-void rp_grpc_destroy(rp_grpc *grpc); /* behind the servers that speak it; NULL is nothing */
+void rp_grpc_destroy(rp_grpc *grpc); /* after the servers that speak it; NULL is nothing */
 const rp_protocol *rp_grpc_protocol(const rp_grpc *grpc); /* for rp_server_set_protocol */
 
 /* ---- for Python ----
@@ -81,13 +81,13 @@ const rp_protocol *rp_grpc_protocol(const rp_grpc *grpc); /* for rp_server_set_p
  * What happens to a call comes up as an rp_request of one of the kinds RP_REQUEST_CALL to RP_REQUEST_ROOM (server.h), whose command says:
  * code: the method's place in the table; opaque: the call, of this connection; flag: rp_grpc_event bits; body: the message. Of
  * RP_REQUEST_CALL also: fields: metadata; deadline_ns of the request. A call without a client's stream has its message in RP_REQUEST_CALL,
- * others none there. Behind RP_REQUEST_CANCELLED, and behind an answer's end, nothing of the call follows. */
+ * others none there. After RP_REQUEST_CANCELLED, and after an answer's end, nothing of the call follows. */
 enum rp_grpc_event {
     RP_GRPC_EVENT_COMPRESSED = 1, /* the message is gzip's */
     RP_GRPC_EVENT_STREAM = 2 /* of a call: messages follow, each to be told by rp_grpc_took; then RP_REQUEST_HALF_CLOSED */
 };
 
-/* A message of an answer; is_last: and OK behind it. RP_OK means queued; RP_E_CLOSED: the connection is gone; RP_E_BUSY: it holds as much
+/* A message of an answer; is_last: and OK after it. RP_OK means queued; RP_E_CLOSED: the connection is gone; RP_E_BUSY: it holds as much
  * as it may, see rp_grpc_ask_room; RP_E_TOO_LARGE, RP_E_NO_MEMORY. A call that has ended takes it for nothing. */
 int rp_grpc_send(rp_server *server, uint64_t connection_id, int32_t call, rp_slice message, int is_last);
 /* The answer's end with a status; text may be empty. Never RP_E_BUSY for the connection's bound. */

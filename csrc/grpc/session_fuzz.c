@@ -103,7 +103,7 @@ static void answer(rp_server *server, const rp_request *event) {
     }
 }
 
-/* What a turn does behind the reading, and what Python does then. */
+/* What a turn does after the reading, and what Python does then. */
 static void turn(rp_server *server, rp_connection *connection, int other) {
     rp_reactor *reactor = server->reactors[0];
     rp_request *event;

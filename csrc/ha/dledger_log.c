@@ -130,7 +130,7 @@ static int check_term(const rp_dledger_log *dledger, int64_t term, rp_error *err
                                                 (long long)term, (long long)dledger->term);
 }
 
-/* An entry of this term can only be its one leader's, and all before it with it: also behind a restart nothing of that is cut for a push
+/* An entry of this term can only be its one leader's, and all before it with it: also after a restart nothing of that is cut for a push
  * that was late. */
 static int64_t known_to_match(rp_dledger_log *dledger, int64_t term) {
     rp_ledger_ends ends;

@@ -44,7 +44,7 @@ typedef struct rp_dledger_options {
     uint32_t batch_bytes; /* enableBatchPush: entries up to so many bytes go as one push; 0, the default: one by one, which every
                                   follower takes */
     uint32_t push_timeout_ms; /* maxPushTimeOutMs 1,000: then the follower is dialled again */
-    uint32_t retry_ms; /* pause behind a failure, default 500 */
+    uint32_t retry_ms; /* pause after a failure, default 500 */
     uint32_t commit_interval_ms; /* a follower without new entries is told what is committed, default 1,000; at once when it has moved */
     int32_t sync; /* 1: what is acknowledged or counted is on disk (SYNC_FLUSH) */
     const rp_clock *clock;

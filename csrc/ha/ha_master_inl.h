@@ -79,11 +79,11 @@ void rp_ha_switch_close(rp_ha_master *master);
 /* Under tell_lock: what on_acked and on_in_sync are to be told instead; as they are without a controller. What is confirmed now goes into
  * the queues, as much as one round takes: 1 when there is more. */
 int rp_ha_switch_judge(rp_ha_master *master, int64_t *acked, int64_t *in_sync);
-/* Of the ha thread, behind an ack: the slave may have caught up. */
+/* Of the ha thread, after an ack: the slave may have caught up. */
 void rp_ha_switch_look(rp_ha_master *master, uint32_t slot);
 /* Who of them is in the set, and who may be proposed. Any thread. */
 void rp_ha_switch_mark(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t count);
-/* And behind a slave's end. */
+/* And after a slave's end. */
 void rp_ha_switch_miss(rp_ha_master *master, int64_t broker_id);
 
 #endif

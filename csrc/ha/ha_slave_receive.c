@@ -23,7 +23,7 @@ void rp_ha_slave_begin_transfer(rp_ha_slave *slave) {
     if (slave->followed_changes == slave->wanted_changes)
         slave->stats.state = RP_HA_SLAVE_TRANSFER;
     pthread_mutex_unlock(&slave->lock);
-    rp_ha_signal_fd(slave->transfer_fd); /* behind the state: whoever is told looks at it */
+    rp_ha_signal_fd(slave->transfer_fd); /* after the state: whoever is told looks at it */
 }
 
 static int begin_body(rp_ha_slave *slave, const uint8_t *header, rp_error *error) {

@@ -5,7 +5,7 @@
  *  server    one thread, one epoll loop: receives frames, copies each once with CRC into a file, answers 160 bytes with the request's
  *            opaque. Understands both encodings just enough to find the opaque. Of three kinds:
  *    REUSED    the file is mapped, all its pages are there, and what comes behind its end is written at its begin
- *    GROWING   the file is mapped and grows, as a log does: its pages are zeros first, made ahead behind the answers
+ *    GROWING   the file is mapped and grows, as a log does: its pages are zeros first, made ahead after the answers
  *    SYNCED    what a turn has brought is written to a file that grows, and synced, before it is answered; zeros are made ahead behind
  *              the answers, so that a sync finds its blocks
  *  sync      one thread: pwrite of `size` bytes, fdatasync, again.

@@ -103,7 +103,7 @@ static void check_order(rp_load_worker *worker, rp_load_reading *reading, const 
     uint64_t *last = &reading->last_sequences[head->producer];
     if (head->sequence < *last) {
         rp_load_worker_fail(worker, &worker->out_of_order, 1,
-                            "queue %d offset %lld: producer %u sequence %llu comes behind its sequence %llu", record->queue_id,
+                            "queue %d offset %lld: producer %u sequence %llu comes after its sequence %llu", record->queue_id,
                             (long long)record->queue_offset, head->producer, (unsigned long long)head->sequence,
                             (unsigned long long)*last - 1);
     } else {

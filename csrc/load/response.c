@@ -218,7 +218,7 @@ static const char *parse_json(scanner *in, rp_load_response *response) {
         return "the header's object does not end";
     skip_blanks(in);
     if (in->at != in->end)
-        return "the header goes on behind its object";
+        return "the header goes on after its object";
     if (!have_code || !have_opaque)
         return "code or opaque is missing";
     return NULL;
@@ -251,7 +251,7 @@ static const char *parse_binary(scanner *in, rp_load_response *response) {
     if (!take_slice(in, 4, &fields))
         return "the fields are longer than the header";
     if (in->at != in->end)
-        return "the header goes on behind its fields";
+        return "the header goes on after its fields";
     scanner inside = {fields.data, fields.data + fields.size};
     while (inside.at < inside.end) {
         if (!take_slice(&inside, 2, &name) || !take_slice(&inside, 4, &value))

@@ -57,7 +57,7 @@ int rp_reactor_dial(rp_reactor *reactor, const rp_address *address, rp_connectio
     connection->is_dialed = true;
     connection->is_undecided = false;
     connection->opening = RP_OPENING_DIALED;
-    rp_connection_mark_dirty(connection); /* what it waits for is set behind the turn */
+    rp_connection_mark_dirty(connection); /* what it waits for is set after the turn */
     rp_connection_look_again(connection);
     *connection_out = connection;
     return RP_OK;

@@ -151,7 +151,7 @@ static int read_spaced_key(struct reader *reader, rp_slice *key) {
     }
     int status = read_string(reader, key);
     if (status == RP_OK && peek(reader) != ':') {
-        status = refuse(reader, "no ':' behind a member's name");
+        status = refuse(reader, "no ':' after a member's name");
     }
     reader->cursor += status == RP_OK;
     return status;
@@ -180,7 +180,7 @@ static inline int read_separator(struct reader *reader) {
     }
     uint8_t byte = peek(reader);
     if (byte != ',' && byte != '}') {
-        return refuse(reader, "neither ',' nor '}' behind a member");
+        return refuse(reader, "neither ',' nor '}' after a member");
     }
     reader->cursor++;
     return byte == ',';
@@ -204,7 +204,7 @@ static inline const uint8_t *find_key_end(const uint8_t *cursor, const uint8_t *
     return rp_json_plain_end(cursor + 1, end);
 }
 
-/* The common case, `"key":"value"` without space and escapes: takes such members one behind the other while there are any.
+/* The common case, `"key":"value"` without space and escapes: takes such members one after the other while there are any.
  * The cursor is where a member must begin; afterwards it is there again. Returns the fields taken, *done set when the object ended. */
 static inline uint16_t read_plain_fields(struct reader *reader, rp_field *fields, uint32_t fields_max, bool *done) {
     const uint8_t *cursor = reader->cursor;
@@ -366,5 +366,5 @@ int rp_header_json_decode(const uint8_t *header, uint32_t size, rp_arena *arena,
         }
     }
     peek(&reader);
-    return reader.cursor == reader.end ? RP_OK : refuse(&reader, "bytes behind its end");
+    return reader.cursor == reader.end ? RP_OK : refuse(&reader, "bytes after its end");
 }

@@ -457,7 +457,7 @@ static void stand_by(rp_reactor *reactor, rp_turner *self) {
     }
 }
 
-/* Behind a turn. While one connection alone asks, one request at a time, nobody has to wait for the thread, and waking another costs more
+/* After a turn. While one connection alone asks, one request at a time, nobody has to wait for the thread, and waking another costs more
  * than a disk's sync may take: the stand-in is called only when it stays away. Whoever is relieved stands by when it is back. */
 static void leave(rp_reactor *reactor) {
     int64_t leave_for = reactor->leave_for;

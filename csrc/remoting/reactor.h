@@ -211,7 +211,7 @@ void rp_reactor_nudge(rp_reactor *reactor); /* any thread: makes it turn */
 int64_t rp_reactor_next_deadline(const rp_reactor *reactor); /* monotonic ns */
 /* Waits for what a turn has to do; without the lock while it sleeps. Returns how many events, as epoll_wait. */
 int rp_reactor_wait(rp_reactor *reactor, struct epoll_event *events, int events_max);
-/* Behind a turn, with stats.turns and stats.frames_out before it: whether polling for the next request may pay. */
+/* After a turn, with stats.turns and stats.frames_out before it: whether polling for the next request may pay. */
 void rp_reactor_expect_asker(rp_reactor *reactor, uint64_t turn, uint64_t answers_before);
 
 /* dialed.c */

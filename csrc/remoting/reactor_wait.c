@@ -1,7 +1,7 @@
 /* reactor_wait.c: what a reactor does between two turns: it sleeps in epoll until something happens or the earliest deadline comes. An idle
  * one does not run. RocketMQ: netty's SelectStrategy.
  *
- * Behind answers to whoever asks one request at a time it polls for spin_us before it sleeps, but only while that pays: each hit earns
+ * After answers to whoever asks one request at a time it polls for spin_us before it sleeps, but only while that pays: each hit earns
  * credit, each spin for nothing costs more, and without credit it tries again only once in SPIN_PAUSE_MAX such turns.
  */
 #include "reactor.h"

@@ -51,7 +51,7 @@ typedef struct rp_handler {
     int64_t (*on_deadline)(void *context, rp_reactor *reactor, int64_t now_ns);
     /* A connection ends; after this turn its id and pointer mean nothing. Called behind on_turn_end. Write nothing to it. */
     void (*on_close)(void *context, rp_reactor *reactor, rp_connection *connection);
-    /* Behind a turn that asked for it by rp_reactor_leave: may block, as another thread turns the reactor meanwhile, or soon. Touches
+    /* After a turn that asked for it by rp_reactor_leave: may block, as another thread turns the reactor meanwhile, or soon. Touches
      * nothing of the reactor's; rp_reactor_serve is allowed. */
     void (*on_leave)(void *context, int64_t leave_for);
     /* A response to a request that the handler wrote; slices and connection as for on_request. RP_HANDLED, or RP_PUNT: it is Python's. */
@@ -84,7 +84,7 @@ typedef struct rp_server_options {
     uint64_t memory_bytes_max;    /* all connections' buffers together, default 1 GiB: then large frames wait (socket not read). Beyond it
                                    * one frame a reactor goes on, and a connection keeps what a first read brought, 128 KiB */
     uint32_t ring_capacity;       /* requests waiting for Python, default 10,000 */
-    uint32_t spin_us;             /* busy poll behind answers to whoever asks one request at a time, while that pays; default 0 = off */
+    uint32_t spin_us;             /* busy poll after answers to whoever asks one request at a time, while that pays; default 0 = off */
     uint32_t stand_in_after_us;   /* default 500: a thread that has left its reactor for longer is relieved, see rp_reactor_leave */
     uint32_t socket_send_buffer;  /* bytes, 0: the kernel's */
     uint32_t socket_receive_buffer;

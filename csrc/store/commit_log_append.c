@@ -259,7 +259,7 @@ static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
     return rp_commit_log_write_out(log);
 }
 
-/* Under the lock, behind an append that failed: what was to follow the padding of a file does not. The end is before the padding again, as
+/* Under the lock, after an append that failed: what was to follow the padding of a file does not. The end is before the padding again, as
  * it is for whoever follows: a smaller record may fit there, and has to lie in all logs at one place. */
 void rp_commit_log_take_back_padding(rp_commit_log *log) {
     int64_t end = rp_commit_log_max_offset(log);

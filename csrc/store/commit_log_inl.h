@@ -75,7 +75,7 @@ struct rp_commit_log {
     int64_t term; /* guarded by append_lock: of the entries that are appended */
     int64_t next_index; /* guarded by append_lock: of the next entry, staged ones counted */
     _Atomic int64_t begin_index; /* of the first file's first; -1: no entry */
-    _Atomic int64_t end_index, end_term; /* of the last published entry; end_index is released behind its unit and bytes */
+    _Atomic int64_t end_index, end_term; /* of the last published entry; end_index is released after its unit and bytes */
 
     rp_index_feed *index_feed; /* fixed before the first append and after the last; NULL: nobody indexes */
 

@@ -55,7 +55,7 @@ void rp_commit_log_set_message_size_max(rp_commit_log *log, uint32_t bytes);
 void rp_commit_log_set_append_timing(rp_commit_log *log, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms);
 /* Starts preallocating ahead of the appender. */
 int rp_commit_log_start(rp_commit_log *log, rp_error *error);
-/* By the flusher, behind a sync for many: more of what is ahead is made ready (rp_preallocation_step). */
+/* By the flusher, after a sync for many: more of what is ahead is made ready (rp_preallocation_step). */
 void rp_commit_log_step_ahead(rp_commit_log *log);
 /* The queue will need more space soon: handed to the preallocation. */
 void rp_commit_log_want_space(rp_commit_log *log, rp_consume_queue *queue);

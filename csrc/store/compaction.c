@@ -216,7 +216,7 @@ static bool sleep_a_round(rp_compaction *compaction, bool has_more) {
 static void run(void *context) {
     rp_compaction *compaction = context;
     bool has_more;
-    rp_thread_give_way();
+    rp_thread_lower_priority();
     do {
         has_more = false;
         followed_queue *followed;

@@ -7,7 +7,7 @@
  * Group    one sync is under way at a time. Whoever finds none under way leads: it syncs, in its own thread, all that is appended by
  *          then, also for those who come meanwhile. A lone writer waits for nobody.
  * Failure  a failed sync is never repeated: the kernel may have dropped the pages. The log takes no more writes, for good.
- * Threads  two of its own: whoever waits for the log does not wait for the queues. The log's makes bytes ahead ready, too, behind each sync
+ * Threads  two of its own: whoever waits for the log does not wait for the queues. The log's makes bytes ahead ready, too, after each sync
  *          that was requested (rp_preallocation_step). wait and request from any thread. Owns its threads,
  *          borrows the rest.
  */

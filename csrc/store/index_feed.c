@@ -14,8 +14,8 @@ struct rp_index_feed {
     _Atomic bool is_wanted;  /* set by the index thread, cleared by the appender when it begins; orders from, end and the ring's reuse */
     _Atomic int64_t from;    /* released when the feed begins */
     _Atomic int64_t end;     /* released before anything is dispatched that was not put */
-    _Atomic uint64_t head;   /* released behind the entry */
-    _Atomic uint64_t tail;   /* released behind the copy of the entry */
+    _Atomic uint64_t head;   /* released after the entry */
+    _Atomic uint64_t tail;   /* released after the copy of the entry */
     rp_index_feed_entry entries[]; /* tail..head belong to the index thread, the rest to the appender */
 };
 

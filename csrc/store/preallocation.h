@@ -14,7 +14,7 @@
  *          forget the pages); at 2 MB the kernel may have to compact memory, or a virtual machine's host to find some.
  *          RP_READY_FOR_SYNC: pieces of 16 KB, synced ahead, so that a record's sync finds written extents and needs no journal commit;
  *          not mapped, as the appender writes (log_staging.h).
- * Crowds   whoever syncs for many makes the zeros as well, behind each sync, while those who were answered think: a third thread that
+ * Crowds   whoever syncs for many makes the zeros as well, after each sync, while those who were answered think: a third thread that
  *          writes to the same file and the same disk, whenever it gets a core, makes everybody wait. The thread makes them for few.
  * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
  *          the thread has been outrun. Extending is guarded by one lock, held for at most one chunk or

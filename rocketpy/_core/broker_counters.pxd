@@ -24,6 +24,12 @@ cdef extern from "broker/broker_stats.h" nogil:
         rp_transaction_ends ends
         rp_duration_counts delays
         uint64_t timers_out
+
+
+ctypedef int (*topic_visit)(void *context, const rp_topic_stats *stats) noexcept nogil
+
+
+cdef extern from "broker/broker_stats.h" nogil:
     ctypedef struct rp_answer_stats:
         int32_t request_code, response_code, has_waited
         uint64_t total_ns
@@ -37,8 +43,7 @@ cdef extern from "broker/broker_stats.h" nogil:
     int32_t rp_end_seconds_max(uint32_t cls)
     int32_t rp_delay_seconds_max(uint32_t cls)
     int32_t rp_answer_class_ms(uint32_t cls)
-    void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats) noexcept nogil,
-                                    void *context)
+    void rp_broker_each_topic_stats(rp_broker *broker, topic_visit visit, void *context)
     void rp_broker_each_answer_stats(rp_broker *broker, int (*visit)(void *context, const rp_answer_stats *stats) noexcept nogil,
                                      void *context)
     void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats) noexcept nogil,
@@ -48,3 +53,4 @@ cdef extern from "broker/broker_stats.h" nogil:
 
 cdef class BrokerCounters(LiteTopics):
     """The base of Broker, which opens and closes what is here."""
+    cdef list topic_rows(self, topic_visit visit, int numbers)

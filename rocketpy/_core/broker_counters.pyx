@@ -27,24 +27,25 @@ END_SECONDS = tuple(rp_end_seconds_max(i) for i in range(RP_DURATION_CLASSES - 1
 DELAY_SECONDS = tuple(rp_delay_seconds_max(i) for i in range(RP_DURATION_CLASSES - 1))
 
 
+cdef rp_slice no_name() noexcept nogil:
+    cdef rp_slice name
+    name.data = NULL
+    name.size = 0
+    return name
+
+
 cdef int export_topic(void *context, const rp_topic_stats *stats) noexcept nogil:
     cdef exported_row row
-    cdef rp_slice nothing
-    nothing.data = NULL
-    nothing.size = 0
     row.numbers[0] = stats.messages_in
     row.numbers[1] = stats.bytes_in
     row.numbers[2] = stats.messages_out
     row.numbers[3] = stats.bytes_out
-    return export_row(<export_buffer *>context, stats.topic, nothing, &row)
+    return export_row(<export_buffer *>context, stats.topic, no_name(), &row)
 
 
 cdef int export_intakes(void *context, const rp_topic_stats *stats) noexcept nogil:
     cdef exported_row row
-    cdef rp_slice nothing
     cdef int kind, i, stopped
-    nothing.data = NULL
-    nothing.size = 0
     for kind in range(RP_MESSAGE_TYPES):
         if stats.intake[kind].bytes == 0:
             continue
@@ -52,7 +53,7 @@ cdef int export_intakes(void *context, const rp_topic_stats *stats) noexcept nog
         row.numbers[1] = stats.intake[kind].bytes
         for i in range(RP_INTAKE_SIZES):
             row.numbers[2 + i] = stats.intake[kind].sizes[i]
-        stopped = export_row(<export_buffer *>context, stats.topic, nothing, &row)
+        stopped = export_row(<export_buffer *>context, stats.topic, no_name(), &row)
         if stopped:
             return stopped
     return 0
@@ -60,10 +61,7 @@ cdef int export_intakes(void *context, const rp_topic_stats *stats) noexcept nog
 
 cdef int export_ends(void *context, const rp_topic_stats *stats) noexcept nogil:
     cdef exported_row row
-    cdef rp_slice nothing
     cdef int i
-    nothing.data = NULL
-    nothing.size = 0
     if stats.ends.commits == 0 and stats.ends.rollbacks == 0:
         return 0
     row.numbers[0] = stats.ends.commits
@@ -71,37 +69,31 @@ cdef int export_ends(void *context, const rp_topic_stats *stats) noexcept nogil:
     row.numbers[2] = stats.ends.took.seconds
     for i in range(RP_DURATION_CLASSES):
         row.numbers[3 + i] = stats.ends.took.classes[i]
-    return export_row(<export_buffer *>context, stats.topic, nothing, &row)
+    return export_row(<export_buffer *>context, stats.topic, no_name(), &row)
 
 
 cdef int export_delays(void *context, const rp_topic_stats *stats) noexcept nogil:
     cdef exported_row row
-    cdef rp_slice nothing
     cdef uint64_t count = stats.timers_out
     cdef int i
-    nothing.data = NULL
-    nothing.size = 0
     row.numbers[0] = stats.timers_out
     row.numbers[1] = stats.delays.seconds
     for i in range(RP_DURATION_CLASSES):
         row.numbers[2 + i] = stats.delays.classes[i]
         count += stats.delays.classes[i]
-    return export_row(<export_buffer *>context, stats.topic, nothing, &row) if count > 0 else 0
+    return export_row(<export_buffer *>context, stats.topic, no_name(), &row) if count > 0 else 0
 
 
 cdef int export_answers(void *context, const rp_answer_stats *stats) noexcept nogil:
     cdef exported_row row
-    cdef rp_slice nothing
     cdef int i
-    nothing.data = NULL
-    nothing.size = 0
     row.numbers[0] = stats.request_code
     row.numbers[1] = stats.response_code
     row.numbers[2] = stats.has_waited
     row.numbers[3] = stats.total_ns
     for i in range(RP_ANSWER_CLASSES):
         row.numbers[4 + i] = stats.classes[i]
-    return export_row(<export_buffer *>context, nothing, nothing, &row)
+    return export_row(<export_buffer *>context, no_name(), no_name(), &row)
 
 
 cdef int export_group(void *context, const rp_group_stats *stats) noexcept nogil:
@@ -112,41 +104,27 @@ cdef int export_group(void *context, const rp_group_stats *stats) noexcept nogil
 
 
 cdef class BrokerCounters(LiteTopics):
-    def topic_stats(self):
+    cdef list topic_rows(self, topic_visit visit, int numbers):
+        """A visitor's rows of all topics: (name, numbers…)."""
         cdef export_buffer buffer
         memset(&buffer, 0, sizeof(buffer))
         self.enter()
         with nogil:
-            rp_broker_each_topic_stats(self.native, export_topic, &buffer)
+            rp_broker_each_topic_stats(self.native, visit, &buffer)
         self.leave()
-        return imported_rows(&buffer, 1, 4)
+        return imported_rows(&buffer, 1, numbers)
+
+    def topic_stats(self):
+        return self.topic_rows(export_topic, 4)
 
     def topic_intakes(self):
-        cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
-        self.enter()
-        with nogil:
-            rp_broker_each_topic_stats(self.native, export_intakes, &buffer)
-        self.leave()
-        return imported_rows(&buffer, 1, 2 + RP_INTAKE_SIZES)
+        return self.topic_rows(export_intakes, 2 + RP_INTAKE_SIZES)
 
     def transaction_ends(self):
-        cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
-        self.enter()
-        with nogil:
-            rp_broker_each_topic_stats(self.native, export_ends, &buffer)
-        self.leave()
-        return imported_rows(&buffer, 1, 3 + RP_DURATION_CLASSES)
+        return self.topic_rows(export_ends, 3 + RP_DURATION_CLASSES)
 
     def timer_delays(self):
-        cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
-        self.enter()
-        with nogil:
-            rp_broker_each_topic_stats(self.native, export_delays, &buffer)
-        self.leave()
-        return imported_rows(&buffer, 1, 2 + RP_DURATION_CLASSES)
+        return self.topic_rows(export_delays, 2 + RP_DURATION_CLASSES)
 
     def answer_stats(self):
         cdef export_buffer buffer

@@ -30,7 +30,7 @@ class Grpc(Protocol):
         """methods: "/package.Service/Method", and whether its client sends a stream. handler: asked before Python, if it has a native
         handler of calls. Raises Unsupported without libnghttp2."""
     def send(self, call: Request, message: bytes, *, is_last: bool = False) -> bool:
-        """A message of the answer; is_last: with OK behind it."""
+        """A message of the answer; is_last: with OK after it."""
     def end(self, call: Request, code: int, text: str = "") -> bool:
         """The answer's end with gRPC's status code; False: its reactor is behind."""
     def took(self, call: Request) -> bool:

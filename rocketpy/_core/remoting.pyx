@@ -322,7 +322,6 @@ cdef class Server(NativeObject):
             self.leave()
 
     def set_gate(self, Gate gate not None):
-        cdef int status
         self.enter()
         try:
             if self.gate is not None:

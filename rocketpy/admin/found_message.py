@@ -129,7 +129,7 @@ def place_of(message_id: str) -> tuple[str, int] | None:
 
 
 def records_in(body: bytes, broker_name: str | None = None) -> list[FoundMessage]:
-    """The messages of records that lie one behind the other. Raises AdminError for other bytes."""
+    """The messages of records that lie one after the other. Raises AdminError for other bytes."""
     try:
         return [FoundMessage(message, broker_name) for message in read_records(body)]
     except RocketpyError as error:

@@ -74,6 +74,18 @@ def _print(out: Output, found: FoundMessage, charset: str, with_body: bool, end:
     out.add("messages", found.to_json(with_body=with_body))
 
 
+def _leads_on(out: Output, queue: str, pulled: Pulled, offset: int) -> bool:
+    """Whether the queue is read on at the next offset; says so where a pull brought nothing. Raises AdminError where it would never end."""
+    if pulled.code not in (ResponseCode.SUCCESS, ResponseCode.PULL_RETRY_IMMEDIATELY):
+        out.line(f"{queue} print msg finished. status={_status(pulled)}, offset={pulled.next_offset}")
+        return False
+    if pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY:
+        out.line(f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={pulled.next_offset}")
+    if pulled.next_offset <= offset:
+        raise AdminError(f"{queue}: the broker's next offset {pulled.next_offset} does not lead on from {offset}")
+    return True
+
+
 async def print_msg(session: Session, given: Given, out: Output) -> None:
     topic, charset, tags = given.text("t"), charset_of(given.text("c", "UTF-8")), given.text("s", "*")
     with_body = given.truth("d", True)
@@ -83,16 +95,10 @@ async def print_msg(session: Session, given: Given, out: Output) -> None:
         out.line(f"minOffset={offset}, maxOffset={end}, {queue}")
         while offset < end:
             pulled = await pull(session, address, broker_name, topic, queue_id, offset, PULL_COUNT, tags)
-            if pulled.code == ResponseCode.SUCCESS:
-                for found in pulled.messages:
-                    _print(out, found, charset, with_body)
-            elif pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY:
-                out.line(f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={pulled.next_offset}")
-            else:
-                out.line(f"{queue} print msg finished. status={_status(pulled)}, offset={pulled.next_offset}")
+            for found in pulled.messages:
+                _print(out, found, charset, with_body)
+            if not _leads_on(out, queue, pulled, offset):
                 break
-            if pulled.next_offset <= offset:
-                raise AdminError(f"{queue}: the broker's next offset {pulled.next_offset} does not lead on from {offset}")
             offset = pulled.next_offset
         out.line("--------------------------------------------------------")
 
@@ -174,15 +180,10 @@ async def _consume(session: Session, out: Output, place: tuple[str, str, int], t
         pulled = await pull(session, address, broker_name, topic, queue_id, offset, count, group=group)
         if pulled.code == ResponseCode.SUCCESS:
             out.line("Consume ok")
-            for found in pulled.messages:
-                _print(out, found, "utf-8", True)
-        elif pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY:
-            out.line(f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={pulled.next_offset}")
-        else:
-            out.line(f"{queue} print msg finished. status={_status(pulled)}, offset={pulled.next_offset}")
+        for found in pulled.messages:
+            _print(out, found, "utf-8", True)
+        if not _leads_on(out, queue, pulled, offset):
             return
-        if pulled.next_offset <= offset:
-            raise AdminError(f"{queue}: the broker's next offset {pulled.next_offset} does not lead on from {offset}")
         offset = pulled.next_offset
 
 
@@ -197,7 +198,7 @@ async def dump_compaction_log(session: Session, given: Given, out: Output) -> No
 
 
 def file_messages(path: Path) -> Iterator[FoundMessage | AdminError]:
-    """Messages one behind the other, up to the first bytes that are not a message. Raises AdminError, OSError."""
+    """Messages one after the other, up to the first bytes that are not a message. Raises AdminError, OSError."""
     if path.is_dir():
         raise AdminError(f"file {path} is a directory.")
     with path.open("rb") as file:

@@ -16,6 +16,7 @@ from typing import Any
 from ..remoting.bodies import PERM_WRITE
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import SendMessageRequestHeaderV2, SendMessageResponseHeader
+from ..remoting.headers.admin import AUTO_CREATE_TOPIC
 from ..remoting.headers.base import HeaderError
 from ..remoting.route import MASTER_ID, TopicRoute
 from .command_line import Given
@@ -23,7 +24,6 @@ from .errors import AdminError, UsageError, refused
 from .found_message import UNIQUE_ID
 from .output import Columns, Output, Shown
 from .session import Session
-from .topics import DEFAULT_TOPIC
 
 STATUSES = {
     ResponseCode.SUCCESS: "SEND_OK",
@@ -136,7 +136,7 @@ async def find_targets(session: Session, topic: str) -> list[Target]:
         if error.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
         try:
-            route = await session.route(DEFAULT_TOPIC)
+            route = await session.route(AUTO_CREATE_TOPIC)
         except AdminError:
             raise error from None
     targets = targets_of(route)
@@ -156,7 +156,7 @@ async def send(session: Session, message: Outgoing, group: str, target: Target |
     header = SendMessageRequestHeaderV2(
         a=group,
         b=message.topic,
-        c=DEFAULT_TOPIC,
+        c=AUTO_CREATE_TOPIC,
         d=4,
         e=target.queue_id,
         f=0,

@@ -20,6 +20,7 @@ from typing import Any
 from ..broker.names import topic_fault
 from ..remoting.codes import RequestCode
 from ..remoting.headers import CreateTopicRequestHeader
+from ..remoting.headers.admin import AUTO_CREATE_TOPIC
 from ..remoting.json_codec import JsonError, read_json, write_fastjson
 from ..remoting.queue_mapping import MappingFault, led_queues
 from ..remoting.route import MASTER_ID
@@ -42,7 +43,7 @@ from .mapping_plans import (
 )
 from .output import Output
 from .session import Session
-from .topics import DEFAULT_TOPIC, topic_stats
+from .topics import topic_stats
 
 
 async def update_static_topic(session: Session, given: Given, out: Output) -> None:
@@ -119,7 +120,7 @@ async def _tell(session: Session, cluster: ClusterInfo, plan: Plan, name: str, *
     config = known.config
     header = CreateTopicRequestHeader(
         topic=plan.topic,
-        default_topic=DEFAULT_TOPIC,
+        default_topic=AUTO_CREATE_TOPIC,
         read_queue_nums=config.read_queue_nums,
         write_queue_nums=config.write_queue_nums,
         perm=config.perm,

@@ -16,6 +16,7 @@ from ..remoting.headers import (
     GetTopicStatsInfoRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
+from ..remoting.headers.admin import AUTO_CREATE_TOPIC
 from ..remoting.json_codec import JsonError, read_json, write_fastjson
 from ..remoting.route import MASTER_ID, TopicRoute
 from .command_line import Given
@@ -27,7 +28,6 @@ from .queues import by_queue, queue_key
 from .session import Session
 from .texts import front, human_time, java, java_map, perm_text
 
-DEFAULT_TOPIC = "TBW102"
 ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 UNIT_FLAG, UNIT_SUB_FLAG = 1, 2
 
@@ -93,7 +93,7 @@ def _attributes_text(topic: TopicConfig) -> str:
 async def create_topic(session: Session, address: str, topic: TopicConfig) -> None:
     header = CreateTopicRequestHeader(
         topic=topic.topic_name,
-        default_topic=DEFAULT_TOPIC,
+        default_topic=AUTO_CREATE_TOPIC,
         read_queue_nums=topic.read_queue_nums,
         write_queue_nums=topic.write_queue_nums,
         perm=topic.perm,

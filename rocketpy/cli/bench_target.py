@@ -10,10 +10,8 @@ from ..remoting.client import RemotingClient, split_address
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import check_success
 from ..remoting.headers import CreateTopicRequestHeader, GetRouteInfoRequestHeader, GetTopicConfigRequestHeader
+from ..remoting.headers.admin import AUTO_CREATE_TOPIC
 from ..remoting.route import MASTER_ID, TopicRoute
-
-DEFAULT_TOPIC = "TBW102"  # every broker that creates topics on demand registers it
-READ_WRITE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +58,10 @@ async def _at_name_server(client: RemotingClient, namesrv: str, topic: str, queu
         return _target_in(route, topic, broker_name, created=False)
     if not create:
         raise _unknown(topic, namesrv)
-    route = await _route_of(client, namesrv, DEFAULT_TOPIC)
+    route = await _route_of(client, namesrv, AUTO_CREATE_TOPIC)
     if route is None:
         raise NotFound(f"no broker with autoCreateTopicEnable is registered at {namesrv}; name one with --address")
-    target = _target_in(route, DEFAULT_TOPIC, broker_name, created=True)
+    target = _target_in(route, AUTO_CREATE_TOPIC, broker_name, created=True)
     await _create(client, target.address, topic, queues)
     return Target(target.address, target.broker_name, queues, True)
 
@@ -102,13 +100,4 @@ def _unknown(topic: str, address: str) -> NotFound:
 
 
 async def _create(client: RemotingClient, address: str, topic: str, queues: int) -> None:
-    header = CreateTopicRequestHeader(
-        topic=topic,
-        default_topic=DEFAULT_TOPIC,
-        read_queue_nums=queues,
-        write_queue_nums=queues,
-        perm=READ_WRITE,
-        topic_filter_type="SINGLE_TAG",
-        order=False,
-    )
-    await client.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+    await client.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicRequestHeader.plain(topic, queues))

@@ -25,7 +25,6 @@ CONNECTIONS = 8
 PULL_CONNECTIONS = 4
 IN_FLIGHT = 32
 MODE_BOTH = 3
-READ_WRITE = 6
 REFRESH_S = 0.1
 REQUEST_TIMEOUT_MS = 30_000  # a machine that stood still for a few seconds, building something else say, has lost no message
 FAILURES = ("missing", "duplicated", "corrupted", "out_of_order", "unverified")
@@ -108,17 +107,8 @@ def figures_of(result: Mapping[str, Any], count: int, started_s: float) -> Figur
 
 
 async def create_topic(address: str) -> None:
-    header = CreateTopicRequestHeader(
-        topic=TOPIC,
-        default_topic="TBW102",
-        read_queue_nums=QUEUES,
-        write_queue_nums=QUEUES,
-        perm=READ_WRITE,
-        topic_filter_type="SINGLE_TAG",
-        order=False,
-    )
     async with RemotingClient() as client:
-        await client.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        await client.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicRequestHeader.plain(TOPIC, QUEUES))
 
 
 async def run_check(address: str, options: CheckOptions, started_s: float) -> int:

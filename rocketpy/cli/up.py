@@ -170,6 +170,70 @@ def no_room(options: UpOptions, directory: Path, free: int, wanted: int) -> Disk
     )
 
 
+class Up:
+    """One run of the command: what is started, what is said, what is waited for."""
+
+    def __init__(self, options: UpOptions, directory: Path, namesrv_config: Config, broker_configs: list[Config]) -> None:
+        self._options = options
+        self._directory = directory
+        self._namesrv_config = namesrv_config
+        self._broker_configs = broker_configs
+        self._servers: Embedded | None = None
+        self._proxy: ProxyBeside | None = None
+        if options.proxy_port is not None:
+            port = choose_port(options.host, options.proxy_port, PROXY_PORT)
+            self._proxy = ProxyBeside(lambda: broker_configs[0].text("namesrvAddr"), port=port)
+
+    @property
+    def _started(self) -> Embedded:
+        assert self._servers is not None
+        return self._servers
+
+    def make(self, native_log: NativeLog) -> list[Service]:
+        self._servers = Embedded(self._namesrv_config, self._broker_configs, native_log)
+        if self._proxy is None:
+            return [self._servers]
+        self._proxy.log_tap = native_log.tap
+        return [self._servers, self._proxy]
+
+    def announce(self) -> None:
+        options = self._options
+        if options.json and options.check_count > 0:
+            return
+        announce_namesrv(self._namesrv_config, self._started.namesrv.port)
+        for config, broker in zip(self._broker_configs, self._started.brokers, strict=True):
+            announce_broker(config, broker)
+        if self._proxy is not None:
+            announce_proxy(self._proxy.port)
+        say(f"Registered {self._started.registered_after_s:.2f} s after the process was started. Data and logs: {self._directory}")
+        if options.check_count == 0:
+            say(f"Clients connect with namesrvAddr={self._broker_configs[0].text('namesrvAddr')}. Ctrl-C stops.")
+
+    async def work(self, stop: StopSignal) -> int:
+        """Until a signal or, with --check, until everything has come back. The exit status."""
+        if self._options.check_count == 0:
+            return await wait_for_signal(stop)
+        check = asyncio.ensure_future(self._check())
+        ended = asyncio.ensure_future(stop.wait())
+        await asyncio.wait((check, ended), return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if not check.done():
+            check.cancel()
+            await asyncio.wait((check,))
+            return 1
+        return check.result()
+
+    async def _check(self) -> int:
+        from .check import CheckOptions, run_check
+
+        options, started = self._options, self._started
+        durability = f"as the files of {options.cluster} say" if options.cluster else f"{options.flush}, no slave"
+        await started.slaves_follow()
+        brokers = started.masters() or started.brokers
+        check_options = CheckOptions(options.check_count, options.message_size, durability, options.json)
+        return await run_check(brokers[0].address, check_options, started.registered_after_s)
+
+
 def run_up(options: UpOptions) -> int:
     wanted_bytes = bytes_of(options.check_count, options.message_size)
     with ExitStack() as stack:
@@ -183,59 +247,10 @@ def run_up(options: UpOptions) -> int:
             return 1
         try:
             namesrv_config, broker_config = configs_of(options, directory)
-            broker_configs = [broker_config]
-            if options.cluster:
-                broker_configs = cluster_configs(options.cluster, options.host, directory)
+            broker_configs = cluster_configs(options.cluster, options.host, directory) if options.cluster else [broker_config]
             start_logging("rocketpy", broker_config, foreground=True)
         except (ConfigError, NotFound, InvalidArgument, NetworkError) as error:
             complain(PROGRAM, error)
             return EXIT_USAGE
-        started: list[Embedded] = []
-        proxy = None
-        if options.proxy_port is not None:
-            port = choose_port(options.host, options.proxy_port, PROXY_PORT)
-            proxy = ProxyBeside(lambda: broker_configs[0].text("namesrvAddr"), port=port)
-
-        def make(native_log: NativeLog) -> list[Service]:
-            started.append(Embedded(namesrv_config, broker_configs, native_log))
-            if proxy is None:
-                return [*started]
-            proxy.log_tap = native_log.tap
-            return [*started, proxy]
-
-        def announce() -> None:
-            if options.json and options.check_count > 0:
-                return
-            announce_namesrv(namesrv_config, started[0].namesrv.port)
-            for config, broker in zip(broker_configs, started[0].brokers, strict=True):
-                announce_broker(config, broker)
-            if proxy is not None:
-                announce_proxy(proxy.port)
-            say(f"Registered {started[0].registered_after_s:.2f} s after the process was started. Data and logs: {directory}")
-            if options.check_count == 0:
-                say(f"Clients connect with namesrvAddr={broker_configs[0].text('namesrvAddr')}. Ctrl-C stops.")
-
-        async def work(stop: StopSignal) -> int:
-            if options.check_count == 0:
-                return await wait_for_signal(stop)
-            from .check import CheckOptions, run_check
-
-            durability = f"as the files of {options.cluster} say" if options.cluster else f"{options.flush}, no slave"
-            check_options = CheckOptions(options.check_count, options.message_size, durability, options.json)
-
-            async def checked() -> int:
-                await started[0].slaves_follow()
-                checked_brokers = started[0].masters() or started[0].brokers
-                return await run_check(checked_brokers[0].address, check_options, started[0].registered_after_s)
-
-            check = asyncio.ensure_future(checked())
-            ended = asyncio.ensure_future(stop.wait())
-            await asyncio.wait((check, ended), return_when=asyncio.FIRST_COMPLETED)
-            ended.cancel()
-            if not check.done():
-                check.cancel()
-                await asyncio.wait((check,))
-                return 1
-            return check.result()
-
-        return run(PROGRAM, [namesrv_config, *broker_configs], make, announce, work)
+        up = Up(options, directory, namesrv_config, broker_configs)
+        return run(PROGRAM, [namesrv_config, *broker_configs], up.make, up.announce, up.work)

@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._core.errors import RocketpyError
-from ..config import Config, ConfigError, read_properties
+from ..config import Config
 from ..remoting.bodies import BodyError, read_integer
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import Response
+from ..remoting.config_requests import ConfigRequests, black_list
 from ..remoting.headers import (
     AlterSyncStateSetRequestHeader,
     ApplyBrokerIdRequestHeader,
@@ -82,6 +82,7 @@ class ControllerRequests:
         self._reads_are_logged = config.boolean("isProcessReadEvent")
         self._read_settings()
         config.subscribe(lambda changes: self._read_settings())
+        configuration = ConfigRequests(config, lambda: self._black_list, effects.store_config)
         handlers: dict[RequestCode, Handler] = {
             RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: self.alter_sync_state_set,
             RequestCode.CONTROLLER_ELECT_MASTER: self.elect_master,
@@ -90,8 +91,8 @@ class ControllerRequests:
             RequestCode.CONTROLLER_GET_METADATA_INFO: self.get_metadata,
             RequestCode.CONTROLLER_GET_SYNC_STATE_DATA: self.get_sync_state_data,
             RequestCode.BROKER_HEARTBEAT: self.hear_broker,
-            RequestCode.UPDATE_CONTROLLER_CONFIG: self.update_config,
-            RequestCode.GET_CONTROLLER_CONFIG: self.get_config,
+            RequestCode.UPDATE_CONTROLLER_CONFIG: configuration.update,
+            RequestCode.GET_CONTROLLER_CONFIG: configuration.get,
             RequestCode.CLEAN_BROKER_DATA: self.clean_broker_data,
             RequestCode.CONTROLLER_GET_NEXT_BROKER_ID: self.get_next_broker_id,
             RequestCode.CONTROLLER_APPLY_BROKER_ID: self.apply_broker_id,
@@ -101,8 +102,7 @@ class ControllerRequests:
     def _read_settings(self) -> None:
         self._unclean_is_allowed = self._config.boolean("enableElectUncleanMaster")
         self._brokers_are_told = self._config.boolean("notifyBrokerRoleChanged")
-        black_list = {name.strip() for name in self._config.text("configBlackList").split(";")}
-        self._black_list = _ALWAYS_BLACK | black_list
+        self._black_list = black_list(self._config, _ALWAYS_BLACK)
 
     # ---- the leader's ----
 
@@ -197,28 +197,6 @@ class ControllerRequests:
             peers="".join(f"{member}:{address};" for member, address in consensus.peers.items()),
         )
         return Response(fields=fields)
-
-    async def update_config(self, request: Request) -> Response:
-        log.info("updateConfig called by %s", request.remote_address)
-        try:
-            changes = {entry.key: entry.value for entry in read_properties(request.body.decode("utf-8"))}
-        except UnicodeDecodeError as error:
-            return Response(ResponseCode.SYSTEM_ERROR, f"UnsupportedEncodingException {error}")
-        if self._black_list & changes.keys():
-            return Response(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-        try:
-            self._config.update(changes)
-        except ConfigError as error:
-            return Response(ResponseCode.INVALID_PARAMETER, str(error))
-        try:
-            await self._effects.store_config(changes)
-        except RocketpyError as error:
-            log.error("persist config Exception: %s", error)
-            return Response(ResponseCode.SYSTEM_ERROR, f"config was not stored: {error}")
-        return Response()
-
-    def get_config(self, request: Request) -> Response:
-        return Response(body=self._config.format().encode("utf-8"))
 
 
 def _response(decision: Decision) -> Response:

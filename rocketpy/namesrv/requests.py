@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .._core.errors import RocketpyError
-from ..config import Config, ConfigError, read_properties
+from ..config import Config
 from ..remoting.bodies import DataVersion, RegisterBrokerBody
 from ..remoting.codes import VERSION_3_0_11, VERSION_4_9_4, RequestCode, ResponseCode, see_faq
 from ..remoting.command import Response
+from ..remoting.config_requests import ConfigRequests, black_list
 from ..remoting.headers import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -70,14 +71,13 @@ class RequestSettings:
 
 
 def request_settings(config: Config) -> RequestSettings:
-    black_list = {name.strip() for name in config.text("configBlackList").split(";")}
     withheld_ms = config.integer("waitSecondsForService") * 1000
     return RequestSettings(
         withheld_ms=withheld_ms if config.boolean("needWaitForService") else 0,
         list_all_topics=config.boolean("enableAllTopicList"),
         list_topics=config.boolean("enableTopicList"),
         answer_order_topics=config.boolean("returnOrderTopicConfigToBroker"),
-        black_list=_ALWAYS_BLACK | black_list,
+        black_list=black_list(config, _ALWAYS_BLACK),
     )
 
 
@@ -103,6 +103,7 @@ class NamesrvRequests:
         self._effects = effects
         self._clock = clock
         self._kv_lock = asyncio.Lock()
+        configuration = ConfigRequests(config, lambda: self.settings.black_list, effects.store_config)
         self.handlers: dict[int, Callable[[Request], Response | Awaitable[Response]]] = {
             RequestCode.PUT_KV_CONFIG: self.put_kv_config,
             RequestCode.GET_KV_CONFIG: self.get_kv_config,
@@ -125,8 +126,8 @@ class NamesrvRequests:
             RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: lambda request: self._topic_list(self._routes.unit_sub_ununit_topics),
             RequestCode.DELETE_TOPIC_IN_NAMESRV: self.delete_topic,
             RequestCode.REGISTER_TOPIC_IN_NAMESRV: self.register_topic,
-            RequestCode.UPDATE_NAMESRV_CONFIG: self.update_config,
-            RequestCode.GET_NAMESRV_CONFIG: self.get_config,
+            RequestCode.UPDATE_NAMESRV_CONFIG: configuration.update,
+            RequestCode.GET_NAMESRV_CONFIG: configuration.get,
         }
 
     # ---- routes ----
@@ -281,7 +282,8 @@ class NamesrvRequests:
             async with self._kv_lock:
                 await asyncio.to_thread(change, *what)
         except (KvConfigFull, RocketpyError) as error:
-            return _not_stored("kvconfig", error)
+            log.error("persist kvconfig Exception: %s", error)
+            return Response(ResponseCode.SYSTEM_ERROR, f"kvconfig was not stored: {error}")
         return SUCCESS
 
     def get_kv_list(self, request: Request) -> Response:
@@ -290,29 +292,6 @@ class NamesrvRequests:
         if table is None:
             return Response(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {header.namespace}")
         return Response(body=encode_table(table))
-
-    # ---- configuration ----
-
-    async def update_config(self, request: Request) -> Response:
-        log.info("updateConfig called by %s", request.remote_address)
-        try:
-            changes = {entry.key: entry.value for entry in read_properties(request.body.decode("utf-8"))}
-        except UnicodeDecodeError as error:
-            return Response(ResponseCode.SYSTEM_ERROR, f"UnsupportedEncodingException {error}")
-        if self.settings.black_list & changes.keys():
-            return Response(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-        try:
-            self._config.update(changes)
-        except ConfigError as error:
-            return Response(ResponseCode.INVALID_PARAMETER, str(error))
-        try:
-            await self._effects.store_config(changes)
-        except RocketpyError as error:
-            return _not_stored("config", error)
-        return SUCCESS
-
-    def get_config(self, request: Request) -> Response:
-        return Response(body=self._config.format().encode("utf-8"))
 
 
 def _registration_body(request: Request, compressed: bool) -> RegisterBrokerBody:
@@ -327,8 +306,3 @@ def _registration_body(request: Request, compressed: bool) -> RegisterBrokerBody
 def _topics(names: list[str], broker_address: str | None = None) -> Response:
     """RocketMQ: TopicList."""
     return Response(body=write_fastjson({"brokerAddr": broker_address, "topicList": names}))
-
-
-def _not_stored(what: str, error: Exception) -> Response:
-    log.error("persist %s Exception: %s", what, error)
-    return Response(ResponseCode.SYSTEM_ERROR, f"{what} was not stored: {error}")

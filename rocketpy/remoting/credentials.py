@@ -1,7 +1,7 @@
 """Whom a client's requests are from, and the signature that proves it.
 RocketMQ: SessionCredentials, AclClientRPCHook, AclUtils.combineRequestContent, AclSigner (5.5.0 client/, remoting/).
 
-    signature = base64(HMAC-SHA1(secret, values of all fields but the signature, by name, one behind the other, then the body))
+    signature = base64(HMAC-SHA1(secret, values of all fields but the signature, by name, one after the other, then the body))
 """
 
 from __future__ import annotations

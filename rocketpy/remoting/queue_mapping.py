@@ -1,4 +1,4 @@
-"""Where the queues of a static topic lie: a global queue is a row of queues of brokers, one behind the other, of which the last is written.
+"""Where the queues of a static topic lie: a global queue is a row of queues of brokers, one after the other, of which the last is written.
 RocketMQ: LogicQueueMappingItem, TopicQueueMappingDetail, TopicQueueMappingUtils (5.3.3 remoting/protocol/statictopic/).
 
     global queue 5     0 ─────────── 2,003 ··· 10,000 ───────────►

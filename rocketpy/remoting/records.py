@@ -1,4 +1,4 @@
-"""Records of the commit log as brokers answer them, one behind the other. RocketMQ: MessageDecoder.decodesBatch (5.3.3 common/)."""
+"""Records of the commit log as brokers answer them, one after the other. RocketMQ: MessageDecoder.decodesBatch (5.3.3 common/)."""
 
 from __future__ import annotations
 

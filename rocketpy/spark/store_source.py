@@ -64,7 +64,7 @@ class FilePartition(InputPartition):
 
 
 class LogPartition(InputPartition):
-    """Stretches of the commit log, one behind the other."""
+    """Stretches of the commit log, one after the other."""
 
     def __init__(self, pieces: Sequence[FilePartition]) -> None:
         super().__init__(" ".join(piece.value for piece in pieces))

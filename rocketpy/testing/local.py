@@ -27,7 +27,6 @@ from ..remoting.headers import CreateTopicRequestHeader
 
 STARTS_WITHIN_S = 60.0
 """A machine may stand still; a start takes a tenth of a second."""
-READ_WRITE = 6
 
 T = TypeVar("T")
 
@@ -90,16 +89,7 @@ class LocalRocketMQ:
         """The topic's name, which name servers know at the return. `attributes` as mqadmin writes them: "+message.type=FIFO".
 
         Raises CommandError with the broker's reason, RocketpyError where nothing runs."""
-        header = CreateTopicRequestHeader(
-            topic=name,
-            default_topic="TBW102",
-            read_queue_nums=queues,
-            write_queue_nums=queues,
-            perm=READ_WRITE,
-            topic_filter_type="SINGLE_TAG",
-            order=False,
-            attributes=attributes or None,
-        )
+        header = CreateTopicRequestHeader.plain(name, queues, attributes or None)
         self._run(self._call(RequestCode.UPDATE_AND_CREATE_TOPIC, header))
         return name
 

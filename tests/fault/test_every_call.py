@@ -78,7 +78,7 @@ def test_a_table_is_saved_whichever_call_failed_before_and_the_stop_is_clean(lib
     broker, calls = broker_with_failing_calls(tmp_path, library, root="store/config")
     table = broker.store / "config" / "topics.json"
     with started(broker):
-        broker.process.next_line("boot success")  # behind the start's own save of all the tables, which makes their directory
+        broker.process.next_line("boot success")  # after the start's own save of all the tables, which makes their directory
         made, number, met, refused = 0, 1, set(), set()
         while made == 0 or calls.was_hit:
             made += 1

@@ -17,7 +17,7 @@ import pytest
 from tests.processes import RUNNING
 
 from .javaenv import CURRENT, OLD, JavaClients, Jvm
-from .products import Cluster, NameServer, Peer, Product, Rocketpy
+from .products import Cluster, NameServer, Peer, Product, Rocketpy, running_cluster
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,13 +57,8 @@ def peer() -> Product:
 @pytest.fixture(scope="session")
 def cluster(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One name server and one broker for every test that brings its own topics and groups and restarts nothing."""
-    home = tmp_path_factory.mktemp("cluster")
-    cluster = Cluster(NameServer(product, home / "namesrv").start())
-    try:
-        cluster.add_brokers(home, [product])
+    with running_cluster(product, tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture

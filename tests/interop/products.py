@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.processes import BROKER_PORTS, ROCKETPY, ROOT, Process, free_port, port_accepts, wait_until, write_properties
 
@@ -312,3 +315,26 @@ class Cluster:
             except (AssertionError, subprocess.SubprocessError) as problem:
                 problems.append(str(problem))
         assert not problems, "\n".join(problems)
+
+
+@contextmanager
+def running_cluster(product: Product, home: Path, settings: Mapping[str, Any] | None = None, *, brokers: int = 1) -> Iterator[Cluster]:
+    """A name server and brokers of one product, stopped at the end."""
+    cluster = Cluster(NameServer(product, home / "namesrv").start())
+    try:
+        cluster.add_brokers(home, [product] * brokers, settings)
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@contextmanager
+def side_by_side(
+    product: Product, peer: Product, factory: pytest.TempPathFactory, settings: Mapping[str, Any] | None = None
+) -> Iterator[tuple[Cluster, Cluster]]:
+    """One broker with its name server of each product, ours first, for the same requests to both."""
+    with (
+        running_cluster(product, factory.mktemp("ours"), settings) as ours,
+        running_cluster(peer, factory.mktemp("theirs"), settings) as theirs,
+    ):
+        yield ours, theirs

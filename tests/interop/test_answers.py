@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .products import Cluster, NameServer, Product
+from .products import Cluster, Product, side_by_side
 from .wire import Reply, call
 
 pytestmark = pytest.mark.slow
@@ -163,17 +163,8 @@ def prepare(cluster: Cluster) -> str:
 
 @pytest.fixture(scope="module")
 def addresses(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    clusters: list[Cluster] = []
-    try:
-        for name, each in (("ours", product), ("theirs", peer)):
-            home = tmp_path_factory.mktemp(name)
-            cluster = Cluster(NameServer(each, home / "namesrv").start())
-            clusters.append(cluster)
-            cluster.add_brokers(home, [each])
-        yield prepare(clusters[0]), prepare(clusters[1])
-    finally:
-        for cluster in clusters:
-            cluster.stop()
+    with side_by_side(product, peer, tmp_path_factory) as (ours, theirs):
+        yield prepare(ours), prepare(theirs)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)

@@ -19,7 +19,7 @@ from .authority import PROXY_SETTINGS, SETTINGS, Authority, entry, java, signed
 from .javaenv import CURRENT, OLD, JavaClients, JavaError, Jvm
 from .judge import judgement
 from .mqadmin import MqAdmin
-from .products import Broker, Cluster, NameServer, Product
+from .products import Broker, Cluster, Product, running_cluster
 from .proxies import GrpcClients, OwnProxy, Proxy
 from .test_go_client import built
 from .test_proxy import KINDS, go_judge, python_judge  # noqa: F401 - fixtures
@@ -29,13 +29,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 @pytest.fixture(scope="module")
 def guarded(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    home = tmp_path_factory.mktemp("guarded")
-    cluster = Cluster(NameServer(product, home / "namesrv").start())
-    try:
-        cluster.add_brokers(home, [product], SETTINGS)
+    with running_cluster(product, tmp_path_factory.mktemp("guarded"), SETTINGS) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from rocketpy.remoting.credentials import Credentials
 from rocketpy.remoting.headers import header_for
 
 from .authority import NO_PERMISSION, ROOT, SETTINGS, Authority, credentials, entry, signed
-from .products import Cluster, NameServer, Product
+from .products import Product, side_by_side
 from .wire import Reply, call
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -44,14 +44,8 @@ def send_fields(topic: str, group: str = "PID") -> dict[str, str]:
 @pytest.fixture(scope="module")
 def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Authority]]:
     """Both products."""
-    made: list[Cluster] = []
-    try:
-        for each in (product, peer):
-            home = tmp_path_factory.mktemp("auth")
-            cluster = Cluster(NameServer(each, home / "namesrv").start())
-            made.append(cluster)
-            cluster.add_brokers(home, [each], SETTINGS)
-        sides = [Authority(cluster.broker) for cluster in made]
+    with side_by_side(product, peer, tmp_path_factory, SETTINGS) as both:
+        sides = [Authority(cluster.broker) for cluster in both]
         for side in sides:
             side.user("nobody")
             side.user("topical", entry("Topic:*", "All"))
@@ -61,9 +55,6 @@ def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFact
             side.user("writer", entry("*", "Pub", "Create", "Update", "Delete"))
             side.user("super", kind="Super")
         yield sides
-    finally:
-        for cluster in made:
-            cluster.stop()
 
 
 def evened(reply: Reply) -> tuple[int, str]:

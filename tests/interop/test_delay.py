@@ -9,7 +9,7 @@ import pytest
 from tests.processes import wait_until
 
 from .javaenv import JavaClients, JavaError, PushConsumer
-from .products import Cluster, NameServer, Product
+from .products import Cluster, Product, running_cluster
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -20,13 +20,8 @@ SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 @pytest.fixture(scope="module")
 def cluster(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """As that of the other tests, with levels that are short."""
-    home = tmp_path_factory.mktemp("delays")
-    cluster = Cluster(NameServer(product, home / "namesrv").start())
-    try:
-        cluster.add_brokers(home, [product], {"messageDelayLevel": "1s 2s 3s 1s"})
+    with running_cluster(product, tmp_path_factory.mktemp("delays"), {"messageDelayLevel": "1s 2s 3s 1s"}) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 def waiting_consumer(java: JavaClients, topic: str, group: str, queue: int) -> PushConsumer:

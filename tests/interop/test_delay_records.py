@@ -13,7 +13,7 @@ import pytest
 from tests.processes import PATIENCE_S, wait_until
 
 from . import wire
-from .products import Cluster, NameServer, Product
+from .products import Product, side_by_side
 from .sides import Case, Side, same
 from .stored import Record, queue_end, records
 
@@ -66,19 +66,12 @@ REFUSED = [
 
 @pytest.fixture(scope="module")
 def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    made: list[Cluster] = []
-    try:
-        for name, each in (("ours", product), ("theirs", peer)):
-            home = tmp_path_factory.mktemp(name)
-            made.append(Cluster(NameServer(each, home / "namesrv").start()))
-            made[-1].add_brokers(home, [each], {"messageDelayLevel": LEVELS})
-            made[-1].create_topic(TOPIC)
-            made[-1].create_topic("delayed-to-one-queue", queues=1)
-            made[-1].create_topic(CONSUMED, queues=1)
-        yield Side(made[0]), Side(made[1])
-    finally:
-        for cluster in made:
-            cluster.stop()
+    with side_by_side(product, peer, tmp_path_factory, {"messageDelayLevel": LEVELS}) as both:
+        for cluster in both:
+            cluster.create_topic(TOPIC)
+            cluster.create_topic("delayed-to-one-queue", queues=1)
+            cluster.create_topic(CONSUMED, queues=1)
+        yield Side(both[0]), Side(both[1])
 
 
 def delivered_order(found: list[Record]) -> list[Record]:

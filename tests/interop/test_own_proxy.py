@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -101,7 +102,14 @@ def talking(proxy: OwnProxy, test: Callable[[Peer], Awaitable[None]]) -> None:
     assert proxy.process.is_running()
 
 
-def files(process: Process) -> int:
+def send_garbage(stranger: socket.socket, garbage: bytes) -> None:
+    """All of it, or up to where the proxy closes the connection."""
+    stranger.settimeout(PATIENCE_S)
+    with contextlib.suppress(OSError):
+        stranger.sendall(garbage)
+
+
+def open_files(process: Process) -> int:
     return sum(1 for _ in Path(f"/proc/{process.pid}/fd").iterdir())
 
 
@@ -150,19 +158,15 @@ def test_more_than_a_message_may_have_ends_the_call_alone(proxy: OwnProxy, topic
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
 def test_garbage_is_no_concern_of_others(proxy: OwnProxy, topic: str, garbage: bytes) -> None:
-    before = files(proxy.process)
+    before = open_files(proxy.process)
     with socket.create_connection(("127.0.0.1", proxy.port)) as stranger:
-        stranger.settimeout(PATIENCE_S)
-        try:
-            stranger.sendall(garbage)
-        except OSError:
-            pass  # it was closed before it had said everything
+        send_garbage(stranger, garbage)
 
         async def test(peer: Peer) -> None:
             assert code(await peer.ask("QueryRoute", topic={"name": topic})) == "OK"
 
         talking(proxy, test)
-    wait_until(lambda: files(proxy.process) <= before, what="its connection is closed")
+    wait_until(lambda: open_files(proxy.process) <= before, what="its connection is closed")
 
 
 @pytest.mark.parametrize("is_remoting", [False, True], ids=["grpc", "4.x"])
@@ -172,7 +176,7 @@ def test_a_thousand_connections_leave_nothing_behind(proxy: OwnProxy, topic: str
 
     for _ in range(3):
         talking(proxy, test)  # its connections to the broker stay: Python's, and one of each reactor that has sent to it
-    before = files(proxy.process) + REACTORS - 1
+    before = open_files(proxy.process) + REACTORS - 1
     port, opening = (proxy.remoting_port, encode_command(SEND_MESSAGE_V2, {"n": "x"})) if is_remoting else (proxy.port, OPENING)
     strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(1000)]
     for each in strangers:
@@ -181,21 +185,17 @@ def test_a_thousand_connections_leave_nothing_behind(proxy: OwnProxy, topic: str
     talking(proxy, test)
     for each in strangers:
         each.close()
-    wait_until(lambda: files(proxy.process) <= before, what="their connections are closed")
+    wait_until(lambda: open_files(proxy.process) <= before, what="their connections are closed")
 
 
 @pytest.mark.parametrize("garbage", FRAMES.values(), ids=FRAMES)
 def test_garbage_at_the_other_port_is_no_concern_of_others(proxy: OwnProxy, topic: str, garbage: bytes) -> None:
-    before = files(proxy.process)
+    before = open_files(proxy.process)
     with socket.create_connection(("127.0.0.1", proxy.remoting_port)) as stranger:
-        stranger.settimeout(PATIENCE_S)
-        try:
-            stranger.sendall(garbage)
-        except OSError:
-            pass  # it was closed before it had said everything
+        send_garbage(stranger, garbage)
         reply = wire.call(proxy.remoting, GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
         assert reply.code == 0 and proxy.process.is_running()
-    wait_until(lambda: files(proxy.process) <= before, what="its connection is closed")
+    wait_until(lambda: open_files(proxy.process) <= before, what="its connection is closed")
 
 
 def test_4x_clients_go_on_when_their_brokers_come_back(new_cluster: Callable[..., Cluster], tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.processes import PATIENCE_S, wait_until
 
 from . import wire
 from .popping import NOTIFY, ORDER_QUEUE, POLLING_TIMEOUT, Popped, Popper, handles
-from .products import Cluster, NameServer, Product
+from .products import Cluster, Product, running_cluster
 from .stored import queue_end, records
 
 pytestmark = pytest.mark.timeout(300)
@@ -28,13 +28,8 @@ SETTINGS = {"reviveQueueNum": 1}
 
 @pytest.fixture(scope="module")
 def cluster(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    home = tmp_path_factory.mktemp("pop")
-    cluster = Cluster(NameServer(product, home / "namesrv").start())
-    try:
-        cluster.add_brokers(home, [product], SETTINGS)
+    with running_cluster(product, tmp_path_factory.mktemp("pop"), SETTINGS) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture

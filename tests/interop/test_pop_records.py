@@ -33,7 +33,7 @@ from .popping import (
     handles,
     revive_topic,
 )
-from .products import Cluster, NameServer, Product
+from .products import Cluster, Product, side_by_side
 from .sides import evened
 from .stored import Record, queue_end, records
 
@@ -98,19 +98,12 @@ def masked_record(record: Record) -> Record:
 
 @pytest.fixture(scope="module")
 def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    made: list[Cluster] = []
-    try:
-        for name, each in (("ours", product), ("theirs", peer)):
-            home = tmp_path_factory.mktemp(name)
-            made.append(Cluster(NameServer(each, home / "namesrv").start()))
-            made[-1].add_brokers(home, [each], {"reviveQueueNum": 1})
+    with side_by_side(product, peer, tmp_path_factory, {"reviveQueueNum": 1}) as both:
+        for cluster in both:
             for topic in (TOPIC, EMPTY, SECRET):
-                made[-1].create_topic(topic)
-            prepare(made[-1])
-        yield Side(made[0]), Side(made[1])
-    finally:
-        for cluster in made:
-            cluster.stop()
+                cluster.create_topic(topic)
+            prepare(cluster)
+        yield Side(both[0]), Side(both[1])
 
 
 def prepare(cluster: Cluster) -> None:

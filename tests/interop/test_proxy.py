@@ -18,7 +18,7 @@ from . import proxies, wire
 from .javaenv import CURRENT, OLD, JavaClients, JavaError, Jvm
 from .judge import judgement
 from .mqadmin import MqAdmin
-from .products import Broker, Cluster, NameServer, Product
+from .products import Broker, Cluster, Product, running_cluster
 from .proxies import GrpcClients, Listener, OwnProxy, Proxy
 from .test_go_client import built
 
@@ -32,14 +32,9 @@ GET_CONSUMER_CONNECTION_LIST, POLLING_INFO = 203, 200055
 @pytest.fixture(scope="module")
 def cluster(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two brokers that filter by properties, take messages back and ask producers soon."""
-    home = tmp_path_factory.mktemp("proxied")
-    cluster = Cluster(NameServer(product, home / "namesrv").start())
-    try:
-        filters = {"enablePropertyFilter": True, "recallMessageEnable": True}
-        cluster.add_brokers(home, [product] * 2, {**filters, "transactionCheckInterval": 1000, "transactionTimeOut": 1000})
+    settings = {"enablePropertyFilter": True, "recallMessageEnable": True, "transactionCheckInterval": 1000, "transactionTimeOut": 1000}
+    with running_cluster(product, tmp_path_factory.mktemp("proxied"), settings, brokers=2) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(scope="module", params=[Proxy, OwnProxy], ids=["theirs", "ours"])

@@ -15,7 +15,7 @@ from tests.processes import PATIENCE_S
 
 from . import wire
 from .javaenv import CURRENT, OLD, JavaClients, JavaError
-from .products import Cluster, NameServer, Product
+from .products import Cluster, Product, side_by_side
 
 pytestmark = pytest.mark.timeout(300)
 slow = pytest.mark.slow
@@ -100,16 +100,8 @@ def test_replies_come_by_whichever_broker_their_sender_chooses(
 
 @pytest.fixture(scope="module")
 def addresses(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    clusters: list[Cluster] = []
-    try:
-        for name, each in (("ours", product), ("theirs", peer)):
-            home = tmp_path_factory.mktemp(name)
-            clusters.append(Cluster(NameServer(each, home / "namesrv").start()))
-            clusters[-1].add_brokers(home, [each])
-        yield clusters[0].broker.address, clusters[1].broker.address
-    finally:
-        for cluster in clusters:
-            cluster.stop()
+    with side_by_side(product, peer, tmp_path_factory) as (ours, theirs):
+        yield ours.broker.address, theirs.broker.address
 
 
 CLIENT_ID = "127.0.0.1@requester"

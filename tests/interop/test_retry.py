@@ -14,7 +14,7 @@ from tests.processes import PATIENCE_S, wait_until
 
 from . import wire
 from .javaenv import OLD, JavaClients, PullConsumer
-from .products import Cluster, NameServer, Product
+from .products import Cluster, Product, running_cluster
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -26,13 +26,8 @@ MAX_OFFSET, HEART_BEAT, NOTIFY_CONSUMER_IDS_CHANGED, GET_TOPIC_CONFIG = 30, 34, 
 @pytest.fixture(scope="module")
 def cluster(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """As that of the other tests, with levels that are short."""
-    home = tmp_path_factory.mktemp("retries")
-    cluster = Cluster(NameServer(product, home / "namesrv").start())
-    try:
-        cluster.add_brokers(home, [product], {"messageDelayLevel": "1s 1s 2s 1s 1s"})
+    with running_cluster(product, tmp_path_factory.mktemp("retries"), {"messageDelayLevel": "1s 1s 2s 1s 1s"}) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.sql_filter import SqlFilter
 
 from .javaenv import JavaClients, JavaError, Jvm
-from .products import Cluster, NameServer, Product
+from .products import Cluster, Product, running_cluster
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -108,13 +108,8 @@ def test_rocketmq_says_the_same(jvm: Callable[..., Jvm]) -> None:
 @pytest.fixture(scope="module")
 def cluster(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """As that of the other tests, with filters allowed."""
-    home = tmp_path_factory.mktemp("filters")
-    cluster = Cluster(NameServer(product, home / "namesrv").start())
-    try:
-        cluster.add_brokers(home, [product], {"enablePropertyFilter": "true"})
+    with running_cluster(product, tmp_path_factory.mktemp("filters"), {"enablePropertyFilter": "true"}) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 def orders(count: int) -> list[dict]:

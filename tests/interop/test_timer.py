@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from .javaenv import CURRENT, JavaClients, JavaError, PushConsumer
-from .products import Cluster, NameServer, Product
+from .products import Cluster, Product, running_cluster
 from .stored import queue_end
 
 pytestmark = pytest.mark.timeout(300)
@@ -21,13 +21,9 @@ PRECISION_MS = 100
 @pytest.fixture(scope="module")
 def cluster(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """As that of the other tests, with slots that are short."""
-    home = tmp_path_factory.mktemp("timers")
-    cluster = Cluster(NameServer(product, home / "namesrv").start())
-    try:
-        cluster.add_brokers(home, [product], {"timerPrecisionMs": PRECISION_MS, "recallMessageEnable": "true"})
+    settings = {"timerPrecisionMs": PRECISION_MS, "recallMessageEnable": "true"}
+    with running_cluster(product, tmp_path_factory.mktemp("timers"), settings) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(params=["JSON", pytest.param("ROCKETMQ", marks=pytest.mark.slow)])

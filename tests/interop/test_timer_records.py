@@ -16,7 +16,7 @@ import pytest
 from tests.processes import PATIENCE_S, wait_until
 
 from . import wire
-from .products import Cluster, NameServer, Product
+from .products import Product, side_by_side
 from .sides import Case, Side, same
 from .stored import Record, records
 
@@ -81,19 +81,12 @@ REFUSED = [
 
 @pytest.fixture(scope="module")
 def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    made: list[Cluster] = []
-    try:
-        for name, each in (("ours", product), ("theirs", peer)):
-            home = tmp_path_factory.mktemp(name)
-            made.append(Cluster(NameServer(each, home / "namesrv").start()))
-            settings = {"timerPrecisionMs": PRECISION_MS, "messageDelayLevel": "1s 2s", "recallMessageEnable": "true"}
-            made[-1].add_brokers(home, [each], settings)
-            made[-1].create_topic(TOPIC)
-            made[-1].create_topic("timed-to-one-queue", queues=1)
-        yield Side(made[0]), Side(made[1])
-    finally:
-        for cluster in made:
-            cluster.stop()
+    settings = {"timerPrecisionMs": PRECISION_MS, "messageDelayLevel": "1s 2s", "recallMessageEnable": "true"}
+    with side_by_side(product, peer, tmp_path_factory, settings) as both:
+        for cluster in both:
+            cluster.create_topic(TOPIC)
+            cluster.create_topic("timed-to-one-queue", queues=1)
+        yield Side(both[0]), Side(both[1])
 
 
 def ask(side: Side, case: Case) -> tuple[Any, list[str]]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from .products import Cluster, NameServer, Product
+from .products import Product, side_by_side
 from .sides import Case, Side, same
 from .stored import Record, queue_end
 
@@ -50,15 +50,12 @@ NOT_HALF = {"another try"}
 @pytest.fixture(scope="module")
 def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
     """With the messages prepared; nobody is asked about them."""
-    made: list[Cluster] = []
-    try:
-        for name, each in (("ours", product), ("theirs", peer)):
-            home = tmp_path_factory.mktemp(name)
-            made.append(Cluster(NameServer(each, home / "namesrv").start()))
-            made[-1].add_brokers(home, [each], {"messageDelayLevel": "1s 1h", "transactionCheckInterval": 3_600_000})
-            made[-1].create_topic(TOPIC)
-            made[-1].create_topic("transactional-of-one-queue", queues=1)
-        both = Side(made[0]), Side(made[1])
+    settings = {"messageDelayLevel": "1s 1h", "transactionCheckInterval": 3_600_000}
+    with side_by_side(product, peer, tmp_path_factory, settings) as clusters:
+        for cluster in clusters:
+            cluster.create_topic(TOPIC)
+            cluster.create_topic("transactional-of-one-queue", queues=1)
+        both = Side(clusters[0]), Side(clusters[1])
         for case in SENT:
             ours, theirs = (side.ask(case) for side in both)
             assert ours == theirs, case.what
@@ -66,9 +63,6 @@ def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFact
         for side in both:
             side.positions = {each.body.decode(): each.physical_offset for each in side.table(HALF, 0, len(SENT) - len(NOT_HALF))}
         yield both
-    finally:
-        for cluster in made:
-            cluster.stop()
 
 
 def offsets() -> dict[str, int]:

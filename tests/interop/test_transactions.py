@@ -11,7 +11,7 @@ from tests.processes import wait_until
 
 from . import wire
 from .javaenv import JavaClients, PushConsumer
-from .products import Cluster, NameServer, Product
+from .products import Cluster, Product, running_cluster
 from .stored import Record, records
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,14 +22,9 @@ GIVEN_UP, RESUME = "TRANS_CHECK_MAX_TIME_TOPIC", 323
 @pytest.fixture(scope="module")
 def cluster(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """As that of the other tests, but for producers that are asked after a second, three times."""
-    home = tmp_path_factory.mktemp("transactions")
-    cluster = Cluster(NameServer(product, home / "namesrv").start())
-    try:
-        settings = {"transactionCheckInterval": 1000, "transactionTimeOut": 1000, "transactionCheckMax": 3}
-        cluster.add_brokers(home, [product], settings)
+    settings = {"transactionCheckInterval": 1000, "transactionTimeOut": 1000, "transactionCheckMax": 3}
+    with running_cluster(product, tmp_path_factory.mktemp("transactions"), settings) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 def bodies(consumer: PushConsumer, count: int) -> list[str]:

@@ -67,14 +67,9 @@ class Cluster:
 
 
 def create_topic(broker: str, topic: str, queues: int = 4) -> None:
-    header = CreateTopicRequestHeader(
-        topic=topic, default_topic="TBW102", read_queue_nums=queues, write_queue_nums=queues, perm=6,
-        topic_filter_type="SINGLE_TAG", order=False,
-    )  # fmt: skip
-
     async def work() -> None:
         async with RemotingClient() as client:
-            await client.call(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header, timeout_s=10)
+            await client.call(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicRequestHeader.plain(topic, queues), timeout_s=10)
 
     asyncio.run(work())
 

@@ -7,6 +7,11 @@ from __future__ import annotations
 from ..codes import RequestCode
 from .base import I32, I64, Header, HeaderError, RpcRequestHeader, TopicQueueRequestHeader, TopicRequestHeader, renamed, wire_header
 
+AUTO_CREATE_TOPIC = "TBW102"
+"""What new topics are modelled on; every broker that creates topics on demand registers it."""
+READ_WRITE = 6
+"""PermName: PERM_READ and PERM_WRITE."""
+
 
 @wire_header(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS)
 class CheckRocksdbCqWriteProgressRequestHeader(Header):
@@ -50,6 +55,20 @@ class CreateTopicRequestHeader(TopicRequestHeader):
     order: bool = False
     attributes: str | None = None
     force: bool | None = None
+
+    @staticmethod
+    def plain(topic: str, queues: int, attributes: str | None = None) -> CreateTopicRequestHeader:
+        """A topic with as many queues to read as to write, as mqadmin's updateTopic asks for one."""
+        return CreateTopicRequestHeader(
+            topic=topic,
+            default_topic=AUTO_CREATE_TOPIC,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=READ_WRITE,
+            topic_filter_type="SINGLE_TAG",
+            order=False,
+            attributes=attributes,
+        )
 
     def check(self) -> None:
         if self.topic_filter_type not in ("SINGLE_TAG", "MULTI_TAG"):

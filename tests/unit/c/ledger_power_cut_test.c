@@ -24,7 +24,7 @@ static void open_below(ledger *one, const char *live, power_cut *cut, int flush_
     one->store = fixture_open(&options);
 }
 
-/* What a leader finds: all entries, one behind the other, with their messages in the queues once they are committed. */
+/* What a leader finds: all entries, one after the other, with their messages in the queues once they are committed. */
 static void lead_and_count(ledger *one, int64_t term) {
     rp_error error;
     CHECK(rp_commit_log_lead_entries(ledger_log(one), term, &error) == RP_OK);

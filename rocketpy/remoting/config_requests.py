@@ -1,0 +1,58 @@
+"""The configuration of a name server or controller, read and changed by requests. A broker's says more: broker/admin_broker.py.
+RocketMQ: updateConfig and getConfig of DefaultRequestProcessor and ControllerRequestProcessor (5.3.3 namesrv/, controller/).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from .._core.errors import RocketpyError
+from ..config import Config, ConfigError, read_properties
+from .codes import ResponseCode
+from .command import Response
+
+if TYPE_CHECKING:
+    from .._core.remoting import Request
+
+log = logging.getLogger(__name__)
+
+
+def black_list(config: Config, always: frozenset[str]) -> frozenset[str]:
+    """Keys that no request changes: these always, and those of configBlackList."""
+    return always | {name.strip() for name in config.text("configBlackList").split(";")}
+
+
+class ConfigRequests:
+    """Both handlers. On the event loop."""
+
+    def __init__(self, config: Config, black: Callable[[], frozenset[str]], store: Callable[[Mapping[str, str]], Awaitable[None]]) -> None:
+        """black: the keys that no request changes, as they are now. store writes an update into the configuration's file; it raises
+        RocketpyError."""
+        self._config = config
+        self._black = black
+        self._store = store
+
+    async def update(self, request: Request) -> Response:
+        """All changes or none; on disk before it is answered."""
+        log.info("updateConfig called by %s", request.remote_address)
+        try:
+            changes = {entry.key: entry.value for entry in read_properties(request.body.decode("utf-8"))}
+        except UnicodeDecodeError as error:
+            return Response(ResponseCode.SYSTEM_ERROR, f"UnsupportedEncodingException {error}")
+        if self._black() & changes.keys():
+            return Response(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+        try:
+            self._config.update(changes)
+        except ConfigError as error:
+            return Response(ResponseCode.INVALID_PARAMETER, str(error))
+        try:
+            await self._store(changes)
+        except RocketpyError as error:
+            log.error("persist config Exception: %s", error)
+            return Response(ResponseCode.SYSTEM_ERROR, f"config was not stored: {error}")
+        return Response()
+
+    def get(self, request: Request) -> Response:
+        return Response(body=self._config.format().encode("utf-8"))
