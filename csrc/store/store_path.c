@@ -38,7 +38,8 @@ static int make_directory(const char *path, rp_error *error) {
     if (mkdir(path, 0755) == 0 || errno == EEXIST) {
         return RP_OK;
     }
-    return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot make the directory: %s", strerror(errno));
+    const char *remedy = errno == ENOTDIR ? "; move away the file that stands where a directory has to be" : "";
+    return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot make the directory: %s%s", strerror(errno), remedy);
 }
 
 int rp_path_make_directories(const char *path, rp_error *error) {

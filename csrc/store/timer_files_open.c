@@ -10,6 +10,8 @@
 
 /* So many files (4 million messages) are read whole after a kill, 0.3 s, and the wheel on disk need not be right. */
 #define WHOLE_FILES 2
+#define AHEAD_MS_MAX (INT64_C(366) * 86400 * 1000)
+#define QUEUE_OFFSET_MAX (INT64_C(1) << 48)
 
 typedef struct recovery {
     rp_timer_files *files;
@@ -236,6 +238,21 @@ static int64_t keep_from(const rp_timer_files *files, int64_t now_ms) {
     return rp_timing_wheel_floor(files->wheel, from);
 }
 
+/* Noise, or another file under this name: no clock that anybody set is so far ahead, and no queue so long. To believe it is to take all that
+ * waits for delivered. */
+static int is_nonsense(const rp_timer_checkpoint *checkpoint, int64_t now_ms) {
+    return !is_ours(checkpoint) && (checkpoint->read_time_ms > now_ms + AHEAD_MS_MAX || checkpoint->queue_offset > QUEUE_OFFSET_MAX);
+}
+
+static int read_checkpoint(rp_timer_files *files, int64_t now_ms, rp_error *error) {
+    int rc = rp_timer_checkpoint_read(files->ops, files->checkpoint_path, &files->checkpoint, error);
+    if (rc == RP_OK && is_nonsense(&files->checkpoint, now_ms)) {
+        rp_log_write(files->log, RP_LOG_ERROR, "timed messages: what %s holds cannot be: it is taken for gone", files->checkpoint_path);
+        files->checkpoint = (rp_timer_checkpoint){.log_end = -1};
+    }
+    return rc;
+}
+
 static int open_files(rp_timer_files *files, const rp_timer_files_options *options, rp_error *error) {
     char config[RP_PATH_MAX], path[RP_PATH_MAX], log_path[RP_PATH_MAX], wheel_path[RP_PATH_MAX];
     int rc = rp_path_join(config, options->root_path, "config", error);
@@ -250,7 +267,7 @@ static int open_files(rp_timer_files *files, const rp_timer_files_options *optio
     if (files->checkpoint_path == NULL) {
         return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for the files of timed messages");
     }
-    rc = rp_timer_checkpoint_read(files->ops, path, &files->checkpoint, error);
+    rc = read_checkpoint(files, options->now_ms, error);
     rc = rc == RP_OK ? rp_timing_wheel_open(files->ops, wheel_path, options->precision_ms, &files->wheel, error) : rc;
     if (rc != RP_OK) {
         return rc;

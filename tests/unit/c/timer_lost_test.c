@@ -94,6 +94,31 @@ static void files_that_are_gone_are_made_again(void) {
     }
 }
 
+/* To take it for true is to take what waits for delivered. */
+static void a_checkpoint_of_noise_is_none(void) {
+    fixture fx;
+    char path[512];
+    uint8_t noise[4096];
+    timer_fixture_init(&fx);
+    start(&fx, PRECISION_MS, 86400);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "waits");
+    wait_entered(&fx);
+    client_close(&c);
+    close_all(&fx);
+    for (uint32_t i = 0; i < sizeof noise; i++)
+        noise[i] = (uint8_t)(i * 37 + 91);
+    path_of(&fx, "config/timercheck", path);
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fwrite(noise, 1, sizeof noise, file) == sizeof noise && fclose(file) == 0);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE); /* it is due by now */
+    start(&fx, PRECISION_MS, 86400);
+    wait_end(&fx, "T", 0, 1);
+    CHECK(body_is(&fx, "T", 0, 0, "waits"));
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 /* Nothing but the queue is left, and the time of what was recalled is over. */
 static void what_was_recalled_stays_so_though_nothing_is_known(void) {
     fixture fx;
@@ -186,6 +211,7 @@ int main(void) {
     RUN(what_a_slave_entered_besides_its_copy_comes_once);
     RUN(files_that_are_gone_are_made_again);
     RUN(what_was_recalled_stays_so_though_nothing_is_known);
+    RUN(a_checkpoint_of_noise_is_none);
     RUN(another_precision_loses_nothing);
     RUN(a_damaged_timer_log_is_made_again_while_it_runs);
     RUN(what_a_kill_leaves_loses_nothing);
