@@ -26,7 +26,7 @@ from .javaenv import (
     java,
     library,
 )
-from .products import Server
+from .products import Product, Server
 
 SOURCES = Path(__file__).resolve().parent / "proxy"
 CLIENT = "5.2.0"
@@ -77,7 +77,7 @@ class Proxy(Server):
         command += ["-n", self._namesrv, "-pm", "cluster", "-pc", str(conf)]
         self.process = Process("proxy", command, self.home / "stdout.log", {"ROCKETMQ_HOME": str(self.home), **UTF_8}, self.home)
         for port in (self.port, self.remoting_port):
-            self.process.wait_until(lambda port=port: port_accepts(port), 60, f"listening on {port}")
+            self.process.wait_until(lambda port=port: port_accepts(port), Product.starts_within, f"listening on {port}")
         return self
 
 
@@ -91,7 +91,7 @@ class OwnProxy(Proxy):
         conf.write_text(json.dumps(self._settings))
         self.process = Process.rocketpy("proxy", "-pc", str(conf), "-n", self._namesrv, log=self.home / "stdout.log")
         for port in (self.port, self.remoting_port):
-            self.process.wait_until(lambda port=port: port_accepts(port), 60, f"listening on {port}")
+            self.process.wait_until(lambda port=port: port_accepts(port), Product.starts_within, f"listening on {port}")
         return self
 
 
