@@ -109,8 +109,12 @@ class OffsetAdmin:
         header = SearchOffsetRequestHeader.decode(request.fields)
         if (queue := self._static.queue(request, header.topic, header.queue_id)) is not None:
             return await self._static.search(request, queue, header)
-        boundary = BOUNDARIES.get(header.boundary_type.lower(), 0)
-        offset = await self._parts.reads.run(lambda store: store.offset_by_time(header.topic, header.queue_id, header.timestamp, boundary))
+        boundary, topic = BOUNDARIES.get(header.boundary_type.lower(), 0), header.topic
+        if (header.lite_topic or "").strip():  # of a topic's lite topic, which may have no queue
+            topic = names.lite_queue(topic, header.lite_topic or "") or ""
+            if header.queue_id != 0 or not topic or self._parts.store.max_offset(topic, 0) <= 0:
+                return Response(fields=SearchOffsetResponseHeader(offset=0))
+        offset = await self._parts.reads.run(lambda store: store.offset_by_time(topic, header.queue_id, header.timestamp, boundary))
         return Response(fields=SearchOffsetResponseHeader(offset=offset))
 
     async def _earliest_time(self, request: Request) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -60,11 +61,24 @@ def pop(cluster: Cluster, poll_ms: int = 0, invisible_ms: int = 60_000, **more: 
         "invisibleTime": invisible_ms,
         "pollTime": poll_ms,
     }
-    return ask(cluster, POP_LITE, **header, **{"bornTime": 0, **more})
+    return ask(cluster, POP_LITE, **{**header, "bornTime": 0, **more})
 
 
 def bodies(reply: wire.Reply) -> list[str]:
     return sorted(record.body.decode() for record in stored.parse(reply.body)) if reply.code == 0 else []
+
+
+def comes(cluster: Cluster, invisible_ms: int = 60_000, **more: Any) -> wire.Reply:
+    """The next pop that gets something. RocketMQ on a busy machine leaves a pop without any answer now and then."""
+    found: list[wire.Reply] = []
+
+    def is_there() -> bool:
+        with contextlib.suppress(TimeoutError):
+            found.append(pop(cluster, 3_000, invisible_ms, **more))
+        return bool(found and bodies(found[-1]))
+
+    wait_until(is_there, 150, "something to pop")
+    return found[-1]
 
 
 def counts(reply: wire.Reply) -> list[int]:
@@ -93,9 +107,9 @@ def what_is_popped(cluster: Cluster) -> dict[str, Any]:
     """Messages come, are acked, come again."""
     said: dict[str, Any] = {"subscribe": control(cluster, "PARTIAL_ADD", "a", "b"), "nothing": pop(cluster).code}
     said["sends"] = [send(cluster, lite, body) for lite, body in (("a", "a0"), ("a", "a1"), ("b", "b0"), ("c", "c0"))]
-    found = [pop(cluster, 10_000)]
+    found = [comes(cluster)]
     while len([body for each in found for body in bodies(each)]) < 3:  # RocketMQ dispatches a moment later
-        found.append(pop(cluster, 10_000))
+        found.append(comes(cluster))
     said["first"] = sorted(body for each in found for body in bodies(each))
     said["queue"] = {each.fields["reviveQid"] for each in found}
     first = next(each for each in found if "a1" in bodies(each))
@@ -112,16 +126,16 @@ def what_is_popped(cluster: Cluster) -> dict[str, Any]:
     )
     said["another group"] = ack(cluster, first, "a", 2, consumerGroup="nobody").code
     said["woken"] = send(cluster, "a", "a2")
-    again = pop(cluster, 10_000, 500)
+    again = comes(cluster, 500)
     said["counted"] = [bodies(again), counts(again)]
-    again = pop(cluster, 20_000)
+    again = comes(cluster)
     said["counted again"] = [bodies(again), counts(again)]
     changed = ack(cluster, again, "a", 2, CHANGE)
     said["changed"] = changed.code, changed.fields["reviveQid"], int(changed.fields["invisibleTime"]) < 10_000
-    again = pop(cluster, 20_000)
+    again = comes(cluster)
     said["after the change"] = [bodies(again), counts(again)]
     said["suspended"] = ack(cluster, again, "a", 2, CHANGE, suspend=True).code
-    again = pop(cluster, 20_000)
+    again = comes(cluster)
     said["as if it had not been popped"] = [bodies(again), counts(again)]
     said["the last"] = ack(cluster, again, "a", 2).code, committed(cluster, "a")
     said["change behind"] = ack(cluster, again, "a", 1, CHANGE).code, ack(cluster, again, "a", 9, CHANGE).code
@@ -167,7 +181,7 @@ def what_is_refused(cluster: Cluster) -> dict[str, Any]:
     said: dict[str, Any] = {"no body": ask(cluster, CONTROL).code, "empty": ask(cluster, CONTROL, {"subscriptionSet": []}).code}
     said["blank names"] = control(cluster, "PARTIAL_ADD", "a", client=" ")
     said["wildcard"] = control(cluster, "PARTIAL_ADD", "a", group="all"), control(cluster, "COMPLETE_ADD", group="all", client="w")
-    said["all"] = bodies(pop(cluster, 20_000, consumerGroup="all", clientId="w")) != []
+    said["all"] = bodies(comes(cluster, consumerGroup="all", clientId="w")) != []
     said["topics"] = [pop(cluster, topic=topic).code for topic in ("nowhere", "TBW102")]
     said["group"] = pop(cluster, consumerGroup="plain").code
     said["many"] = pop(cluster, maxMsgNum=33).code
@@ -194,7 +208,7 @@ def test_a_store_changes_hands(new_cluster: Callable[..., Cluster], product: Pro
     for turn, owner in enumerate((peer, product, peer), 1):
         assert control(cluster, "COMPLETE_ADD", "a") == 0
         assert send(cluster, "a", f"turn{turn}") == 0
-        popped = pop(cluster, 20_000)
+        popped = comes(cluster)
         assert f"turn{turn}" in bodies(popped)
         assert ack(cluster, popped, "a", turn - 1).code == 0
         wait_until(lambda turn=turn: committed(cluster, "a") == turn, 20, "the ack")
@@ -210,5 +224,6 @@ def test_a_store_changes_hands(new_cluster: Callable[..., Cluster], product: Pro
 
 def _offsets(cluster: Cluster) -> str:
     """What the file has of the lite topic, blanks aside."""
-    text = "".join((cluster.broker.store / "config" / "lmqConsumerOffset.json").read_text().split())
+    path = cluster.broker.store / "config" / "lmqConsumerOffset.json"
+    text = "".join(path.read_text().split()) if path.exists() else ""
     return text[text.find("$a@") :][:40]

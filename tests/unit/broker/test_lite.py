@@ -122,6 +122,9 @@ def test_lite_topics_are_popped_in_order_and_who_waits_is_woken(tmp_path: Path) 
         assert (await lite.ack("a", 2, again)).code == 0
         query = {"consumerGroup": GROUP, "topic": "%LMQ%$parent$a", "queueId": 0}
         assert (await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, query)).fields["offset"] == "3"
+        search = {"topic": PARENT, "queueId": 0, "timestamp": 1 << 42}
+        found = [(await peer.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, {**search, "liteTopic": lite})).fields for lite in ("a", "x", "$")]
+        assert found == [{"offset": "3"}, {"offset": "0"}, {"offset": "0"}]
         info = await peer.value(RequestCode.GET_LITE_TOPIC_INFO, {"parentTopic": PARENT, "liteTopic": "a"})
         assert info["topicOffset"]["maxOffset"] == 3 and info["subscriber"] == [{"clientId": "c1", "group": GROUP}]
         client = await peer.value(
