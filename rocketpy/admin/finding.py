@@ -61,7 +61,7 @@ async def pull(
     known = (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED)
     if response.code not in known:
         raise refused(address, RequestCode.PULL_MESSAGE, response.code, response.remark)
-    messages = records_in(response.body, broker_name) if response.code == ResponseCode.SUCCESS else []
+    messages = records_in(response.body, broker_name, pulled=True) if response.code == ResponseCode.SUCCESS else []
     if tags != "*":  # the broker compares hashes
         wanted = {tag.strip() for tag in tags.split("||")}
         messages = [each for each in messages if each.tags in wanted]

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._core.errors import RocketpyError
 from .._core.results import Message
-from ..remoting.records import read_records
+from ..remoting.records import read_records, unwrapped
 from .errors import AdminError
 from .texts import java_map
 
@@ -128,9 +128,10 @@ def place_of(message_id: str) -> tuple[str, int] | None:
     return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}", offset
 
 
-def records_in(body: bytes, broker_name: str | None = None) -> list[FoundMessage]:
-    """The messages of records that lie one after the other. Raises AdminError for other bytes."""
+def records_in(body: bytes, broker_name: str | None = None, *, pulled: bool = False) -> list[FoundMessage]:
+    """The messages of records that lie one after the other; `pulled`: as consumers see them. Raises AdminError for other bytes."""
     try:
-        return [FoundMessage(message, broker_name) for message in read_records(body)]
+        records = read_records(body)
+        return [FoundMessage(message, broker_name) for message in (unwrapped(records) if pulled else records)]
     except RocketpyError as error:
         raise AdminError(str(error)) from error

@@ -1,5 +1,5 @@
-"""Stores in which RocketMQ keeps what this broker does not serve, batch queues, or serves otherwise, light queues. Ours is killed on them
-and gives them back whole, and the offsets of consumers, which are in another file then."""
+"""Stores in which RocketMQ keeps queues of other kinds, batch queues and light ones. Ours is killed on them and gives them back whole, and
+the offsets of consumers, which are in another file then."""
 
 from __future__ import annotations
 
