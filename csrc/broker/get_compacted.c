@@ -116,13 +116,18 @@ int rp_compacted_has(rp_consume_queue *queue, int64_t offset) {
 
 int rp_get_compacted(const rp_get_request *request, const rp_get_limits *limits, rp_get_scratch *scratch, rp_get_result *result) {
     rp_compaction_log *log = rp_consume_queue_compacted(request->queue);
-    if (log == NULL || request->offset < 0 || request->offset >= rp_compaction_log_end(log))
+    if (log == NULL || request->offset >= rp_compaction_log_end(log))
         return 0;
     *result = (rp_get_result){.status = RP_GET_NO_MATCHED_MESSAGE, .next_offset = request->offset, .compacted_from = request->offset};
     result->min_offset = rp_compacted_min_offset(request->queue);
     result->max_offset = rp_consume_queue_max_offset(request->queue);
     if (result->max_offset < rp_compaction_log_end(log))
         result->max_offset = rp_compaction_log_end(log); /* it was cut, or has lost its log: the copy follows */
+    if (request->offset < 0) {
+        result->status = RP_GET_OFFSET_TOO_SMALL;
+        result->next_offset = limits->keep_bad_offset ? request->offset : result->min_offset;
+        return 1;
+    }
     rp_compaction_segment *segment = rp_compaction_log_find(log, request->offset);
     if (segment == NULL) {
         go_to_end(log, result);

@@ -220,10 +220,14 @@ int rp_send_check_properties(send_request *request) {
     return __builtin_expect(request->properties.lite_topic.size > 0, 0) ? rp_send_name_lite_queue(request) : RP_OK;
 }
 
+/* Of a compacted topic it deletes its key. */
+static int may_be_empty(const send_request *request) {
+    return (atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_COMPACTED) && !request->header.batch;
+}
+
 int rp_send_check_body(const send_request *request) {
-    uint32_t size = request->command->body.size, flags = atomic_load_explicit(&request->topic->flags, memory_order_relaxed);
-    int may_be_empty = (flags & RP_TOPIC_COMPACTED) && !request->header.batch; /* deletes its key */
-    return (size == 0 && !may_be_empty) || size > size_max(request->lane->broker) ? answer_illegal(request) : RP_OK;
+    uint32_t size = request->command->body.size;
+    return (size == 0 && !may_be_empty(request)) || size > size_max(request->lane->broker) ? answer_illegal(request) : RP_OK;
 }
 
 /* Not another try of a consumer of 4.6.0 or older, who sends all properties of the message it had. */

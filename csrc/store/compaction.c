@@ -407,11 +407,13 @@ int rp_compaction_delete(rp_compaction *compaction, rp_consume_queue *queue, rp_
     atomic_store(&followed->stop, 1);
     rp_compaction_log_lock_writer(followed->log);
     int rc = rp_compaction_log_clear(followed->log, error);
+    bool was_compacted = followed->position >= 0;
     followed->position = -1;
     followed->is_compared = followed->is_broken = false;
     atomic_store(&followed->filled_to, -1);
     rp_compaction_log_unlock_writer(followed->log);
-    save_position(compaction, followed);
+    if (was_compacted)
+        save_position(compaction, followed);
     atomic_store(&followed->stop, atomic_load(&followed->is_left));
     return rc;
 }

@@ -1,10 +1,10 @@
 /* broker_compacted_test.c: sends to and pulls from a compacted topic through a real server: keys, gaps, filters, offsets, waiting. */
-#include "broker_fixture.h"
 #include "cold_disk.h"
+#include "pop_fixture.h"
 #include "store/compaction_log.h"
 #include "store/compaction_segment.h"
 
-enum { SUCCESS = 0, ILLEGAL = 13, NOT_FOUND = 19, RETRY = 20, MOVED = 21 };
+enum { AGAIN = 20, MOVED = 21 };
 #define COMPACTED (RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL | RP_TOPIC_COMPACTED)
 #define OFTEN_MS 20u
 #define NEVER_MS 3600000u
@@ -60,7 +60,7 @@ static void pull_all(client *c, int64_t from, int64_t to, const char *subscripti
         pull.subscription = subscription;
         pull.expression_type = type;
         rp_command response = client_pull(c, &pull);
-        CHECK(response.code == SUCCESS || response.code == RETRY);
+        CHECK(response.code == SUCCESS || response.code == AGAIN);
         CHECK(field_number(&response, "nextBeginOffset") > from && field_number(&response, "maxOffset") == to && ++all->pulls < 1000);
         from = field_number(&response, "nextBeginOffset");
         for (uint32_t at = 0; at < response.body.size && response.code == SUCCESS;) {
@@ -113,6 +113,9 @@ static void pulls_get_what_is_kept_and_then_what_is_new(void) {
     CHECK(all.count == 2 && all.offsets[0] == 198);
     pull_request pull = pull_of(0, 200);
     CHECK(client_pull(&c, &pull).code == NOT_FOUND);
+    pull.offset = -1;
+    rp_command moved = client_pull(&c, &pull);
+    CHECK(moved.code == MOVED && field_number(&moved, "nextBeginOffset") == min);
     pull.offset = 205;
     CHECK(client_pull(&c, &pull).code == MOVED);
     send_keyed(&c, 200, 201, 10);
@@ -196,6 +199,33 @@ static void a_pull_waits_for_the_next_message(void) {
     fixture_close(&fx);
 }
 
+static void a_pop_takes_what_is_kept(void) {
+    fixture fx;
+    static pulled all;
+    open_compacted(&fx, OFTEN_MS);
+    put_pop_topics(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_keyed(&c, 0, 200, 10);
+    wait_until(is_copied, queue_of(&fx));
+    wait_until(is_compacted, queue_of(&fx));
+    pull_all(&c, 0, 200, "*", NULL, &all);
+    pop_request pop = pop_of(0);
+    int count = 0, pops = 0;
+    for (rp_command response; (response = client_pop(&c, &pop)).code == SUCCESS; pops++) {
+        for (uint32_t at = 0; at < response.body.size; count++) {
+            rp_message message;
+            rp_error error = {0};
+            must(rp_message_decode(response.body.data + at, response.body.size - at, 1, &message, &error), &error, "popped record");
+            CHECK(count < all.count && message.queue_offset == all.offsets[count]);
+            at += message.size;
+        }
+        CHECK(pops < 100);
+    }
+    CHECK(count == all.count);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 static void what_is_on_disk_only_is_read_by_another_thread(void) {
     fixture fx;
     cold_disk disk;
@@ -242,6 +272,7 @@ int main(void) {
     RUN(filters_hold);
     RUN(every_message_needs_a_key);
     RUN(a_pull_waits_for_the_next_message);
+    RUN(a_pop_takes_what_is_kept);
     RUN(what_is_on_disk_only_is_read_by_another_thread);
     RUN(a_topic_made_again_without_the_policy_is_plain);
     return 0;
