@@ -59,6 +59,8 @@ static int take(void *context, rp_connection *connection, const uint8_t *data, u
     }
     int status = rp_connection_put(other, data, size);
     if (status == RP_OK) {
+        /* This one is not read now: whenever some of that is out, fill has to look, which nobody calls for one that waits to be flushed. */
+        other->has_more = other->has_more || rp_connection_unsent_bytes(other) >= PASSAGE_BYTES_MAX;
         rp_connection_mark_dirty(other);
     }
     return status;
