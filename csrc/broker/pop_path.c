@@ -151,7 +151,8 @@ enum queue_order { FROM_ANY, FROM_FIRST, FROM_LAST };
 /* By priority, of which each queue of a priority topic is one, where the group wants that of this pop, `chance` of a hundred. */
 static enum queue_order order_of(const rp_lane *lane, const rp_pop *pop, int32_t chance) {
     int is_ranked = atomic_load_explicit(&pop->topic->flags, memory_order_relaxed) & RP_TOPIC_PRIORITY;
-    if (__builtin_expect(!is_ranked, 1) || pop->order || chance >= 100 - setting(&pop->group->fair_percent))
+    if (__builtin_expect(!is_ranked, 1) || pop->order || chance >= 100 - setting(&pop->group->fair_percent) ||
+        setting(&pop->topic->read_queues) > RP_POP_QUEUES_MAX) /* it would never come to the others */
         return FROM_ANY;
     return setting(&lane->broker->settings.priority_ascends) ? FROM_LAST : FROM_FIRST;
 }

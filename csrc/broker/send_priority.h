@@ -1,5 +1,5 @@
 /* send_priority.h: messages with a priority: which is the queue they go to. Private to csrc/broker.
- * RocketMQ: SendMessageProcessor.sendMessage, TopicMessageType (5.5.0 broker/, common/). Pops take those queues in their order (pop_path.c).
+ * RocketMQ: SendMessageProcessor.sendMessage, TopicMessageType (5.5.0 broker/, common/). Pops take those queues in order (pop_path.c).
  *
  * Threads  the reactor's.
  */

@@ -13,11 +13,12 @@ from ..remoting.headers import (
     GetParentTopicInfoRequestHeader,
     TriggerLiteDispatchRequestHeader,
 )
+from ..remoting.json_codec import write_json
 from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output, Shown
 from .session import Session
-from .texts import human_second, java, java_map
+from .texts import human_time, java
 
 CLIENT_TOPICS_MAX = 1000
 TOP_K = 20
@@ -89,7 +90,7 @@ _WORST = "%-6s %-40s %-12s %-30s"
 
 def _when(time_ms: Any, missing: str) -> Shown:
     value = int(time_ms or 0)
-    return Shown(value, human_second(value) if value > 0 else missing)
+    return Shown(value, human_time(value) if value > 0 else missing)
 
 
 async def _each_broker(session: Session, topic: str, out: Output, work: Callable[[str, str], Awaitable[None]]) -> None:
@@ -109,8 +110,8 @@ async def get_broker_lite_info(session: Session, given: Given, out: Output) -> N
         value = await session.members(address, RequestCode.GET_BROKER_LITE_INFO)
         out.row(BROKER, address, *(value.get(name) for name in list(BROKER.names.values())[1:]))
         if given.has("d"):
-            out.line(f"Topic Meta: {java_map(value.get('topicMeta') or {})}")
-            out.line(f"Group Meta: {java_map(value.get('groupMeta') or {})}\n")
+            out.line(f"Topic Meta: {write_json(value.get('topicMeta') or {}).decode()}")
+            out.line(f"Group Meta: {write_json(value.get('groupMeta') or {}).decode()}\n")
             out.add("details", {"broker": address, "topicMeta": value.get("topicMeta"), "groupMeta": value.get("groupMeta")})
 
     await session.each(await session.masters(given), show)
@@ -131,7 +132,7 @@ async def get_parent_topic_info(session: Session, given: Given, out: Output) -> 
 
 async def get_lite_topic_info(session: Session, given: Given, out: Output) -> None:
     parent, topic = given.text("p"), given.text("l")
-    out.line(f"Lite Topic Info: [{parent}] [{topic}] [%LMQ%$lite${parent}${topic}]")
+    out.line(f"Lite Topic Info: [{parent}] [{topic}] [%LMQ%${parent}${topic}]")
     out.heading(TOPIC)
     header = GetLiteTopicInfoRequestHeader(parent_topic=parent, lite_topic=topic)
 
@@ -170,13 +171,16 @@ async def get_lite_client_info(session: Session, given: Given, out: Output) -> N
 async def get_lite_group_info(session: Session, given: Given, out: Output) -> None:
     parent, group, topic = given.text("p"), given.text("g"), given.maybe("l")
     out.line(f"Lite Group Info: [{group}] [{parent}]")
-    out.heading(GROUP)
+    if topic:
+        out.heading(GROUP)
     header = GetLiteGroupInfoRequestHeader(group=group, lite_topic=topic, top_k=given.number("k", TOP_K, least=1))
     found: list[dict[str, Any]] = []
 
     async def show(name: str, address: str) -> None:
         value = await session.members(address, RequestCode.GET_LITE_GROUP_INFO, header)
         found.append(value)
+        if not topic:
+            return
         wrapper = value.get("liteTopicOffsetWrapper")
         if wrapper is None:
             out.row(GROUP, name, *[Shown(None, "-")] * 4)
@@ -186,6 +190,8 @@ async def get_lite_group_info(session: Session, given: Given, out: Output) -> No
 
     await _each_broker(session, parent, out, show)
     _say_lag(session, out, found)
+    if not topic:
+        _say_worst(out, found)
 
 
 def _say_lag(session: Session, out: Output, found: list[dict[str, Any]]) -> None:
@@ -195,6 +201,9 @@ def _say_lag(session: Session, out: Output, found: list[dict[str, Any]]) -> None
     out.line(f"Total Lag Count: {total}")
     out.line(f"Min Unconsumed Timestamp: {earliest} ({(session.clock() - earliest) // 1000} s ago)\n")
     out.set(totalLagCount=total, minUnconsumedTimestamp=earliest)
+
+
+def _say_worst(out: Output, found: list[dict[str, Any]]) -> None:
     for title, member, key in (
         ("------TopK by lag count-----", "lagCountTopK", lambda each: -int(each.get("lagCount") or 0)),
         ("\n------TopK by lag time------", "lagTimestampTopK", lambda each: int(each.get("earliestUnconsumedTimestamp") or 0)),

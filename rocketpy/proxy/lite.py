@@ -13,7 +13,6 @@ Threads  one event loop. Bounds: max_sync_lite_subscription_rate subscriptions a
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -110,9 +109,6 @@ class LiteSubscriptions:
     async def check(self, settings: Any) -> None:
         """A consumer's settings: lite consumers and lite groups belong together. Raises ProxyError, RocketpyError."""
         group, topics = str(settings.subscription.group.name), [str(each.topic.name) for each in settings.subscription.subscriptions]
-        with contextlib.suppress(ProxyError, RocketpyError):
-            for topic in topics:
-                await self._brokers.route(topic)  # they name who knows the group
         if not is_lite(settings):
             config = await self._brokers.group(group)
             if config is not None and config.lite_bind_topic:

@@ -98,6 +98,7 @@ class Telemetry:
         topics = [topic_of(topic) for topic in given.publishing.topics]
         if side == "subscription":
             group_of(given.subscription.group)
+            await self._find_brokers(given)
             await self._lite.check(given)
         client = self._clients.put(context.client_id, given, stream, address=context.address, language=context.language)
         await self._subscribe(topics)
@@ -105,12 +106,15 @@ class Telemetry:
         answer.settings.CopyFrom(await self._merged(client))
         return answer
 
+    async def _find_brokers(self, settings: Any) -> None:
+        """The topics' routes name those that know the group."""
+        with contextlib.suppress(ProxyError, RocketpyError):
+            for entry in settings.subscription.subscriptions:
+                await self._brokers.route(str(entry.topic.name))
+
     async def _merged(self, client: Client) -> Any:
         if not client.group:
             return for_producer(client.settings, self._settings)
-        with contextlib.suppress(ProxyError, RocketpyError):  # the topics' routes name the brokers that know the group
-            for entry in client.settings.subscription.subscriptions:
-                await self._brokers.route(str(entry.topic.name))
         return for_consumer(client.settings, self._settings, await self._brokers.group(client.group) or GroupConfig())
 
     async def _subscribe(self, topics: list[str]) -> None:
@@ -127,7 +131,9 @@ class Telemetry:
         kind = schema.label("ClientType", client.settings.client_type)
         if kind in _CONSUMERS:
             group_of(request.group)
-            await self._lite.check(client.settings)
+            if client.is_lite:
+                with contextlib.suppress(RocketpyError):  # no broker answers now: the client is alive nevertheless
+                    await self._lite.check(client.settings)
         elif kind in _PRODUCERS:
             await self._subscribe(sorted(client.topics))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,6 +14,8 @@ from .javaenv import CURRENT, JavaError, Jvm
 from .mqadmin import MqAdmin
 from .products import Cluster, NameServer, Product
 from .proxies import GrpcClients, LiteListener, OwnProxy, Proxy
+from .test_admin import ours as own
+from .test_admin import settled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -170,3 +173,41 @@ def test_a_simple_consumer_gets_the_highest_priority_first(grpc: GrpcClients, ad
     priorities = [each["priority"] for each in received]
     assert sorted(priorities[:6]) == [3, 3, 3, 7, 7, 7] and priorities[6:] == [2] * 3 + [1] * 3 + [0] * 3, "past the last queue is in it"
     assert {each["body"].decode() for each in received} == {f"{round_} {priority}" for round_ in range(3) for priority in (0, 1, 2, 3, 7)}
+
+
+def test_our_admin_commands_print_what_mqadmins_do(
+    grpc: GrpcClients, proxy: Proxy, driver: Jvm, cluster: Cluster, lites: tuple[str, str]
+) -> None:
+    if not isinstance(proxy, OwnProxy):
+        pytest.skip("brokers are asked, by whichever proxy the consumer comes")
+    topic, group = lites
+    listener = grpc.lite_listener(group, topic)
+    listener.subscribe("a")
+    grpc.sender(topic).send(topic, *sent_to("a", "1", "2"), *sent_to("b", "nobody's"))
+    assert by_lite_topic(listener, 2) == {"a": ["1", "2"]}
+    (client_id,) = re.findall(
+        rf"\[([^\[\]@]+(?:@[^\[\]@]+)*)@{group}\]", own(cluster.address, "getLiteTopicInfo", "-p", topic, "-l", "a", "-s")
+    )
+    group_info = ("getLiteGroupInfo", "-p", topic, "-g", group)
+    for words in (
+        ("getBrokerLiteInfo", "-b", cluster.broker.address),
+        ("getBrokerLiteInfo", "-c", "DefaultCluster", "-d"),
+        ("getParentTopicInfo", "-p", topic),
+        ("getLiteTopicInfo", "-p", topic, "-l", "a"),
+        ("getLiteTopicInfo", "-p", topic, "-l", "nowhere", "-s"),
+        ("getLiteClientInfo", "-p", topic, "-g", group, "-c", client_id, "-s"),
+        ("getLiteClientInfo", "-p", topic, "-g", group, "-c", "nobody"),
+        group_info,
+        (*group_info, "-l", "a", "-k", "5"),
+        (*group_info, "-l", "nowhere"),
+        ("triggerLiteDispatch", "-p", topic, "-g", group),
+        ("triggerLiteDispatch", "-p", topic, "-g", group, "-c", client_id, "-b", cluster.broker.name),
+    ):
+        printed, wanted = own(cluster.address, *words), MqAdmin(driver, cluster.address).text(*words)
+        assert timeless(printed) == timeless(wanted), words
+
+
+def timeless(printed: str) -> list[str]:
+    """What is in a hash table has no order."""
+    printed = re.sub(r"\d{13} \(-?\d+ s ago\)", "THEN", printed)
+    return settled(re.sub(r"(?<=Meta: )\{(.*)\}", lambda found: str(sorted(found[1].split(","))), printed))

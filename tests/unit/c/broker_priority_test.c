@@ -135,6 +135,12 @@ static void a_group_may_do_without_and_so_does_any_other_topic(void) {
     CHECK(rp_broker_set_priority_percent(fx.broker, text(""), 1) == RP_E_INVALID);
     CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 4, 6, 0, NATIVE) == RP_OK);
     CHECK(is_left_to_chance(&c, &pop));
+    CHECK(rp_broker_put_topic(fx.broker, text("T"), 5000, 5000, 6, 0, NATIVE | RP_TOPIC_PRIORITY) == RP_OK);
+    send_message(&c, "T", 0, NULL, "the lowest of more than a pop looks at");
+    rp_command response = client_pop(&c, &pop);
+    for (int i = 0; i < 100 && response.code == TIMEOUT; i++)
+        response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS);
     close_pop(&fx, &c);
 }
 
