@@ -108,39 +108,56 @@ class _Line:
 
 def read_plain_acl(text: str) -> PlainAcl:
     """Raises ValueError with the line."""
-    found = PlainAcl()
-    section = ""
-    account: Account = {}
-    account_indent = -1
-    open_list = ""
+    reading = _Reading()
     for line in _lines(text):
-        key, value = _pair(line)
-        if line.indent == 0 and not line.is_item:
-            section, open_list = key, ""
-            if section not in ("globalWhiteRemoteAddresses", "accounts", "dataVersion") or value not in (None, []):
-                if section != "globalWhiteRemoteAddresses":
-                    raise _fault(line, f"{section} is unknown, or no list of its own lines")
-                found.has_white_addresses = True
-        elif section == "globalWhiteRemoteAddresses" and line.is_item:
-            found.has_white_addresses = True
-        elif section == "dataVersion":
-            continue
-        elif section != "accounts":
-            raise _fault(line, "it belongs to nothing")
-        elif line.is_item and key in _TEXTS + _LISTS and line.indent == (account_indent if found.accounts else line.indent):
-            account, account_indent = {}, line.indent
-            found.accounts.append(account)
-            open_list = _put(account, line, key, value)
-        elif line.is_item and open_list and line.indent > account_indent:
-            members = account[open_list]
-            assert isinstance(members, list)
-            members.append(_scalar(line, line.text) or "")
-        elif not line.is_item and found.accounts and line.indent > account_indent:
-            open_list = _put(account, line, key, value)
-        else:
-            raise _fault(line, "it belongs to no account")
+        reading.take(line)
+    found = reading.found
     found.has_white_addresses |= any(each.get("whiteRemoteAddress") for each in found.accounts)
     return found
+
+
+class _Reading:
+    """What the lines so far say, and where the next one belongs."""
+
+    def __init__(self) -> None:
+        self.found = PlainAcl()
+        self._section = ""
+        self._account_indent = -1
+        self._open_list = ""  # of the last account: items that follow are its members
+
+    def take(self, line: _Line) -> None:
+        key, value = _pair(line)
+        if line.indent == 0 and not line.is_item:
+            self._begin_section(line, key, value)
+        elif self._section == "accounts":
+            self._take_of_account(line, key, value)
+        elif self._section == "globalWhiteRemoteAddresses" and line.is_item:
+            self.found.has_white_addresses = True
+        elif self._section != "dataVersion":
+            raise _fault(line, "it belongs to nothing")
+
+    def _begin_section(self, line: _Line, section: str, value: Value) -> None:
+        self._section, self._open_list = section, ""
+        has_value = value not in (None, [])
+        if section == "globalWhiteRemoteAddresses":
+            self.found.has_white_addresses |= has_value
+        elif section not in ("accounts", "dataVersion") or has_value:
+            raise _fault(line, f"{section} is unknown, or no list of its own lines")
+
+    def _take_of_account(self, line: _Line, key: str, value: Value) -> None:
+        accounts = self.found.accounts
+        if line.is_item and key in _TEXTS + _LISTS and line.indent == (self._account_indent if accounts else line.indent):
+            self._account_indent = line.indent
+            accounts.append({})
+            self._open_list = _put(accounts[-1], line, key, value)
+        elif line.is_item and self._open_list and line.indent > self._account_indent:
+            members = accounts[-1][self._open_list]
+            assert isinstance(members, list)
+            members.append(_scalar(line, line.text) or "")
+        elif not line.is_item and accounts and line.indent > self._account_indent:
+            self._open_list = _put(accounts[-1], line, key, value)
+        else:
+            raise _fault(line, "it belongs to no account")
 
 
 def _lines(text: str) -> Iterator[_Line]:
