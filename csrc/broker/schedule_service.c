@@ -215,14 +215,13 @@ static int64_t deliver_due(rp_schedule_service *service, rp_delay_level *level, 
     int64_t next = take_due(service, level, &window, (uint32_t)count, now_ms);
     if (service->count > 0)
         rp_schedule_append(service, &window);
-    int status = rp_schedule_move_on(service, level, &window, now_ms);
-    status = window.refused != RP_OK ? window.refused : status;
+    int kept = rp_schedule_move_on(service, level, &window, now_ms), status = window.refused != RP_OK ? window.refused : kept;
     if (status == RP_OK) {
         tell_goes_on(service, level);
         return next;
     }
     tell_refused(service, level, status);
-    return now_ms + REFUSED_MS;
+    return now_ms + (kept == RP_OK ? REFUSED_MS : RP_SCHEDULE_NOT_WRITABLE_MS); /* what is stuck costs another master a request a try */
 }
 
 /* The same, and what is set aside. *is_empty: nothing of it waits for its time. */

@@ -389,8 +389,8 @@ int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms) {
         rp_timer_tell(service, &service->deliver_refused, "timed messages cannot be delivered", is_well ? RP_OK : status);
         if (status == RP_E_NOT_FOUND)
             return RP_TIMER_NEXT_NEVER;
-        if (!is_well)
-            return now_ms + RP_TIMER_REFUSED_MS;
+        if (!is_well) /* over the bridge each try is a request to another master */
+            return now_ms + (rp_escape_is_on(service->broker) ? RP_TIMER_NOT_WRITABLE_MS : RP_TIMER_REFUSED_MS);
     }
     return RP_TIMER_NEXT_AWAKE;
 }

@@ -238,8 +238,8 @@ static int64_t keep_from(const rp_timer_files *files, int64_t now_ms) {
     return rp_timing_wheel_floor(files->wheel, from);
 }
 
-/* Noise, or another file under this name: no clock that anybody set is so far ahead, and no queue so long. To believe it is to take all that
- * waits for delivered. */
+/* Noise, or another file under this name: no clock that anybody set is so far ahead, and no queue so long. To believe it is to take all
+ * that waits for delivered. */
 static int is_nonsense(const rp_timer_checkpoint *checkpoint, int64_t now_ms) {
     return !is_ours(checkpoint) && (checkpoint->read_time_ms > now_ms + AHEAD_MS_MAX || checkpoint->queue_offset > QUEUE_OFFSET_MAX);
 }
