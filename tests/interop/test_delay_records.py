@@ -75,8 +75,9 @@ def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFact
 
 
 def delivered_order(found: list[Record]) -> list[Record]:
-    """Levels are delivered side by side: by body, and without the offsets that follow from that."""
-    return sorted((Record(**{**each_fields(each), "queue_offset": 0}) for each in found), key=lambda each: (each.body, each.size))
+    """Levels are delivered side by side: by body and level, and without the offsets that follow from that."""
+    without_offsets = [Record(**{**each_fields(each), "queue_offset": 0}) for each in found]
+    return sorted(without_offsets, key=lambda each: (each.body, each.size, each.pairs.get("DELAY", "")))
 
 
 def each_fields(record: Record) -> dict[str, Any]:
