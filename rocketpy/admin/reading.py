@@ -24,6 +24,8 @@ from .session import Session
 from .texts import time_of
 
 RECORD_LEAST = 8
+BLANK = bytes.fromhex("cbd43194")
+"""The magic of what fills the rest of a file."""
 """Bytes of a record: its size and its magic."""
 
 PULL_COUNT = 32
@@ -209,7 +211,7 @@ def file_messages(path: Path) -> Iterator[FoundMessage | AdminError]:
             if len(head) < 4 or not RECORD_LEAST <= size <= FRAME_SIZE_MAX:
                 return
             record = head + file.read(size - 4)
-            if len(record) < size:
+            if len(record) < size or record[4:8] == BLANK:
                 return
             try:
                 yield FoundMessage(decode_message(record, check_crc=False))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rocketpy.admin.reading import FoundMessage, file_messages
 from rocketpy.broker.service import BrokerService
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.processes import PATIENCE_S
@@ -79,6 +80,9 @@ def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
             assert at.broker.parts is not None
             stats = at.broker.parts.store.compaction_stats()
             assert stats["queues"] == 1 and stats["failures"] == 0
+        first = min((tmp_path / "store/compaction/compactionLog/t/0").iterdir())
+        found = list(file_messages(first))  # mqadmin dumpCompactionLog
+        assert found and all(isinstance(each, FoundMessage) for each in found)
         async with running(tmp_path, **SETTINGS) as at:
             assert await kept(at.peer()) == offsets
 
