@@ -11,6 +11,13 @@
     "a batch to a topic with queue.type=BatchCQ has at most %d messages, their properties at most %d bytes each, is not compressed and "   \
     "names no light queues"
 
+#define ROOM 2048 /* the place, and on the way there the broker's pairs, REAL_TOPIC, timers */
+
+int rp_send_lacks_room(const rp_send_request *request) {
+    return __builtin_expect(request->properties.text.size > RP_PROPERTIES_SIZE_MAX - ROOM, 0) &&
+           (atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_BATCH) != 0;
+}
+
 int rp_send_count_batch(const rp_send_request *request, int64_t *count) {
     uint32_t position = 0;
     *count = rp_batch_count(request->command->body, &position);

@@ -227,7 +227,8 @@ static int may_be_empty(const send_request *request) {
 
 int rp_send_check_body(const send_request *request) {
     uint32_t size = request->command->body.size;
-    return (size == 0 && !may_be_empty(request)) || size > size_max(request->lane->broker) ? answer_illegal(request) : RP_OK;
+    bool fits = size <= size_max(request->lane->broker) && !rp_send_lacks_room(request);
+    return (size == 0 && !may_be_empty(request)) || !fits ? answer_illegal(request) : RP_OK;
 }
 
 /* Not another try of a consumer of 4.6.0 or older, who sends all properties of the message it had. */

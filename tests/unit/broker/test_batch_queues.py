@@ -65,6 +65,9 @@ def test_what_only_a_broker_says_is_not_believed(tmp_path: Path) -> None:
             for properties in ("INNER_NUM\x01900\x02INNER_BASE\x017\x02", "INNER_BASE\x01-1"):
                 assert (await peer.send("batches", b"x", properties)).code == 0
             assert (await peer.ask(RequestCode.GET_MAX_OFFSET, {"topic": "batches", "queueId": 0})).fields["offset"] == "2"
+            full = f"A\x01{'x' * 32_000}\x02DELAY\x013\x02"  # it could not say its place when it is due
+            assert (await peer.send("batches", b"x", full)).code == ResponseCode.MESSAGE_ILLEGAL
+            assert (await peer.send("plain", b"x", full)).code == 0
             for flags in (0x80, 0xC0):
                 assert (await peer.send("batches", b"x", f=flags)).code == ResponseCode.MESSAGE_ILLEGAL
             assert (await send_batch(peer, batch_of(b"x"), sys_flag=1)).code == ResponseCode.MESSAGE_ILLEGAL
