@@ -34,9 +34,11 @@ def test_both_protocols_come_to_one_port_in_the_clear_and_by_tls(cluster: LocalR
         context.set_alpn_protocols(["http/1.1"])  # who offers others alone is let in, too
         clear, sealed = grpc.aio.insecure_channel(address), grpc.aio.secure_channel(address, credentials, options)
         async with clear, sealed:
+            large = [Peer(each).ask("SendMessage", messages=[message(topic, b"x" * 3_500_000)]) for each in (clear, sealed, clear, sealed)]
+            assert [code(answer) for answer in await asyncio.gather(*large)] == ["OK"] * 4, "at once, so that one waits for the other"
             for channel, tls in ((clear, None), (sealed, context)):
                 asked = Peer(channel)
-                assert code(await asked.ask("SendMessage", messages=[message(topic, b"x" * 3_000_000)])) == "OK"
+                assert code(await asked.ask("SendMessage", messages=[message(topic)])) == "OK"
                 async with client_of(address, tls=tls) as client:
                     assert (await client.send(topic, b"x", n=BROKER)).code == ResponseCode.SUCCESS
                 async with asked.telemetry(**consumer(topic, "readers")):
