@@ -227,7 +227,7 @@ static int may_be_empty(const send_request *request) {
 
 int rp_send_check_body(const send_request *request) {
     uint32_t size = request->command->body.size;
-    bool fits = size <= size_max(request->lane->broker) && !rp_send_lacks_room(request);
+    int fits = size <= size_max(request->lane->broker) && !rp_send_lacks_room(request);
     return (size == 0 && !may_be_empty(request)) || !fits ? answer_illegal(request) : RP_OK;
 }
 

@@ -29,7 +29,7 @@ enum pair_field { PAIR_NAME = 1, PAIR_VALUE = 2 };
 enum timestamp_field { TIMESTAMP_SECONDS = 1, TIMESTAMP_NANOS = 2 };
 enum digest_field { DIGEST_TYPE = 1, DIGEST_CHECKSUM = 2 };
 enum dead_letter_field { DEAD_TOPIC = 1, DEAD_ID = 2 };
-enum message_type { TYPE_NORMAL = 1, TYPE_FIFO = 2, TYPE_DELAY = 3, TYPE_TRANSACTION = 4 };
+enum message_type { TYPE_NORMAL = 1, TYPE_FIFO = 2, TYPE_DELAY = 3, TYPE_TRANSACTION = 4, TYPE_LITE = 5, TYPE_PRIORITY = 6 };
 enum system_field {
     SYSTEM_TAG = 1,
     SYSTEM_KEYS = 2,
@@ -48,7 +48,9 @@ enum system_field {
     SYSTEM_ATTEMPT = 16,
     SYSTEM_GROUP = 17,
     SYSTEM_TRACE = 18,
-    SYSTEM_DEAD = 20
+    SYSTEM_DEAD = 20,
+    SYSTEM_LITE_TOPIC = 21,
+    SYSTEM_PRIORITY = 22
 };
 
 /* ---- parts ---- */
@@ -100,9 +102,13 @@ static uint8_t *put_digest(uint8_t *at, rp_slice body) {
 static int64_t type_of(const rp_shown_properties *shown) {
     if (shown->transaction.data != NULL && rp_slice_is(shown->transaction, "true"))
         return TYPE_TRANSACTION;
-    if (shown->delay_level.data != NULL || shown->deliver_ms.data != NULL || shown->delay_s.data != NULL)
+    if (shown->delay_level.data != NULL || shown->deliver_ms.data != NULL || shown->delay_s.data != NULL || shown->delay_ms.data != NULL)
         return TYPE_DELAY;
-    return shown->message_group.data != NULL ? TYPE_FIFO : TYPE_NORMAL;
+    if (shown->message_group.data != NULL)
+        return TYPE_FIFO;
+    if (shown->priority.data != NULL)
+        return TYPE_PRIORITY;
+    return shown->lite_topic.data != NULL ? TYPE_LITE : TYPE_NORMAL;
 }
 
 /* "1.2.3.4" or "[::1]" and perhaps ":5" of what is stored as address and port; its size. */
@@ -145,6 +151,11 @@ static uint8_t *put_dead_letter(uint8_t *at, const rp_shown_properties *shown) {
     return rp_protobuf_put_bytes(at, DEAD_ID, id);
 }
 
+static uint8_t *put_priority(uint8_t *at, rp_slice priority) {
+    uint64_t number;
+    return read_whole(priority, &number) && number <= INT32_MAX ? put_present(at, SYSTEM_PRIORITY, (int64_t)number) : at;
+}
+
 /* ---- what the proxy says of a message ---- */
 
 static uint8_t *put_system(uint8_t *at, const rp_popped_message *popped, int64_t now_ms) {
@@ -165,7 +176,8 @@ static uint8_t *put_system(uint8_t *at, const rp_popped_message *popped, int64_t
     at = put_text(put_delivery(at, shown, now_ms), SYSTEM_HANDLE, (rp_slice){popped->handle, popped->handle_size});
     at = put_present(rp_protobuf_put_number(at, SYSTEM_QUEUE_ID, stored->queue_id), SYSTEM_OFFSET, stored->queue_offset);
     at = put_text(put_present(at, SYSTEM_ATTEMPT, (int64_t)attempts + 1), SYSTEM_GROUP, shown->message_group);
-    return put_dead_letter(put_text(at, SYSTEM_TRACE, shown->trace_context), shown);
+    at = put_dead_letter(put_text(at, SYSTEM_TRACE, shown->trace_context), shown);
+    return put_priority(put_text(at, SYSTEM_LITE_TOPIC, shown->lite_topic), shown->priority);
 }
 
 /* ---- what its producer has said ---- */

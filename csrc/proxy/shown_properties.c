@@ -22,11 +22,14 @@ static const shown_name names[] = {
     {"DELAY", offsetof(rp_shown_properties, delay_level)},
     {"TIMER_DELIVER_MS", offsetof(rp_shown_properties, deliver_ms)},
     {"TIMER_DELAY_SEC", offsetof(rp_shown_properties, delay_s)},
+    {"TIMER_DELAY_MS", offsetof(rp_shown_properties, delay_ms)},
     {"__BORNHOST", offsetof(rp_shown_properties, born_host)},
     {"__SHARDINGKEY", offsetof(rp_shown_properties, message_group)},
     {"TRACE_CONTEXT", offsetof(rp_shown_properties, trace_context)},
     {"DLQ_ORIGIN_TOPIC", offsetof(rp_shown_properties, dead_topic)},
     {"DLQ_ORIGIN_MESSAGE_ID", offsetof(rp_shown_properties, dead_id)},
+    {"__LITE_TOPIC", offsetof(rp_shown_properties, lite_topic)},
+    {"_SYS_MSG_PRIORITY_", offsetof(rp_shown_properties, priority)},
     {"POP_CK", offsetof(rp_shown_properties, handle)},
 };
 

@@ -9,8 +9,8 @@
 #include "../base/slice.h"
 
 typedef struct rp_shown_properties {
-    rp_slice tag, keys, message_id, transaction, delay_level, deliver_ms, delay_s, born_host, message_group, trace_context;
-    rp_slice dead_topic, dead_id, handle;
+    rp_slice tag, keys, message_id, transaction, delay_level, deliver_ms, delay_s, delay_ms, born_host, message_group, trace_context;
+    rp_slice dead_topic, dead_id, lite_topic, priority, handle;
 } rp_shown_properties;
 
 void rp_shown_properties_read(rp_slice properties, rp_shown_properties *shown);

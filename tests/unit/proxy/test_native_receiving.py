@@ -343,6 +343,11 @@ def compare_answers(body: bytes, fields: Mapping[str, str] = FIELDS) -> list[byt
         record({"__SHARDINGKEY": "group", "TRACE_CONTEXT": "trace"}),
         record({"__BORNHOST": "host", "DLQ_ORIGIN_TOPIC": "o", "DLQ_ORIGIN_MESSAGE_ID": ""}),
         record({"DLQ_ORIGIN_TOPIC": "o"}),
+        record({"_SYS_MSG_PRIORITY_": "0"}),
+        record({"_SYS_MSG_PRIORITY_": "2147483647", "__LITE_TOPIC": "lite"}),
+        record({"_SYS_MSG_PRIORITY_": "2147483648", "__SHARDINGKEY": "group"}),
+        record({"_SYS_MSG_PRIORITY_": "-1", "__LITE_TOPIC": ""}),
+        record({"__LITE_TOPIC": "lite", "TIMER_DELAY_MS": "5"}),
         record({"POP_CK": f"4 {POP_MS} 60000 1 2 broker-b 2 7"}),
         record({"POP_CK": f"4 {POP_MS} 60000 1 2 broker-b 2 7 99"}),
         record({"POP_CK": "what a stranger writes"}),
@@ -354,7 +359,7 @@ def compare_answers(body: bytes, fields: Mapping[str, str] = FIELDS) -> list[byt
         record(born_ms=-(1 << 62), stored_ms=0),
         record({"color": "ü\U0001f680" * 300, "KEYS": "k " * 700}),
     ],
-    ids=range(28),
+    ids=range(33),
 )
 def test_messages_are_the_same_to_the_byte(body: bytes) -> None:
     compare_answers(body)
