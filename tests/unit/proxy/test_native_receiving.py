@@ -63,7 +63,7 @@ class Clients:
     def known(self, client_id: str) -> Any:
         timeout = schema.message("Settings")()
         timeout.request_timeout.FromMilliseconds(REQUEST_TIMEOUT_MS)
-        return SimpleNamespace(settings=timeout)
+        return SimpleNamespace(settings=timeout, is_lite=False)
 
 
 # ---- what a broker is asked ----
