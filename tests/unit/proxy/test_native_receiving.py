@@ -65,6 +65,9 @@ class Clients:
         timeout.request_timeout.FromMilliseconds(REQUEST_TIMEOUT_MS)
         return SimpleNamespace(settings=timeout, is_lite=False)
 
+    def get(self, client_id: str) -> Any:
+        return self.known(client_id)
+
 
 # ---- what a broker is asked ----
 
@@ -443,7 +446,7 @@ CHANGED = decode_command(encode_command(0, {"popTime": str(POP_MS + 5), "invisib
 
 def change_by_python(request: bytes, answer: Command = CHANGED) -> tuple[Any, bytes]:
     cluster = Cluster(answer, GroupConfig())
-    receiving = Receiving(SETTINGS, cluster, None)  # type: ignore[arg-type]
+    receiving = Receiving(SETTINGS, cluster, Clients())  # type: ignore[arg-type]
     try:
         given = schema.message("ChangeInvisibleDurationRequest").FromString(request)
         return cluster.asked, asyncio.run(receiving.change_invisible_duration(CONTEXT, given)).SerializeToString()
@@ -473,7 +476,7 @@ def change_by_c(request: bytes, answer: Command = CHANGED) -> tuple[str, Command
 def compare_changes(request: bytes) -> bool:
     _, answered = change_by_python(request)
     asked = Cluster(CHANGED, GroupConfig())
-    receiving = Receiving(SETTINGS, asked, None)  # type: ignore[arg-type]
+    receiving = Receiving(SETTINGS, asked, Clients())  # type: ignore[arg-type]
     native = change_by_c(request)
     if native is None:
         return False
@@ -492,7 +495,9 @@ def change_of(handle: str = HANDLE, ms: int = 30_000, topic: str = "t", group: s
     return bytes(request.SerializeToString())
 
 
-@pytest.mark.parametrize("handle", [HANDLE, HANDLE.rpartition(" ")[0], f"-1 {POP_MS} 60000 0 1 b 0 0", f"0 {POP_MS} 1 7 2 b%a 1 2 0"])
+@pytest.mark.parametrize(
+    "handle", [HANDLE, HANDLE.rpartition(" ")[0], f"-1 {POP_MS} 60000 0 1 b 0 0", f"0 {POP_MS} 1 7 2 b%a 1 2 0"], ids=range(4)
+)
 @pytest.mark.parametrize("ms", [0, 1, 43_200_000])
 def test_usual_changes_go_without_python_and_say_the_same(handle: str, ms: int) -> None:
     assert compare_changes(change_of(handle, ms))
