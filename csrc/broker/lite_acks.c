@@ -3,6 +3,7 @@
  * What is out is in memory alone. An ack of what this broker does not know to be out, as it was started since, moves the offset by that one
  * message only where it is the next: RocketMQ moves it behind any, and those before it are never consumed.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "../base/clock.h"
@@ -154,7 +155,7 @@ static void tell_changed(const acking *acking, int64_t free_ms) {
 static int change(acking *acking) {
     const rp_pop_ack_header *header = acking->header;
     if (header->offset > acking->max)
-        return rp_answer(acking->to, RP_RESPONSE_NO_MESSAGE, NULL, 0, NULL);
+        return rp_answer(acking->to, RP_RESPONSE_NO_MESSAGE, NULL, 0, "there is no message at offset %" PRId64, header->offset);
     int outcome = read_handle(acking), is_out = 0, is_changed = 0;
     if (outcome != RP_OK)
         return outcome;

@@ -16,6 +16,7 @@
 #include "request_header.h"
 #include "send_batch.h"
 #include "send_compacted.h"
+#include "send_dead_letter.h"
 #include "send_inner.h"
 #include "send_light.h"
 #include "send_priority.h"
@@ -281,38 +282,6 @@ static int delay(send_request *request) {
     return RP_OK;
 }
 
-/* The dead letters of the group whose retry topic it was sent to. RP_OK, RP_PUNT, RP_E_NO_MEMORY. */
-static int redirect_to_dead_letters(send_request *request) {
-    static const char retry[] = "%RETRY%", dead_letters[] = "%DLQ%";
-    rp_slice topic = request->header.topic;
-    if (topic.size < sizeof retry || memcmp(topic.data, retry, sizeof retry - 1) != 0)
-        return RP_PUNT;
-    const uint8_t *group = topic.data + sizeof retry - 1;
-    uint32_t group_size =
-        (uint32_t)(rp_find_byte(group, topic.data + topic.size, '+') - group); /* of POP's retry topics: KeyBuilder.parseGroup */
-    uint8_t *name = rp_arena_take(rp_reactor_arena(request->lane->reactor), sizeof dead_letters + group_size);
-    if (name == NULL)
-        return RP_E_NO_MEMORY;
-    memcpy(name, dead_letters, sizeof dead_letters - 1);
-    memcpy(name + sizeof dead_letters - 1, group, group_size);
-    request->header.topic = (rp_slice){name, (uint32_t)(sizeof dead_letters - 1) + group_size};
-    request->header.queue_id = -1;
-    return RP_OK;
-}
-
-/* It is delayed no more. RP_OK, RP_E_NO_MEMORY. */
-static int mark_dead_letter(send_request *request) {
-    static const char *const replaced[] = {"DELAY", NULL};
-    rp_slice sent = request->properties.text;
-    uint8_t *start = rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)sent.size + RP_PROPERTY_TEXT_ROOM);
-    if (start == NULL)
-        return RP_E_NO_MEMORY;
-    uint8_t *end = rp_put_number_pair(rp_copy_pairs_without(start, sent, replaced), "DELAY", -1);
-    request->properties.text = (rp_slice){start, (uint32_t)(end - start)};
-    request->properties.delay_level = 0;
-    return RP_OK;
-}
-
 /* The message waits among the prepared ones; where it goes from there stands among its properties. RP_OK, RP_E_NO_MEMORY, or what the
  * answer to a refusal returned. */
 static int prepare(send_request *request) {
@@ -334,7 +303,7 @@ static int prepare(send_request *request) {
 
 /* RP_OK: the message has its queue. */
 static int choose_queue(send_request *request) {
-    int outcome = request->found == RP_SEND_IS_DEAD_LETTER ? mark_dead_letter(request) : RP_OK;
+    int outcome = request->found == RP_SEND_IS_DEAD_LETTER ? rp_send_mark_dead_letter(request) : RP_OK;
     if (outcome != RP_OK)
         return outcome;
     if (__builtin_expect(request->properties.priority != RP_PRIORITY_NONE, 0) && !request->header.batch &&
@@ -567,7 +536,7 @@ static int check_all(send_request *request) {
     if (outcome == RP_OK && rp_send_header_read(request->command, &request->lane->send_layout, &request->header, &fault) != RP_OK)
         outcome = rp_answer_fault(request->to, &fault);
     if (outcome == RP_OK && request->found == RP_SEND_IS_DEAD_LETTER)
-        outcome = redirect_to_dead_letters(request);
+        outcome = rp_send_redirect_to_dead_letters(request);
     if (outcome == RP_OK)
         outcome = check_slaves(request);
     if (outcome == RP_OK)

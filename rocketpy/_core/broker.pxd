@@ -65,9 +65,6 @@ cdef extern from "broker/broker.h" nogil:
     void rp_broker_stop_delivery(rp_broker *broker)
     int rp_broker_put_delay_offset(rp_broker *broker, int32_t level, int64_t offset)
     int rp_broker_read_delay_offset(const rp_broker *broker, int32_t level, int64_t *offset, int64_t *max_offset)
-    enum: RP_DELAY_ASIDE_MAX
-    int rp_broker_put_delay_aside(rp_broker *broker, int32_t level, int64_t reached, const int64_t *offsets, uint32_t count)
-    uint32_t rp_broker_read_delay_aside(const rp_broker *broker, int32_t level, int64_t *reached, int64_t *offsets)
     int rp_broker_send_back(rp_broker *broker, const rp_send_back *request)
     int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable,
                             int64_t broker_id, int64_t which_broker_when_slow, int32_t sys_flag)

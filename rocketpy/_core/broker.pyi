@@ -72,11 +72,6 @@ class Broker(BrokerCounters):
     def delay_offsets(self) -> list[tuple[int, int]]:
         """(offset, end of the queue) by level, the first is level 1's. Offset -1: nothing of it was ever delivered. What lies below an
         offset was appended to its target's queue before, which may not be on disk yet."""
-    def put_delay_aside(self, level: int, reached: int, offsets: list[int]) -> None:
-        """The same where messages were set aside: all below `reached` but these are over. Raises InvalidArgument: no such level, or an
-        offset that is not below; Busy past RP_DELAY_ASIDE_MAX, NoMemory: the level goes on at the first of them."""
-    def delay_aside(self, level: int) -> tuple[int, list[int]] | None:
-        """Read behind delay_offsets. None: nothing is set aside."""
     def send_back(
         self,
         log_offset: int,

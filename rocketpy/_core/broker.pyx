@@ -295,41 +295,6 @@ cdef class Broker(BrokerCounters):
         self.leave()
         return offsets
 
-    def put_delay_aside(self, int32_t level, int64_t reached, list offsets not None):
-        cdef uint32_t count = <uint32_t>min(len(offsets), RP_DELAY_ASIDE_MAX + 1)  # past the bound it is refused
-        cdef int64_t *numbers = <int64_t *>malloc((count + 1) * sizeof(int64_t))
-        cdef int status
-        if numbers == NULL:
-            raise NoMemory("no memory for offsets that are set aside")
-        try:
-            for index in range(count):
-                numbers[index] = offsets[index]
-            self.enter()
-            status = rp_broker_put_delay_aside(self.native, level, reached, numbers, count)
-            self.leave()
-        finally:
-            free(numbers)
-        check(status, NULL)
-
-    def delay_aside(self, int32_t level):
-        cdef int64_t reached = 0
-        cdef int64_t *numbers
-        self.enter()
-        cdef uint32_t count = rp_broker_read_delay_aside(self.native, level, &reached, NULL)
-        self.leave()
-        if count == 0:
-            return None
-        numbers = <int64_t *>malloc(RP_DELAY_ASIDE_MAX * sizeof(int64_t))
-        if numbers == NULL:
-            raise NoMemory("no memory for offsets that are set aside")
-        try:
-            self.enter()
-            count = rp_broker_read_delay_aside(self.native, level, &reached, numbers)
-            self.leave()
-            return (reached, [numbers[index] for index in range(count)]) if count > 0 else None
-        finally:
-            free(numbers)
-
     def send_back(
         self,
         int64_t log_offset,

@@ -32,6 +32,11 @@ cdef extern from "broker/timed_messages.h" nogil:
     int64_t rp_broker_timers_between(const rp_broker *broker, int64_t begin_s, int64_t end_s)
     int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *end)
 
+cdef extern from "broker/broker.h" nogil:
+    enum: RP_DELAY_ASIDE_MAX
+    int rp_broker_put_delay_aside(rp_broker *broker, int32_t level, int64_t reached, const int64_t *offsets, uint32_t count)
+    uint32_t rp_broker_read_delay_aside(const rp_broker *broker, int32_t level, int64_t *reached, int64_t *offsets)
+
 
 cdef class TimedMessages(PoppedMessages):
     """The base of Broker, which opens and closes what is here."""

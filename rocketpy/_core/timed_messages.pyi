@@ -44,3 +44,8 @@ class TimedMessages(PoppedMessages):
         """Stores that a message with a timer is not to be delivered, and returns where its record ends in the commit log; on disk it may be
         later. Waits as an append does. Raises InvalidArgument: its time is over, or too far away; Unsupported: timers are off; Busy: too
         many messages are due then; else why it cannot be stored."""
+    def put_delay_aside(self, level: int, reached: int, offsets: list[int]) -> None:
+        """The same where messages were set aside: all below `reached` but these are over. Raises InvalidArgument: no such level, or an
+        offset that is not below; Busy past RP_DELAY_ASIDE_MAX, NoMemory: the level goes on at the first of them."""
+    def delay_aside(self, level: int) -> tuple[int, list[int]] | None:
+        """Read behind delay_offsets. None: nothing is set aside."""

@@ -243,7 +243,7 @@ def test_brokers_and_name_servers_are_looked_at_and_set(admin: Admin, document: 
 def test_what_a_server_does_not_have_is_its_answer(admin: Admin) -> None:
     for words in (
         ("getControllerMetaData", "-a", "{broker}"),
-        ("getBrokerLiteInfo", "-b", "{broker}"),
+        ("setCommitLogReadAheadMode", "-b", "{broker}", "-m", "1"),
         ("resetMasterFlushOffset", "-b", "{broker}", "-o", "1"),
     ):
         status, _, err = admin(*words)

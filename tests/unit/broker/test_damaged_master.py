@@ -40,7 +40,7 @@ def test_a_slave_that_begins_with_a_copy_of_its_damaged_master_follows_it(tmp_pa
             try:
                 assert slave.parts is not None
                 ha = slave.parts.ha
-                await eventually(lambda: "no record" in ha.counters()["haSlaveLastError"], "the end of the replication")
+                await eventually(lambda: "not a record" in ha.counters()["haSlaveLastError"], "the end of the replication")
             finally:
                 await slave.stop()
         shutil.copytree(home / "store", tmp_path / "slave" / "store")

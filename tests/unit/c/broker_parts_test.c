@@ -66,7 +66,7 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"TIMER_DELAY_MS\0015\2", "TIMER_DELAY_MS\0015\2", TIMED, 1},
         {"TIMER_DELAY_SEC\0015\2", "TIMER_DELAY_SEC\0015\2", TIMED, 1},
         {"CLUSTER\1x\2INNER_NUM\0012\2A\1b\2INNER_BASE\0012\2", "A\1b\2", 0, 1},
-        {"__LITE_TOPIC\0010\2", "__LITE_TOPIC\0010\2", 1, 1},
+        {"__LITE_TOPIC\0010\2", "__LITE_TOPIC\0010\2", 0, 1},
         {"__LITE_TOPIC\1\2A\1b\2", "A\1b\2", 0, 1},
     };
     rp_arena *arena = rp_arena_create(1 << 12, 1 << 20);
