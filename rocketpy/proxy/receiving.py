@@ -194,7 +194,7 @@ class Receiving:
         return kept
 
     async def _look_up(self, topic: str, group: str, wanted: str, *, is_lite: bool) -> tuple[str, GroupConfig]:
-        """(the broker to ask, the group's configuration). What is native, which pops no lite topics, hears of both, or that they are gone."""
+        """(the broker to ask, the group's configuration). The native side, but of lite topics, hears of both or of their end."""
         native = None if is_lite else self._native
         try:
             broker = await self._broker_for(topic, wanted)  # its route names who knows the group
