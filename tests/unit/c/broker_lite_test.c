@@ -60,7 +60,7 @@ static void consume_all(party *p, client *c, const rp_command *popped, rp_slice 
 static void *consume(void *context) {
     party *p = context;
     client c = client_open(p->fx, RP_SERIALIZE_JSON);
-    char client_id[8];
+    char client_id[16];
     snprintf(client_id, sizeof client_id, "c%d", p->index / 2); /* two connections a client */
     uint8_t *copy = malloc(1 << 20);
     CHECK(copy != NULL);
@@ -90,7 +90,7 @@ static void nothing_is_lost_and_each_comes_in_order(void) {
     _Atomic int acked = 0;
     static _Atomic int64_t next[LITES];
     for (int client_number = 0; client_number < CONSUMERS / 2; client_number++) {
-        char client_id[8];
+        char client_id[16];
         snprintf(client_id, sizeof client_id, "c%d", client_number);
         for (int lite = 0; lite < LITES; lite++)
             read_lite(&fx, client_id, lite);
