@@ -51,16 +51,21 @@ static int begin(void *context, rp_connection *connection) {
     return RP_OK;
 }
 
+/* While all connections together hold too much, only what is gone is followed by more. */
+static bool is_full(const rp_connection *connection) {
+    return rp_connection_unsent_bytes(connection) >= (rp_connection_may_hold(connection, 0) ? PASSAGE_BYTES_MAX : 1);
+}
+
 static int take(void *context, rp_connection *connection, const uint8_t *data, uint32_t size) {
     rp_connection *other = other_of(connection);
     (void)context;
-    if (other == NULL || other->is_closing) {
-        return RP_E_CLOSED;
+    if (other == NULL || other->is_closing) { /* nobody hears it; what the other end said before may be on its way still */
+        return RP_OK;
     }
     int status = rp_connection_put(other, data, size);
     if (status == RP_OK) {
         /* This one is not read now: whenever some of that is out, fill has to look, which nobody calls for one that waits to be flushed. */
-        other->has_more = other->has_more || rp_connection_unsent_bytes(other) >= PASSAGE_BYTES_MAX;
+        other->has_more = other->has_more || is_full(other);
         rp_connection_mark_dirty(other);
     }
     return status;
@@ -69,17 +74,29 @@ static int take(void *context, rp_connection *connection, const uint8_t *data, u
 static bool may_read(void *context, const rp_connection *connection) {
     const rp_connection *other = other_of(connection);
     (void)context;
-    return other == NULL || rp_connection_unsent_bytes(other) < PASSAGE_BYTES_MAX;
+    return other == NULL || !is_full(other);
+}
+
+/* The other end is over: so is this one, once that is out which was said before. */
+static enum rp_fill fill_last(rp_connection *connection) {
+    if (rp_connection_unsent_bytes(connection) > 0) {
+        return RP_FILL_MORE;
+    }
+    rp_connection_close(connection, "the other end is over");
+    return RP_FILL_ALL;
 }
 
 /* Nothing waits but what was put: this looks whether the other end may be read again, which its flush does. */
 static enum rp_fill fill(void *context, rp_connection *connection) {
     rp_connection *other = other_of(connection);
     (void)context;
-    if (other == NULL || (other->pauses & RP_PAUSE_OUTPUT) == 0) {
+    if (other == NULL) {
+        return fill_last(connection);
+    }
+    if ((other->pauses & RP_PAUSE_OUTPUT) == 0) {
         return RP_FILL_ALL;
     }
-    if (rp_connection_unsent_bytes(connection) < PASSAGE_BYTES_MAX / 2) {
+    if (rp_connection_unsent_bytes(connection) < PASSAGE_BYTES_MAX / 2 && !is_full(connection)) {
         rp_connection_mark_dirty(other);
         return RP_FILL_ALL;
     }
@@ -114,8 +131,11 @@ static void end(void *context, rp_connection *connection) {
     *(both->near == connection ? &both->near : &both->far) = NULL;
     if (other == NULL) {
         free(both);
-    } else {
+    } else if (rp_connection_unsent_bytes(other) == 0 || other->opening != RP_OPENING_DONE) {
         rp_connection_close(other, "the other end is over");
+    } else {
+        other->has_more = true; /* fill closes it */
+        rp_connection_mark_dirty(other);
     }
 }
 

@@ -1,0 +1,94 @@
+/* passage_test.c: what goes through a passage when one of its ends is over: what was said before comes to the other. */
+#include "server_harness.h"
+
+#include <arpa/inet.h>
+#include <sched.h>
+
+#define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+#define PROXY_HEADER_SIZE 28u /* of an IPv4 client */
+#define SAID_BYTES 200000u    /* more than sockets take here, and less than a passage keeps */
+#define SMALL_BUFFER 4096
+
+static int listen_somewhere(rp_address *address) {
+    struct sockaddr_in bound = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof bound;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&bound, size) == 0 && listen(fd, 4) == 0);
+    CHECK(getsockname(fd, (struct sockaddr *)&bound, &size) == 0);
+    *address = (rp_address){.bytes = {127, 0, 0, 1}, .size = 4, .port = ntohs(bound.sin_port)};
+    return fd;
+}
+
+static rp_server *open_passage(const rp_address *target) {
+    rp_handler handler = {0};
+    rp_server_options options;
+    rp_server *server;
+    rp_error error;
+    rp_server_options_default(&options);
+    options.bind_address = "127.0.0.1";
+    options.socket_send_buffer = SMALL_BUFFER;
+    CHECK(rp_server_open(&options, &handler, &server, &error) == RP_OK && rp_server_pass_http2_on(server, target) == RP_OK);
+    CHECK(rp_server_start(server, &error) == RP_OK);
+    return server;
+}
+
+/* The far end of a client's passage, which has heard the client's first words. */
+static int accept_far(int listener, int client) {
+    uint8_t heard[PROXY_HEADER_SIZE + sizeof PREFACE - 1];
+    write_all(client, PREFACE, sizeof PREFACE - 1);
+    int far = accept(listener, NULL, NULL);
+    CHECK(far >= 0);
+    read_all(far, heard, sizeof heard);
+    CHECK(memcmp(heard + PROXY_HEADER_SIZE, PREFACE, sizeof PREFACE - 1) == 0);
+    return far;
+}
+
+static void wait_for_connections(const rp_server *server, uint64_t most) {
+    rp_server_stats stats;
+    do {
+        rp_server_read_stats(server, &stats);
+    } while (stats.connections_open > most && sched_yield() == 0);
+}
+
+static void what_a_server_said_last_comes_to_a_slow_client(void) {
+    static uint8_t said[SAID_BYTES], heard[SAID_BYTES];
+    rp_address target;
+    int listener = listen_somewhere(&target);
+    rp_server *server = open_passage(&target);
+    int client = dial_port(rp_server_port(server), SMALL_BUFFER), far = accept_far(listener, client);
+    for (uint32_t i = 0; i < SAID_BYTES; i++)
+        said[i] = (uint8_t)(i * 31);
+    write_all(far, said, SAID_BYTES);
+    close(far);
+    wait_for_connections(server, 1); /* the passage knows that it is over */
+    write_all(client, "more", 4);     /* which nobody hears */
+    read_all(client, heard, SAID_BYTES);
+    CHECK(memcmp(said, heard, SAID_BYTES) == 0 && recv(client, heard, 1, 0) == 0);
+    wait_for_connections(server, 0);
+    close(client);
+    close(listener);
+    rp_server_close(server);
+}
+
+static void a_client_that_goes_takes_the_other_end_along(void) {
+    uint8_t byte;
+    rp_address target;
+    int listener = listen_somewhere(&target);
+    rp_server *server = open_passage(&target);
+    int client = dial_port(rp_server_port(server), 0), far = accept_far(listener, client);
+    write_all(client, "bye", 3);
+    close(client);
+    uint8_t last[3];
+    read_all(far, last, sizeof last);
+    CHECK(memcmp(last, "bye", 3) == 0 && recv(far, &byte, 1, 0) == 0);
+    wait_for_connections(server, 0);
+    close(far);
+    close(listener);
+    rp_server_close(server);
+}
+
+int main(void) {
+    what_a_server_said_last_comes_to_a_slow_client();
+    a_client_that_goes_takes_the_other_end_along();
+    return 0;
+}
