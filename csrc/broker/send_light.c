@@ -1,6 +1,7 @@
 /* send_light.c: see send_light.h. */
 #include "send_light.h"
 
+#include "../base/slice_inl.h"
 #include "../store/light_queue.h"
 #include "../store/light_targets.h"
 #include "lane.h"
@@ -15,6 +16,7 @@
     "the message is illegal: its __LITE_TOPIC makes no light queue: %%LMQ%%$TOPIC$LITE has 255 bytes at most, is one name that does for "  \
     "a "                                                                                                                                   \
     "directory, and has no $ but those"
+#define ANOTHERS_LITE_TOPIC "the message is illegal: INNER_MULTI_DISPATCH names a lite topic of another topic"
 #define NO_ROOM "the message is illegal: its properties leave no room for its offsets in light queues"
 #define WAITING_ROOM 512u /* of what delay, timer and transaction add; with room to spare */
 #define LIGHT_QUEUES_EXCEEDED "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]lmq consume queue num exceeded."
@@ -62,6 +64,20 @@ static int will_fit(const rp_send_request *request) {
     return !waits || size <= RP_PROPERTIES_SIZE_MAX;
 }
 
+/* Whoever may send to one topic may not write into the lite topics of another. */
+static int names_lite_topic_of_another(const rp_send_request *request) {
+    rp_slice names = request->properties.light_names, parent, lite;
+    while (names.size > 0) {
+        rp_slice name = rp_light_list_take(&names);
+        if (!rp_lite_queue_parts(name, &parent, &lite) || rp_slice_equals(parent, request->topic->head.name))
+            continue;
+        const rp_topic *topic = rp_topic_table_find(request->lane->broker->topics, parent);
+        if (topic != NULL && (atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_LITE))
+            return 1;
+    }
+    return 0;
+}
+
 int rp_send_check_light_queues(const rp_send_request *request) {
     const rp_sent_properties *properties = &request->properties;
     if (!rp_light_queues_are_on(request->lane->broker->store, request->topic->head.name))
@@ -69,6 +85,8 @@ int rp_send_check_light_queues(const rp_send_request *request) {
     int is_valid = properties->light_lists == 1 && rp_light_names_are_valid(properties->light_names);
     if (is_valid && !will_fit(request))
         return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, FIELDS_OF(request), RP_SEND_FIELD_COUNT, NO_ROOM);
+    if (is_valid && names_lite_topic_of_another(request))
+        return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, FIELDS_OF(request), RP_SEND_FIELD_COUNT, ANOTHERS_LITE_TOPIC);
     return is_valid ? RP_OK : answer_bad_light_queues(request);
 }
 

@@ -12,7 +12,8 @@
  * topics that have no light queues; RP_PUNT; RP_E_NO_MEMORY; or what the answer to a refusal returned. */
 int rp_send_name_lite_queue(rp_send_request *request);
 /* Of a message that names some. RP_OK, or what the answer to a refusal returned: RocketMQ gives names of other queues no offset, and
- * dispatches nothing any more behind a list that begins with such a one. */
+ * dispatches nothing any more behind a list that begins with such a one. A lite topic is its parent's alone: rights are asked of the topic
+ * that is sent to. */
 int rp_send_check_light_queues(const rp_send_request *request);
 /* Has the item, which is ready but for that, go there, if it is in its topic by now. RP_OK; RP_E_NO_MEMORY; RP_E_IO, RP_E_DISK_FULL; or
  * what the answer to a refusal returned. */

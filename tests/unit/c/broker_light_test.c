@@ -91,6 +91,20 @@ static void what_would_be_read_in_two_ways_is_refused(void) {
     close_light(&fx, &c);
 }
 
+static void who_sends_to_one_topic_writes_into_no_lite_topic_of_another(void) {
+    fixture fx;
+    fixture_init(&fx);
+    open_light(&fx, 10);
+    CHECK(rp_broker_put_topic(fx.broker, text("P"), 1, 1, 6, 0, RP_TOPIC_NATIVE_SEND | RP_TOPIC_LITE) == RP_OK);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    CHECK(answer_to(&c, "T", LISTS("%LMQ%a,%LMQ%$P$x")) == RP_RESPONSE_MESSAGE_ILLEGAL);
+    CHECK(answer_to(&c, "T", "DELAY\0012\2" LISTS("%LMQ%$P$x")) == RP_RESPONSE_MESSAGE_ILLEGAL);
+    CHECK(rp_message_store_queue(fx.store, text("%LMQ%$P$x"), 0, 0, NULL) == NULL);
+    CHECK(answer_to(&c, "P", LISTS("%LMQ%$P$x")) == 0 && end_of(&fx, "%LMQ%$P$x", 0) == 1);
+    CHECK(answer_to(&c, "T", LISTS("%LMQ%$T$x,%LMQ%$unknown$x")) == 0);
+    close_light(&fx, &c);
+}
+
 static void without_light_queues_the_list_is_a_property_like_others(void) {
     fixture fx;
     fixture_init(&fx);
@@ -230,6 +244,7 @@ static void a_message_is_not_lost_for_want_of_room_for_its_offsets(void) {
 int main(void) {
     a_message_is_stored_once_and_is_in_each_of_its_queues();
     what_would_be_read_in_two_ways_is_refused();
+    who_sends_to_one_topic_writes_into_no_lite_topic_of_another();
     without_light_queues_the_list_is_a_property_like_others();
     offsets_that_a_producer_writes_into_a_batch_are_dropped();
     a_delayed_message_comes_to_its_light_queues_when_it_is_due();
