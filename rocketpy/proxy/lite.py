@@ -81,7 +81,7 @@ class LiteSubscriptions:
 
     async def stop(self) -> None:
         """Waits for what is said for clients that are gone."""
-        await asyncio.gather(*self._goodbyes)
+        await asyncio.gather(*self._goodbyes, return_exceptions=True)
 
     # ---- clients ----
 

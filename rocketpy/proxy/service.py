@@ -210,14 +210,14 @@ class ProxyService:
         metrics, self._metrics = self._metrics, None
         if metrics is not None:
             await metrics.stop()
-        remoting, self._remoting = self._remoting, None
-        if remoting is not None:
-            await remoting.stop()
         for client in self._clients:
             client.tell(ENDS)
         port, self._grpc = self._grpc, None
         if port is not None:
             await port.stop(max(0, min(self.settings.grpc_shutdown_time_seconds, GRACE_S)))
+        remoting, self._remoting = self._remoting, None
+        if remoting is not None:  # last: calls by gRPC come by its port, too
+            await remoting.stop()
         brokers, self._brokers = self._brokers, None
         if self._lite is not None:
             await self._lite.stop()

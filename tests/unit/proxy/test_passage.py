@@ -66,6 +66,19 @@ def test_much_goes_both_ways_and_who_does_not_read_is_not_read(cluster: LocalRoc
     running(cluster, test, remoting_listen_port=0, **polls)
 
 
+def test_a_proxy_that_stops_ends_streams_there_as_at_its_own_port(cluster: LocalRocketMQ) -> None:
+    topic = cluster.make_topic("Last")
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{proxy.remoting_port}") as channel:
+            async with Peer(channel).telemetry(**consumer(topic, "last")) as stream:
+                stopping = asyncio.ensure_future(proxy.stop())
+                assert await stream.read() is grpc.aio.EOF and await stream.code() == grpc.StatusCode.OK
+                await stopping
+
+    running(cluster, test, remoting_listen_port=0)
+
+
 @pytest.mark.parametrize("is_on", [True, False])
 def test_what_begins_otherwise_is_no_http(cluster: LocalRocketMQ, is_on: bool) -> None:
     async def test(peer: Peer, proxy: ProxyService) -> None:
