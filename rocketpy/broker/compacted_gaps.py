@@ -6,7 +6,8 @@ RocketMQ: CompactionLog.loadFromRemoteAsync, MessageFetcher (5.5.0 store/kv/).
 A master that answers otherwise than a pull is answered has nothing for us: the queue goes on without. One that does not answer is asked
 again with the next round, and the queue waits (csrc/store/compaction.h).
 
-Threads  one event loop; what the store writes, in its executor. Bounds: PULLS_A_ROUND pulls of 32 messages a queue and round.
+Threads  one event loop; what the store writes, in its executor. Bounds: PULLS_A_ROUND pulls of 32 messages a round, of all queues together:
+         the slave copies nothing else meanwhile.
 """
 
 from __future__ import annotations
@@ -94,19 +95,23 @@ class CompactedGaps:
         self._has_complained = False
 
     async def fill(self, address: str) -> None:
+        left = PULLS_A_ROUND
         for topic, queue_id, begin, end in self._store.compacted_gaps():
             try:
-                await self._fill(address, Gap(topic, queue_id, begin, end))
+                left -= await self._fill(address, Gap(topic, queue_id, begin, end), left)
             except (RocketpyError, CommandError, HeaderError, OSError) as error:
                 if not self._has_complained:  # once per outage
                     log.warning("what master %s kept of %s/%d cannot be copied: %s; tried again", address, topic, queue_id, error)
                 self._has_complained = True
                 return
+            if left <= 0:
+                break
         self._has_complained = False
 
-    async def _fill(self, address: str, gap: Gap) -> None:
+    async def _fill(self, address: str, gap: Gap, most: int) -> int:
+        """How many pulls that took."""
         begin = gap.begin
-        for _ in range(PULLS_A_ROUND):
+        for pulls in range(1, most + 1):
             fields = gap_pull(gap, begin).encode()
             answer = await self._caller.call(address, RequestCode.PULL_MESSAGE, fields, timeout_s=TIMEOUT_S)
             piece = piece_of(gap, begin, answer)
@@ -116,5 +121,6 @@ class CompactedGaps:
             put = functools.partial(self._store.fill_compacted_gap, gap.topic, gap.queue_id, piece.records, piece.next_offset)
             await asyncio.get_running_loop().run_in_executor(None, put)
             if piece.next_offset >= gap.end:
-                return
+                return pulls
             begin = piece.next_offset
+        return most

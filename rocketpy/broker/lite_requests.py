@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 ENTRIES_MAX: Final = 1000
 """Of one request; RocketMQ's proxies send one."""
+SHOWN_MAX: Final = 100
+"""Characters of a name in the log."""
 
 PARTIAL_ADD, PARTIAL_REMOVE, COMPLETE_ADD, COMPLETE_REMOVE = ACTIONS = ("PARTIAL_ADD", "PARTIAL_REMOVE", "COMPLETE_ADD", "COMPLETE_REMOVE")
 _MIN, _MAX = 1, 2  # OffsetOption's policies
@@ -85,6 +87,11 @@ class LiteEntry:
         )
 
     @property
+    def shown(self) -> str:
+        """Of whoever sent it: not at any length."""
+        return ", ".join(f"{text[:SHOWN_MAX]!r}" for text in (self.action, self.topic, self.group, self.client_id))
+
+    @property
     def is_named(self) -> bool:
         is_possible = names.is_possible(self.group) and names.is_possible(self.topic) and len(self.client_id.encode()) <= CLIENT_BYTES_MAX
         return is_possible and all(text.strip() for text in (self.client_id, self.group, self.topic))
@@ -132,7 +139,7 @@ class LiteRequests:
                 if entry.is_named:
                     await self._apply(entry, channel)
                 else:
-                    log.warning("a subscription to lite topics of %s has a name that cannot be: %s", request.remote_address, entry)
+                    log.warning("a subscription to lite topics of %s has a name that cannot be: %s", request.remote_address, entry.shown)
         except LiteQuotaExceeded as error:
             return Response(ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED, f"org.apache.rocketmq.broker.lite.LiteQuotaException: {error}")
         except LiteIllegal as error:

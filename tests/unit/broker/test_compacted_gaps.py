@@ -74,6 +74,14 @@ def test_a_gap_is_filled_piece_by_piece_and_one_that_nobody_can_fill_is_over() -
     assert store.filled == [("unknown", 0, b"", 5), ("T", 1, b"0", 10), ("T", 1, b"10", 20), ("T", 1, b"20", 30)]
 
 
+def test_a_round_ends_though_many_queues_miss_much() -> None:
+    """The slave copies nothing else meanwhile."""
+    much = 10 * (PULLS_A_ROUND - 1)
+    store, master = Store(("T", 0, 0, much), ("T", 1, 0, much), ("T", 2, 0, much)), Master()
+    asyncio.run(CompactedGaps(master, store).fill("master"))
+    assert len(master.asked) == PULLS_A_ROUND and store.filled[-1] == ("T", 1, b"0", 10)
+
+
 def test_a_master_that_does_not_answer_is_asked_again_and_complained_of_once(caplog: pytest.LogCaptureFixture) -> None:
     store, master = Store(("T", 0, 0, 10)), Master()
     gaps = CompactedGaps(master, store)
