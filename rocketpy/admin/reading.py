@@ -24,9 +24,9 @@ from .session import Session
 from .texts import time_of
 
 RECORD_LEAST = 8
+"""Bytes of a record: its size and its magic."""
 BLANK = bytes.fromhex("cbd43194")
 """The magic of what fills the rest of a file."""
-"""Bytes of a record: its size and its magic."""
 
 PULL_COUNT = 32
 STATUSES = {
