@@ -46,6 +46,8 @@ NACK_MS: Final = 1000
 DEAD_LETTER: Final = -1
 ADOPTED_MAX: Final = 20_000
 """Messages that were received natively, of which a turn of renewals hears."""
+WAITED_FOR_MAX: Final = 10_000
+"""Answers, to clients that went away, whose messages are put back; those beyond come again when their time is over."""
 POLL_MARGIN_MS: Final = 2000
 """So much longer than its poll a broker may take to answer, however soon the client gives up."""
 _EMPTY: Final[Mapping[int, tuple[str, str]]] = {
@@ -179,8 +181,11 @@ class Receiving:
         try:
             response = await asyncio.shield(asking)
         except asyncio.CancelledError:  # the client is gone; the broker's messages are not
-            what = f"putting back what {context.client_id} went away from"
-            self._in_background(self._give_back(context, request, asking, broker, read), what)
+            if len(self._background) < WAITED_FOR_MAX:
+                what = f"putting back what {context.client_id} went away from"
+                self._in_background(self._give_back(context, request, asking, broker, read), what)
+            else:
+                asking.cancel()
             raise
         if response.code in _EMPTY:
             raise ProxyError(*_EMPTY[response.code])
@@ -388,8 +393,11 @@ class Receiving:
             if (told := self._native.handler.tell_held(before_ms)) is None:
                 return
             client_id, group, topic, message_id, first, since_ms, times = told
+            if (handle := ReceiptHandle.written(first)) is None:  # of a broker whose name, or numbers, no handle can have
+                self._native.handler.forget_held(client_id, group, first)
+                continue
             pause_ms = self._brokers.group_if_known(group).pause_ms(times)
-            self.renewals.adopt(Held(client_id, group, topic, message_id, first, ReceiptHandle.parse(first), since_ms, pause_ms))
+            self.renewals.adopt(Held(client_id, group, topic, message_id, first, handle, since_ms, pause_ms))
             if number % 256 == 255:
                 await asyncio.sleep(0)
 

@@ -233,6 +233,25 @@ def test_who_goes_away_while_a_broker_pops_has_his_messages_put_back_when_they_c
     running(test)
 
 
+def test_no_more_answers_are_waited_for_than_memory_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocketpy.proxy.receiving.WAITED_FOR_MAX", 1)
+
+    async def test(consumer: Consumer, broker: PoppingBroker, proxy: ProxyService) -> None:
+        assert proxy.native is not None and proxy.receiving is not None
+        proxy.native.handler.forget_client("c1")
+        broker.gate = asyncio.Event()
+        waiting = [consumer.begin() for _ in range(4)]
+        await until(lambda: len(broker.popped) == 5)
+        for each in waiting:
+            each.cancel()
+        await until(lambda: proxy._grpc is not None and len(proxy._grpc) == 0)
+        assert len(proxy.receiving._background) == 1
+        broker.gate.set()
+        await until(lambda: not proxy.receiving._background)  # type: ignore[union-attr]
+
+    running(test)
+
+
 def test_what_a_client_did_not_take_is_put_back() -> None:
     async def test(consumer: Consumer, broker: PoppingBroker, proxy: ProxyService) -> None:
         size, count = 500_000, 12
@@ -287,6 +306,18 @@ def test_messages_that_are_renewed_are_acknowledged_without_python_or_adopted_by
         await proxy.stop()
         (let_go,) = broker.errands[before:]
         assert let_go.fields["extraInfo"] == handles[3] and let_go.fields["invisibleTime"] == "1000"
+
+    running(test)
+
+
+def test_a_message_whose_handle_python_cannot_read_keeps_no_other_from_being_renewed() -> None:
+    async def test(consumer: Consumer, broker: PoppingBroker, proxy: ProxyService) -> None:
+        odd, records = found(record(offset=7))
+        broker.pops = [(Answer(fields={**odd.fields, "popTime": "9" + "0" * 18}), records), found(record(offset=8))]
+        for _ in range(2):
+            assert len((await consumer.receive(auto_renew=True))[1]) == 1
+        await proxy.stop()
+        assert [each.fields["offset"] for each in broker.errands] == ["8"]
 
     running(test)
 
