@@ -70,11 +70,11 @@ def test_a_proxy_that_stops_ends_streams_there_as_at_its_own_port(cluster: Local
     topic = cluster.make_topic("Last")
 
     async def test(peer: Peer, proxy: ProxyService) -> None:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{proxy.remoting_port}") as channel:
-            async with Peer(channel).telemetry(**consumer(topic, "last")) as stream:
-                stopping = asyncio.ensure_future(proxy.stop())
-                assert await stream.read() is grpc.aio.EOF and await stream.code() == grpc.StatusCode.OK
-                await stopping
+        channel = grpc.aio.insecure_channel(f"127.0.0.1:{proxy.remoting_port}")
+        async with channel, Peer(channel).telemetry(**consumer(topic, "last")) as stream:
+            stopping = asyncio.ensure_future(proxy.stop())
+            assert await stream.read() is grpc.aio.EOF and await stream.code() == grpc.StatusCode.OK
+            await stopping
 
     running(cluster, test, remoting_listen_port=0)
 
