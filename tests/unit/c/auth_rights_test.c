@@ -249,6 +249,23 @@ static void messages_ask_for_their_topic_or_group(void) {
                "G:g 10, T:t 10, G:h 10, T:u 10");
 }
 
+static void lite_topics_ask_for_their_parent_and_group(void) {
+    check_asks(200070, "consumerGroup=g topic=t clientId=c", NULL, "G:g 10, T:t 10");
+    check_asks(200051, "topic=t consumerGroup=g liteTopic=x", NULL, "G:g 10, T:t 10");
+    check_asks(200053, "topic=t consumerGroup=g liteTopic=x", NULL, "G:g 10, T:t 10");
+    check_asks(200071, "",
+               "{\"subscriptionSet\":[{\"action\":\"COMPLETE_ADD\",\"group\":\"g\",\"topic\":\"t\",\"liteTopicSet\":[\"x\"]},"
+               "{\"topic\":\"u\",\"group\":\"h\",\"topic\":\"v\"}]}",
+               "G:g 10, T:t 10, T:u 10, G:h 10, T:v 10");
+    check_asks(200071, "", "{\"subscriptionSet\":[{\"topic\":\"t\"}]}", "T:t 10, G:NULL 10");
+    check_asks(200074, "", NULL, "C:here 100");
+    check_asks(200075, "topic=t", NULL, "T:t 100");
+    check_asks(200076, "parentTopic=t liteTopic=x", NULL, "T:t 100");
+    check_asks(200077, "parentTopic=t group=g clientId=c", NULL, "G:g 100, T:t 100");
+    check_asks(200078, "group=g liteTopic=x", NULL, "G:g 100");
+    check_asks(200079, "group=g clientId=c", NULL, "G:g 40");
+}
+
 static void consumers_ask_for_their_groups(void) {
     check_asks(14, "topic=t consumerGroup=g", NULL, "T:t 110, G:g 110");
     check_asks(15, "topic=%RETRY%g consumerGroup=g", NULL, "G:g 50");
@@ -347,6 +364,7 @@ int main(void) {
     RUN(a_source_is_an_address_or_a_network);
     RUN(entries_that_are_none_are_refused);
     RUN(messages_ask_for_their_topic_or_group);
+    RUN(lite_topics_ask_for_their_parent_and_group);
     RUN(consumers_ask_for_their_groups);
     RUN(operators_ask_for_what_they_change);
     RUN(names_are_read_however_they_are_written);
