@@ -64,8 +64,7 @@ static int take(void *context, rp_connection *connection, const uint8_t *data, u
     }
     int status = rp_connection_put(other, data, size);
     if (status == RP_OK) {
-        /* This one is not read now: whenever some of that is out, fill has to look, which nobody calls for one that waits to be flushed. */
-        other->has_more = other->has_more || is_full(other);
+        other->has_more = true; /* until that is out, fill looks whether this one may be read again */
         rp_connection_mark_dirty(other);
     }
     return status;
@@ -77,30 +76,18 @@ static bool may_read(void *context, const rp_connection *connection) {
     return other == NULL || !is_full(other);
 }
 
-/* The other end is over: so is this one, once that is out which was said before. */
-static enum rp_fill fill_last(rp_connection *connection) {
-    if (rp_connection_unsent_bytes(connection) > 0) {
-        return RP_FILL_MORE;
-    }
-    rp_connection_close(connection, "the other end is over");
-    return RP_FILL_ALL;
-}
-
-/* Nothing waits but what was put: this looks whether the other end may be read again, which its flush does. */
+/* Nothing waits but what was put. As long as some of that does, each flush comes here behind it: the other end may be read again, or is over,
+ * and so is this one once all is out. */
 static enum rp_fill fill(void *context, rp_connection *connection) {
     rp_connection *other = other_of(connection);
+    uint64_t unsent = rp_connection_unsent_bytes(connection);
     (void)context;
-    if (other == NULL) {
-        return fill_last(connection);
+    if (other == NULL && unsent == 0) {
+        rp_connection_close(connection, "the other end is over");
+    } else if (other != NULL && (other->pauses & RP_PAUSE_OUTPUT) != 0 && unsent < PASSAGE_BYTES_MAX / 2 && !is_full(connection)) {
+        rp_connection_mark_dirty(other); /* its flush goes on reading */
     }
-    if ((other->pauses & RP_PAUSE_OUTPUT) == 0) {
-        return RP_FILL_ALL;
-    }
-    if (rp_connection_unsent_bytes(connection) < PASSAGE_BYTES_MAX / 2 && !is_full(connection)) {
-        rp_connection_mark_dirty(other);
-        return RP_FILL_ALL;
-    }
-    return RP_FILL_MORE;
+    return unsent > 0 ? RP_FILL_MORE : RP_FILL_ALL;
 }
 
 /* The server at the far end knows when one has been silent for too long. */
