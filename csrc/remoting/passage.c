@@ -76,8 +76,8 @@ static bool may_read(void *context, const rp_connection *connection) {
     return other == NULL || !is_full(other);
 }
 
-/* Nothing waits but what was put. As long as some of that does, each flush comes here behind it: the other end may be read again, or is over,
- * and so is this one once all is out. */
+/* Nothing waits but what was put. As long as some of that does, each flush comes here behind it: the other end may be read again; or it is
+ * over, and so is this one once all is out. */
 static enum rp_fill fill(void *context, rp_connection *connection) {
     rp_connection *other = other_of(connection);
     uint64_t unsent = rp_connection_unsent_bytes(connection);
