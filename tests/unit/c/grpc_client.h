@@ -7,6 +7,7 @@
 #define RP_TESTS_GRPC_CLIENT_H
 
 #include <dlfcn.h>
+#include <netinet/tcp.h>
 
 #include "../../../csrc/base/nghttp2.h"
 #include "../../../csrc/grpc/grpc.h"
@@ -264,8 +265,10 @@ static inline ssize_t client_read(struct nghttp2_session *session, int32_t strea
 static inline int client_connect(const struct grpc_server *server) {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons(rp_server_port(server->server)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+        at_once = 1; /* or a byte waits until the kernel has the one before acknowledged */
+    CHECK(fd >= 0 && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once) == 0);
+    CHECK(connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
     return fd;
 }
 
