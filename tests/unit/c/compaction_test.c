@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 
+#include "../../../csrc/store/commit_log_inl.h"
+#include "../../../csrc/store/consume_queue_writer.h"
 #include "compaction_fixture.h"
 
 static kept_messages kept;
@@ -160,6 +162,33 @@ static void a_cut_log_takes_its_copies_with_it(void) {
     CHECK(kept.count == 40);
     for (int i = 0; i < 40; i++)
         CHECK(kept.offsets[i] == i && kept.numbers[i] == (i < 30 ? i : 470 + i));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+/* A slave's queue begins again where its topic was deleted and made again, and no log is cut. */
+static void a_queue_that_begins_again_takes_its_copies_with_it(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, NEVER_MS);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    append_numbers(store, queue, 0, 30, 30);
+    await_copied(store, queue);
+    rp_compaction_log_lock_writer(rp_consume_queue_compacted(queue)); /* as a compaction does: it is copied again afterwards */
+    CHECK(compacted_queue(store, "T") == queue); /* and who changes the topic waits for none */
+    pthread_mutex_lock(&log->append_lock);
+    CHECK(rp_consume_queue_clear(queue, NULL) == RP_OK);
+    pthread_mutex_unlock(&log->append_lock);
+    append_numbers(store, queue, 500, 540, 70);
+    rp_compaction_log_unlock_writer(rp_consume_queue_compacted(queue));
+    await_copied(store, queue);
+    read_kept(queue, &kept);
+    CHECK(kept.count == 40);
+    for (int i = 0; i < 40; i++)
+        CHECK(kept.offsets[i] == i && kept.numbers[i] == 500 + i);
     fixture_close(store);
     fixture_remove(path);
 }
@@ -368,6 +397,7 @@ int main(void) {
     RUN(a_map_that_is_full_leaves_the_rest_to_the_next_compaction);
     RUN(what_is_kept_outlives_the_commit_log);
     RUN(a_cut_log_takes_its_copies_with_it);
+    RUN(a_queue_that_begins_again_takes_its_copies_with_it);
     RUN(entries_that_are_lost_are_made_anew);
     RUN(a_deleted_topic_leaves_nothing);
     RUN(a_latecomer_is_given_what_its_master_kept);
