@@ -81,6 +81,16 @@ int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t q
     return is_compacted ? begin_behind_copy(store, queue, error) : rc;
 }
 
+int64_t rp_message_store_first_offset(const rp_consume_queue *queue) {
+    const rp_compaction_log *log = rp_consume_queue_compacted(queue);
+    int64_t min = rp_consume_queue_min_offset(queue);
+    if (log == NULL || rp_compaction_log_max_offset(log) == 0) {
+        return min;
+    }
+    int64_t kept = rp_compaction_log_min_offset(log);
+    return kept < rp_compaction_log_end(log) ? kept : min;
+}
+
 void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats) {
     *stats = (rp_compaction_stats){0};
     if (store->compaction != NULL) {

@@ -110,6 +110,7 @@ cdef extern from "store/message_store.h" nogil:
     int rp_message_store_next_gap(rp_message_store *store, uint32_t *cursor, rp_consume_queue **queue, int64_t *begin, int64_t *end)
     int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t queue_id, rp_slice records, int64_t next_offset,
                                   rp_error *error)
+    int64_t rp_message_store_first_offset(const rp_consume_queue *queue)
     void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats)
 
 

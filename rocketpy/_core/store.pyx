@@ -357,6 +357,15 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
+    def first_offset(self, str topic not None, int32_t queue_id):
+        cdef rp_consume_queue *queue
+        self.enter()
+        try:
+            queue = self.find_queue(topic, queue_id, False)
+            return 0 if queue == NULL else rp_message_store_first_offset(queue)
+        finally:
+            self.leave()
+
     def max_offset(self, str topic not None, int32_t queue_id):
         cdef rp_consume_queue *queue
         self.enter()
