@@ -98,6 +98,18 @@ static bool find_gap(rp_compaction *compaction, const followed_queue *followed, 
     return atomic_load(&compaction->holds_gaps) && (max > 0 ? end < min && min > filled_to : has_begun_late && filled_to < 0);
 }
 
+/* Writer's lock. After a sync that failed the next one says yes to what the kernel has dropped: the log, which retention has kept, is copied
+ * once more. What is not in it, or is of before the start, cannot be. */
+static void copy_again(rp_compaction *compaction, followed_queue *followed) {
+    rp_error error = {0};
+    int64_t synced_end = rp_compaction_log_synced_end(followed->log);
+    if (synced_end > 0 && synced_end >= rp_consume_queue_min_offset(followed->queue) &&
+        rp_compaction_log_cut(followed->log, synced_end, &error) != RP_OK)
+        complain(followed, compaction, "cannot be copied", &error, &followed->has_complained);
+    bound_position(followed);
+    followed->retry_at_ns = now_ns(compaction) + RETRY_NS;
+}
+
 /* Writer's lock. 1: there may be more. */
 static int copy_some(rp_compaction *compaction, followed_queue *followed) {
     rp_compaction_copy copy = {
@@ -112,6 +124,8 @@ static int copy_some(rp_compaction *compaction, followed_queue *followed) {
     if (rc < 0) {
         complain(followed, compaction, "cannot be copied", &error, &followed->has_complained);
         followed->retry_at_ns = now_ns(compaction) + RETRY_NS;
+        if (rc == RP_E_IO) /* a full file's sync, perhaps */
+            copy_again(compaction, followed);
         return 0;
     }
     followed->has_complained = false;
@@ -122,10 +136,12 @@ static int copy_some(rp_compaction *compaction, followed_queue *followed) {
 static void sync_queue(rp_compaction *compaction, followed_queue *followed) {
     rp_error error = {0};
     followed->synced_at_ns = now_ns(compaction);
-    if (rp_compaction_log_sync(followed->log, &error) != RP_OK)
-        complain(followed, compaction, "cannot be synced", &error, &followed->has_complained_of_sync);
-    else
+    if (rp_compaction_log_sync(followed->log, &error) == RP_OK) {
         followed->has_complained_of_sync = false;
+    } else {
+        complain(followed, compaction, "cannot be synced", &error, &followed->has_complained_of_sync);
+        copy_again(compaction, followed);
+    }
 }
 
 static void save_position(rp_compaction *compaction, followed_queue *followed) {
