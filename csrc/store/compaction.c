@@ -373,7 +373,9 @@ static int open_followed(rp_compaction *compaction, rp_consume_queue *queue, fol
     followed->pass_at_ns = now_ns(compaction) + (int64_t)compaction->options.interval_ms * RP_NS_PER_MS;
     int rc = rp_compaction_log_open(&compaction->log_setup, topic, id, &followed->log, error);
     if (rc == RP_OK) {
+        pthread_mutex_lock(&compaction->lock); /* the thread notes those of others meanwhile */
         followed->position = rp_compaction_positions_get(compaction->positions, topic, id);
+        pthread_mutex_unlock(&compaction->lock);
         bound_position(followed);
         rc = enter(compaction, followed, error);
     }
