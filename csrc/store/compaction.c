@@ -98,8 +98,8 @@ static bool find_gap(rp_compaction *compaction, const followed_queue *followed, 
     return atomic_load(&compaction->holds_gaps) && (max > 0 ? end < min && min > filled_to : has_begun_late && filled_to < 0);
 }
 
-/* Writer's lock. After a sync that failed the next one says yes to what the kernel has dropped: the log, which retention has kept, is copied
- * once more. What is not in it, or is of before the start, cannot be. */
+/* Writer's lock. After a sync that failed the next one says yes to what the kernel has dropped: the log, which retention has kept, is
+ * copied once more. What is not in it, or is of before the start, cannot be. */
 static void copy_again(rp_compaction *compaction, followed_queue *followed) {
     rp_error error = {0};
     int64_t synced_end = rp_compaction_log_synced_end(followed->log);
