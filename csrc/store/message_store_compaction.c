@@ -91,6 +91,44 @@ int64_t rp_message_store_first_offset(const rp_consume_queue *queue) {
     return kept < rp_compaction_log_end(log) ? kept : min;
 }
 
+/* Of what is kept the first that was stored at that time or later, -1: none was; before: the one before it, or itself. */
+static int64_t find_kept(rp_compaction_log *log, int64_t timestamp_ms, int64_t *before) {
+    rp_compaction_segment *segment;
+    *before = -1;
+    for (int64_t at = 0; (segment = rp_compaction_log_find(log, at)) != NULL; rp_compaction_segment_release(segment)) {
+        rp_compaction_entry entry;
+        uint32_t low = rp_compaction_segment_find(segment, at), count = rp_compaction_segment_count(segment), high = count;
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
+            rp_compaction_segment_entry(segment, middle, &entry);
+            if (entry.store_timestamp_ms < timestamp_ms) {
+                *before = entry.queue_offset;
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if (low < count) {
+            rp_compaction_segment_entry(segment, low, &entry);
+            rp_compaction_segment_release(segment);
+            *before = *before < 0 ? entry.queue_offset : *before;
+            return entry.queue_offset;
+        }
+        at = rp_compaction_segment_last_offset(segment) + 1 > at ? rp_compaction_segment_last_offset(segment) + 1 : INT64_MAX; /* or cut */
+    }
+    return -1;
+}
+
+int64_t rp_message_store_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary) {
+    int64_t offset = rp_consume_queue_offset_by_time(queue, timestamp_ms, boundary), min = rp_consume_queue_min_offset(queue), before;
+    rp_compaction_log *log = rp_consume_queue_compacted(queue);
+    if (log == NULL || offset < 0 || offset > min) {
+        return offset;
+    }
+    int64_t kept = find_kept(log, boundary != 0 && timestamp_ms < INT64_MAX ? timestamp_ms + 1 : timestamp_ms, &before);
+    return kept < 0 || kept >= min ? offset : boundary != 0 ? before : kept;
+}
+
 void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats) {
     *stats = (rp_compaction_stats){0};
     if (store->compaction != NULL) {

@@ -392,7 +392,7 @@ cdef class MessageStore(NativeObject):
             queue = self.find_queue(topic, queue_id, False)
             if queue != NULL:
                 with nogil:
-                    offset = rp_consume_queue_offset_by_time(queue, timestamp_ms, boundary)
+                    offset = rp_message_store_offset_by_time(queue, timestamp_ms, boundary)
                 check(offset, NULL)
             return offset
         finally:

@@ -246,6 +246,10 @@ static void what_was_popped_of_the_copy_alone_is_acked_changed_and_comes_again(v
     send_keyed(&c, 0, 400, 400);
     wait_until(is_copied, queue_of(&fx));
     wait_until(is_expired, &fx);
+    rp_consume_queue *queue = queue_of(&fx);
+    CHECK(rp_message_store_first_offset(queue) == 0 && rp_message_store_offset_by_time(queue, 0, 0) == 0);
+    CHECK(rp_message_store_offset_by_time(queue, 0, 1) == 0 && rp_message_store_offset_by_time(queue, INT64_MAX, 0) == 400);
+    CHECK(rp_message_store_offset_by_time(queue, rp_clock_wall_ms(rp_clock_system()), 1) == 399);
     pop_request pop = pop_of(0);
     pop.max_messages = 1;
     rp_command response = client_pop(&c, &pop); /* a new group begins with what is kept */

@@ -119,6 +119,7 @@ static void what_is_kept_outlives_the_commit_log(void) {
     CHECK(rp_consume_queue_min_offset(queue) > 0);
     await_kept(queue, 10 + 20, &kept);
     CHECK(has_last_of_each(&kept, 1000, 10));
+    CHECK(rp_message_store_first_offset(queue) == kept.offsets[0]);
     fixture_close(store);
     char consume_queue[600];
     snprintf(consume_queue, sizeof consume_queue, "%s/consumequeue/T", path);
