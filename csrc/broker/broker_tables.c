@@ -19,6 +19,7 @@ int rp_broker_compact_topic(rp_broker *broker, rp_slice name, int32_t queues, rp
     if (!is_name(name) || queues < 0 || queues > RP_TOPIC_QUEUES_MAX)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "a topic has a name of 1 to 255 bytes, and %d queues at most",
                             RP_TOPIC_QUEUES_MAX);
+    (void)rp_message_store_set_batch_topic(broker->store, name, 0); /* what a topic deleted since may have been */
     return rp_message_store_compact(broker->store, name, queues, error);
 }
 
@@ -34,10 +35,10 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, i
     if (topic == NULL)
         return RP_E_NO_MEMORY;
     uint32_t changed = atomic_load_explicit(&topic->flags, memory_order_relaxed) ^ flags;
-    if ((changed & RP_TOPIC_BATCH) && rp_topic_is_live(topic))
-        rp_topic_delete(topic); /* it was made anew, and its queues are others */
     if (is_compacted(topic) && !(flags & RP_TOPIC_COMPACTED)) /* deleted and made again, and a slave hears of both at once */
         rp_message_store_compact_no_more(broker->store, name);
+    if ((changed & RP_TOPIC_BATCH) && rp_topic_is_live(topic))
+        rp_topic_delete(topic); /* it was made anew, and its queues are others */
     int status = rp_message_store_set_batch_topic(broker->store, name, (flags & RP_TOPIC_BATCH) != 0);
     if (status != RP_OK)
         return status;

@@ -5,6 +5,7 @@
 #include "../base/clock_inl.h"
 #include "../store/compaction_log.h"
 #include "../store/message.h"
+#include "../store/message_store.h"
 #include "sql_filter.h"
 #include "tag_filter.h"
 
@@ -100,15 +101,6 @@ static void go_to_end(const rp_compaction_log *log, rp_get_result *result) {
     result->next_offset = end > result->next_offset ? end : result->next_offset;
 }
 
-int64_t rp_compacted_min_offset(rp_consume_queue *queue) {
-    int64_t min = rp_consume_queue_min_offset(queue);
-    const rp_compaction_log *log = rp_consume_queue_compacted(queue);
-    if (log == NULL || rp_compaction_log_max_offset(log) == 0)
-        return min;
-    int64_t kept = rp_compaction_log_min_offset(log);
-    return kept < rp_compaction_log_end(log) ? kept : min;
-}
-
 int rp_compacted_has(rp_consume_queue *queue, int64_t offset) {
     const rp_compaction_log *log = rp_consume_queue_compacted(queue);
     return log != NULL && offset >= 0 && offset < rp_compaction_log_end(log);
@@ -119,7 +111,7 @@ int rp_get_compacted(const rp_get_request *request, const rp_get_limits *limits,
     if (log == NULL || request->offset >= rp_compaction_log_end(log))
         return 0;
     *result = (rp_get_result){.status = RP_GET_NO_MATCHED_MESSAGE, .next_offset = request->offset, .compacted_from = request->offset};
-    result->min_offset = rp_compacted_min_offset(request->queue);
+    result->min_offset = rp_message_store_first_offset(request->queue);
     result->max_offset = rp_consume_queue_max_offset(request->queue);
     if (result->max_offset < rp_compaction_log_end(log))
         result->max_offset = rp_compaction_log_end(log); /* it was cut, or has lost its log: the copy follows */

@@ -14,8 +14,6 @@
 int rp_get_compacted(const rp_get_request *request, const rp_get_limits *limits, rp_get_scratch *scratch, rp_get_result *result);
 /* Whether the offset is one of the compacted log. */
 int rp_compacted_has(rp_consume_queue *queue, int64_t offset);
-/* The first offset that can be read. */
-int64_t rp_compacted_min_offset(rp_consume_queue *queue);
 
 /* 1: entries, or messages of [first, end), are on disk only. */
 int rp_compacted_is_on_disk(rp_consume_queue *queue, int64_t first, int64_t end);

@@ -2,7 +2,6 @@
 #include "offset_requests.h"
 
 #include "answers.h"
-#include "get_compacted.h"
 #include "lane.h"
 #include "request_header.h"
 #include "response_writer_inl.h"
@@ -119,5 +118,5 @@ int rp_offset_request(rp_lane *lane, rp_connection *connection, const rp_command
     if (question.queue == NULL)
         return RP_PUNT; /* the topic may have had more queues: only the store knows of those */
     return answer_offset(&question, command->code == RP_CODE_GET_MAX_OFFSET ? rp_consume_queue_max_offset(question.queue)
-                                                                            : rp_compacted_min_offset(question.queue));
+                                                                            : rp_message_store_first_offset(question.queue));
 }

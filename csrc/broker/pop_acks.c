@@ -140,7 +140,7 @@ static rp_pop_ack ack_of(const acking *acking, const rp_pop_extra_info *info, co
 
 static int ack_one(const acking *acking, const rp_pop_ack_header *header) {
     rp_pop_extra_info info;
-    int64_t min = rp_consume_queue_min_offset(acking->queue), max = rp_consume_queue_max_offset(acking->queue);
+    int64_t min = rp_message_store_first_offset(acking->queue), max = rp_consume_queue_max_offset(acking->queue);
     rp_slice topic = acking->topic->head.name;
     if (header->offset < min || header->offset > max)
         return rp_answer(acking->to, RP_RESPONSE_NO_MESSAGE, NULL, 0,
@@ -197,7 +197,7 @@ static rp_slice real_topic(const rp_batch_ack *batch, uint8_t *name) {
 
 /* Only the offsets that the queue has. */
 static uint32_t keep_possible(const acking *acking, rp_batch_ack *batch) {
-    int64_t min = rp_consume_queue_min_offset(acking->queue), max = rp_consume_queue_max_offset(acking->queue);
+    int64_t min = rp_message_store_first_offset(acking->queue), max = rp_consume_queue_max_offset(acking->queue);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < batch->offset_count; i++) {
         if (batch->offsets[i] >= min && batch->offsets[i] <= max)
@@ -317,7 +317,7 @@ static int64_t changed_at(int64_t now_ms, int64_t before_ms) {
 static int change(const acking *acking, const rp_pop_ack_header *header) {
     rp_pop_extra_info info;
     int64_t invisible_ms = rp_pop_invisible_ms(header->invisible_ms);
-    if (header->offset < rp_consume_queue_min_offset(acking->queue) || header->offset >= rp_consume_queue_max_offset(acking->queue))
+    if (header->offset < rp_message_store_first_offset(acking->queue) || header->offset >= rp_consume_queue_max_offset(acking->queue))
         return rp_answer(acking->to, RP_RESPONSE_NO_MESSAGE, NULL, 0, "there is no message at offset %" PRId64, header->offset);
     if (rp_pop_extra_info_read(header->extra_info, &info) != RP_OK)
         return refuse_info(acking->to, header->extra_info);

@@ -65,7 +65,7 @@ static int open_queue(choice *choice) {
 static int64_t first_offset(const choice *choice) {
     const rp_broker *broker = choice->lane->broker;
     if (choice->pop->from_min || rp_pop_retry_kind(choice->topic->head.name) != '0')
-        return rp_consume_queue_min_offset(choice->queue);
+        return rp_message_store_first_offset(choice->queue);
     if (atomic_load_explicit(&broker->settings.pop_begins_in_memory, memory_order_relaxed) &&
         rp_queue_begins_at_zero(broker, choice->queue))
         return 0;
@@ -103,7 +103,7 @@ static int64_t begin(const choice *choice) {
 /* A peek leaves everything as it is. */
 static int64_t begin_of_peek(const choice *choice) {
     int64_t offset = committed_of(choice->cell);
-    return offset >= 0 ? offset : rp_consume_queue_min_offset(choice->queue);
+    return offset >= 0 ? offset : rp_message_store_first_offset(choice->queue);
 }
 
 /* ---- what an order consumer has ---- */

@@ -83,6 +83,7 @@ typedef struct revived_message {
     uint32_t index;
     rp_stored_message stored;
     uint8_t *text; /* its properties; owned */
+    uint8_t *record; /* NULL, or a copy of what the commit log has no more: the message's; owned */
     rp_topic *topic;
 } revived_message;
 

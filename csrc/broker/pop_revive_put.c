@@ -5,6 +5,7 @@
 #include "../base/slice_inl.h"
 #include "../store/light_queue.h"
 #include "../store/message.h"
+#include "../store/compaction_log.h"
 #include "escape_bridge.h"
 #include "pop_revive_inl.h"
 #include "property_text.h"
@@ -76,20 +77,50 @@ static void begin_offset(rp_pop_revive *revive, rp_group *group, rp_topic *topic
 
 /* ---- one message ---- */
 
-/* The stored record; RP_E_NOT_FOUND: it is gone, and so is what was to come of it; RP_E_IO, RP_E_NO_MEMORY. One behind the checkpoint in
- * the log is another: its topic was deleted and made again. */
-static int open_message(rp_pop_revive *revive, const rp_kept_checkpoint *kept, const rp_pop_checkpoint *record, int64_t offset,
-                        rp_stored_message *stored) {
+/* One behind the checkpoint in the log is another: its topic was deleted and made again. */
+static int open_queued(rp_pop_revive *revive, rp_consume_queue *queue, int64_t offset, int64_t log_offset_max, rp_stored_message *stored) {
     rp_queue_entry entry;
-    rp_consume_queue *queue = rp_message_store_queue(revive->broker->store, record->topic, record->queue_id, 0, NULL);
-    if (queue == NULL || offset < 0)
-        return RP_E_NOT_FOUND;
     int64_t count = rp_consume_queue_read(queue, offset, &entry, 1);
     if (count <= 0)
         return rp_status_is_passing((int)count) ? (int)count : RP_E_NOT_FOUND;
-    if (entry.commit_log_offset > kept->log_offset)
+    if (entry.commit_log_offset > log_offset_max)
         return RP_E_NOT_FOUND;
     return rp_stored_message_open(revive->broker->commit_log, entry.commit_log_offset, stored);
+}
+
+/* What a compacted queue keeps for longer than the commit log does. */
+static int copy_kept(rp_compaction_log *log, int64_t offset, int64_t log_offset_max, revived_message *due) {
+    rp_compaction_segment *segment = rp_compaction_log_find(log, offset);
+    rp_compaction_entry entry = {.queue_offset = -1};
+    rp_slice record = {NULL, 0};
+    int status = RP_E_NOT_FOUND;
+    if (segment != NULL && rp_compaction_segment_find(segment, offset) < rp_compaction_segment_count(segment)) {
+        rp_compaction_segment_entry(segment, rp_compaction_segment_find(segment, offset), &entry);
+        record = rp_compaction_segment_record(segment, &entry);
+    }
+    if (entry.queue_offset == offset && record.size > 0) {
+        due->record = malloc(record.size);
+        status = due->record != NULL ? RP_OK : RP_E_NO_MEMORY;
+    }
+    if (status == RP_OK) {
+        memcpy(due->record, record.data, record.size);
+        int kind = rp_message_decode(due->record, record.size, RP_CHECK_BODY_CRC, &due->stored.message, NULL);
+        bool is_it = kind == RP_RECORD_MESSAGE && due->stored.message.physical_offset <= log_offset_max;
+        status = is_it ? RP_OK : RP_E_NOT_FOUND;
+    }
+    rp_compaction_segment_release(segment);
+    return status;
+}
+
+/* The stored record; RP_E_NOT_FOUND: it is gone, and so is what was to come of it; RP_E_IO, RP_E_NO_MEMORY. */
+static int open_message(rp_pop_revive *revive, const rp_pop_checkpoint *record, int64_t offset, revived_message *due) {
+    rp_consume_queue *queue = rp_message_store_queue(revive->broker->store, record->topic, record->queue_id, 0, NULL);
+    if (queue == NULL || offset < 0)
+        return RP_E_NOT_FOUND;
+    int64_t log_offset_max = due->kept->log_offset;
+    int status = open_queued(revive, queue, offset, log_offset_max, &due->stored);
+    rp_compaction_log *log = rp_consume_queue_compacted(queue);
+    return status == RP_E_NOT_FOUND && log != NULL ? copy_kept(log, offset, log_offset_max, due) : status;
 }
 
 /* The properties with the time of the first pop, without the CRC that the old record ends with. RP_OK, RP_E_NO_MEMORY. */
@@ -118,6 +149,7 @@ static void set_born_host(const rp_broker *broker, rp_append_item *item) {
 static void release(revived_message *due) {
     rp_stored_message_close(&due->stored);
     free(due->text);
+    free(due->record);
 }
 
 void revive_flush(revive_batch *batch) {
@@ -150,11 +182,13 @@ int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_chec
     revived_message *message = &batch->messages[batch->count];
     rp_append_item *item = &batch->items[batch->count];
     *message = (revived_message){.kept = kept, .index = index, .topic = target};
-    int status = open_message(revive, kept, record, rp_pop_checkpoint_offset(record, index), &message->stored);
+    int status = open_message(revive, record, rp_pop_checkpoint_offset(record, index), message);
     if (status == RP_E_NOT_FOUND)
         revive_is_over(kept, index);
-    if (status != RP_OK)
+    if (status != RP_OK) {
+        release(message);
         return status == RP_E_NOT_FOUND ? RP_OK : status;
+    }
     *item = rp_item_of_message(&message->stored.message);
     item->reconsume_times = (int32_t)((uint32_t)item->reconsume_times + 1); /* a producer may have sent any number */
     set_born_host(revive->broker, item);

@@ -32,10 +32,10 @@ typedef struct followed_queue {
     _Atomic bool is_left;
     /* under the log's writer lock */
     int64_t position;          /* compacted up to here, included */
-    bool is_compared;          /* its last records, as of the cuts */
+    bool is_compared;          /* its last records, as of the cuts, of the log and of the queue */
     uint64_t cuts;
     bool is_broken;            /* its files are moved in part: as it is until the next open */
-    bool has_complained;
+    bool has_complained, has_complained_of_sync;
     _Atomic int64_t filled_to; /* first offset of the queue when what its master kept before it was there; -1: never */
     /* the thread's */
     int64_t retry_at_ns, pass_at_ns, synced_at_ns;
@@ -62,12 +62,13 @@ static void count(_Atomic uint64_t *counter, uint64_t more) { atomic_fetch_add_e
 
 /* ---- the thread ---- */
 
-static void complain(followed_queue *followed, const rp_compaction *compaction, const char *what, const rp_error *error) {
+/* Once, until *told is taken back. */
+static void complain(const followed_queue *followed, const rp_compaction *compaction, const char *what, const rp_error *error, bool *told) {
     rp_slice topic = rp_consume_queue_topic(followed->queue);
-    if (!followed->has_complained)
+    if (!*told)
         rp_log_write(compaction->options.log, RP_LOG_ERROR, "compacted queue %.*s/%d %s: %s [%s]; it is tried again every second",
                      (int)topic.size, (const char *)topic.data, rp_consume_queue_id(followed->queue), what, error->message, error->file);
-    followed->has_complained = true;
+    *told = true;
 }
 
 /* Of a queue whose files are gone, or cut, no more can have been compacted. */
@@ -76,9 +77,9 @@ static void bound_position(followed_queue *followed) {
     followed->position = followed->position < last ? followed->position : last;
 }
 
-/* Writer's lock. As rp_compaction_copy_compare. */
+/* Writer's lock. As rp_compaction_copy_compare. A queue is cut without its log where a slave's topic was deleted and made again. */
 static int compare(rp_compaction *compaction, followed_queue *followed, rp_compaction_copy *copy, rp_error *error) {
-    uint64_t cuts = rp_commit_log_cuts(compaction->options.commit_log);
+    uint64_t cuts = rp_commit_log_cuts(compaction->options.commit_log) + atomic_load(&followed->queue->cuts);
     if (followed->is_compared && followed->cuts == cuts)
         return 1;
     int rc = rp_compaction_copy_compare(copy, error);
@@ -97,6 +98,18 @@ static bool find_gap(rp_compaction *compaction, const followed_queue *followed, 
     return atomic_load(&compaction->holds_gaps) && (max > 0 ? end < min && min > filled_to : has_begun_late && filled_to < 0);
 }
 
+/* Writer's lock. After a sync that failed the next one says yes to what the kernel has dropped: the log, which retention has kept, is
+ * copied once more. What is not in it, or is of before the start, cannot be. */
+static void copy_again(rp_compaction *compaction, followed_queue *followed) {
+    rp_error error = {0};
+    int64_t synced_end = rp_compaction_log_synced_end(followed->log);
+    if (synced_end > 0 && synced_end >= rp_consume_queue_min_offset(followed->queue) &&
+        rp_compaction_log_cut(followed->log, synced_end, &error) != RP_OK)
+        complain(followed, compaction, "cannot be copied", &error, &followed->has_complained);
+    bound_position(followed);
+    followed->retry_at_ns = now_ns(compaction) + RETRY_NS;
+}
+
 /* Writer's lock. 1: there may be more. */
 static int copy_some(rp_compaction *compaction, followed_queue *followed) {
     rp_compaction_copy copy = {
@@ -109,8 +122,10 @@ static int copy_some(rp_compaction *compaction, followed_queue *followed) {
     count(&compaction->without_key, copy.without_key);
     count(&compaction->passed_over, copy.passed_over);
     if (rc < 0) {
-        complain(followed, compaction, "cannot be copied", &error);
+        complain(followed, compaction, "cannot be copied", &error, &followed->has_complained);
         followed->retry_at_ns = now_ns(compaction) + RETRY_NS;
+        if (rc == RP_E_IO) /* a full file's sync, perhaps */
+            copy_again(compaction, followed);
         return 0;
     }
     followed->has_complained = false;
@@ -121,8 +136,12 @@ static int copy_some(rp_compaction *compaction, followed_queue *followed) {
 static void sync_queue(rp_compaction *compaction, followed_queue *followed) {
     rp_error error = {0};
     followed->synced_at_ns = now_ns(compaction);
-    if (rp_compaction_log_sync(followed->log, &error) != RP_OK)
-        complain(followed, compaction, "cannot be synced", &error);
+    if (rp_compaction_log_sync(followed->log, &error) == RP_OK) {
+        followed->has_complained_of_sync = false;
+    } else {
+        complain(followed, compaction, "cannot be synced", &error, &followed->has_complained_of_sync);
+        copy_again(compaction, followed);
+    }
 }
 
 static void save_position(rp_compaction *compaction, followed_queue *followed) {
@@ -354,7 +373,9 @@ static int open_followed(rp_compaction *compaction, rp_consume_queue *queue, fol
     followed->pass_at_ns = now_ns(compaction) + (int64_t)compaction->options.interval_ms * RP_NS_PER_MS;
     int rc = rp_compaction_log_open(&compaction->log_setup, topic, id, &followed->log, error);
     if (rc == RP_OK) {
+        pthread_mutex_lock(&compaction->lock); /* the thread notes those of others meanwhile */
         followed->position = rp_compaction_positions_get(compaction->positions, topic, id);
+        pthread_mutex_unlock(&compaction->lock);
         bound_position(followed);
         rc = enter(compaction, followed, error);
     }
@@ -380,6 +401,8 @@ static void compare_now(rp_compaction *compaction, followed_queue *followed) {
 
 int rp_compaction_follow(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error) {
     followed_queue *followed = find(compaction, queue);
+    if (atomic_load(&queue->compacted) != NULL) /* asked for with each change of the topic, and a compaction may hold its lock for long */
+        return RP_OK;
     int rc = followed != NULL ? RP_OK : open_followed(compaction, queue, &followed, error);
     rc = rc == RP_OK ? start_thread(compaction, error) : rc;
     if (rc != RP_OK)

@@ -265,9 +265,12 @@ static bool is_whole(const rp_compaction_segment *segment, const rp_compaction_e
            message.size == record.size && message.queue_offset == entry->queue_offset;
 }
 
+/* Bytes before the first hole: a look into one by the map is a SIGBUS on a full tmpfs. */
+static uint64_t written(int fd, uint64_t size) { return (uint64_t)rp_file_next_hole(fd, 0, (int64_t)size); }
+
 /* Entries as far as they can be. Returns the queue offset of the last. */
 static int64_t count_entries(rp_compaction_segment *segment, bool checks_records) {
-    uint32_t count = 0, room = (uint32_t)(segment->queue_size / ENTRY_SIZE);
+    uint32_t count = 0, room = (uint32_t)(written(segment->queue_fd, segment->queue_size) / ENTRY_SIZE);
     int64_t last_offset = -1;
     for (; count < room; count++) {
         rp_compaction_entry entry;
@@ -284,10 +287,11 @@ static int64_t count_entries(rp_compaction_segment *segment, bool checks_records
 /* Entries of the records that follow in the log's file though no entry says so: their own file was lost, or damaged. */
 static int make_entries(rp_compaction_segment *segment, int64_t last_offset, rp_error *error) {
     uint32_t room = room_for_entries(segment), count = rp_compaction_segment_count(segment);
-    for (; count < room; count++) {
+    uint64_t log_written = written(segment->log_fd, segment->log_size);
+    for (; count < room && segment->log_end < log_written; count++) {
         rp_message message;
-        if (rp_message_decode(segment->log_address + segment->log_end, segment->log_size - segment->log_end, RP_CHECK_BODY_CRC, &message,
-                              NULL) != RP_RECORD_MESSAGE ||
+        if (rp_message_decode(segment->log_address + segment->log_end, log_written - segment->log_end, RP_CHECK_BODY_CRC, &message, NULL) !=
+                RP_RECORD_MESSAGE ||
             message.queue_offset <= last_offset)
             break;
         rp_compaction_entry entry = {.position = segment->base + (int64_t)segment->log_end,

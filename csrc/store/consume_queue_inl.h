@@ -41,7 +41,7 @@ struct rp_consume_queue {
     int64_t allocated_end;       /* entries below it have disk space and memory: put may write them */
     int64_t staged;              /* entries of the batch whose records are not written yet: they come behind all others */
     int64_t staged_messages;     /* that they stand for, of a batch queue */
-    uint64_t cuts;               /* how often entries were taken from its end */
+    _Atomic uint64_t cuts;       /* how often entries were taken from its end; grows behind that end, for who looks without the lock */
     int64_t wanted_entry;        /* the entry whose reservation asks for more space ahead */
     bool is_in_round;            /* it has got an entry in the round of dispatch that is under way */
     int64_t deleted_at;          /* log offset: records below it were its deleted topic's, and get no entry any more */

@@ -209,7 +209,6 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
         rp_mapped_file_release(file);
         return rc;
     }
-    queue->cuts++;
     while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - file_size >= cut * size &&
            rp_mapped_file_queue_end(queue->row) > keep_end) {
         rc = rp_mapped_file_queue_remove_last(queue->row, error);
@@ -221,6 +220,7 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
         rp_mapped_file_release(file);
     }
     atomic_store_explicit(&queue->end_entry, cut, memory_order_release);
+    queue->cuts++;
     if (atomic_load(&queue->first_entry) > cut) {
         atomic_store(&queue->first_entry, cut);
     }
@@ -313,8 +313,8 @@ int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error 
 
 int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error) {
     rp_consume_queue_leave_file(queue);
-    queue->cuts++;
     set_entries(queue, 0, 0);
+    queue->cuts++;
     set_batch_offsets(queue, 0, 0);
     atomic_store(&queue->synced_bytes, 0);
     atomic_store(&queue->deleted, true);

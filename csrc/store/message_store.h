@@ -113,6 +113,10 @@ void rp_message_store_hold_gaps(rp_message_store *store, int holds);
 int rp_message_store_next_gap(rp_message_store *store, uint32_t *cursor, rp_consume_queue **queue, int64_t *from, int64_t *to);
 int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t queue_id, rp_slice records, int64_t next_offset,
                               rp_error *error);
+/* The first offset that can be read: of a compacted queue that of what is kept. */
+int64_t rp_message_store_first_offset(const rp_consume_queue *queue);
+/* As rp_consume_queue_offset_by_time, and of a compacted queue also among what is kept. */
+int64_t rp_message_store_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
 /* All zeros of a store that compacts nothing. */
 void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats);
 /* The next open of this store cuts its log at offset, a record's begin, and everything that was made of what is behind it: an intent on

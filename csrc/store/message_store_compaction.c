@@ -21,9 +21,12 @@ static int begin_behind_copy(rp_message_store *store, rp_consume_queue *queue, r
 int rp_message_store_compact(rp_message_store *store, rp_slice topic, int32_t queue_count, rp_error *error) {
     int rc = RP_OK;
     for (int32_t id = 0; store->compaction != NULL && id < queue_count && rc == RP_OK; id++) {
-        rp_consume_queue *queue = rp_message_store_queue(store, topic, id, 1, error);
+        rp_consume_queue *queue = rp_queue_table_find_kind(store->queues, topic, id, 0, error);
         if (queue == NULL) {
             return error->status;
+        }
+        if (rp_consume_queue_is_batch(queue)) { /* of the topic that was deleted, on a slave that hears of that before its log does */
+            continue;
         }
         rc = rp_compaction_follow(store->compaction, queue, error);
         rc = rc == RP_OK ? begin_behind_copy(store, queue, error) : rc;
@@ -76,6 +79,54 @@ int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t q
     int rc = rp_compaction_fill(store->compaction, queue, records, next_offset, error);
     bool is_compacted = rc == RP_OK && rp_consume_queue_compacted(queue) != NULL;
     return is_compacted ? begin_behind_copy(store, queue, error) : rc;
+}
+
+int64_t rp_message_store_first_offset(const rp_consume_queue *queue) {
+    const rp_compaction_log *log = rp_consume_queue_compacted(queue);
+    int64_t min = rp_consume_queue_min_offset(queue);
+    if (log == NULL || rp_compaction_log_max_offset(log) == 0) {
+        return min;
+    }
+    int64_t kept = rp_compaction_log_min_offset(log);
+    return kept < rp_compaction_log_end(log) ? kept : min;
+}
+
+/* Of what is kept the first that was stored at that time or later, -1: none was; before: the one before it, or itself. */
+static int64_t find_kept(rp_compaction_log *log, int64_t timestamp_ms, int64_t *before) {
+    rp_compaction_segment *segment;
+    *before = -1;
+    for (int64_t at = 0; (segment = rp_compaction_log_find(log, at)) != NULL; rp_compaction_segment_release(segment)) {
+        rp_compaction_entry entry;
+        uint32_t low = rp_compaction_segment_find(segment, at), count = rp_compaction_segment_count(segment), high = count;
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
+            rp_compaction_segment_entry(segment, middle, &entry);
+            if (entry.store_timestamp_ms < timestamp_ms) {
+                *before = entry.queue_offset;
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if (low < count) {
+            rp_compaction_segment_entry(segment, low, &entry);
+            rp_compaction_segment_release(segment);
+            *before = *before < 0 ? entry.queue_offset : *before;
+            return entry.queue_offset;
+        }
+        at = rp_compaction_segment_last_offset(segment) + 1 > at ? rp_compaction_segment_last_offset(segment) + 1 : INT64_MAX; /* or cut */
+    }
+    return -1;
+}
+
+int64_t rp_message_store_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary) {
+    int64_t offset = rp_consume_queue_offset_by_time(queue, timestamp_ms, boundary), min = rp_consume_queue_min_offset(queue), before;
+    rp_compaction_log *log = rp_consume_queue_compacted(queue);
+    if (log == NULL || offset < 0 || offset > min) {
+        return offset;
+    }
+    int64_t kept = find_kept(log, boundary != 0 && timestamp_ms < INT64_MAX ? timestamp_ms + 1 : timestamp_ms, &before);
+    return kept < 0 || kept >= min ? offset : boundary != 0 ? before : kept;
 }
 
 void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats) {

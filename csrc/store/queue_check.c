@@ -263,11 +263,12 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
         return "the queue entry points behind the log's end";
     if (rp_message_decode(record, size, 0, &message, NULL) != RP_RECORD_MESSAGE || message.size != size)
         return "the queue entry points at no record";
-    if (!rp_message_is_queued(message.sys_flag) || is_batch(queue) != ((message.sys_flag & RP_SYSFLAG_INNER_BATCH) != 0))
-        return "the queue entry points at a message that by its sys flag is in no queue, or in one of another kind";
     rp_slice topic = {(const uint8_t *)queue->topic, queue->topic_size};
-    if (rp_is_light_queue(topic) && rp_light_queue_holds(topic, message.properties, index))
+    int is_queued = rp_message_is_queued(message.sys_flag);
+    if (is_queued && rp_is_light_queue(topic) && rp_light_queue_holds(topic, message.properties, index)) /* of a topic of either kind */
         return NULL;
+    if (!is_queued || is_batch(queue) != ((message.sys_flag & RP_SYSFLAG_INNER_BATCH) != 0))
+        return "the queue entry points at a message that by its sys flag is in no queue, or in one of another kind";
     if (message.queue_id != queue->queue_id || (message.queue_offset != index && !is_batch(queue)) ||
         message.topic.size != queue->topic_size || memcmp(message.topic.data, queue->topic, queue->topic_size) != 0)
         return "the queue entry points at a message of another place";

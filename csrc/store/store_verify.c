@@ -77,6 +77,7 @@ static int check_light_queues(verify_run *run, const rp_message *message) {
     rp_message in_light = *message;
     int status = RP_OK;
     in_light.queue_id = RP_LIGHT_QUEUE_ID;
+    in_light.sys_flag &= ~RP_SYSFLAG_INNER_BATCH; /* they are plain, whatever its own is */
     while (status == RP_OK && rp_light_queues_next(&light, &in_light.topic, &in_light.queue_offset)) {
         uint32_t queue;
         int64_t offset;

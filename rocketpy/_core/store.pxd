@@ -29,7 +29,6 @@ cdef extern from "store/consume_queue.h" nogil:
     int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue)
     int64_t rp_consume_queue_next_offset(const rp_consume_queue *queue)
     int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max)
-    int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary)
     int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue)
     int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset)
 
@@ -110,6 +109,8 @@ cdef extern from "store/message_store.h" nogil:
     int rp_message_store_next_gap(rp_message_store *store, uint32_t *cursor, rp_consume_queue **queue, int64_t *begin, int64_t *end)
     int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t queue_id, rp_slice records, int64_t next_offset,
                                   rp_error *error)
+    int64_t rp_message_store_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary)
+    int64_t rp_message_store_first_offset(const rp_consume_queue *queue)
     void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats)
 
 

@@ -59,6 +59,8 @@ class MessageStore(NativeObject):
         """Messages by key or unique key, stored in begin_ms..end_ms; at most 1,024 offsets."""
     def min_offset(self, topic: str, queue_id: int) -> int:
         """0 for a queue that does not exist."""
+    def first_offset(self, topic: str, queue_id: int) -> int:
+        """The same, but of a compacted queue that of what is kept, which may have no entry any more."""
     def max_offset(self, topic: str, queue_id: int) -> int:
         """Behind the last entry; 0 for a queue that does not exist."""
     def next_offset(self, topic: str, queue_id: int) -> int:

@@ -357,6 +357,15 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
+    def first_offset(self, str topic not None, int32_t queue_id):
+        cdef rp_consume_queue *queue
+        self.enter()
+        try:
+            queue = self.find_queue(topic, queue_id, False)
+            return 0 if queue == NULL else rp_message_store_first_offset(queue)
+        finally:
+            self.leave()
+
     def max_offset(self, str topic not None, int32_t queue_id):
         cdef rp_consume_queue *queue
         self.enter()
@@ -383,7 +392,7 @@ cdef class MessageStore(NativeObject):
             queue = self.find_queue(topic, queue_id, False)
             if queue != NULL:
                 with nogil:
-                    offset = rp_consume_queue_offset_by_time(queue, timestamp_ms, boundary)
+                    offset = rp_message_store_offset_by_time(queue, timestamp_ms, boundary)
                 check(offset, NULL)
             return offset
         finally:

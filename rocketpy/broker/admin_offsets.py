@@ -103,7 +103,7 @@ class OffsetAdmin:
         header = GetMinOffsetRequestHeader.decode(request.fields)
         if (queue := self._static.queue(request, header.topic, header.queue_id, NOT_LED_TO_BEGIN)) is not None:
             return await self._static.min_offset(request, queue)
-        return Response(fields=GetMinOffsetResponseHeader(offset=self._parts.store.min_offset(header.topic, header.queue_id)))
+        return Response(fields=GetMinOffsetResponseHeader(offset=self._parts.store.first_offset(header.topic, header.queue_id)))
 
     async def _search(self, request: Request) -> Response:
         header = SearchOffsetRequestHeader.decode(request.fields)
@@ -237,7 +237,7 @@ class OffsetAdmin:
         parts = self._parts
         header = QueryCorrectionOffsetHeader.decode(request.fields)
         ignored = {group for group in (header.filter_groups or "").split(",") if group}
-        offsets = parts.offsets.lowest(header.topic, ignored, lambda queue_id: parts.store.min_offset(header.topic, queue_id))
+        offsets = parts.offsets.lowest(header.topic, ignored, lambda queue_id: parts.store.first_offset(header.topic, queue_id))
         for queue_id, offset in parts.offsets.of(header.compare_group, header.topic).items():
             if offsets.get(queue_id, _LONG_MAX) > offset:
                 offsets[queue_id] = _LONG_MAX
@@ -270,7 +270,7 @@ class OffsetAdmin:
         if group not in parts.groups:
             return Response(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} does not exist")
         if header.queue_id >= 0 and header.offset is not None and header.offset != -1:
-            low, high = parts.store.min_offset(topic, header.queue_id), parts.store.max_offset(topic, header.queue_id)
+            low, high = parts.store.first_offset(topic, header.queue_id), parts.store.max_offset(topic, header.queue_id)
             if not low <= header.offset <= high + 1:
                 return Response(ResponseCode.SYSTEM_ERROR, f"Target offset {header.offset} not in consume queue range [{low}-{high}]")
             targets = {header.queue_id: header.offset}

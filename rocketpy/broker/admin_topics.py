@@ -243,7 +243,7 @@ def _queue_bounds(store: MessageStore, topic: str, queue_id: int) -> dict[str, i
     return {
         "lastUpdateTimestamp": store.time_at(topic, queue_id, max_offset - 1) if max_offset > 0 else 0,
         "maxOffset": max_offset,
-        "minOffset": store.min_offset(topic, queue_id),
+        "minOffset": store.first_offset(topic, queue_id),
     }
 
 

@@ -167,5 +167,5 @@ class Housekeeping:
                     or names.lite_parts(topic) is not None
                     or parts.consumers.subscription(group, topic) is not None
                 ),
-                parts.store.min_offset,
+                parts.store.first_offset,
             )

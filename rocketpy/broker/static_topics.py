@@ -175,7 +175,7 @@ class StaticTopics:
     async def min_offset(self, request: Request, queue: GlobalQueue) -> Response:
         item = queue.item_of(0)
         if queue.is_here(item):
-            offset = self._parts.store.min_offset(queue.mapping.topic, item.queue_id)
+            offset = self._parts.store.first_offset(queue.mapping.topic, item.queue_id)
         else:
             answer = await self._ask(request, item)
             offset = self._read(request.code, item, answer, GetMinOffsetResponseHeader).offset

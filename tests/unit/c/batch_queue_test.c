@@ -13,6 +13,7 @@
 #include "../../../csrc/base/bytes_inl.h"
 #include "../../../csrc/store/batch_topics.h"
 #include "../../../csrc/store/inner_batch.h"
+#include "../../../csrc/store/light_targets.h"
 #include "../../../csrc/store/store_verify.h"
 #include "check.h"
 #include "store_fixture.h"
@@ -448,6 +449,26 @@ static void an_entry_that_is_lost_or_wrong_is_named_and_built_again(void) {
     fixture_remove(path);
 }
 
+static void a_light_queue_of_a_topic_with_batch_queues_is_sound(void) {
+    char path[512];
+    uint64_t entries, room[64];
+    rp_message_store_options options;
+    memory_directory(path, sizeof path);
+    batch_options(&options, path, RP_FLUSH_ASYNC);
+    options.light_queues_max = 10;
+    rp_message_store *store = fixture_open(&options);
+    rp_append_item item = fixture_item(fixture_queue(store, "Batches", 0), "one", 3);
+    item.properties[0] = fixture_slice("INNER_MULTI_DISPATCH\1%LMQ%a\2");
+    item.tags_code = 0;
+    CHECK(rp_light_targets_size(fixture_slice("%LMQ%a"), item.properties[2]) <= sizeof room);
+    CHECK(rp_light_targets_open(store, fixture_slice("%LMQ%a"), room, &item) == RP_OK);
+    CHECK(rp_commit_log_append(rp_message_store_commit_log(store), &item, 1) == 1);
+    CHECK(rp_consume_queue_max_offset(fixture_queue(store, "%LMQ%a", 0)) == 1);
+    fixture_close(store);
+    CHECK(verify(path, &entries) == 0 && entries == 2);
+    fixture_remove(path);
+}
+
 static void too_much_for_a_record_is_refused(void) {
     char path[512];
     static char properties[RP_PROPERTIES_SIZE_MAX];
@@ -495,6 +516,7 @@ static void names_of_topics_come_and_go(void) {
 int main(void) {
     names_of_topics_come_and_go();
     an_entry_lies_as_in_rocketmq();
+    a_light_queue_of_a_topic_with_batch_queues_is_sound();
     for (int flush_mode = RP_FLUSH_ASYNC; flush_mode <= RP_FLUSH_SYNC; flush_mode++) {
         batches_are_found_whatever_happens_to_their_queues(flush_mode, flush_mode == RP_FLUSH_SYNC);
         held_ones_have_their_offsets_and_come_later(flush_mode);

@@ -1,4 +1,6 @@
 /* broker_compacted_test.c: sends to and pulls from a compacted topic through a real server: keys, gaps, filters, offsets, waiting. */
+#include "broker/lane.h"
+#include "broker/pop_revive.h"
 #include "cold_disk.h"
 #include "pop_fixture.h"
 #include "store/compaction_log.h"
@@ -226,6 +228,46 @@ static void a_pop_takes_what_is_kept(void) {
     fixture_close(&fx);
 }
 
+static int is_expired(void *context) {
+    const fixture *fx = context;
+    rp_message_store_expire_file(fx->store, NULL); /* once the copies are synced */
+    return rp_consume_queue_min_offset(queue_of(fx)) > 0;
+}
+
+/* Whose commit log and queue entries are gone. */
+static void what_was_popped_of_the_copy_alone_is_acked_changed_and_comes_again(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.commit_log_file_size = 64 * 1024;
+    open_prepared(&fx, NEVER_MS);
+    put_pop_topics(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    char handle[128];
+    send_keyed(&c, 0, 400, 400);
+    wait_until(is_copied, queue_of(&fx));
+    wait_until(is_expired, &fx);
+    rp_consume_queue *queue = queue_of(&fx);
+    CHECK(rp_message_store_first_offset(queue) == 0 && rp_message_store_offset_by_time(queue, 0, 0) == 0);
+    CHECK(rp_message_store_offset_by_time(queue, 0, 1) == 0 && rp_message_store_offset_by_time(queue, INT64_MAX, 0) == 400);
+    CHECK(rp_message_store_offset_by_time(queue, rp_clock_wall_ms(rp_clock_system()), 1) == 399);
+    pop_request pop = pop_of(0);
+    pop.max_messages = 1;
+    rp_command response = client_pop(&c, &pop); /* a new group begins with what is kept */
+    CHECK(response.code == SUCCESS && rp_get_u64(response.body.data + 20) == 0);
+    handle_of(&response, 0, 0, handle);
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 0, 0, handle, 0).code == SUCCESS);
+    response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && rp_get_u64(response.body.data + 20) == 1);
+    handle_of(&response, 0, 1, handle);
+    CHECK(client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 0, 1, handle, 1000).code == SUCCESS);
+    int64_t later_ms = rp_clock_wall_ms(rp_clock_system()) + 100000; /* acked one; the other comes again */
+    for (int i = 0; i < 2; i++)
+        rp_pop_revive_round(fx.broker->revive, later_ms);
+    rp_consume_queue *retries = rp_message_store_queue(fx.store, text(RETRY), 0, 0, NULL);
+    CHECK(retries != NULL && rp_consume_queue_max_offset(retries) == 1);
+    close_pop(&fx, &c);
+}
+
 static void what_is_on_disk_only_is_read_by_another_thread(void) {
     fixture fx;
     cold_disk disk;
@@ -246,6 +288,18 @@ static void what_is_on_disk_only_is_read_by_another_thread(void) {
     CHECK(response.code == SUCCESS && field_number(&response, "nextBeginOffset") == 20); /* a segment */
     client_close(&waiting);
     client_close(&c);
+    fixture_close(&fx);
+}
+
+static void one_made_again_with_batch_queues_is_not_compacted(void) {
+    fixture fx;
+    open_compacted(&fx, NEVER_MS);
+    rp_consume_queue *plain = queue_of(&fx);
+    CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 4, 6, 0, RP_TOPIC_NATIVE_PULL | RP_TOPIC_BATCH) == RP_OK);
+    CHECK(rp_consume_queue_compacted(plain) == NULL && queue_of(&fx) != plain && rp_consume_queue_is_batch(queue_of(&fx)));
+    CHECK(rp_consume_queue_compacted(queue_of(&fx)) == NULL);
+    must(rp_broker_compact_topic(fx.broker, text("T"), 4, &(rp_error){0}), &(rp_error){0}, "compact"); /* and back */
+    CHECK(queue_of(&fx) == plain && rp_consume_queue_compacted(plain) != NULL);
     fixture_close(&fx);
 }
 
@@ -273,7 +327,9 @@ int main(void) {
     RUN(every_message_needs_a_key);
     RUN(a_pull_waits_for_the_next_message);
     RUN(a_pop_takes_what_is_kept);
+    RUN(what_was_popped_of_the_copy_alone_is_acked_changed_and_comes_again);
     RUN(what_is_on_disk_only_is_read_by_another_thread);
+    RUN(one_made_again_with_batch_queues_is_not_compacted);
     RUN(a_topic_made_again_without_the_policy_is_plain);
     return 0;
 }

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 
+#include "../../../csrc/store/commit_log_inl.h"
+#include "../../../csrc/store/consume_queue_writer.h"
 #include "compaction_fixture.h"
 
 static kept_messages kept;
@@ -117,6 +119,7 @@ static void what_is_kept_outlives_the_commit_log(void) {
     CHECK(rp_consume_queue_min_offset(queue) > 0);
     await_kept(queue, 10 + 20, &kept);
     CHECK(has_last_of_each(&kept, 1000, 10));
+    CHECK(rp_message_store_first_offset(queue) == kept.offsets[0]);
     fixture_close(store);
     char consume_queue[600];
     snprintf(consume_queue, sizeof consume_queue, "%s/consumequeue/T", path);
@@ -160,6 +163,33 @@ static void a_cut_log_takes_its_copies_with_it(void) {
     CHECK(kept.count == 40);
     for (int i = 0; i < 40; i++)
         CHECK(kept.offsets[i] == i && kept.numbers[i] == (i < 30 ? i : 470 + i));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+/* A slave's queue begins again where its topic was deleted and made again, and no log is cut. */
+static void a_queue_that_begins_again_takes_its_copies_with_it(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, NEVER_MS);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    append_numbers(store, queue, 0, 30, 30);
+    await_copied(store, queue);
+    rp_compaction_log_lock_writer(rp_consume_queue_compacted(queue)); /* as a compaction does: it is copied again afterwards */
+    CHECK(compacted_queue(store, "T") == queue); /* and who changes the topic waits for none */
+    pthread_mutex_lock(&log->append_lock);
+    CHECK(rp_consume_queue_clear(queue, NULL) == RP_OK);
+    pthread_mutex_unlock(&log->append_lock);
+    append_numbers(store, queue, 500, 540, 70);
+    rp_compaction_log_unlock_writer(rp_consume_queue_compacted(queue));
+    await_copied(store, queue);
+    read_kept(queue, &kept);
+    CHECK(kept.count == 40);
+    for (int i = 0; i < 40; i++)
+        CHECK(kept.offsets[i] == i && kept.numbers[i] == 500 + i);
     fixture_close(store);
     fixture_remove(path);
 }
@@ -362,15 +392,93 @@ static void a_full_disk_keeps_the_commit_log_until_there_is_space(void) {
     fixture_remove(path);
 }
 
+/* ---- a sync that fails ---- */
+
+static _Atomic int fails_sync, syncs_failed;
+static _Atomic int records_written;
+
+static int is_of_copies(int fd) {
+    char link[64], name[512] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return readlink(link, name, sizeof name - 1) > 0 && strstr(name, "/compactionLog/") != NULL;
+}
+
+static int64_t write_counted(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    records_written += is_of_copies(fd);
+    return rp_file_ops_system()->write_at(context, fd, source, size, offset);
+}
+
+static int sync_or_fail(void *context, int fd) {
+    if (is_of_copies(fd) && fails_sync) {
+        syncs_failed++;
+        errno = EIO;
+        return -1;
+    }
+    return rp_file_ops_system()->sync_data(context, fd);
+}
+
+/* Twenty times as fast: syncs are a second apart. */
+static int64_t fast_ns(void *context) {
+    (void)context;
+    return rp_clock_monotonic_ns(rp_clock_system()) * 20;
+}
+
+static int64_t wall_ms(void *context) {
+    (void)context;
+    return rp_clock_wall_ms(rp_clock_system());
+}
+
+static const rp_clock fast_clock = {fast_ns, wall_ms, NULL};
+
+static void await_synced(rp_consume_queue *queue, int64_t end) {
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    while (rp_compaction_log_synced_end(rp_consume_queue_compacted(queue)) < end) {
+        CHECK(!is_late(begun_ns));
+        poll(NULL, 0, 1);
+    }
+}
+
+static void what_could_not_be_synced_is_written_once_more(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    full_ops = *rp_file_ops_system();
+    full_ops.write_at = write_counted;
+    full_ops.sync_data = sync_or_fail;
+    rp_message_store_options options;
+    compacting_options(&options, path, NEVER_MS);
+    options.clock = &fast_clock;
+    options.file_ops = &full_ops;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 5, 5);
+    await_synced(queue, 5);
+    fails_sync = 1;
+    append_numbers(store, queue, 5, 12, 12);
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    while (syncs_failed == 0) {
+        CHECK(!is_late(begun_ns));
+        poll(NULL, 0, 1);
+    }
+    fails_sync = 0;
+    await_synced(queue, 12);
+    CHECK(records_written >= 5 + 2 * 7);
+    read_kept(queue, &kept);
+    CHECK(kept.count == 12 && has_last_of_each(&kept, 12, 12));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 int main(void) {
     RUN(the_last_message_of_each_key_stays);
     RUN(a_message_without_a_body_deletes_its_key);
     RUN(a_map_that_is_full_leaves_the_rest_to_the_next_compaction);
     RUN(what_is_kept_outlives_the_commit_log);
     RUN(a_cut_log_takes_its_copies_with_it);
+    RUN(a_queue_that_begins_again_takes_its_copies_with_it);
     RUN(entries_that_are_lost_are_made_anew);
     RUN(a_deleted_topic_leaves_nothing);
     RUN(a_latecomer_is_given_what_its_master_kept);
     RUN(a_full_disk_keeps_the_commit_log_until_there_is_space);
+    RUN(what_could_not_be_synced_is_written_once_more);
     return 0;
 }
