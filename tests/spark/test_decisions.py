@@ -145,7 +145,7 @@ def test_offsets_are_resolved_by_name_and_by_word() -> None:
     low, high = {A: 5, B: 0}, {A: 50, B: 9}
     assert resolve_offsets("latest", [A, B], low, high, "x", -2) == high
     assert resolve_offsets({"T": {"a": {"0": -2}}}, [A, B], low, high, "x", -1) == {A: 5, B: 9}
-    with pytest.raises(InvalidArgument, match="no queue"):
+    with pytest.raises(InvalidArgument, match="not a queue"):
         resolve_offsets({"T": {"b": {"0": 1}}}, [A, B], low, high, "endingOffsets", -1)
 
 
