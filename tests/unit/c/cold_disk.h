@@ -68,6 +68,13 @@ static inline void hold_reads(cold_disk *disk, int held) {
     pthread_mutex_unlock(&disk->lock);
 }
 
+/* What was read and what is appended from now on. */
+static inline void keep_all_in_memory(cold_disk *disk) {
+    pthread_mutex_lock(&disk->lock);
+    disk->in_memory = 1;
+    pthread_mutex_unlock(&disk->lock);
+}
+
 static inline int wait_for_reads(cold_disk *disk, int count) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
