@@ -14,6 +14,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,16 @@ def run_programs(sanitizer: str) -> list[str]:
     library = build_library(sanitizer)
     sources = c_test_programs()
     failed = []
+
+    def timed(source: Path) -> tuple[subprocess.CompletedProcess[str], float]:
+        program = build_program(library, source, "-O0")
+        begun = time.monotonic()
+        return run_program(program), time.monotonic() - begun
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = pool.map(lambda source: run_program(build_program(library, source, "-O0")), sources)
-        for source, done in zip(sources, runs, strict=True):
+        for source, (done, seconds) in zip(sources, pool.map(timed, sources), strict=True):
             state = "ok" if done.returncode == 0 else f"FAILED (exit {done.returncode})"
-            print(f"  {sanitizer:8} {source.stem:36} {state}", flush=True)
+            print(f"  {sanitizer:8} {source.stem:36} {state:20} {seconds:5.1f} s", flush=True)
             if done.returncode != 0:
                 failed.append(source.stem)
                 print(done.stdout + done.stderr)
