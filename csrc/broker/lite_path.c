@@ -189,10 +189,7 @@ static int begin(rp_lane *lane, rp_pop *pop, rp_answer_to to) {
     int outcome = try_pop(lane, pop, to, 0, &caught);
     if (outcome != RP_OK)
         return outcome;
-    int64_t least_ms = pop->more || pop->cold_ns != 0 ? lane->broker->options.cold_wait_ms : 0; /* there is something: the disk has it */
-    if (pop->poll_ms < least_ms)
-        pop->poll_ms = least_ms;
-    if (pop->poll_ms > 0 && rp_pop_waits_add(lane, pop))
+    if (rp_pop_waits_begin(lane, pop))
         return RP_HANDLED;
     return answer(lane, pop, to, pop->poll_ms > 0 ? RP_RESPONSE_POLLING_FULL : RP_RESPONSE_POLLING_TIMEOUT, &caught);
 }

@@ -309,10 +309,7 @@ static int begin(rp_lane *lane, rp_connection *connection, rp_pop *pop) {
     int outcome = try_pop(lane, pop, to, 0, &caught);
     if (outcome != RP_OK)
         return outcome;
-    int64_t least_ms = pop->more || pop->cold_ns != 0 ? lane->broker->options.cold_wait_ms : 0; /* there is something: the disk has it */
-    if (pop->poll_ms < least_ms)
-        pop->poll_ms = least_ms;
-    if (pop->poll_ms > 0 && rp_pop_waits_add(lane, pop))
+    if (rp_pop_waits_begin(lane, pop))
         return RP_HANDLED;
     return answer_nothing(lane, pop, to, pop->poll_ms > 0, &caught);
 }

@@ -343,7 +343,7 @@ static int retry(rp_lane *lane, rp_waiting_pop *waiting, int last) {
     return 0;
 }
 
-int rp_pop_waits_add(rp_lane *lane, const rp_pop *pop) {
+static int add(rp_lane *lane, const rp_pop *pop) {
     rp_broker *broker = lane->broker;
     if (atomic_fetch_add_explicit(&broker->pops_waiting, 1, memory_order_relaxed) >= RP_POPS_WAITING_MAX) {
         atomic_fetch_sub_explicit(&broker->pops_waiting, 1, memory_order_relaxed);
@@ -362,6 +362,13 @@ int rp_pop_waits_add(rp_lane *lane, const rp_pop *pop) {
         retry(lane, waiting, 0);
     rp_lane_schedule(lane);
     return 1;
+}
+
+int rp_pop_waits_begin(rp_lane *lane, rp_pop *pop) {
+    int64_t least_ms = pop->more || pop->cold_ns != 0 ? lane->broker->options.cold_wait_ms : 0;
+    if (pop->poll_ms < least_ms)
+        pop->poll_ms = least_ms;
+    return pop->poll_ms > 0 && add(lane, pop);
 }
 
 /* ---- waking ---- */

@@ -37,8 +37,9 @@ typedef struct rp_pop_waits {
 } rp_pop_waits;
 
 void rp_pop_waits_free(struct rp_lane *lane);
-/* 1: it waits, or was answered meanwhile; 0: bound or memory. */
-int rp_pop_waits_add(struct rp_lane *lane, const struct rp_pop *pop);
+/* A pop that found nothing waits as long as it wants, and where the disk has something for that at least; pop->poll_ms is then that long.
+ * 1: it waits, or was answered meanwhile; 0: it does not want to, or (poll_ms above 0) bound or memory. */
+int rp_pop_waits_begin(struct rp_lane *lane, struct rp_pop *pop);
 void rp_pop_waits_arrived(struct rp_lane *lane, const rp_queue_slot *slot);
 /* Something is ready for the reader of lite topics whose pops that list has (rp_lite_waits): from the first until one finds nothing. */
 void rp_pop_waits_woken(struct rp_lane *lane, void *list);

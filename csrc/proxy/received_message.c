@@ -10,6 +10,7 @@
 #include "../base/hex_inl.h"
 #include "../base/md5.h"
 #include "../base/slice_inl.h"
+#include "message_fields.h"
 #include "protobuf.h"
 #include "sent_message.h"
 
@@ -23,35 +24,9 @@
 #define SYSTEM_SIZE 1024u /* of what is no text of the message's */
 
 enum response_field { RESPONSE_STATUS = 1, RESPONSE_MESSAGE = 2, RESPONSE_DELIVERED = 3 };
-enum message_field { MESSAGE_TOPIC = 1, MESSAGE_PROPERTIES = 2, MESSAGE_SYSTEM = 3, MESSAGE_BODY = 4 };
 enum resource_field { RESOURCE_NAME = 2 };
-enum pair_field { PAIR_NAME = 1, PAIR_VALUE = 2 };
-enum timestamp_field { TIMESTAMP_SECONDS = 1, TIMESTAMP_NANOS = 2 };
-enum digest_field { DIGEST_TYPE = 1, DIGEST_CHECKSUM = 2 };
 enum dead_letter_field { DEAD_TOPIC = 1, DEAD_ID = 2 };
 enum message_type { TYPE_NORMAL = 1, TYPE_FIFO = 2, TYPE_DELAY = 3, TYPE_TRANSACTION = 4, TYPE_LITE = 5, TYPE_PRIORITY = 6 };
-enum system_field {
-    SYSTEM_TAG = 1,
-    SYSTEM_KEYS = 2,
-    SYSTEM_ID = 3,
-    SYSTEM_DIGEST = 4,
-    SYSTEM_ENCODING = 5,
-    SYSTEM_TYPE = 6,
-    SYSTEM_BORN = 7,
-    SYSTEM_BORN_HOST = 8,
-    SYSTEM_STORED = 9,
-    SYSTEM_STORE_HOST = 10,
-    SYSTEM_DELIVERY = 11,
-    SYSTEM_HANDLE = 12,
-    SYSTEM_QUEUE_ID = 13,
-    SYSTEM_OFFSET = 14,
-    SYSTEM_ATTEMPT = 16,
-    SYSTEM_GROUP = 17,
-    SYSTEM_TRACE = 18,
-    SYSTEM_DEAD = 20,
-    SYSTEM_LITE_TOPIC = 21,
-    SYSTEM_PRIORITY = 22
-};
 
 /* ---- parts ---- */
 

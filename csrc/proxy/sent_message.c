@@ -6,6 +6,7 @@
 
 #include "../base/decimal_inl.h"
 #include "../base/slice_inl.h"
+#include "message_fields.h"
 #include "protobuf.h"
 #include "resource.h"
 
@@ -18,26 +19,6 @@
 #define PAIR_END 2
 
 enum request_field { REQUEST_MESSAGES = 1 };
-enum message_field { MESSAGE_TOPIC = 1, MESSAGE_PROPERTIES = 2, MESSAGE_SYSTEM = 3, MESSAGE_BODY = 4 };
-enum pair_field { PAIR_NAME = 1, PAIR_VALUE = 2 };
-enum timestamp_field { TIMESTAMP_SECONDS = 1, TIMESTAMP_NANOS = 2 };
-enum digest_field { DIGEST_TYPE = 1, DIGEST_CHECKSUM = 2 };
-enum system_field {
-    SYSTEM_TAG = 1,
-    SYSTEM_KEYS = 2,
-    SYSTEM_ID = 3,
-    SYSTEM_DIGEST = 4,
-    SYSTEM_ENCODING = 5,
-    SYSTEM_TYPE = 6,
-    SYSTEM_BORN = 7,
-    SYSTEM_BORN_HOST = 8,
-    SYSTEM_QUEUE_ID = 13,
-    SYSTEM_ATTEMPT = 16,
-    SYSTEM_DELIVERY = 11,
-    SYSTEM_GROUP = 17,
-    SYSTEM_TRACE = 18,
-    SYSTEM_LAST = 22
-};
 
 /* Names that rocketpy/proxy/messages.py gives no producer (SYSTEM_PROPERTIES), and those that it writes beside them. */
 static const char *const reserved[] = {"TRACE_ON",
@@ -212,7 +193,7 @@ static bool read_system_field(const rp_protobuf_field *field, rp_sent_message *m
     case SYSTEM_TRACE:
         return read_plain_text(field, &message->trace_context);
     default:
-        return field->number > SYSTEM_LAST;
+        return field->number > SYSTEM_PRIORITY;
     }
 }
 

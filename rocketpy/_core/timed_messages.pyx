@@ -39,6 +39,26 @@ cdef int export_timer_count(void *context, const rp_timer_count *count) noexcept
     return export_row(<export_buffer *>context, count.topic, nothing, &row)
 
 
+cdef int64_t *room_for(uint32_t count) except NULL:
+    """Of as many offsets; the caller's to free."""
+    cdef int64_t *numbers = <int64_t *>malloc((count + 1) * sizeof(int64_t))
+    if numbers == NULL:
+        raise NoMemory("no memory for offsets that are set aside")
+    return numbers
+
+
+cdef int64_t *numbers_of(list offsets, uint32_t count) except NULL:
+    """The first of them; the caller's to free."""
+    cdef int64_t *numbers = room_for(count)
+    try:
+        for index in range(count):
+            numbers[index] = offsets[index]
+    except BaseException:
+        free(numbers)
+        raise
+    return numbers
+
+
 cdef class TimedMessages(PoppedMessages):
     def start_timers(self, str root_path not None, **options):
         cdef rp_timer_options native_options
@@ -95,13 +115,9 @@ cdef class TimedMessages(PoppedMessages):
 
     def set_timers_passed_on(self, int64_t until_ms, int64_t queue_offset, list but not None):
         cdef uint32_t count = <uint32_t>min(len(but), RP_TIMERS_ASIDE_MAX)
-        cdef int64_t *numbers = <int64_t *>malloc((count + 1) * sizeof(int64_t))
+        cdef int64_t *numbers = numbers_of(but, count)
         cdef int status
-        if numbers == NULL:
-            raise NoMemory("no memory for offsets that are set aside")
         try:
-            for index in range(count):
-                numbers[index] = but[index]
             self.enter()
             status = rp_broker_set_timers_passed_on(self.native, until_ms, queue_offset, numbers, count)
             self.leave()
@@ -112,9 +128,7 @@ cdef class TimedMessages(PoppedMessages):
     def timers_aside(self):
         cdef int64_t read_ms
         cdef uint32_t count
-        cdef int64_t *numbers = <int64_t *>malloc(RP_TIMERS_ASIDE_MAX * sizeof(int64_t))
-        if numbers == NULL:
-            raise NoMemory("no memory for offsets that are set aside")
+        cdef int64_t *numbers = room_for(RP_TIMERS_ASIDE_MAX)
         try:
             self.enter()
             count = rp_broker_read_timers_aside(self.native, &read_ms, numbers)
@@ -181,13 +195,9 @@ cdef class TimedMessages(PoppedMessages):
 
     def put_delay_aside(self, int32_t level, int64_t reached, list offsets not None):
         cdef uint32_t count = <uint32_t>min(len(offsets), RP_DELAY_ASIDE_MAX + 1)  # past the bound it is refused
-        cdef int64_t *numbers = <int64_t *>malloc((count + 1) * sizeof(int64_t))
+        cdef int64_t *numbers = numbers_of(offsets, count)
         cdef int status
-        if numbers == NULL:
-            raise NoMemory("no memory for offsets that are set aside")
         try:
-            for index in range(count):
-                numbers[index] = offsets[index]
             self.enter()
             status = rp_broker_put_delay_aside(self.native, level, reached, numbers, count)
             self.leave()
@@ -203,9 +213,7 @@ cdef class TimedMessages(PoppedMessages):
         self.leave()
         if count == 0:
             return None
-        numbers = <int64_t *>malloc(RP_DELAY_ASIDE_MAX * sizeof(int64_t))
-        if numbers == NULL:
-            raise NoMemory("no memory for offsets that are set aside")
+        numbers = room_for(RP_DELAY_ASIDE_MAX)
         try:
             self.enter()
             count = rp_broker_read_delay_aside(self.native, level, &reached, numbers)

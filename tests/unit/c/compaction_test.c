@@ -23,13 +23,21 @@ static int64_t segment_size(const char *root) {
     return status.st_size;
 }
 
+/* A store of its own in a new directory, and the queue of its compacted topic T. */
+static rp_message_store *open_compacting(char path[512], rp_message_store_options *options, uint32_t interval_ms,
+                                         rp_consume_queue **queue) {
+    fixture_directory(path, 512);
+    compacting_options(options, path, interval_ms);
+    rp_message_store *store = fixture_open(options);
+    *queue = compacted_queue(store, "T");
+    return store;
+}
+
 static void the_last_message_of_each_key_stays(void) {
     char path[512];
-    fixture_directory(path, sizeof path);
     rp_message_store_options options;
-    compacting_options(&options, path, OFTEN_MS);
-    rp_message_store *store = fixture_open(&options);
-    rp_consume_queue *queue = compacted_queue(store, "T");
+    rp_consume_queue *queue;
+    rp_message_store *store = open_compacting(path, &options, OFTEN_MS, &queue);
     CHECK(append_keyed(store, queue, NULL, "777777") == RP_OK);
     CHECK(append_keyed(store, queue, "  ", "777777") == RP_OK);
     append_numbers(store, queue, 0, 200, 10);
@@ -60,11 +68,9 @@ static void the_last_message_of_each_key_stays(void) {
 
 static void a_message_without_a_body_deletes_its_key(void) {
     char path[512];
-    fixture_directory(path, sizeof path);
     rp_message_store_options options;
-    compacting_options(&options, path, OFTEN_MS);
-    rp_message_store *store = fixture_open(&options);
-    rp_consume_queue *queue = compacted_queue(store, "T");
+    rp_consume_queue *queue;
+    rp_message_store *store = open_compacting(path, &options, OFTEN_MS, &queue);
     append_numbers(store, queue, 0, 5, 5);
     CHECK(append_keyed(store, queue, "k3", "") == RP_OK);
     for (int i = 0; i < 60; i++)
@@ -99,11 +105,9 @@ static void a_map_that_is_full_leaves_the_rest_to_the_next_compaction(void) {
 
 static void what_is_kept_outlives_the_commit_log(void) {
     char path[512];
-    fixture_directory(path, sizeof path);
     rp_message_store_options options;
-    compacting_options(&options, path, OFTEN_MS);
-    rp_message_store *store = fixture_open(&options);
-    rp_consume_queue *queue = compacted_queue(store, "T");
+    rp_consume_queue *queue;
+    rp_message_store *store = open_compacting(path, &options, OFTEN_MS, &queue);
     append_numbers(store, queue, 0, 1000, 10);
     await_copied(store, queue);
     rp_commit_log *log = rp_message_store_commit_log(store);
@@ -143,11 +147,9 @@ static void what_is_kept_outlives_the_commit_log(void) {
 
 static void a_cut_log_takes_its_copies_with_it(void) {
     char path[512];
-    fixture_directory(path, sizeof path);
     rp_message_store_options options;
-    compacting_options(&options, path, NEVER_MS);
-    rp_message_store *store = fixture_open(&options);
-    rp_consume_queue *queue = compacted_queue(store, "T");
+    rp_consume_queue *queue;
+    rp_message_store *store = open_compacting(path, &options, NEVER_MS, &queue);
     append_numbers(store, queue, 0, 70, 70);
     await_copied(store, queue);
     rp_queue_entry entry;
@@ -170,11 +172,9 @@ static void a_cut_log_takes_its_copies_with_it(void) {
 /* A slave's queue begins again where its topic was deleted and made again, and no log is cut. */
 static void a_queue_that_begins_again_takes_its_copies_with_it(void) {
     char path[512];
-    fixture_directory(path, sizeof path);
     rp_message_store_options options;
-    compacting_options(&options, path, NEVER_MS);
-    rp_message_store *store = fixture_open(&options);
-    rp_consume_queue *queue = compacted_queue(store, "T");
+    rp_consume_queue *queue;
+    rp_message_store *store = open_compacting(path, &options, NEVER_MS, &queue);
     rp_commit_log *log = rp_message_store_commit_log(store);
     append_numbers(store, queue, 0, 30, 30);
     await_copied(store, queue);
