@@ -3,6 +3,11 @@
 
 #include "compaction_fixture.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define STEP 7 /* a fork costs a second there, and the call it dies at shows nothing about threads */
+#else
+#define STEP 1
+#endif
 #define MESSAGES 100
 #define KEYS 10
 #define CALLS_MAX 500
@@ -91,7 +96,7 @@ static void check_store(const rp_message_store_options *options) {
     fixture_close(store);
 }
 
-/* At each call in turn; who opens the store next is killed, too, somewhere on its way. */
+/* At each call in turn, or each STEP-th; who opens the store next is killed, too, somewhere on its way. */
 static void every_kill_is_survived(void) {
     char path[512], work[600];
     fixture_directory(path, sizeof path);
@@ -100,7 +105,7 @@ static void every_kill_is_survived(void) {
     compacting_options(&options, path, NEVER_MS);
     fill(&options);
     int killed = 0, is_killed = 1;
-    for (int calls = 0; is_killed; calls++) {
+    for (int calls = 0; is_killed; calls += STEP) {
         copy_store(path, work);
         options.root_path = work;
         is_killed = child_is_killed(&options, calls);
@@ -111,7 +116,7 @@ static void every_kill_is_survived(void) {
         check_store(&options);
         CHECK((killed += is_killed) < CALLS_MAX);
     }
-    CHECK(killed > 10);
+    CHECK(killed > 10 / STEP);
     fixture_remove(work);
     fixture_remove(path);
 }
