@@ -52,6 +52,10 @@ class Side:
         asked = f"end {end}"
         wait_until(lambda: self.ask(asked, broker, MAX, queueId=queue_id).fields.get("offset") == str(end), 30, f"the queue's {asked}")
 
+    def await_knowing(self, broker: str, code: int) -> None:
+        """Until a broker has heard from the name server where broker-a is, of which even broker-a asks the times of a static topic."""
+        wait_until(lambda: self.ask("known", broker, code, queueId=0).code == 0, 60, f"{broker} knows where broker-a is")
+
     def ask_everything(self, what: str) -> None:
         pull = {"maxMsgNums": 32, "sysFlag": 4, "commitOffset": 0, "suspendTimeoutMillis": 0, "subscription": "*", "subVersion": 1}
         for broker, queue_id in itertools.product(self.addresses, QUEUES):
@@ -80,11 +84,12 @@ class Side:
             self.ask(f"first {number}", "broker-a", SEND, b"m", **sending(queue_id))
         for queue_id in (0, 1):
             self.await_end("broker-a", queue_id, 3)
+        self.await_knowing("broker-a", EARLIEST)
         self.ask_everything("made")
         self.ask("made", "broker-a", UPDATE_OFFSET, queueId=0, commitOffset=2)
         self.ask("committed", "broker-a", QUERY_OFFSET, queueId=0)
         ours(self.cluster.address, "remappingStaticTopic", "-t", TOPIC, "-b", "broker-b")
-        wait_until(lambda: self.ask("known", "broker-b", MIN, queueId=0).code == 0, 60, "broker-b knows where broker-a is")
+        self.await_knowing("broker-b", MIN)
         self.ask_everything("moved")
         for number, broker in itertools.product(range(2), self.addresses):
             self.ask(f"second {number}", broker, SEND, b"n", **sending(0))
