@@ -152,8 +152,8 @@ static int is_its_kind(const rp_topic *topic, const rp_consume_queue *queue) {
     return rp_consume_queue_is_batch(queue) == ((atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_BATCH) != 0);
 }
 
-/* Asks the store once, but for what is not the topic's kind. A queue found while the topic was deleted is not kept: the next generation gets
- * its own. */
+/* Asks the store once, but for what is not the topic's kind. A queue found while the topic was deleted is not kept: the next generation
+ * gets its own. */
 static rp_consume_queue *fill_slot(rp_topic_table *table, rp_topic *topic, rp_queue_slot *slot) {
     uint32_t generation = atomic_load(&topic->generation);
     if (!rp_topic_is_live(topic))
