@@ -348,6 +348,43 @@ static void a_latecomer_is_given_what_its_master_kept(void) {
     fixture_remove(path);
 }
 
+/* ---- a queue that begins late ---- */
+
+static rp_consume_queue *beginning;
+static int64_t seen_max;
+
+static int allocate_looking(void *context, int fd, int64_t offset, int64_t size) {
+    if (beginning != NULL)
+        seen_max = rp_consume_queue_max_offset(beginning);
+    return rp_file_ops_system()->allocate(context, fd, offset, size);
+}
+
+/* The copy would be cut where its queue seems to end. */
+static void a_queue_that_begins_behind_its_copy_has_no_end_before_that(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.allocate = allocate_looking;
+    rp_message_store_options options;
+    compacting_options(&options, path, NEVER_MS);
+    options.file_ops = &ops;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "T", 0);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    pthread_mutex_lock(&log->append_lock);
+    seen_max = -1;
+    beginning = queue;
+    CHECK(rp_consume_queue_start_at(queue, FIXTURE_QUEUE_FILE_ENTRIES + 7, NULL) == RP_OK);
+    beginning = NULL;
+    pthread_mutex_unlock(&log->append_lock);
+    CHECK(seen_max == 0 && rp_consume_queue_min_offset(queue) == FIXTURE_QUEUE_FILE_ENTRIES + 7);
+    CHECK(fixture_append(store, queue, FIXTURE_QUEUE_FILE_ENTRIES + 7) == RP_OK);
+    CHECK(fixture_check(store, queue, FIXTURE_QUEUE_FILE_ENTRIES + 7) == 0);
+    CHECK(rp_consume_queue_max_offset(queue) == FIXTURE_QUEUE_FILE_ENTRIES + 8);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 /* ---- a full disk ---- */
 
 static rp_file_ops full_ops;
@@ -585,6 +622,7 @@ int main(void) {
     RUN(entries_that_are_lost_are_made_anew);
     RUN(a_deleted_topic_leaves_nothing);
     RUN(a_latecomer_is_given_what_its_master_kept);
+    RUN(a_queue_that_begins_behind_its_copy_has_no_end_before_that);
     RUN(a_full_disk_keeps_the_commit_log_until_there_is_space);
     RUN(what_could_not_be_synced_is_written_once_more);
     RUN(the_first_move_may_fail);
