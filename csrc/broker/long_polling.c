@@ -281,10 +281,23 @@ static void look_at(rp_suspended_pulls *pulls, rp_suspended_pull *pull, int64_t 
     sift(pulls, pull->heap_place, pull);
 }
 
-/* Tries one pull for what has arrived, or since there is time for its filter. Its outcome. */
+/* Has the lane told of arrivals in that queue. 1: from now on. */
+static int mark(const rp_lane *lane, rp_queue_waits *waits, rp_consume_queue *queue) {
+    if (waits->marked == queue)
+        return 0;
+    rp_consume_queue_set_waiting(queue, lane->index);
+    waits->marked = queue;
+    return 1;
+}
+
+/* Tries one pull for what has arrived, or since there is time for its filter. Its outcome. It may have found another queue in the place of
+ * the one that it waited on. */
 static int retry_pull(rp_lane *lane, rp_suspended_pull *pull) {
     int64_t now_ns = rp_reactor_now_ns(lane->reactor);
-    int outcome = rp_pull_path_retry(lane, &pull->pull, RP_PULL_WOKEN);
+    int outcome;
+    do {
+        outcome = rp_pull_path_retry(lane, &pull->pull, RP_PULL_WOKEN);
+    } while (outcome != RP_PULL_DONE && mark(lane, pull->waits, pull->pull.queue));
     if (outcome == RP_PULL_DONE) {
         drop(lane, pull);
         return outcome;
@@ -312,11 +325,9 @@ int rp_long_polling_suspend(rp_lane *lane, const rp_pull *pull) {
         lane->filters_waiting++;
         look_at(&lane->suspended, made, rp_reactor_now_ns(lane->reactor));
     }
-    if (waits->marked != pull->queue) {
-        rp_consume_queue_set_waiting(pull->queue, lane->index);
-        waits->marked = pull->queue;
-        look_again |= rp_consume_queue_max_offset(pull->queue) > made->pull.from;
-    }
+    if (mark(lane, waits, pull->queue))
+        look_again |= rp_consume_queue_max_offset(pull->queue) > made->pull.from ||
+                      atomic_load_explicit(&pull->slot->queue, memory_order_acquire) != pull->queue;
     if (look_again && !pull->later)
         retry_pull(lane, made);
     if (lane->suspended.heap_size > 0 && lane->suspended.heap[0] == made)
@@ -326,13 +337,7 @@ int rp_long_polling_suspend(rp_lane *lane, const rp_pull *pull) {
 
 int rp_long_polling_mark(rp_lane *lane, rp_queue_slot *slot, rp_consume_queue *queue) {
     rp_queue_waits *waits = waits_of(lane, slot);
-    if (waits == NULL)
-        return RP_E_NO_MEMORY;
-    if (waits->marked == queue)
-        return 0;
-    rp_consume_queue_set_waiting(queue, lane->index);
-    waits->marked = queue;
-    return 1;
+    return waits != NULL ? mark(lane, waits, queue) : RP_E_NO_MEMORY;
 }
 
 /* ---- waking ---- */

@@ -146,7 +146,14 @@ static rp_queue_slot *make_chunk(rp_topic *topic, uint32_t chunk) {
     return seen;
 }
 
-/* Asks the store once. A queue found while the topic was deleted is not kept: the next generation gets its own. */
+/* A slave may hear that a topic was made again with queues of the other kind before its log has got there: until then the store has the
+ * old ones, whose place others take. */
+static int is_its_kind(const rp_topic *topic, const rp_consume_queue *queue) {
+    return rp_consume_queue_is_batch(queue) == ((atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_BATCH) != 0);
+}
+
+/* Asks the store once, but for what is not the topic's kind. A queue found while the topic was deleted is not kept: the next generation
+ * gets its own. */
 static rp_consume_queue *fill_slot(rp_topic_table *table, rp_topic *topic, rp_queue_slot *slot) {
     uint32_t generation = atomic_load(&topic->generation);
     if (!rp_topic_is_live(topic))
@@ -155,6 +162,8 @@ static rp_consume_queue *fill_slot(rp_topic_table *table, rp_topic *topic, rp_qu
     if (queue == NULL)
         return NULL;
     rp_consume_queue_set_user(queue, slot);
+    if (!is_its_kind(topic, queue))
+        return queue;
     atomic_store(&slot->queue, queue);
     if (atomic_load(&topic->generation) == generation)
         return queue;

@@ -34,11 +34,11 @@ typedef struct followed_queue {
     int64_t position;          /* compacted up to here, included */
     bool is_compared;          /* its last records, as of the cuts, of the log and of the queue */
     uint64_t cuts;
-    bool is_broken;            /* its files are moved in part: as it is until the next open */
+    rp_compaction_pass pass;   /* the last one; what it left unfinished is tried again, and nothing is compacted before that is done */
     bool has_complained, has_complained_of_sync;
     _Atomic int64_t filled_to; /* first offset of the queue when what its master kept before it was there; -1: never */
     /* the thread's */
-    int64_t retry_at_ns, pass_at_ns, synced_at_ns;
+    int64_t retry_at_ns, pass_at_ns, synced_at_ns, pass_begun_ns, finish_at_ns;
 } followed_queue;
 
 struct rp_compaction {
@@ -82,6 +82,9 @@ static int compare(rp_compaction *compaction, followed_queue *followed, rp_compa
     uint64_t cuts = rp_commit_log_cuts(compaction->options.commit_log) + atomic_load(&followed->queue->cuts);
     if (followed->is_compared && followed->cuts == cuts)
         return 1;
+    if (followed->pass.unfinished != NULL) /* it would bring back what is cut */
+        return rp_error_set(error, RP_E_BUSY, 0, rp_compaction_log_place(followed->log)->log_directory, -1,
+                            "the files of its last compaction have to be moved first");
     int rc = rp_compaction_copy_compare(copy, error);
     bound_position(followed);
     followed->is_compared = rc == 1;
@@ -103,6 +106,8 @@ static bool find_gap(rp_compaction *compaction, const followed_queue *followed, 
 static void copy_again(rp_compaction *compaction, followed_queue *followed) {
     rp_error error = {0};
     int64_t synced_end = rp_compaction_log_synced_end(followed->log);
+    int64_t unfinished = followed->pass.unfinished != NULL ? rp_compaction_replacement_end(followed->pass.unfinished) : 0;
+    synced_end = synced_end > unfinished ? synced_end : unfinished; /* what was sealed was synced */
     if (synced_end > 0 && synced_end >= rp_consume_queue_min_offset(followed->queue) &&
         rp_compaction_log_cut(followed->log, synced_end, &error) != RP_OK)
         complain(followed, compaction, "cannot be copied", &error, &followed->has_complained);
@@ -156,14 +161,41 @@ static void save_position(rp_compaction *compaction, followed_queue *followed) {
 }
 
 /* Writer's lock. */
+static void note_pass(rp_compaction *compaction, followed_queue *followed) {
+    const rp_compaction_pass *pass = &followed->pass;
+    rp_slice topic = rp_consume_queue_topic(followed->queue);
+    followed->position = pass->compacted_to;
+    save_position(compaction, followed);
+    count(&compaction->passes, 1);
+    count(&compaction->kept, pass->kept);
+    count(&compaction->dropped, pass->dropped);
+    rp_log_write(compaction->options.log, RP_LOG_INFO,
+                 "compacted queue %.*s/%d: %llu messages stay, %llu go, up to offset %lld, in %lld ms", (int)topic.size,
+                 (const char *)topic.data, rp_consume_queue_id(followed->queue), (unsigned long long)pass->kept,
+                 (unsigned long long)pass->dropped, (long long)pass->compacted_to,
+                 (long long)((now_ns(compaction) - followed->pass_begun_ns) / RP_NS_PER_MS));
+}
+
+static void forget_unfinished(followed_queue *followed) {
+    rp_compaction_replacement_destroy(followed->pass.unfinished);
+    followed->pass.unfinished = NULL;
+}
+
+/* Writer's lock. What the last compaction left to be moved. The log has said that, and why; a second line says when it is over. */
+static void finish(rp_compaction *compaction, followed_queue *followed) {
+    rp_error error = {0};
+    followed->finish_at_ns = now_ns(compaction) + RETRY_NS;
+    if (rp_compaction_replacement_finish(followed->pass.unfinished, &error) != RP_OK)
+        return;
+    forget_unfinished(followed);
+    note_pass(compaction, followed);
+}
+
+/* Writer's lock. */
 static void compact(rp_compaction *compaction, followed_queue *followed) {
     const rp_compaction_options *options = &compaction->options;
     rp_error error = {0};
-    rp_compaction_pass pass = {.compaction_log = followed->log,
-                               .log = options->log,
-                               .key_memory = options->key_memory,
-                               .stop = &followed->stop,
-                               .position = followed->position};
+    rp_compaction_pass *pass = &followed->pass;
     uint32_t segments;
     uint64_t bytes;
     rp_compaction_log_read_size(followed->log, &segments, &bytes);
@@ -171,26 +203,24 @@ static void compact(rp_compaction *compaction, followed_queue *followed) {
         return;
     if (options->wait_flushed(options->context, rp_commit_log_max_offset(options->commit_log), FLUSH_PATIENCE_MS) != RP_OK)
         return; /* the flusher says why */
-    int64_t begun_ns = now_ns(compaction);
-    int rc = rp_compaction_pass_run(&pass, &error);
+    *pass = (rp_compaction_pass){.compaction_log = followed->log,
+                                 .log = options->log,
+                                 .key_memory = options->key_memory,
+                                 .stop = &followed->stop,
+                                 .position = followed->position};
+    followed->pass_begun_ns = now_ns(compaction);
+    int rc = rp_compaction_pass_run(pass, &error);
     rp_slice topic = rp_consume_queue_topic(followed->queue);
     if (rc == 1) {
-        followed->position = pass.compacted_to;
-        save_position(compaction, followed);
-        count(&compaction->passes, 1);
-        count(&compaction->kept, pass.kept);
-        count(&compaction->dropped, pass.dropped);
-        rp_log_write(options->log, RP_LOG_INFO, "compacted queue %.*s/%d: %llu messages stay, %llu go, up to offset %lld, in %lld ms",
-                     (int)topic.size, (const char *)topic.data, rp_consume_queue_id(followed->queue), (unsigned long long)pass.kept,
-                     (unsigned long long)pass.dropped, (long long)pass.compacted_to,
-                     (long long)((now_ns(compaction) - begun_ns) / RP_NS_PER_MS));
+        note_pass(compaction, followed);
     } else if (rc < 0) {
-        followed->is_broken = pass.is_cut_off != 0;
+        followed->finish_at_ns = now_ns(compaction) + RETRY_NS;
         count(&compaction->failures, 1);
         rp_log_write(options->log, RP_LOG_ERROR, "compacted queue %.*s/%d cannot be compacted: %s [%s]; %s", (int)topic.size,
                      (const char *)topic.data, rp_consume_queue_id(followed->queue), error.message, error.file,
-                     followed->is_broken ? "its files are in part moved, the next start finishes that; until then it is left alone"
-                                         : "it is tried again");
+                     pass->unfinished != NULL ? "what is left of it is tried again every second, and at the next start; messages are read "
+                                                "and copied as before"
+                                              : "it is tried again");
     }
 }
 
@@ -209,11 +239,13 @@ static int turn(rp_compaction *compaction, followed_queue *followed) {
         return 0;
     rp_compaction_log_lock_writer(followed->log);
     int has_more = 0;
-    if (!atomic_load(&followed->stop) && !followed->is_broken) {
+    if (!atomic_load(&followed->stop)) {
+        if (followed->pass.unfinished != NULL && now >= followed->finish_at_ns)
+            finish(compaction, followed);
         has_more = copy_some(compaction, followed);
         if (now - followed->synced_at_ns >= SYNC_NS)
             sync_queue(compaction, followed);
-        if (now >= followed->pass_at_ns && followed->is_compared) {
+        if (now >= followed->pass_at_ns && followed->is_compared && followed->pass.unfinished == NULL) {
             compact(compaction, followed);
             followed->pass_at_ns = now_ns(compaction) + (int64_t)compaction->options.interval_ms * RP_NS_PER_MS;
         }
@@ -311,8 +343,8 @@ void rp_compaction_close(rp_compaction *compaction) {
     stop(compaction);
     for (uint32_t i = 0; i < compaction->count; i++) {
         followed_queue *followed = compaction->queues[i];
-        if (!followed->is_broken)
-            sync_queue(compaction, followed);
+        sync_queue(compaction, followed);
+        forget_unfinished(followed); /* the next open finishes it */
         atomic_store(&followed->queue->compacted, NULL);
         rp_compaction_log_close(followed->log);
         free(followed);
@@ -394,8 +426,7 @@ static void compare_now(rp_compaction *compaction, followed_queue *followed) {
     rp_compaction_copy copy = {
         .commit_log = compaction->options.commit_log, .queue = followed->queue, .to = followed->log, .log = compaction->options.log};
     rp_compaction_log_lock_writer(followed->log);
-    if (!followed->is_broken)
-        (void)compare(compaction, followed, &copy, &error);
+    (void)compare(compaction, followed, &copy, &error);
     rp_compaction_log_unlock_writer(followed->log);
 }
 
@@ -432,7 +463,8 @@ int rp_compaction_delete(rp_compaction *compaction, rp_consume_queue *queue, rp_
     int rc = rp_compaction_log_clear(followed->log, error);
     bool was_compacted = followed->position >= 0;
     followed->position = -1;
-    followed->is_compared = followed->is_broken = false;
+    followed->is_compared = false;
+    forget_unfinished(followed);
     atomic_store(&followed->filled_to, -1);
     rp_compaction_log_unlock_writer(followed->log);
     if (was_compacted)
@@ -463,7 +495,7 @@ int rp_compaction_fill(rp_compaction *compaction, rp_consume_queue *queue, rp_sl
     rp_compaction_copy copy = {
         .commit_log = compaction->options.commit_log, .queue = queue, .to = followed->log, .log = compaction->options.log};
     rp_compaction_log_lock_writer(followed->log);
-    if (!atomic_load(&followed->stop) && !followed->is_broken && find_gap(compaction, followed, &gap)) {
+    if (!atomic_load(&followed->stop) && find_gap(compaction, followed, &gap)) {
         rc = rp_compaction_copy_fill(&copy, records, gap.to, error);
         followed->is_compared = false; /* with what comes to the queue: a master may lose what it has not sent to our log */
         if (rc == RP_OK && next_offset > rp_compaction_log_end(followed->log) && gap.to != INT64_MAX)

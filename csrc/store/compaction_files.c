@@ -149,12 +149,20 @@ static int move_up(const rp_file_ops *ops, const char *from, const char *to, int
     return rc;
 }
 
+int rp_compaction_files_is_marked(const rp_compaction_place *place) {
+    char path[RP_PATH_MAX];
+    return rp_path_join(path, place->log_directory, ASIDE "/" REPLACE, NULL) == RP_OK && access(path, F_OK) == 0;
+}
+
 /* The queue's file of entries first: a file of records without one gets it anew. */
-static int finish(const rp_compaction_place *place, const rp_compaction_bases *old, const rp_compaction_bases *fresh, rp_error *error) {
+int rp_compaction_files_finish(const rp_compaction_place *place, const rp_compaction_bases *old, const rp_compaction_bases *fresh,
+                               rp_error *error) {
     char log_path[RP_PATH_MAX], queue_path[RP_PATH_MAX], mark[RP_PATH_MAX];
     rp_compaction_place aside;
     const rp_file_ops *ops = place->ops;
     int rc = rp_compaction_files_aside(place, log_path, queue_path, &aside, error);
+    if (rc == RP_OK && rp_compaction_files_is_marked(place)) /* a kill, or a failed call, may have come before its name was on disk */
+        rc = sync_directory(ops, log_path, error);
     for (uint32_t i = 0; i < fresh->count && rc == RP_OK; i++) {
         rc = move_up(ops, queue_path, place->queue_directory, fresh->bases[i], error);
         rc = rc == RP_OK ? move_up(ops, log_path, place->log_directory, fresh->bases[i], error) : rc;
@@ -179,8 +187,8 @@ static char *write_lines(char *to, char sign, const rp_compaction_bases *list) {
     return to;
 }
 
-int rp_compaction_files_replace(const rp_compaction_place *place, const rp_compaction_bases *old, const rp_compaction_bases *fresh,
-                                rp_error *error) {
+int rp_compaction_files_mark(const rp_compaction_place *place, const rp_compaction_bases *old, const rp_compaction_bases *fresh,
+                             rp_error *error) {
     char log_path[RP_PATH_MAX], queue_path[RP_PATH_MAX], mark[RP_PATH_MAX];
     rp_compaction_place aside;
     size_t size = ((size_t)old->count + fresh->count) * LINE_SIZE;
@@ -193,7 +201,7 @@ int rp_compaction_files_replace(const rp_compaction_place *place, const rp_compa
     rc = rc == RP_OK ? rp_path_join(mark, log_path, REPLACE, error) : rc;
     rc = rc == RP_OK ? rp_file_write_whole(place->ops, mark, text, size, "the list of a compaction's files", error) : rc;
     free(text);
-    return rc == RP_OK ? finish(place, old, fresh, error) : rc;
+    return rc;
 }
 
 /* RP_OK, RP_E_CORRUPT. */
@@ -210,11 +218,6 @@ static int read_lines(const char *text, size_t size, const char *path, rp_compac
         rc = rp_compaction_bases_add(text[at] == '-' ? old : fresh, base, error);
     }
     return rc;
-}
-
-int rp_compaction_files_is_marked(const rp_compaction_place *place) {
-    char path[RP_PATH_MAX];
-    return rp_path_join(path, place->log_directory, ASIDE "/" REPLACE, NULL) == RP_OK && access(path, F_OK) == 0;
 }
 
 static int read_mark(const rp_compaction_place *place, rp_compaction_bases *old, rp_compaction_bases *fresh, rp_error *error) {
@@ -263,7 +266,7 @@ int rp_compaction_files_settle(const rp_compaction_place *place, rp_log *log, rp
             rp_compaction_files_is_marked(place) ? read_mark(place, &old, &fresh, error) : read_renamed(place, &aside, &old, &fresh, error);
     if (rc == RP_OK && old.count > 0) {
         rp_log_write(log, RP_LOG_WARNING, "compacted queue %s: a compaction that was cut off is finished", place->log_directory);
-        rc = finish(place, &old, &fresh, error);
+        rc = rp_compaction_files_finish(place, &old, &fresh, error);
         rc = rc == RP_OK ? unlink_all(place->ops, place->log_directory, DELETED, error) : rc;
         rc = rc == RP_OK ? unlink_all(place->ops, place->queue_directory, DELETED, error) : rc;
     } else if (rc == RP_OK) {

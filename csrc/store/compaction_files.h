@@ -37,11 +37,13 @@ int rp_compaction_files_make_directories(const rp_compaction_place *place, rp_er
 /* place of the files that a compaction writes; the paths are its room. RP_OK, RP_E_TOO_LARGE. */
 int rp_compaction_files_aside(const rp_compaction_place *place, char *log_path, char *queue_path, rp_compaction_place *aside,
                               rp_error *error);
-/* The files of `fresh`, synced in the place aside, take the place of `old`. RP_OK; an error: nothing, or some of it has happened, and
- * settle does the rest. */
-int rp_compaction_files_replace(const rp_compaction_place *place, const rp_compaction_bases *old, const rp_compaction_bases *fresh,
-                                rp_error *error);
-/* 1: a compaction's files are about to be moved, and only an open may go on with it. */
+/* The files of `fresh`, synced in the place aside, are to take the place of `old`. RP_OK; an error: they may be marked all the same. */
+int rp_compaction_files_mark(const rp_compaction_place *place, const rp_compaction_bases *old, const rp_compaction_bases *fresh,
+                             rp_error *error);
+/* What was marked so, now or in part before. RP_OK; an error: it is to be called again, or settle does the rest. */
+int rp_compaction_files_finish(const rp_compaction_place *place, const rp_compaction_bases *old, const rp_compaction_bases *fresh,
+                               rp_error *error);
+/* 1: a compaction's files are about to be moved, and it can only go on. */
 int rp_compaction_files_is_marked(const rp_compaction_place *place);
 /* What a compaction wrote, and did not finish, goes. */
 void rp_compaction_files_drop_aside(const rp_compaction_place *place);

@@ -137,22 +137,17 @@ static int write_all(rp_compaction_pass *pass, const pass_input *input, const rp
 
 /* ---- the pass ---- */
 
-static int list_bases(rp_compaction_segment *const *segments, uint32_t count, rp_compaction_bases *list, rp_error *error) {
-    int rc = RP_OK;
-    for (uint32_t i = 0; i < count && rc == RP_OK; i++)
-        rc = rp_compaction_bases_add(list, rp_compaction_segment_base(segments[i]), error);
-    return rc;
-}
-
 static int replace(rp_compaction_pass *pass, const pass_input *input, pass_output *output, rp_error *error) {
-    rp_compaction_bases old = {NULL, 0, 0}, fresh = {NULL, 0, 0};
-    int rc = list_bases(input->segments, input->count, &old, error);
-    rc = rc == RP_OK ? list_bases(output->segments, output->count, &fresh, error) : rc;
-    rc = rc == RP_OK ? rp_compaction_files_replace(rp_compaction_log_place(pass->compaction_log), &old, &fresh, error) : rc;
-    rc = rc == RP_OK ? rp_compaction_log_replace(pass->compaction_log, input->count, output->segments, output->count, error) : rc;
-    output->count = rc == RP_OK ? 0 : output->count; /* they are the row's */
-    rp_compaction_bases_free(&old);
-    rp_compaction_bases_free(&fresh);
+    rp_compaction_replacement *made = NULL;
+    int rc = rp_compaction_replacement_create(pass->compaction_log, input->count, output->segments, output->count, &made, error);
+    if (rc != RP_OK)
+        return rc;
+    output->count = 0; /* they are the replacement's */
+    rc = rp_compaction_replacement_begin(made, error);
+    if (rc != RP_OK && rp_compaction_replacement_has_begun(made))
+        pass->unfinished = made;
+    else
+        rp_compaction_replacement_destroy(made);
     return rc;
 }
 
@@ -181,8 +176,7 @@ static int compact(rp_compaction_pass *pass, const pass_input *input, const rp_k
     for (uint32_t i = 0; i < output.count; i++)
         rp_compaction_segment_release(output.segments[i]);
     free(output.segments);
-    pass->is_cut_off = rc < RP_OK && rp_compaction_files_is_marked(rp_compaction_log_place(pass->compaction_log));
-    if (rc != RP_OK && !pass->is_cut_off)
+    if (rc != RP_OK && pass->unfinished == NULL)
         rp_compaction_files_drop_aside(rp_compaction_log_place(pass->compaction_log));
     return rc;
 }
@@ -199,7 +193,7 @@ int rp_compaction_pass_run(rp_compaction_pass *pass, rp_error *error) {
     int rc = rp_compaction_log_sealed(pass->compaction_log, &input.segments, &input.count, &input.last_base, error);
     bool has_work = rc == RP_OK && input.count > 0 && rp_compaction_segment_last_offset(input.segments[input.count - 1]) > pass->position;
     pass->kept = pass->dropped = 0;
-    pass->is_cut_off = 0;
+    pass->unfinished = NULL;
     pass->compacted_to = pass->position;
     rp_key_offsets *keys = has_work ? rp_key_offsets_create(pass->key_memory, new_messages(pass, &input)) : NULL;
     if (has_work && keys == NULL)

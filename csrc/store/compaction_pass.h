@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "compaction_log.h"
+#include "compaction_replacement.h"
 
 typedef struct rp_compaction_pass {
     rp_compaction_log *compaction_log; /* its writer's lock is held */
@@ -26,11 +27,11 @@ typedef struct rp_compaction_pass {
     /* results */
     int64_t compacted_to;       /* the position afterwards */
     uint64_t kept, dropped;     /* messages */
-    int32_t is_cut_off;         /* the files are moved in part: only an open may go on */
+    rp_compaction_replacement *unfinished; /* of an error: the files are moved in part; the caller's. Or NULL */
 } rp_compaction_pass;
 
 /* 1: done; 0: there was nothing to do, or it was stopped. RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY, RP_E_BUSY: the queue is as it was, but
- * for is_cut_off. */
+ * for what is unfinished. */
 int rp_compaction_pass_run(rp_compaction_pass *pass, rp_error *error);
 
 /* The key that a message is compacted by: its KEYS; size 0 when they are blank, and it is in no compacted queue. */

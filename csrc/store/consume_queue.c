@@ -156,6 +156,14 @@ void rp_consume_queue_clear_waiting(rp_consume_queue *queue, uint16_t reactor_in
     atomic_fetch_and_explicit(&queue->waiting, ~((uint64_t)1 << (reactor_index & 63)), memory_order_seq_cst);
 }
 
+void rp_consume_queue_take_readers(rp_consume_queue *queue, rp_consume_queue *left) {
+    void *user = rp_consume_queue_user(left);
+    if (user != NULL) {
+        rp_consume_queue_set_user(queue, user);
+    }
+    atomic_fetch_or_explicit(&queue->waiting, atomic_load_explicit(&left->waiting, memory_order_seq_cst), memory_order_seq_cst);
+}
+
 rp_compaction_log *rp_consume_queue_compacted(const rp_consume_queue *queue) {
     return atomic_load_explicit(&queue->compacted, memory_order_acquire);
 }

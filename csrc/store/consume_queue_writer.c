@@ -168,21 +168,22 @@ int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error 
         set_batch_offsets(queue, offset, offset);
         return RP_OK;
     }
-    int64_t begin = offset - offset % (queue->setup->file_size / queue->entry_size);
+    int64_t begin = offset - offset % (queue->setup->file_size / queue->entry_size), end = rp_consume_queue_end_entry(queue);
     int rc = RP_OK;
-    set_entries(queue, begin, begin);
     for (int64_t at = begin; at < offset && rc == RP_OK; at++) {
+        queue->staged = at - end; /* none of them is seen before all are there: whoever compares a copy with the queue would cut it */
         rc = rp_consume_queue_reserve(queue, error);
         if (rc == RP_OK) {
-            rp_consume_queue_put(queue, &gone);
+            write_entry(queue->active_address + (at * RP_CONSUME_QUEUE_ENTRY_SIZE - queue->active->base_offset), &gone);
         }
     }
-    if (rc == RP_OK) {
+    queue->staged = 0;
+    if (rc == RP_OK) { /* the min first: as empty as before, until the max says where it begins */
+        atomic_store(&queue->deleted, false);
+        atomic_store(&queue->synced_bytes, begin * queue->entry_size);
         atomic_store(&queue->first_entry, offset);
-    } else { /* as empty as before: whoever tries again starts here again */
-        atomic_store(&queue->end_entry, begin);
+        atomic_store(&queue->end_entry, offset);
     }
-    atomic_store(&queue->synced_bytes, begin * queue->entry_size);
     return rc;
 }
 

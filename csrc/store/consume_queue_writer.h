@@ -39,6 +39,8 @@ void rp_consume_queue_place(rp_consume_queue *queue, int64_t end);
 /* The waiting bits, read so that a reactor that sets its bit and then reads the max offset misses nothing: either it sees the entries
  * put before this call, or its bit is seen here. */
 uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue);
+/* Whoever waits for messages of `left` waits for those of `queue`, which is in its place. */
+void rp_consume_queue_take_readers(rp_consume_queue *queue, rp_consume_queue *left);
 /* An empty queue whose first entry will be `offset` (what came before is gone): fills the start of the file as RocketMQ does, but of a
  * batch queue, whose entries say where they are. */
 int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error *error);

@@ -2,6 +2,7 @@
 #include "message_store_inl.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "commit_log_inl.h"
@@ -21,15 +22,13 @@ static int begin_behind_copy(rp_message_store *store, rp_consume_queue *queue, r
 int rp_message_store_compact(rp_message_store *store, rp_slice topic, int32_t queue_count, rp_error *error) {
     int rc = RP_OK;
     for (int32_t id = 0; store->compaction != NULL && id < queue_count && rc == RP_OK; id++) {
-        rp_consume_queue *queue = rp_queue_table_find_kind(store->queues, topic, id, 0, error);
+        rp_consume_queue *queue = rp_queue_table_of_kind(store->queues, topic, id, 0, error);
         if (queue == NULL) {
             return error->status;
         }
-        if (rp_consume_queue_is_batch(queue)) { /* of the topic that was deleted, on a slave that hears of that before its log does */
-            continue;
-        }
         rc = rp_compaction_follow(store->compaction, queue, error);
-        rc = rc == RP_OK ? begin_behind_copy(store, queue, error) : rc;
+        bool is_there = rp_queue_table_find(store->queues, topic, id, 0, error) == queue; /* or it waits for the old topic's to go */
+        rc = rc == RP_OK && is_there ? begin_behind_copy(store, queue, error) : rc;
     }
     return rc;
 }

@@ -182,19 +182,35 @@ static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queu
     return queue;
 }
 
-/* Under lock: the queue of the other kind in the place of one that is void. */
-static rp_consume_queue *exchange(rp_queue_table *table, rp_consume_queue *queue, rp_error *error) {
+/* Under lock: the queue of the other kind, which is not in its place. */
+static rp_consume_queue *other_of(rp_queue_table *table, rp_consume_queue *queue, rp_error *error) {
     rp_consume_queue *other = queue->other;
-    if (other != NULL) {
-        table->slots[slot_of(table, queue->topic, queue->id, queue->hash)] = other;
-    } else {
-        other = add(table, queue->topic, queue->id, queue->hash, !queue->is_batch, queue, error);
-    }
-    if (other != NULL) {
-        other->deleted_at = queue->deleted_at > other->deleted_at ? queue->deleted_at : other->deleted_at;
-        atomic_store(&queue->deleted, true);
+    if (other == NULL && (other = add(table, queue->topic, queue->id, queue->hash, !queue->is_batch, queue, error)) != NULL) {
+        table->slots[slot_of(table, queue->topic, queue->id, queue->hash)] = queue;
     }
     return other;
+}
+
+/* Under lock: the queue of the other kind in the place of one that is void. */
+static rp_consume_queue *exchange(rp_queue_table *table, rp_consume_queue *queue, rp_error *error) {
+    rp_consume_queue *other = other_of(table, queue, error);
+    if (other != NULL) {
+        table->slots[slot_of(table, queue->topic, queue->id, queue->hash)] = other;
+        other->deleted_at = queue->deleted_at > other->deleted_at ? queue->deleted_at : other->deleted_at;
+        atomic_store(&queue->deleted, true);
+        rp_consume_queue_take_readers(other, queue);
+    }
+    return other;
+}
+
+void rp_queue_table_keep(rp_queue_table *table, rp_consume_queue *queue) {
+    pthread_mutex_lock(&table->lock);
+    rp_consume_queue *now = table->slots[slot_of(table, queue->topic, queue->id, queue->hash)];
+    if (now != queue && is_void(now)) {
+        (void)exchange(table, now, NULL); /* with the one that it was: nothing is made */
+        atomic_store(&queue->deleted, false);
+    }
+    pthread_mutex_unlock(&table->lock);
 }
 
 enum queue_kind { ANY_KIND = -1, PLAIN_QUEUE, BATCH_QUEUE };
@@ -239,6 +255,20 @@ rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int
 
 rp_consume_queue *rp_queue_table_find_kind(rp_queue_table *table, rp_slice topic, int32_t queue_id, int is_batch, rp_error *error) {
     return find(table, topic, queue_id, 1, is_batch ? BATCH_QUEUE : PLAIN_QUEUE, NULL, error);
+}
+
+rp_consume_queue *rp_queue_table_of_kind(rp_queue_table *table, rp_slice topic, int32_t queue_id, int is_batch, rp_error *error) {
+    rp_consume_queue *queue = rp_queue_table_find_kind(table, topic, queue_id, is_batch, error);
+    if (queue != NULL && queue->is_batch != is_batch) {
+        pthread_mutex_lock(&table->lock);
+        bool is_new = queue->other == NULL;
+        queue = other_of(table, queue, error);
+        if (is_new && queue != NULL) {
+            atomic_store(&queue->deleted, true); /* so far it is none of the topic's */
+        }
+        pthread_mutex_unlock(&table->lock);
+    }
+    return queue;
 }
 
 rp_consume_queue *rp_queue_table_find_light(rp_queue_table *table, rp_slice topic, uint32_t queues_max, rp_error *error) {

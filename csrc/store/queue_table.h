@@ -46,6 +46,11 @@ int rp_queue_table_takes(rp_slice topic);
 rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error);
 /* The same with create 1, for who knows its kind better. One of the other kind that has something in it is returned as it is. */
 rp_consume_queue *rp_queue_table_find_kind(rp_queue_table *table, rp_slice topic, int32_t queue_id, int is_batch, rp_error *error);
+/* The same, but then the one of that kind, which waits for its place: for what is to be known of it by the time that its messages come. */
+rp_consume_queue *rp_queue_table_of_kind(rp_queue_table *table, rp_slice topic, int32_t queue_id, int is_batch, rp_error *error);
+/* Under the append lock: it has got its first entry. While that was made, whoever asked for the topic's queues as the other kind may have
+ * had its empty place. */
+void rp_queue_table_keep(rp_queue_table *table, rp_consume_queue *queue);
 
 /* The light queue of that name, for whoever has a message for it; made when it is absent. NULL as of rp_queue_table_find, and RP_E_BUSY
  * when it is the first, and queues_max other light queues have had one. Those that were only asked for are not counted. */
