@@ -164,7 +164,11 @@ class LiteRequests:
             if entry.offset is not None:  # first: its pops may wait
                 for queue in queues:
                     self._begin_at(group, queue, entry.offset)
-            self._act(subscriptions.add(group, client_id, entry.topic, queues, channel))
+            try:
+                self._act(subscriptions.add(group, client_id, entry.topic, queues, channel))
+            except LiteQuotaExceeded as error:
+                self._act(error.actions)
+                raise
 
     def _queues(self, entry: LiteEntry) -> list[str]:
         """Names that cannot be queues are of no lite topic."""
