@@ -263,7 +263,8 @@ static int take_due(rp_timer_service *service, uint32_t index, int64_t now_ms) {
     if (status != RP_OK)
         return status;
     bool is_rolled = (record->magic & RP_TIMER_ROLL) != 0, is_recall = !is_rolled && is_recalled(service, message.properties);
-    bool is_gone = is_recall || (!is_rolled && rp_timer_was_passed_on(service, message.queue_offset, rp_timer_get(&service->read_ms)));
+    bool may_be_gone = !is_rolled || rp_escape_is_on(service->broker); /* it is rolled at the other master then */
+    bool is_gone = is_recall || (may_be_gone && rp_timer_was_passed_on(service, message.queue_offset, rp_timer_get(&service->read_ms)));
     if (is_recall)
         rp_count(&service->recalled, 1);
     int comes_second = is_gone || is_rolled ? 0 : rp_timer_comes_second(service, &message);
