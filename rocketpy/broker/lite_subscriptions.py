@@ -117,6 +117,17 @@ class LiteSubscriptions:
         wildcards = {("*", group) for group in self._wildcards if parts and self._wildcard_topic(group) == parts[0]}
         return {(client_id, group) for group, client_id in self._readers.get(queue, ())} | wildcards
 
+    @property
+    def most(self) -> int:
+        """How many there may be altogether."""
+        return self._most()
+
+    def check_list(self, group: str, client_id: str, count: int) -> None:
+        """Of a client that names so many, before they are looked at; proxies refuse it likewise. Raises LiteQuotaExceeded."""
+        config = self._group(group)
+        if config is not None and not config.is_lite_wildcard and 0 <= config.lite_client_quota < count - QUOTA_SLACK:
+            raise LiteQuotaExceeded(f"lite subscription quota exceeded: {client_id} names {count} lite topics")
+
     def check(self, group: str) -> GroupConfig:
         """Whether a client of the group may add one. Raises LiteQuotaExceeded, LiteIllegal."""
         config = self._consuming(group)

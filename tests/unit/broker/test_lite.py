@@ -247,6 +247,28 @@ def test_what_is_refused(tmp_path: Path) -> None:
     on(test, tmp_path, maxLiteSubscriptionCount="10")
 
 
+def test_names_that_clients_make_up_are_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(at: Running) -> None:
+        peer, lite = at.peer(), Lite(at.peer(), "c1")
+        await make(peer, group_attributes="+lite.sub.client.quota=0")
+        many = [str(number) for number in range(QUOTA_SLACK + 1)]
+        for action in ("PARTIAL_ADD", "COMPLETE_ADD"):
+            assert (await lite.control(action, *many)).code == ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED
+        assert (await peer.value(RequestCode.GET_BROKER_LITE_INFO))["liteSubscriptionCount"] == 0
+        begin = {"offsetOption": {"type": "POLICY", "value": 2}}
+        for name in many[:8]:
+            assert (await lite.control("PARTIAL_ADD", name, **begin)).code == 0
+            assert (await lite.control("PARTIAL_REMOVE", name, "of nobody", "$")).code == 0
+        info = await peer.value(RequestCode.GET_BROKER_LITE_INFO)
+        assert (info["liteSubscriptionCount"], info["offsetTableSize"]) == (0, 5)
+        assert "one of too many" in caplog.text
+        assert (await send(peer, "7", b"m")).code == 0
+        assert (await lite.control("PARTIAL_ADD", "7", **begin)).code == 0, "with messages it is a place in a queue"
+        assert (await lite.pop()).code == ResponseCode.POLLING_TIMEOUT
+
+    on(test, tmp_path, maxLiteSubscriptionCount="5")
+
+
 def test_a_pull_names_a_lite_topic(tmp_path: Path) -> None:
     async def test(at: Running) -> None:
         peer = at.peer()
