@@ -21,7 +21,7 @@ from . import names
 from .json_members import integer_member, text_member
 from .parts import Parts, now_ms
 from .persistence import SavedState
-from .set_aside import ASIDE_MAX, SetAside
+from .set_aside import ASIDE_MAX, OFFSET_MAX, SetAside
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class TimersPassedOn:
         if not isinstance(value, Mapping):
             raise ValueError(f"{_TIMERS} is {type(value).__name__}, expected an object")
         offsets = tuple(int(number) for number in text_member(value, "offsets", None, _TIMERS).split(","))
-        if list(offsets) != sorted(set(offsets)) or offsets[0] < 0 or len(offsets) > ASIDE_MAX:
+        if list(offsets) != sorted(set(offsets)) or not 0 <= offsets[0] <= offsets[-1] <= OFFSET_MAX or len(offsets) > ASIDE_MAX:
             raise ValueError(f"{_TIMERS}: at most {ASIDE_MAX} offsets are expected, by size")
         return cls(integer_member(value, "readMs", None, _TIMERS), integer_member(value, "queueOffset", None, _TIMERS), offsets)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from rocketpy._core.errors import DiskFull
+from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.broker import acting_master, escape_bridge, escaped_halves
 from rocketpy.broker.acting_file import ACTING_FILE, ActingFile, ActingProgress, TimersPassedOn
 from rocketpy.broker.acting_master import ActingMaster
+from rocketpy.broker.acting_progress import take_acting_progress
 from rocketpy.broker.acting_state import ActingState
 from rocketpy.broker.names import TRANS_HALF_TOPIC
 from rocketpy.broker.parts import Parts
@@ -224,12 +226,50 @@ def test_what_cannot_be_known_of_itself_is_nothing(tmp_path: Path, caplog: pytes
             assert known.timers.read_ms < 1 << 42 and known.timers.offsets == (3,), "what is due later is not over"
             assert known.halves == SetAside(0), "the queue has none"
             of_another_log = '{"logEnd":7,"halves":{"reached":9,"offsets":"8"}}'
-            for text in (of_another_log, '{"logEnd":0,"timers":{"readMs":1,"queueOffset":1,"offsets":"x"}}', "[]"):
+            timers = '{"logEnd":0,"timers":{"readMs":1,"queueOffset":1,"offsets":"%s"}}'
+            for text in (of_another_log, timers % "x", timers % "-1", timers % (1 << 63), "[]"):
                 path.write_text(text)
                 assert of_slave.read() in (ActingProgress(), ActingProgress(0)), text
             path.unlink(missing_ok=True)
             path.mkdir()
             assert of_slave.read() == ActingProgress() and "passed on once more" in caplog.text
+
+    run(test)
+
+
+class Tells:
+    """A slave's answers, by code."""
+
+    def __init__(self, **answers: tuple[dict[str, str], bytes]) -> None:
+        self.answers = {RequestCode[name]: answer for name, answer in answers.items()}
+
+    async def call(self, address: str, code: int, **_: object) -> Command:
+        fields, body = self.answers.get(RequestCode(code), ({}, b"{}"))
+        return decode_command(encode_command(0, fields, body))
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"GET_BROKER_RUNTIME_INFO": ({}, b"[]")},
+        {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":"x"}')},
+        {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":null}}')},
+        {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":"%d"}}' % (1 << 64))},
+        {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": str(1 << 64)}, bytes(56))},
+        {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": "-1"}, bytes(56))},
+        {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": "1", "actingReadMs": str(1 << 64)}, bytes(56))},
+    ],
+)
+def test_a_slave_that_talks_nonsense_keeps_no_master_from_starting(
+    tmp_path: Path, answers: dict[str, tuple[dict[str, str], bytes]], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with running(tmp_path, timerWheelEnable="true") as at:
+            parts = at.broker.parts
+            assert parts is not None
+            facts = {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":"0"}}')}
+            await take_acting_progress(replace(parts, client=Tells(**{**facts, **answers})), ["127.0.0.1:1"])  # type: ignore[arg-type]
+        assert "did not tell what it has passed on" in caplog.text
 
     run(test)
 
