@@ -32,14 +32,6 @@ typedef struct acking {
 
 static int64_t wall_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
 
-int rp_is_of_lite_topic(const rp_pop_ack_header *header) {
-    for (uint32_t i = 0; i < header->lite_topic.size; i++) {
-        if (header->lite_topic.data[i] > ' ')
-            return 1;
-    }
-    return 0;
-}
-
 static void find(acking *acking, const rp_topic *parent) {
     rp_broker *broker = acking->lane->broker;
     const rp_pop_ack_header *header = acking->header;

@@ -25,7 +25,6 @@ int64_t rp_lite_deadline(const struct rp_lane *lane);
 void rp_lite_tell_due(struct rp_lane *lane);
 
 /* An ack, or a change of the invisible time, that names a lite topic. */
-int rp_is_of_lite_topic(const rp_pop_ack_header *header);
 int rp_lite_acked(struct rp_lane *lane, rp_answer_to to, const rp_topic *parent, const rp_pop_ack_header *header);
 
 #endif

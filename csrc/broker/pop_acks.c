@@ -173,7 +173,7 @@ static int answer_one(rp_lane *lane, rp_connection *connection, const rp_command
         outcome = open_acking(&acking, header.topic);
     }
     rp_count(&lane->counters.acks, 1);
-    if (outcome == RP_OK && rp_is_of_lite_topic(&header))
+    if (outcome == RP_OK && rp_names_lite_topic(header.lite_topic))
         outcome = rp_lite_acked(lane, acking.to, acking.topic, &header);
     else if (outcome == RP_OK)
         outcome = answer(&acking, &header);

@@ -5,6 +5,7 @@
 
 #include "../base/clock_inl.h"
 #include "../base/slice_inl.h"
+#include "../store/light_queue.h"
 #include "lane.h"
 #include "pull_response.h"
 #include "sql_filter.h"
@@ -66,7 +67,7 @@ static int check_topic(const rp_pull *pull, rp_answer_to to) {
                          (const char *)name.data);
     if (!(setting(&topic->permission) & RP_PERMISSION_READ))
         return forbid(to, TOPIC_FORBIDDEN, "the topic[%.*s] pulling message is forbidden", name);
-    int32_t read_queues = setting(&topic->read_queues);
+    int32_t read_queues = pull->light == NULL ? setting(&topic->read_queues) : RP_LIGHT_QUEUE_ID + 1;
     if (pull->queue_id < 0 || pull->queue_id >= read_queues) {
         char peer[RP_ADDRESS_TEXT_MAX];
         rp_peer_text(to.connection, peer);
@@ -188,10 +189,12 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
         outcome = check_subscription(lane, pull, to, &filter);
     if (outcome != RP_OK)
         return outcome;
-    pull->slot = rp_topic_open_queue(lane->broker->topics, pull->topic, pull->queue_id, &pull->queue);
+    if (pull->light != NULL && !rp_topic_is_live(pull->light))
+        return PUNTED;
+    pull->slot = rp_topic_open_queue(lane->broker->topics, pull->light != NULL ? pull->light : pull->topic, pull->queue_id, &pull->queue);
     if (pull->slot == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "store getMessage return null");
-    rp_offset_cell *cell = rp_offset_cells_open(&pull->consumption->offsets, pull->queue_id);
+    rp_offset_cell *cell = pull->light == NULL ? rp_offset_cells_open(&pull->consumption->offsets, pull->queue_id) : NULL;
     if (is_for_later(lane, &filter, attempt)) {
         note_offsets(lane, pull, cell, attempt, pull->from);
         return LATER;
@@ -287,6 +290,21 @@ static int is_mapped_as_before(const rp_pull *pull) {
                                    rp_mapped_queue_is(&now, &pull->at));
 }
 
+/* RP_OK; PUNTED: nobody asked for that one yet, or it has no name that can be. */
+static int find_lite_topic(const rp_lane *lane, rp_pull *pull, rp_slice lite_topic) {
+    uint8_t bytes[RP_LITE_NAME_MAX];
+    rp_slice name = {bytes, rp_lite_queue_name(pull->topic->head.name, lite_topic, bytes)};
+    pull->light = name.size > 0 ? rp_topic_table_find(lane->broker->topics, name) : NULL;
+    return pull->light != NULL ? RP_OK : PUNTED;
+}
+
+/* Which queue of this broker is meant. RP_OK; PUNTED; or as an answer. */
+static int find_queue(const rp_lane *lane, rp_pull *pull, const rp_command *command, rp_slice lite_topic, rp_answer_to to) {
+    if (__builtin_expect(rp_names_lite_topic(lite_topic), 0))
+        return find_lite_topic(lane, pull, lite_topic);
+    return __builtin_expect(is_static(pull->topic), 0) && !rp_names_queue_here(command) ? map_queue(lane, pull, to) : RP_OK;
+}
+
 /* Fills what the request says. RP_OK, RP_HANDLED (answered), RP_PUNT as PUNTED. */
 static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command *command, rp_pull *pull) {
     rp_broker *broker = lane->broker;
@@ -325,7 +343,7 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
     };
     if (pull->consumption == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
-    int outcome = __builtin_expect(is_static(topic), 0) && !rp_names_queue_here(command) ? map_queue(lane, pull, to) : RP_OK;
+    int outcome = find_queue(lane, pull, command, header.lite_topic, to);
     if (outcome != RP_OK)
         return outcome;
     if (!(header.sys_flag & RP_PULL_SUBSCRIPTION))

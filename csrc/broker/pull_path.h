@@ -8,7 +8,10 @@
  *                          └──────────── woken or out of time (then it does not wait again) ◄─────────────────────────┘
  *
  * Punts    unknown topic or group, topics without RP_TOPIC_NATIVE_PULL, class filters, expressions that are neither tags nor SQL92,
- *          SQL92 while it is not enabled, subscriptions Python keeps to itself; of static topics what lies in an earlier queue.
+ *          SQL92 while it is not enabled, subscriptions Python keeps to itself; of static topics what lies in an earlier queue; lite
+ *          topics that nobody asked for yet.
+ * Lite     a pull that names a lite topic (5.5) is its topic's in all but the messages. It commits nothing: RocketMQ commits its offset in
+ *          the topic's own queue.
  * Threads  the reactor's.
  */
 #ifndef RP_BROKER_PULL_PATH_H
@@ -33,7 +36,8 @@ struct rp_lane;
 
 /* A pull as this broker understands it: nothing in it points into the request; the filter's words lie in the arena. */
 typedef struct rp_pull {
-    rp_topic *topic;
+    rp_topic *topic; /* whose rights, subscription and counts hold */
+    rp_topic *light; /* whose messages it gets instead: a lite topic of it; NULL: none */
     rp_group *group;
     rp_consumption *consumption;
     rp_queue_slot *slot;

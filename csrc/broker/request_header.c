@@ -58,6 +58,7 @@ static const field_rule pull[] = {
     RULE("subVersion", NUMBER_64, 0, rp_pull_header, sub_version),
     RULE("expressionType", TEXT, 0, rp_pull_header, expression_type),
     RULE("maxMsgBytes", NUMBER_32, 0, rp_pull_header, max_bytes),
+    RULE("liteTopic", TEXT, 0, rp_pull_header, lite_topic),
 };
 
 static const field_rule offset[] = {
@@ -307,6 +308,14 @@ int rp_names_queue_here(const rp_command *command) {
     for (uint16_t i = 0; i < command->field_count; i++) {
         if (rp_slice_is(command->fields[i].key, "lo"))
             return command->fields[i].value.data != NULL && !rp_slice_to_bool(command->fields[i].value);
+    }
+    return 0;
+}
+
+int rp_names_lite_topic(rp_slice lite_topic) {
+    for (uint32_t i = 0; i < lite_topic.size; i++) {
+        if (lite_topic.data[i] > ' ')
+            return 1;
     }
     return 0;
 }

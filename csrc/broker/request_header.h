@@ -49,6 +49,7 @@ typedef struct rp_pull_header {
     rp_slice topic;
     rp_slice subscription;
     rp_slice expression_type;
+    rp_slice lite_topic; /* data NULL: absent */
     int64_t queue_offset;
     int64_t commit_offset;
     int64_t suspend_timeout_ms;
@@ -110,6 +111,8 @@ int rp_offset_header_read(const rp_command *command, rp_offset_header *header, r
 int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction *request, rp_header_fault *fault);
 /* Of a static topic: whether the request is about the queue of that number here (lo=false), as brokers ask each other. */
 int rp_names_queue_here(const rp_command *command);
+/* Whether the field says one: blanks are none, as in RocketMQ. */
+int rp_names_lite_topic(rp_slice lite_topic);
 /* By the command's code. */
 int rp_pop_header_read(const rp_command *command, rp_pop_header *header, rp_header_fault *fault);
 int rp_lite_pop_header_read(const rp_command *command, rp_lite_pop_header *header, rp_header_fault *fault);

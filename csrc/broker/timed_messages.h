@@ -39,7 +39,8 @@ int rp_broker_stop_timers(rp_broker *broker, rp_error *error);
 
 /* Before a start: of what waits here, messages that are due before until_ms and stand below queue_offset of the timer queue were
  * delivered by a slave that stood in for this master, `but` those at these offsets, by size. Those that were only to be rolled there are
- * rolled. Until the broker is closed; 0, 0: none were. RP_OK; RP_E_NO_MEMORY: as before. */
+ * rolled. Of a slave that stands in: by itself, before it was started again; what was rolled is over, too. Until the broker is closed;
+ * 0, 0: none were. RP_OK; RP_E_NO_MEMORY: as before. */
 int rp_broker_set_timers_passed_on(rp_broker *broker, int64_t until_ms, int64_t queue_offset, const int64_t *but, uint32_t count);
 /* Of a slave that stands in: slots before *read_ms are over, but for the messages at these offsets of the timer queue, by size, which were
  * set aside; how many. *read_ms 0: it was never started. */

@@ -18,6 +18,8 @@ void rp_timer_begin(rp_timer_service *service) {
     rp_set_aside_clear(&service->aside);
     pthread_mutex_unlock(&service->lock);
     rp_timer_set_read(service, service->done_ms);
+    service->keeps_slots = false;
+    service->rolled_from_ms = RP_TIMER_NEXT_NEVER;
 }
 
 /* Of the first that is set aside; messages are few, or the topic of many has gone. */
@@ -30,9 +32,10 @@ static int64_t first_slot_ms(const rp_timer_service *service) {
 
 int64_t rp_timer_move_done(rp_timer_service *service) {
     rp_timing_wheel *wheel = rp_timer_files_wheel(rp_timer_files_of(service));
-    int64_t done_ms = first_slot_ms(service);
-    for (int64_t at = rp_timing_wheel_next(wheel, service->done_ms); at >= 0 && at < done_ms; at = rp_timing_wheel_next(wheel, at))
+    int64_t done_ms = first_slot_ms(service), at = service->keeps_slots ? service->done_ms : INT64_MAX;
+    while (at < done_ms && (at = rp_timing_wheel_next(wheel, at)) >= 0 && at < done_ms)
         rp_timing_wheel_clear(wheel, at);
+    service->keeps_slots = service->keeps_slots && service->aside.count > 0;
     service->done_ms = done_ms;
     return done_ms;
 }

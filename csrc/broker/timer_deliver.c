@@ -20,6 +20,7 @@
 
 #define BATCHES_IN_TURN 16
 #define COMMIT_WAIT_MS 100 /* a stop waits for it */
+#define ENTER_WAIT_MS 1    /* for the queue's entries of what was rolled */
 
 static const rp_slice nothing = {(const uint8_t *)"", 0};
 
@@ -96,14 +97,14 @@ static int take(rp_timer_service *service, const leaving *one) {
     rp_append_item *item = &service->items[service->outgoing_count];
     const rp_message *message = one->message;
     *item = rp_item_of_message(message);
-    int64_t own_slot_ms = rp_timer_get(&service->read_ms), out_ms;
-    if (rp_timer_out_ms(message->properties, &out_ms) == RP_OK && rp_timer_floor(service, out_ms) < own_slot_ms)
-        own_slot_ms = rp_timer_floor(service, out_ms);
+    int64_t own_slot_ms = rp_timer_get(&service->read_ms), due_ms = RP_TIMER_NEXT_NEVER, out_ms;
+    if (rp_timer_out_ms(message->properties, &out_ms) == RP_OK)
+        due_ms = rp_timer_floor(service, out_ms);
     *out = (rp_timer_outgoing){
         .name = rp_message_property(message->properties, "REAL_TOPIC"),
         .log_offset = message->physical_offset,
         .queue_offset = message->queue_offset,
-        .slot_ms = own_slot_ms,
+        .slot_ms = due_ms < own_slot_ms ? due_ms : own_slot_ms,
         .magic = one->is_rolled ? RP_TIMER_ROLL : RP_TIMER_DEFAULT,
         .is_late = one->enqueue_ms == RP_TIMER_NEVER_ENTERED,
     };
@@ -125,6 +126,8 @@ static int take(rp_timer_service *service, const leaving *one) {
     }
     out->pin = one->pin;
     service->outgoing_count++;
+    if (one->is_rolled && due_ms < service->rolled_from_ms)
+        service->rolled_from_ms = due_ms;
     return RP_OK;
 }
 
@@ -155,6 +158,8 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over) {
         rp_timer_outgoing *out = &service->outgoing[i];
         if (item->status == RP_OK) {
             count_stored(service, out->topic, item);
+            if (out->topic == service->topic && item->size > 0)
+                service->rolled_end = item->queue_offset + 1;
         } else if (item->status == RP_E_TOO_LARGE) {
             rp_timer_pass_over(service, out->log_offset, "its record does not fit into the log any more; it was sent to topic ", out->name);
         } else if (item->status == RP_E_INVALID && !out->is_late && rp_escape_is_on(service->broker)) {
@@ -209,6 +214,7 @@ static void close_slot(rp_timer_delivery *delivery) {
 static void finish_slot(rp_timer_service *service) {
     int64_t read_ms = rp_timer_get(&service->read_ms);
     close_slot(&service->delivery);
+    service->keeps_slots = service->keeps_slots || service->aside.count > 0;
     if (service->aside.count == 0)
         rp_timing_wheel_clear(rp_timer_files_wheel(rp_timer_files_of(service)), read_ms);
     rp_timer_set_read(service, read_ms + service->precision_ms);
@@ -257,7 +263,8 @@ static int take_due(rp_timer_service *service, uint32_t index, int64_t now_ms) {
     if (status != RP_OK)
         return status;
     bool is_rolled = (record->magic & RP_TIMER_ROLL) != 0, is_recall = !is_rolled && is_recalled(service, message.properties);
-    bool is_gone = is_recall || (!is_rolled && rp_timer_was_passed_on(service, message.queue_offset, rp_timer_get(&service->read_ms)));
+    bool may_be_gone = !is_rolled || rp_escape_is_on(service->broker); /* it is rolled at the other master then */
+    bool is_gone = is_recall || (may_be_gone && rp_timer_was_passed_on(service, message.queue_offset, rp_timer_get(&service->read_ms)));
     if (is_recall)
         rp_count(&service->recalled, 1);
     int comes_second = is_gone || is_rolled ? 0 : rp_timer_comes_second(service, &message);
@@ -317,16 +324,24 @@ static int deliver_batch(rp_timer_service *service, int64_t now_ms) {
 
 /* ---- slots ---- */
 
-/* Opens the first slot that is due. RP_OK, and *is_none: there is none, all of them up to now have been read; RP_E_NO_MEMORY. */
+/* Up to where slots are read. What was rolled has to be entered before its slot is read, or the recalls there would not count for it. */
+static int64_t end_of_reading(rp_timer_service *service, int64_t now_slot_ms) {
+    bool enters = !rp_timer_is_on(&service->broker->settings.timer_stop_enqueue);
+    if (!enters || rp_timer_get(&service->queue_offset) >= service->rolled_end)
+        service->rolled_from_ms = RP_TIMER_NEXT_NEVER;
+    return service->rolled_from_ms < now_slot_ms ? service->rolled_from_ms : now_slot_ms;
+}
+
+/* Opens the first slot that is due. RP_OK, and *is_none: there is none, all of them that may be have been read; RP_E_NO_MEMORY. */
 static int open_slot(rp_timer_service *service, int64_t now_ms, bool *is_none) {
     rp_timer_files *files = rp_timer_files_of(service);
-    int64_t read_ms = rp_timer_get(&service->read_ms), now_slot_ms = rp_timer_floor(service, now_ms);
-    int64_t next_ms = read_ms < now_slot_ms ? rp_timing_wheel_next(rp_timer_files_wheel(files), read_ms) : -1;
+    int64_t read_ms = rp_timer_get(&service->read_ms), end_ms = end_of_reading(service, rp_timer_floor(service, now_ms));
+    int64_t next_ms = read_ms < end_ms ? rp_timing_wheel_next(rp_timer_files_wheel(files), read_ms) : -1;
     rp_timer_slot slot;
-    *is_none = next_ms < 0 || next_ms >= now_slot_ms || !rp_timing_wheel_slot(rp_timer_files_wheel(files), next_ms, &slot);
+    *is_none = next_ms < 0 || next_ms >= end_ms || !rp_timing_wheel_slot(rp_timer_files_wheel(files), next_ms, &slot);
     if (*is_none) {
-        if (read_ms < now_slot_ms)
-            rp_timer_set_read(service, now_slot_ms);
+        if (read_ms < end_ms)
+            rp_timer_set_read(service, end_ms);
         return RP_OK;
     }
     rp_timer_set_read(service, next_ms);
@@ -388,7 +403,7 @@ int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms) {
         bool is_well = status == RP_OK || status == RP_E_TIMEOUT || status == RP_E_NOT_FOUND;
         rp_timer_tell(service, &service->deliver_refused, "timed messages cannot be delivered", is_well ? RP_OK : status);
         if (status == RP_E_NOT_FOUND)
-            return RP_TIMER_NEXT_NEVER;
+            return service->rolled_from_ms < rp_timer_floor(service, now_ms) ? now_ms + ENTER_WAIT_MS : RP_TIMER_NEXT_NEVER;
         if (!is_well) /* over the bridge each try is a request to another master */
             return now_ms + (rp_escape_is_on(service->broker) ? RP_TIMER_NOT_WRITABLE_MS : RP_TIMER_REFUSED_MS);
     }

@@ -25,12 +25,25 @@ static int offset_behind_log(rp_timer_service *service, int64_t *offset, rp_erro
     return RP_OK;
 }
 
+/* No checkpoint says more than the log had on disk: this one is of another store, or of a log that is gone. */
+static bool is_beyond_queue(rp_timer_service *service, int64_t offset) {
+    const rp_consume_queue *queue = rp_timer_known_queue(service);
+    int64_t end = queue != NULL ? rp_consume_queue_next_offset(queue) : 0;
+    if (offset <= end)
+        return false;
+    rp_log_write(service->broker->options.log, RP_LOG_ERROR,
+                 "the checkpoint of timed messages (config/timercheck) says that those below offset %" PRId64
+                 " are in the timer log, and their queue ends at %" PRId64 ": what lies behind the log's last one is entered again",
+                 offset, end);
+    return true;
+}
+
 /* What the checkpoint says may lie behind the log, of messages that needed no record; but it is nothing to go by when the log lost some. */
 static int find_queue_offset(rp_timer_service *service, const rp_timer_checkpoint *checkpoint, int64_t *offset, rp_error *error) {
     *offset = 0;
     int state = rp_timer_files_state_of(rp_timer_files_of(service));
     int status = state == RP_TIMER_FILES_GOOD || state == RP_TIMER_FILES_SHORT ? offset_behind_log(service, offset, error) : RP_OK;
-    if (state == RP_TIMER_FILES_GOOD && *offset < checkpoint->queue_offset)
+    if (state == RP_TIMER_FILES_GOOD && *offset < checkpoint->queue_offset && !is_beyond_queue(service, checkpoint->queue_offset))
         *offset = checkpoint->queue_offset;
     return status;
 }
@@ -62,6 +75,8 @@ int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error)
     service->version_counter = checkpoint->version_counter;
     service->version_ms = checkpoint->version_timestamp_ms;
     service->write_ms = 0;
+    service->keeps_slots = false;
+    service->rolled_from_ms = RP_TIMER_NEXT_NEVER;
     service->copies.is_begun = false;
     rp_key_set_clear(&service->copies.originals);
     pthread_mutex_lock(&service->lock);

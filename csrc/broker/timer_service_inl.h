@@ -91,6 +91,9 @@ struct rp_timer_service {
     int64_t *not_passed_on; /* but these; owned, sorted */
     uint32_t not_passed_on_count;
     int64_t done_ms;        /* slots before are over (timer_acting.c); it is read_ms where nothing is set aside */
+    bool keeps_slots;       /* from there on, some that were read are not empty */
+    int64_t rolled_from_ms; /* the first slot of what was rolled and is not entered again yet; RP_TIMER_NEXT_NEVER: all of it is */
+    int64_t rolled_end;     /* where it is in the timer queue: below */
     rp_set_aside aside;     /* written under lock, where others read it */
     int64_t write_ms;        /* the slot that runs now; not before the read time */
     int64_t entering_goal;   /* the timer queue's end when it began: what lies below is entered before older slots are delivered */

@@ -1,5 +1,5 @@
 # lite_topics.pxd: csrc/broker/lite.h in Cython's words.
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 
 from rocketpy._core.base cimport rp_slice
 from rocketpy._core.escaping_messages cimport EscapingMessages

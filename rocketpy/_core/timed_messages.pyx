@@ -119,7 +119,8 @@ cdef class TimedMessages(PoppedMessages):
         cdef int status
         try:
             self.enter()
-            status = rp_broker_set_timers_passed_on(self.native, until_ms, queue_offset, numbers, count)
+            with nogil:
+                status = rp_broker_set_timers_passed_on(self.native, until_ms, queue_offset, numbers, count)
             self.leave()
         finally:
             free(numbers)
@@ -131,7 +132,8 @@ cdef class TimedMessages(PoppedMessages):
         cdef int64_t *numbers = room_for(RP_TIMERS_ASIDE_MAX)
         try:
             self.enter()
-            count = rp_broker_read_timers_aside(self.native, &read_ms, numbers)
+            with nogil:
+                count = rp_broker_read_timers_aside(self.native, &read_ms, numbers)
             self.leave()
             return read_ms, [numbers[index] for index in range(count)]
         finally:
@@ -199,7 +201,8 @@ cdef class TimedMessages(PoppedMessages):
         cdef int status
         try:
             self.enter()
-            status = rp_broker_put_delay_aside(self.native, level, reached, numbers, count)
+            with nogil:
+                status = rp_broker_put_delay_aside(self.native, level, reached, numbers, count)
             self.leave()
         finally:
             free(numbers)
@@ -208,15 +211,18 @@ cdef class TimedMessages(PoppedMessages):
     def delay_aside(self, int32_t level):
         cdef int64_t reached = 0
         cdef int64_t *numbers
+        cdef uint32_t count
         self.enter()
-        cdef uint32_t count = rp_broker_read_delay_aside(self.native, level, &reached, NULL)
+        with nogil:
+            count = rp_broker_read_delay_aside(self.native, level, &reached, NULL)
         self.leave()
         if count == 0:
             return None
         numbers = room_for(RP_DELAY_ASIDE_MAX)
         try:
             self.enter()
-            count = rp_broker_read_delay_aside(self.native, level, &reached, numbers)
+            with nogil:
+                count = rp_broker_read_delay_aside(self.native, level, &reached, numbers)
             self.leave()
             return (reached, [numbers[index] for index in range(count)]) if count > 0 else None
         finally:

@@ -1,7 +1,7 @@
 """A slave that stands in for its master (enableSlaveActingMaster, enableRemoteEscape): what runs meanwhile, and what it may not do.
 RocketMQ: BrokerController.changeSpecialServiceStatus, startServiceWithoutCondition (5.3.3 broker/).
 
-    begins  nothing is copied ─ the bridge is open ─ delivery, timers, revive ─ prepared messages
+    begins  nothing is copied ─ the bridge is open ─ what it knows of itself ─ delivery, timers, revive ─ prepared messages
     ends    the bridge refuses ─ prepared messages, delivery, timers, revive end ─ the bridge is shut ─ timers follow ─ copying
 
 Its log is not appended to: it goes on where its master's does. What was passed on is remembered by the positions that a master has, too;
@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from .._core.errors import RocketpyError
+from .acting_file import ActingFile, TimersPassedOn
 from .escape_bridge import EscapeBridge
 from .escaped_halves import EscapedHalves
 from .group_members import group_answers
@@ -42,7 +43,9 @@ class ActingMaster:
         self._synchronize = synchronize
         self._bridge = EscapeBridge(parts)
         self._halves = EscapedHalves(parts, self._bridge)
-        self._passing: asyncio.Task[None] | None = None
+        self._file = ActingFile(parts)
+        self._save_s = parts.config.integer("flushDelayOffsetInterval") / 1000
+        self._tasks: list[asyncio.Task[None]] = []
         self._is_to_follow = False
 
     async def look(self) -> None:
@@ -75,11 +78,14 @@ class ActingMaster:
             await self._synchronize.settled()
             native.open_escape()
             self._bridge.start()
-            self._halves.begin()
+            known = await asyncio.get_running_loop().run_in_executor(None, self._file.read)
+            self._halves.begin(known.halves)
             native.start_delivery()
-            await self._run_timers(delivers=True)
+            await self._run_timers(known.timers)
             native.start_revive()
-            self._passing = asyncio.create_task(every("prepared messages of the master", HALVES_S, self._halves.run_round))
+            passing = every("prepared messages of the master", HALVES_S, self._halves.run_round)
+            saving = every("persist what is set aside", self._save_s, self._file.save)
+            self._tasks = [asyncio.create_task(passing), asyncio.create_task(saving)]
         except RocketpyError as error:
             log.error("the slave cannot stand in for its master: %s; it is tried again", error)
             await self._end()
@@ -88,16 +94,17 @@ class ActingMaster:
         """follows: timers go on as the master's."""
         parts, native = self._parts, self._parts.native
         native.refuse_escape()
-        if self._passing is not None:
-            self._passing.cancel()
-            await asyncio.gather(self._passing, return_exceptions=True)
-            self._passing = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
         await self._blocking(native.stop_delivery)
         await self._blocking(native.stop_revive)
         with contextlib.suppress(RocketpyError):  # it has ended; what did not reach the disk is delivered twice at worst
             await self._blocking(native.stop_timers)
         await self._bridge.stop()
         native.shut_escape()
+        await self._file.save()
         await parts.saved.delay_offsets.save_or_log()
         await parts.saved.offsets.save_or_log()
         parts.acting.is_acting = False
@@ -109,16 +116,19 @@ class ActingMaster:
 
     async def _follow(self) -> None:
         """Where timers cannot start, say on a full disk, they do with a later look."""
-        await self._run_timers(delivers=False)
+        await self._run_timers(None)
         self._is_to_follow = False
         self._synchronize.is_due.set()
 
-    async def _run_timers(self, *, delivers: bool) -> None:
+    async def _run_timers(self, passed_on: TimersPassedOn | None) -> None:
+        """None: they deliver nothing."""
         config, native = self._parts.config, self._parts.native
         if not config.boolean("timerWheelEnable"):
             return
         await self._blocking(native.stop_timers)
-        options = timer_options(config, delivers=delivers)
+        known = passed_on or TimersPassedOn()
+        native.set_timers_passed_on(known.read_ms, known.queue_offset, list(known.offsets))
+        options = timer_options(config, delivers=passed_on is not None)
         await self._blocking(functools.partial(native.start_timers, config.text("storePathRootDir"), **options))
 
     async def _blocking(self, work: Callable[[], object]) -> None:

@@ -26,8 +26,9 @@ from ..remoting.json_codec import read_json
 from . import names
 from .consumer_offsets import SavedOffsets
 from .delay_offsets import SYNC_TIMEOUT_MS, SavedDelayOffsets
-from .parts import Parts
-from .set_aside import ASIDE_MAX, HALVES_SET_ASIDE, SetAside
+from .json_members import integer_member, object_member
+from .parts import Parts, read_object
+from .set_aside import ASIDE_MAX, HALVES_SET_ASIDE, OFFSET_MAX, SetAside
 from .timers import ACTING_ASIDE, ACTING_LOG_END, ACTING_READ_MS, CHECKPOINT
 from .transaction_checks import GROUP, HALVES, Fate
 
@@ -47,8 +48,8 @@ async def take_acting_progress(parts: Parts, slaves: Iterable[str]) -> None:
 
 async def _take_of(parts: Parts, address: str) -> None:
     client, own_end = parts.client, parts.store.stats()["commit_log_max_offset"]
-    facts = read_json((await client.call(address, RequestCode.GET_BROKER_RUNTIME_INFO, timeout_s=TIMEOUT_S)).body)["table"]
-    if int(facts["commitLogMaxOffset"]) > own_end:
+    facts = read_object(read_json((await client.call(address, RequestCode.GET_BROKER_RUNTIME_INFO, timeout_s=TIMEOUT_S)).body))
+    if integer_member(object_member(facts, "table", "runtime info"), "commitLogMaxOffset", None, "runtime info") > own_end:
         log.warning("the log of slave %s is longer than ours: what it has passed on comes once more", address)
         return
     delays = await client.call(address, RequestCode.GET_ALL_DELAY_OFFSET, timeout_s=TIMEOUT_S)
@@ -101,13 +102,15 @@ async def _take_timers(parts: Parts, address: str, own_end: int) -> int:
     if not parts.config.boolean("timerWheelEnable"):
         return 0
     answer = await parts.client.call(address, RequestCode.GET_TIMER_CHECK_POINT, timeout_s=TIMEOUT_S)
-    if int(answer.fields.get(ACTING_LOG_END, "-1")) != own_end or len(answer.body) < CHECKPOINT.size:
+    if integer_member(answer.fields, ACTING_LOG_END, -1, "timer checkpoint") != own_end or len(answer.body) < CHECKPOINT.size:
         return 0
     until_ms, _, queue_offset, *_ = CHECKPOINT.unpack_from(answer.body)
     aside = answer.fields.get(ACTING_ASIDE, "")
     but = sorted({int(offset) for offset in aside.split(",")}) if aside else []
+    if but and not 0 <= but[0] <= but[-1] <= OFFSET_MAX:
+        raise ValueError(f"{ACTING_ASIDE}: offsets are 0 to {OFFSET_MAX}")
     if but and len(but) <= ASIDE_MAX:
-        until_ms = max(until_ms, int(answer.fields.get(ACTING_READ_MS, "0")))
+        until_ms = max(until_ms, integer_member(answer.fields, ACTING_READ_MS, 0, "timer checkpoint"))
         parts.native.set_timers_passed_on(until_ms, queue_offset, but)
     else:
         parts.native.set_timers_passed_on(until_ms, queue_offset, [])

@@ -45,6 +45,8 @@ LITE_MODEL: Final = "lite.sub.model"
 LITE_RESET_WHEN_EXCLUDED: Final = "lite.sub.reset.offset.exclusive"
 LITE_RESET_WHEN_LEFT: Final = "lite.sub.reset.offset.unsubscribe"
 LITE_WILDCARD: Final = "lite.sub.wildcard"
+LITE_CLIENT_QUOTA: Final = "lite.sub.client.quota"
+LITE_CLIENT_QUOTA_DEFAULT: Final = 2000
 CLEANUP_POLICY: Final = "cleanup.policy"
 QUEUE_TYPE: Final = "queue.type"
 BATCH_QUEUES: Final = "BatchCQ"
@@ -69,7 +71,7 @@ GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
         Attribute(LITE_MODEL, changeable=True, choices=("Shared", "Exclusive")),
         Attribute(LITE_RESET_WHEN_EXCLUDED, changeable=True, choices=("true", "false")),
         Attribute(LITE_RESET_WHEN_LEFT, changeable=True, choices=("true", "false")),
-        Attribute("lite.sub.client.quota", changeable=True, low=-1),
+        Attribute(LITE_CLIENT_QUOTA, changeable=True, low=-1),
         Attribute("lite.sub.client.max.event.cnt", changeable=True, low=10),
         Attribute(LITE_WILDCARD, changeable=True),
     )

@@ -78,10 +78,11 @@ class DelayOffsets:
 
     def aside(self) -> dict[int, SetAside]:
         """By level, of those of which something is set aside. To be read behind the offsets."""
-        levels = range(1, len(self._sink.delay_offsets()) + 1)
-        known = {level: self._sink.delay_aside(level) for level in levels}
-        native = {level: SetAside(pair[0], tuple(pair[1])) for level, pair in known.items() if pair is not None}
-        return {**self._other_aside, **native}
+        return {**self._other_aside, **self._native_aside(len(self._sink.delay_offsets()))}
+
+    def _native_aside(self, levels: int) -> dict[int, SetAside]:
+        known = {level: self._sink.delay_aside(level) for level in range(1, levels + 1)}
+        return {level: SetAside(pair[0], tuple(pair[1])) for level, pair in known.items() if pair is not None}
 
     def state(self) -> object:
         """What differs whenever the file would."""
@@ -128,6 +129,22 @@ class DelayOffsets:
         self._delivered = sum(after.values())
         return after != before or self.aside() != known
 
+    def hold_back(self, end_of: Callable[[int], int]) -> int:
+        """Moves positions that are past the end of their level's queue back to it; how many moved. A file of another store says such: what
+        gets those offsets nobody has delivered. end_of: of a level."""
+        known, moved = self.aside(), 0
+        for level, offset in self.offsets().items():
+            said = known.get(level, SetAside(offset))
+            if (held := said.cut(end_of(level))) == said:
+                continue
+            moved += 1
+            if level in self._other:
+                self._other[level] = held.position
+                self._other_aside = {number: aside for number, aside in self._other_aside.items() if number != level}
+            else:
+                self._put(level, held)
+        return moved
+
     def _put(self, level: int, reached: SetAside) -> None:
         if reached.offsets:
             self._sink.put_delay_aside(level, reached.reached, list(reached.offsets))
@@ -136,9 +153,9 @@ class DelayOffsets:
 
     def advance(self, saved: SavedDelayOffsets) -> int:
         """Moves positions forward to those of a slave that delivered meanwhile, none past its queue's end here; how many moved."""
-        moved = 0
-        known = self.aside()
-        for level, (offset, end) in enumerate(self._sink.delay_offsets(), start=1):
+        moved, native = 0, self._sink.delay_offsets()
+        known = self._native_aside(len(native))
+        for level, (offset, end) in enumerate(native, start=1):
             ours = known.get(level, SetAside(max(0, offset)))
             joined = ours.joined(saved.aside.get(level, SetAside(saved.offsets.get(level, 0))).cut(end))
             if joined != ours:
@@ -148,8 +165,9 @@ class DelayOffsets:
 
     def take_back(self, saved: SavedDelayOffsets) -> None:
         """The positions that its file holds are those of a broker whose own deliveries since then may have been taken back."""
-        reached = self.aside()
-        for level, (offset, _) in enumerate(self._sink.delay_offsets(), start=1):
+        native = self._sink.delay_offsets()
+        reached = self._native_aside(len(native))
+        for level, (offset, _) in enumerate(native, start=1):
             known = saved.aside.get(level, SetAside(saved.offsets.get(level, 0)))
             if known.position < offset or known.reached < reached.get(level, SetAside(offset)).reached:
                 self._put(level, known)

@@ -5,7 +5,8 @@ that was refused ten times.
 How far that has got is the offset of the group CID_RMQ_SYS_TRANS in the half topic, as of a master's checks: what lies below it was ended,
 or is with another master. It moves behind what was passed on. While nobody answers, all wait; one that the other masters refuse is set
 aside, and tried again less and less often: the offset stays at the first of those, and ours tell the master which they are when it
-returns (acting_progress.py). A slave that was started again in between begins at that offset.
+returns (acting_progress.py). A slave that was started again in between begins at that offset, and knows which those
+were (acting_file.py).
 
 Threads  one event loop; the store is read in threads of its reads.
 Bounds   HALVES looked at and AT_ONCE passed on at once; ASIDE_MAX set aside, then those behind wait.
@@ -55,12 +56,14 @@ class EscapedHalves:
         self._clock_ms = clock_ms
         self._aside: dict[int, _Aside] = {}
         self._reached = 0
+        self._before = SetAside(0)
 
-    def begin(self) -> None:
-        """At the offset that is known; what was set aside before has come to the master since."""
+    def begin(self, before: SetAside | None = None) -> None:
+        """At the offset that is known. before: how far this slave had got with this log before it was started again."""
         self._aside.clear()
+        self._before = before or SetAside(0)
         self._reached = max(0, self._parts.offsets.query(GROUP, names.TRANS_HALF_TOPIC, 0))
-        self._parts.acting.halves = None
+        self._parts.acting.halves = before
 
     async def run_round(self) -> None:
         """Passes on what is undecided, up to the first that has to wait. Raises StoreIOError, NoMemory: what is tried again."""
@@ -69,15 +72,17 @@ class EscapedHalves:
         operation = max(0, parts.offsets.query(GROUP, names.TRANS_OP_HALF_TOPIC, 0))
         while True:
             look = (self._reached, operation, HALVES)
-            halves, scanned_to = await parts.reads.run(lambda _, look=look: parts.native.undecided_halves(*look))  # type: ignore[misc]
+            found, scanned_to = await parts.reads.run(lambda _, look=look: parts.native.undecided_halves(*look))  # type: ignore[misc]
+            halves = [half for half in found if not self._before.is_over(half.queue_offset)]
             over = await self._pass_on(halves)
             self._move_to(scanned_to if over == len(halves) else halves[over].queue_offset)
-            if over < len(halves) or not halves:
+            if over < len(halves) or not found:
                 return
 
     def _move_to(self, reached: int) -> None:
         self._reached = max(self._reached, reached)
-        known = SetAside(self._reached, tuple(sorted(self._aside)))
+        again = {offset for offset in self._before.offsets if offset >= self._reached}  # and were not looked at yet
+        known = SetAside(max(self._reached, self._before.reached), tuple(sorted(again.union(self._aside))))
         self._parts.acting.halves = known if known.offsets else None
         offsets = self._parts.offsets
         if known.position > offsets.query(GROUP, names.TRANS_HALF_TOPIC, 0):

@@ -48,8 +48,8 @@ class LagMetrics:
     def behind(self) -> list[QueueBehind]:
         """On the event loop. Queues whose group is at their end, too."""
         parts, settings = self._parts, self._parts.settings
-        is_lite_wanted = settings.lite_lag_count or settings.lite_lag_latency
-        return (self._lite_behind() if is_lite_wanted else []) + [
+        is_lite_wanted, offsets = settings.lite_lag_count or settings.lite_lag_latency, parts.native.offsets()
+        return (self._lite_behind(offsets) if is_lite_wanted else []) + [
             QueueBehind(
                 group,
                 topic,
@@ -58,13 +58,13 @@ class LagMetrics:
                 max(committed, parts.offsets.query_pull(group, topic, queue)),
                 max(committed, parts.store.max_offset(topic, queue)),
             )
-            for group, topic, queue, committed in parts.native.offsets()
+            for group, topic, queue, committed in offsets
             if topic in parts.topics and parts.consumers.is_consumed(group, topic)
         ]
 
-    def _lite_behind(self) -> list[QueueBehind]:
+    def _lite_behind(self, offsets: Iterable[tuple[str, str, int, int]]) -> list[QueueBehind]:
         """Groups of lite topics have no subscriptions to their queues, and what is out is not committed."""
-        offsets, store = self._parts.native.offsets(), self._parts.store
+        store = self._parts.store
         rows = ((group, queue, committed, names.lite_parts(queue)) for group, queue, _, committed in offsets)
         return [
             QueueBehind(group, queue, 0, committed, committed, max(committed, store.max_offset(queue, 0)), lite[0])

@@ -2,6 +2,9 @@
 RocketMQ: LiteSubscriptionCtlProcessor (5.5.0 broker/processor/).
 
     subscriptionSet ─ each: names checked ─ lite topics of this broker, or with messages here ─ LiteSubscriptions ─► told, offsets set
+
+Bounds: ENTRIES_MAX of a request; names as LiteSubscriptions has room for; as many lite topics without messages that a group was told where
+to begin, until the broker stops.
 """
 
 from __future__ import annotations
@@ -118,6 +121,7 @@ class LiteRequests:
         self._parts = parts
         self._subscriptions = parts.lite
         self._sharding = LiteSharding(parts.routes, parts.settings.broker_name)
+        self._begun: set[str] = set()  # lite topics without messages that groups were told to begin at
 
     def handlers(self, listener: int) -> HandlerTable:
         return {RequestCode.LITE_SUBSCRIPTION_CTL: functools.partial(self._control, listener)}
@@ -153,22 +157,30 @@ class LiteRequests:
         elif entry.action == PARTIAL_REMOVE:
             self._act(subscriptions.remove(group, client_id, self._queues(entry)))
         elif entry.action == COMPLETE_ADD:
+            subscriptions.check_list(group, client_id, len(entry.lite_topics))
             senders = await self._sharding.senders(entry.topic)
             subscriptions.replace(group, client_id, entry.topic, self._active(entry, senders), channel)
             client = subscriptions.get(group, client_id)
             if client is not None:
                 client.senders = senders
         else:
+            subscriptions.check_list(group, client_id, len(entry.lite_topics))
             queues = self._active(entry, await self._sharding.senders(entry.topic))
             subscriptions.check(group)
             if entry.offset is not None:  # first: its pops may wait
                 for queue in queues:
                     self._begin_at(group, queue, entry.offset)
-            self._act(subscriptions.add(group, client_id, entry.topic, queues, channel))
+            try:
+                self._act(subscriptions.add(group, client_id, entry.topic, queues, channel))
+            except LiteQuotaExceeded as error:
+                self._act(error.actions)
+                raise
 
     def _queues(self, entry: LiteEntry) -> list[str]:
-        """Names that cannot be queues are of no lite topic."""
-        return [queue for lite in entry.lite_topics if (queue := names.lite_queue(entry.topic, lite)) is not None]
+        """Of those that the client has."""
+        client = self._subscriptions.get(entry.group, entry.client_id)
+        prefix = names.LITE_QUEUE_PREFIX + entry.topic + names.LITE_SEPARATOR
+        return [queue for lite in entry.lite_topics if client is not None and (queue := prefix + lite) in client.queues]
 
     def _active(self, entry: LiteEntry, senders: list[str]) -> list[str]:
         """Of this broker, or with messages here: a client names all it reads to every broker, every half minute. What it has is not looked
@@ -203,9 +215,18 @@ class LiteRequests:
         parts = self._parts
         current, end = parts.offsets.query(group, queue, 0), parts.store.max_offset(queue, 0)
         target = option.target(current, end)
-        if target is not None and target != current:
+        if target is not None and target != current and (end > 0 or self._may_begin_empty(queue)):
             log.info("group %s begins lite queue %s at %d, not %d: %s", group, queue, target, current, option)
             parts.offsets.reset(group, queue, 0, target)
+
+    def _may_begin_empty(self, queue: str) -> bool:
+        """An offset keeps its memory until the broker stops, and names cost whoever makes them up nothing. Past the bound a group begins
+        such a lite topic as any other does."""
+        if queue not in self._begun and len(self._begun) >= self._subscriptions.most:
+            log.warning("lite topic %s has no message, and is one of too many whose beginning was asked for: it stays open", queue)
+            return False
+        self._begun.add(queue)
+        return True
 
 
 NOT_WITHOUT_LIGHT_QUEUES: Final = "this broker does not support lite topics without enableLmq and enableMultiDispatch"

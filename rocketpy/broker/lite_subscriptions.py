@@ -9,7 +9,8 @@ clients say all they read every half minute, and are forgotten when they say not
 a wildcard group names is not looked at, it reads all of the topic.
 
 Bounds: `most` subscriptions altogether (maxLiteSubscriptionCount), then LiteQuotaExceeded; RocketMQ lets a client's whole list past it. A
-wildcard client counts for one.
+wildcard client counts for one. Of one client its group's lite.sub.client.quota, which clients keep to by themselves, and proxies do: in
+RocketMQ one that does not has all that there are.
 """
 
 from __future__ import annotations
@@ -33,8 +34,19 @@ CLIENT_BYTES_MAX: Final = 1024
 """Of a client id; RP_LITE_CLIENT_MAX."""
 
 
+QUOTA_SLACK: Final = 300
+"""Beyond a client's quota, as proxies let it name more: some of what it had may be gone by now."""
+
+
 class LiteQuotaExceeded(Exception):
     """There are as many subscriptions as there may be; the message is the remark."""
+
+    actions: list[LiteAction]
+    """Of what came to be before."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.actions = []
 
 
 class LiteIllegal(Exception):
@@ -105,6 +117,17 @@ class LiteSubscriptions:
         wildcards = {("*", group) for group in self._wildcards if parts and self._wildcard_topic(group) == parts[0]}
         return {(client_id, group) for group, client_id in self._readers.get(queue, ())} | wildcards
 
+    @property
+    def most(self) -> int:
+        """How many there may be altogether."""
+        return self._most()
+
+    def check_list(self, group: str, client_id: str, count: int) -> None:
+        """Of a client that names so many, before they are looked at; proxies refuse it likewise. Raises LiteQuotaExceeded."""
+        config = self._group(group)
+        if config is not None and not config.is_lite_wildcard and 0 <= config.lite_client_quota < count - QUOTA_SLACK:
+            raise LiteQuotaExceeded(f"lite subscription quota exceeded: {client_id} names {count} lite topics")
+
     def check(self, group: str) -> GroupConfig:
         """Whether a client of the group may add one. Raises LiteQuotaExceeded, LiteIllegal."""
         config = self._consuming(group)
@@ -118,11 +141,16 @@ class LiteSubscriptions:
         config = self.check(group)
         client = self._open(group, client_id, topic, channel)
         actions: list[LiteAction] = []
-        for queue in queues:
-            if config.is_lite_exclusive:
-                actions += self._exclude_others(config, client, queue)
-            self._subscribe(client, queue)
-        self._drop_if_empty(client)
+        try:
+            for queue in queues:
+                self._subscribe(client, queue, config)  # first: who has it now keeps it when this one cannot have it
+                if config.is_lite_exclusive:
+                    actions += self._exclude_others(config, client, queue)
+        except LiteQuotaExceeded as error:
+            error.actions = actions
+            raise
+        finally:
+            self._drop_if_empty(client)
         return actions
 
     def remove(self, group: str, client_id: str, queues: Iterable[str]) -> list[LiteAction]:
@@ -140,7 +168,8 @@ class LiteSubscriptions:
 
     def replace(self, group: str, client_id: str, topic: str, queues: Collection[str], channel: Channel) -> None:
         """These and no others; of a wildcard group all. Raises LiteQuotaExceeded, LiteIllegal."""
-        if self._consuming(group).is_lite_wildcard:
+        config = self._consuming(group)
+        if config.is_lite_wildcard:
             self._read_all(group, client_id, topic, channel)
             return
         client = self._open(group, client_id, topic, channel)
@@ -152,7 +181,7 @@ class LiteSubscriptions:
             self._unsubscribe(client, queue)
         try:
             for queue in wanted - client.queues:
-                self._subscribe(client, queue)
+                self._subscribe(client, queue, config)
         finally:
             self._drop_if_empty(client)
 
@@ -256,10 +285,12 @@ class LiteSubscriptions:
         if self.count >= (most := self._most()):
             raise LiteQuotaExceeded(f"lite subscription quota exceeded {most}")
 
-    def _subscribe(self, client: LiteClient, queue: str) -> None:
+    def _subscribe(self, client: LiteClient, queue: str, config: GroupConfig) -> None:
         if queue in client.queues:
             return
         self._check_room()
+        if 0 <= config.lite_client_quota <= len(client.queues) - QUOTA_SLACK:
+            raise LiteQuotaExceeded(f"lite subscription quota exceeded {config.lite_client_quota} of client {client.client_id}")
         try:
             self._sink.put_lite_reader(client.group, client.client_id, queue)
         except (Busy, NoMemory, InvalidArgument) as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..auth.metadata import SavedAuth
 from ..auth.service import AuthService
+from . import names
 from .consumer_offsets import SavedOffsets
 from .consumer_orders import SavedOrders
 from .delay_offsets import SavedDelayOffsets
@@ -33,6 +34,7 @@ def load_tables(parts: Parts, auth: AuthService, directory: Path) -> None:
         hold_offsets_back(parts)
     if not parts.saved.delay_offsets.load(SavedDelayOffsets.from_json, parts.delay_offsets.load):
         parts.saved.delay_offsets.mark_saved()
+    _hold_delays_back(parts)
     if not parts.saved.timer_metrics.file.path.exists():
         parts.saved.timer_metrics.mark_saved()  # while none waits, there is no need of one
     if not parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load):
@@ -42,6 +44,13 @@ def load_tables(parts: Parts, auth: AuthService, directory: Path) -> None:
     if not parts.saved.auth.load(SavedAuth.from_json, auth.metadata.load):
         parts.saved.auth.mark_saved()
     auth.begin(directory)
+
+
+def _hold_delays_back(parts: Parts) -> None:
+    """Of slaves, too: a slave takes of its master's positions what its own log has."""
+    path = parts.saved.delay_offsets.file.path
+    if moved := parts.delay_offsets.hold_back(lambda level: parts.store.next_offset(names.SCHEDULE_TOPIC, level - 1)):
+        log.error("%s: %d delay levels were past their queues' ends, as in a file of another store: they go on at the ends", path, moved)
 
 
 def hold_offsets_back(parts: Parts) -> None:

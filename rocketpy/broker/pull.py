@@ -56,9 +56,19 @@ class PullRequests:
         fault = self._filter_fault(header) or self._permission_fault(header)
         if fault is not None:
             return fault
+        if any(character > " " for character in header.lite_topic or ""):  # as natively: else it would come back without end
+            return self._resubmit_of_lite_topic(listener, request, header)
         if (answer := await self._static.pull(request, header)) is not None:
             return answer
         parts.server_of(listener).resubmit(request)
+        return None
+
+    def _resubmit_of_lite_topic(self, listener: int, request: Request, header: PullMessageRequestHeader) -> Response | None:
+        """The fast path has the lite topic from now on, or not at all."""
+        queue = names.lite_queue(header.topic, header.lite_topic or "")
+        if queue is None or not self._parts.serves(queue):
+            return Response(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] has no lite topic of that name that could be read")
+        self._parts.server_of(listener).resubmit(request)
         return None
 
     def _filter_fault(self, header: PullMessageRequestHeader) -> Response | None:

@@ -23,6 +23,7 @@ HALVES_SET_ASIDE: Final = "halvesSetAside"
 """What a slave that stood in for its master adds to the answer about delayed messages: of the queue of prepared ones."""
 ASIDE_MAX: Final = 16_384
 """RP_DELAY_ASIDE_MAX of csrc/broker/broker.h."""
+OFFSET_MAX: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)

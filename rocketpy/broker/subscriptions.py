@@ -19,6 +19,8 @@ from . import names
 from .attributes import (
     GROUP_ATTRIBUTES,
     LITE_BIND_TOPIC,
+    LITE_CLIENT_QUOTA,
+    LITE_CLIENT_QUOTA_DEFAULT,
     LITE_MODEL,
     LITE_WILDCARD,
     PRIORITY_FACTOR,
@@ -107,6 +109,11 @@ class GroupConfig:
     def is_lite_exclusive(self) -> bool:
         """Who subscribes to a lite topic takes it from the others."""
         return self.attributes.get(LITE_MODEL) == "Exclusive"
+
+    @property
+    def lite_client_quota(self) -> int:
+        """How many of its lite topics one client may read; below 0: any."""
+        return number_of(self.attributes, LITE_CLIENT_QUOTA, LITE_CLIENT_QUOTA_DEFAULT)
 
     def is_true(self, attribute: str) -> bool:
         return self.attributes.get(attribute, "").lower() == "true"

@@ -141,8 +141,17 @@ class Telemetry:
         return schema.message("HeartbeatResponse")(status=status(OK))
 
     async def notify_client_termination(self, context: Context, request: Any) -> Any:
+        await self._check_goodbye(context, request)
         client = self._clients.remove(context.client_id)
         if client is None:
             raise ProxyError("UNRECOGNIZED_CLIENT_TYPE", "cannot find client settings for this client")
         self._lite.leave(client)
         return schema.message("NotifyClientTerminationResponse")(status=status(OK))
+
+    async def _check_goodbye(self, context: Context, request: Any) -> None:
+        """Who names no group, or another one, takes the lite topics of the client's from it all the same: a client's id is no secret.
+        Raises ProxyError."""
+        client = self._clients.get(context.client_id)
+        if self._check is not None and client is not None and client.group and client.group != request.group.name:
+            group = schema.message("Resource")(name=client.group)
+            await self._check(context, schema.message("NotifyClientTerminationRequest")(group=group))

@@ -5,14 +5,17 @@ A tmpfs of its own, so these need root and mount(8).
 
 from __future__ import annotations
 
+import json
 import struct
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rocketpy._core.remoting import Command, encode_command
+from rocketpy._core.store import Message, decode_message
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.crash.broker_process import SMALL_FILES, BrokerProcess
 from tests.processes import wait_until
@@ -219,3 +222,133 @@ def test_a_change_whose_file_cannot_be_written_is_an_error_until_it_is_written(d
     for *_, name in TABLES.values():
         assert "Made" in (disk / "store" / "config" / name).read_text()
     broker.start()
+
+
+# ---- lite topics ----
+
+PARENT, READERS, LITE_TOPICS = "LiteParent", "LiteReaders", 8
+LITE = {"enableLmq": True, "enableMultiDispatch": True}
+
+
+def ask(wire: Wire, code: int, fields: dict[str, str], body: object = None) -> Command:
+    wire.write(encode_command(code, fields, json.dumps(body).encode() if body is not None else b"", opaque=1))
+    answer = wire.read()
+    assert answer is not None, "the broker closed the connection"
+    return answer
+
+
+def send_lite(wire: Wire, lite: str, number: int) -> Command:
+    fields = {**SEND, "b": PARENT, "e": "0", "i": f"__LITE_TOPIC\x01{lite}\x02"}
+    wire.write(encode_command(310, fields, b"%08d" % number + bytes(BODY_SIZE), opaque=number))
+    answer = wire.read()
+    assert answer is not None, "the broker closed the connection"
+    return answer
+
+
+def make_lite(wire: Wire) -> None:
+    topic = {
+        "topic": PARENT, "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6",
+        "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false", "attributes": "+message.type=LITE",
+    }  # fmt: skip
+    assert ask(wire, RequestCode.UPDATE_AND_CREATE_TOPIC, topic).code == ResponseCode.SUCCESS
+    group = {"groupName": READERS, "attributes": {"+lite.bind.topic": PARENT}}
+    assert ask(wire, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, group).code == ResponseCode.SUCCESS
+
+
+def fill_lite(broker: BrokerProcess) -> dict[str, list[int]]:
+    """The numbers that were acknowledged, by lite topic."""
+    acknowledged: dict[str, list[int]] = defaultdict(list)
+    with Wire(broker.port) as wire:
+        for number in range(SENDS_MAX):
+            lite = str(number % LITE_TOPICS)
+            answer = send_lite(wire, lite, number)
+            if answer.code != ResponseCode.SUCCESS:
+                assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE and "disk is full" in (answer.remark or ""), answer.remark
+                return acknowledged
+            acknowledged[lite].append(number)
+    raise AssertionError("64 MB took more than they can")
+
+
+def pop(wire: Wire) -> list[tuple[Message, Command]]:
+    fields = {
+        "clientId": "c", "consumerGroup": READERS, "topic": PARENT, "maxMsgNum": "32", "invisibleTime": "60000", "pollTime": "0",
+        "bornTime": "1",
+    }  # fmt: skip
+    answer = ask(wire, RequestCode.POP_LITE_MESSAGE, fields)
+    assert answer.code in (ResponseCode.SUCCESS, ResponseCode.POLLING_TIMEOUT), f"{answer.code}: {answer.remark}"
+    found, at = [], 0
+    while at < len(answer.body):
+        found.append((decode_message(answer.body[at:]), answer))
+        at += found[-1][0].size
+    return found
+
+
+def consume_lite(broker: BrokerProcess, most: int) -> dict[str, list[int]]:
+    """All numbers that are popped, and acked, up to so many."""
+    found: dict[str, list[int]] = defaultdict(list)
+    lites = [*map(str, range(LITE_TOPICS)), "new"]
+    entry = {"action": "COMPLETE_ADD", "clientId": "c", "group": READERS, "topic": PARENT, "liteTopicSet": lites}
+    with Wire(broker.port) as wire:
+        assert ask(wire, RequestCode.LITE_SUBSCRIPTION_CTL, {}, {"subscriptionSet": [entry]}).code == ResponseCode.SUCCESS
+        while sum(map(len, found.values())) < most and (popped := pop(wire)):
+            for message, answer in popped:
+                lite, offset = message.properties["__LITE_TOPIC"], message.properties["INNER_MULTI_QUEUE_OFFSET"]
+                pop_ms, invisible_ms, revive = (answer.fields[name] for name in ("popTime", "invisibleTime", "reviveQid"))
+                fields = {
+                    "consumerGroup": READERS, "topic": PARENT, "queueId": "0", "offset": offset, "liteTopic": lite,
+                    "extraInfo": f"0 {pop_ms} {invisible_ms} {revive} 0 broker-a 0 {offset}", "invisibleTime": "60000",
+                }  # fmt: skip
+                acked = ask(wire, RequestCode.ACK_MESSAGE, fields)
+                assert acked.code == ResponseCode.SUCCESS, f"{acked.code}: {acked.remark}"
+                found[lite].append(int(message.body[:8]))
+    return found
+
+
+@pytest.fixture
+def lite_broker(disk: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
+    settings = {**SMALL_FILES, **LITE, "cleanResourceInterval": 3_600_000}
+    process = BrokerProcess(tmp_path / "broker", storePathRootDir=disk / "store", **settings)
+    process.start()
+    try:
+        with Wire(process.port) as wire:
+            make_lite(wire)
+        yield process
+    finally:
+        process.stop()
+
+
+def test_lite_topics_are_consumed_on_a_full_disk_and_new_ones_wait_for_space(disk: Path, lite_broker: BrokerProcess) -> None:
+    broker = lite_broker
+    acknowledged = fill_lite(broker)
+    ballast = use_up(disk)
+    with Wire(broker.port) as wire:
+        refused = send_lite(wire, "new", 1)
+        assert refused.code in (ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.SYSTEM_ERROR), f"{refused.code}: {refused.remark}"
+    assert consume_lite(broker, SENDS_MAX) == acknowledged, "each lite topic in order, once, and nothing that was refused"
+    ballast.unlink()
+    subprocess.run(["mount", "-o", "remount,size=128m", str(disk)], check=True)
+
+    def takes_new() -> bool:
+        with Wire(broker.port) as wire:
+            return send_lite(wire, "new", 9_999).code == ResponseCode.SUCCESS
+
+    wait_until(takes_new, 60, "sends after there is space again")
+    assert consume_lite(broker, SENDS_MAX) == {"new": [9_999]}
+    broker.stop()
+    broker.start()
+    assert consume_lite(broker, SENDS_MAX) == {}, "its offsets are on disk"
+
+
+@pytest.mark.parametrize("disk", [64 << 10, 64_900, 64_200], indirect=True)  # queues end in another place of their last file
+def test_lite_topics_of_a_broker_killed_on_a_full_disk_are_whole(disk: Path, lite_broker: BrokerProcess) -> None:
+    broker = lite_broker
+    acknowledged = fill_lite(broker)
+    use_up(disk)
+    consumed = consume_lite(broker, 100)
+    broker.kill()
+    broker.start()
+    again = consume_lite(broker, SENDS_MAX)
+    assert again.keys() == acknowledged.keys()
+    for lite, numbers in again.items():
+        assert numbers == acknowledged[lite][-len(numbers) :], "in order, up to the last"
+        assert len(numbers) >= len(acknowledged[lite]) - len(consumed[lite]), "nothing is passed over that was not consumed"

@@ -18,6 +18,7 @@ from .test_light_queues import SETTINGS
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 PARENT, GROUP, CLIENT = "parent", "readers", "client"
 SEND_V2, ACK, CHANGE, POP_LITE, CONTROL, UPDATE_TOPIC, UPDATE_GROUP, QUERY_OFFSET = 310, 200051, 200053, 200070, 200071, 17, 200, 14
+PULL = 11
 BROKER_INFO, PARENT_INFO, TOPIC_INFO, CLIENT_INFO, GROUP_INFO, DISPATCH = 200074, 200075, 200076, 200077, 200078, 200079
 TIMEOUT = 210
 
@@ -142,6 +143,26 @@ def what_is_popped(cluster: Cluster) -> dict[str, Any]:
     return said
 
 
+def pulled(cluster: Cluster, lite: str, offset: int, **more: Any) -> tuple[Any, ...]:
+    header = {
+        "consumerGroup": GROUP, "topic": PARENT, "queueId": 0, "queueOffset": offset, "maxMsgNums": 32, "sysFlag": 4, "commitOffset": 0,
+        "suspendTimeoutMillis": 0, "subscription": "*", "subVersion": 0, "expressionType": "TAG", "liteTopic": lite,
+    }  # fmt: skip
+    reply = ask(cluster, PULL, **{**header, **more})
+    return reply.code, bodies(reply), *(reply.fields.get(name) for name in ("nextBeginOffset", "minOffset", "maxOffset"))
+
+
+def what_is_pulled(cluster: Cluster) -> dict[str, Any]:
+    """By the lite topic's name beside its parent's."""
+    said: dict[str, Any] = {f"a from {offset}": pulled(cluster, "a", offset) for offset in (0, 2, 3, 9, -1)}
+    said["b"] = pulled(cluster, "b", 0)
+    said["none"] = pulled(cluster, "x", 0)[0], pulled(cluster, "x", 5)[0]
+    said["blank"] = pulled(cluster, " ", 1), pulled(cluster, "", 1)
+    said["lite pull"] = ask(cluster, 361).code
+    said["nobody's"] = pulled(cluster, "a", 0, topic="nowhere")[0], pulled(cluster, "a", 0, queueId=9)[0]
+    return said
+
+
 def what_is_asked(cluster: Cluster) -> dict[str, Any]:
     said: dict[str, Any] = {}
     topic = ask(cluster, TOPIC_INFO, parentTopic=PARENT, liteTopic="a")
@@ -195,7 +216,7 @@ def test_both_say_the_same(new_cluster: Callable[..., Cluster], product: Product
         make(cluster, (GROUP, {}), ("all", {"lite.sub.wildcard": "true"}))
         assert ask(cluster, UPDATE_GROUP, {"groupName": "plain"}).code == 0
     ours, theirs = clusters
-    for scene in (what_is_popped, what_is_asked, what_is_refused):
+    for scene in (what_is_popped, what_is_asked, what_is_refused, what_is_pulled):  # RocketMQ makes a queue of what is pulled
         said, wanted = scene(ours), scene(theirs)
         for what, value in wanted.items():
             assert said[what] == value, f"{scene.__name__}: {what}"

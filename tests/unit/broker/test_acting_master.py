@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from rocketpy._core.errors import DiskFull
+from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.broker import acting_master, escape_bridge, escaped_halves
+from rocketpy.broker.acting_file import ACTING_FILE, ActingFile, ActingProgress, TimersPassedOn
 from rocketpy.broker.acting_master import ActingMaster
+from rocketpy.broker.acting_progress import take_acting_progress
 from rocketpy.broker.acting_state import ActingState
 from rocketpy.broker.names import TRANS_HALF_TOPIC
 from rocketpy.broker.parts import Parts
@@ -19,6 +22,7 @@ from rocketpy.broker.service import BrokerService
 from rocketpy.broker.set_aside import SetAside
 from rocketpy.broker.transaction_checks import GROUP
 from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.json_codec import read_json
 
 from .running import Peer, Running, broker_config, eventually, run, running
 
@@ -30,6 +34,7 @@ SETTINGS = {
     "brokerHeartbeatInterval": "100",
     "syncBrokerMemberGroupPeriod": "20",
     "timerWheelEnable": "true",
+    "flushDelayOffsetInterval": "20",
 }
 
 
@@ -168,6 +173,107 @@ def test_one_that_others_refuse_holds_nothing_up_and_is_its_masters_again(tmp_pa
     run(test)
 
 
+def test_a_slave_that_is_started_again_passes_nothing_on_once_more(tmp_path: Path) -> None:
+    """Behind what is set aside: the file is as a kill leaves it, for what stands in it was written while it ran."""
+
+    async def test() -> None:
+        async with group(tmp_path, autoCreateTopicEnable="false", maxMessageSize="1000") as three:
+            await three.make_topic()
+            three.of(three.master).native.stop_delivery()
+            three.of(three.master).native.stop_timers()
+            peer = Peer(three.master.address)
+            for body in (bytes(2000), b"behind"):
+                for properties in ("DELAY\x011\x02", "TIMER_DELAY_MS\x01100\x02", "TRAN_MSG\x01true\x02PGROUP\x01producers\x02"):
+                    assert (await peer.send("t", body, properties, f=4 if "TRAN" in properties else 0)).code == 0
+            await peer.client.stop()
+            await eventually(lambda: three.end(three.slave, TRANS_HALF_TOPIC) == 2 and "t" in three.of(three.slave).topics)
+            await three.master.stop()
+            file = tmp_path / "slave" / "store" / "config" / ACTING_FILE
+            wanted = ('"halves":{"offsets":"0"', '"timers":{"offsets":"0"')
+
+            def is_written() -> bool:
+                text = "".join(file.read_text().split()) if file.exists() else ""
+                return all(each in text for each in wanted) and three.end(three.at.broker) == 2
+
+            await eventually(is_written)
+            killed = file.read_text()
+            await three.slave.stop()
+            file.write_text(killed)
+            again = three.slave = BrokerService(broker_config(tmp_path / "slave", brokerRole="SLAVE", brokerId="1", **three.settings))
+            await again.start()
+            parts = three.of(again)
+            await eventually(lambda: parts.acting.is_acting and parts.native.delay_aside(1) == (2, [0]))
+            await eventually(lambda: parts.acting.halves == SetAside(2, (0,)) and parts.native.timers_aside()[1] == [0])
+            read_ms = int(read_json(killed)["timers"]["readMs"])
+            await eventually(lambda: parts.native.timers_aside()[0] > read_ms)
+            assert three.end(three.at.broker) == 2 and three.end(three.at.broker, TRANS_HALF_TOPIC) == 1
+
+    run(test)
+
+
+def test_what_cannot_be_known_of_itself_is_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            parts = at.broker.parts
+            assert parts is not None
+            parts.acting.log_end = 0
+            of_slave, path = ActingFile(parts), tmp_path / "store" / "config" / ACTING_FILE
+            assert of_slave.read() == ActingProgress()
+            path.write_text(
+                '{"logEnd":0,"timers":{"readMs":9000000000000000000,"queueOffset":5,"offsets":"3"},"halves":{"reached":9,"offsets":"8"}}'
+            )
+            known = of_slave.read()
+            assert known.timers.read_ms < 1 << 42 and known.timers.offsets == (3,), "what is due later is not over"
+            assert known.halves == SetAside(0), "the queue has none"
+            of_another_log = '{"logEnd":7,"halves":{"reached":9,"offsets":"8"}}'
+            timers = '{"logEnd":0,"timers":{"readMs":1,"queueOffset":1,"offsets":"%s"}}'
+            for text in (of_another_log, timers % "x", timers % "-1", timers % (1 << 63), "[]"):
+                path.write_text(text)
+                assert of_slave.read() in (ActingProgress(), ActingProgress(0)), text
+            path.unlink(missing_ok=True)
+            path.mkdir()
+            assert of_slave.read() == ActingProgress() and "passed on once more" in caplog.text
+
+    run(test)
+
+
+class Tells:
+    """A slave's answers, by code."""
+
+    def __init__(self, **answers: tuple[dict[str, str], bytes]) -> None:
+        self.answers = {RequestCode[name]: answer for name, answer in answers.items()}
+
+    async def call(self, address: str, code: int, **_: object) -> Command:
+        fields, body = self.answers.get(RequestCode(code), ({}, b"{}"))
+        return decode_command(encode_command(0, fields, body))
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"GET_BROKER_RUNTIME_INFO": ({}, b"[]")},
+        {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":"x"}')},
+        {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":null}}')},
+        {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":"%d"}}' % (1 << 64))},
+        {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": str(1 << 64)}, bytes(56))},
+        {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": "-1"}, bytes(56))},
+        {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": "1", "actingReadMs": str(1 << 64)}, bytes(56))},
+    ],
+)
+def test_a_slave_that_talks_nonsense_keeps_no_master_from_starting(
+    tmp_path: Path, answers: dict[str, tuple[dict[str, str], bytes]], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with running(tmp_path, timerWheelEnable="true") as at:
+            parts = at.broker.parts
+            assert parts is not None
+            facts = {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":"0"}}')}
+            await take_acting_progress(replace(parts, client=Tells(**{**facts, **answers})), ["127.0.0.1:1"])  # type: ignore[arg-type]
+        assert "did not tell what it has passed on" in caplog.text
+
+    run(test)
+
+
 def test_without_remote_escape_a_slave_passes_nothing_on(tmp_path: Path) -> None:
     async def test() -> None:
         async with group(tmp_path) as three:
@@ -189,9 +295,9 @@ def test_timers_that_cannot_start_when_the_master_is_back_start_with_a_later_loo
         async with group(tmp_path) as three:
             parts, run_timers, refused = three.of(three.slave), ActingMaster._run_timers, list[bool]()
 
-            async def refuses_twice(self: ActingMaster, *, delivers: bool) -> None:
-                await run_timers(self, delivers=delivers)
-                if not delivers and len(refused) < 2:
+            async def refuses_twice(self: ActingMaster, passed_on: TimersPassedOn | None) -> None:
+                await run_timers(self, passed_on)
+                if passed_on is None and len(refused) < 2:
                     refused.append(True)
                     parts.native.stop_timers()
                     raise DiskFull("no room for a slot")

@@ -240,6 +240,32 @@ def test_positions_that_were_not_committed_are_taken_back() -> None:
     assert positions.offsets == [4, 5, 0, -1], "a level that the file does not know had delivered nothing when it was written"
 
 
+def test_positions_past_the_ends_of_their_queues_go_back_to_them() -> None:
+    positions = Positions(7, 5, -1)
+    positions.put_delay_aside(1, 40, [3, 12, 30])
+    delays = delays_of(positions)
+    delays.load(SavedDelayOffsets({2: 5, 9: 4}, DataVersion(0)))
+    assert delays.hold_back({1: 20, 2: 5, 9: 2}.__getitem__) == 2
+    assert positions.asides == {1: (20, [3, 12])} and delays.offsets() == {1: 3, 2: 5, 9: 2}
+    assert delays.hold_back({1: 20, 2: 5, 9: 2}.__getitem__) == 0
+    assert delays.hold_back(lambda level: 0) == 3 and delays.offsets() == {1: 0, 2: 0, 9: 0} and not delays.aside()
+
+
+def test_a_slave_does_not_believe_a_file_that_is_ahead_of_its_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It would leave out what it gets of its master next, should it deliver before that has told it how far it is."""
+
+    async def test() -> None:
+        async with running(tmp_path, messageDelayLevel="1h") as at:
+            assert (await at.peer().send("t", b"m", "DELAY\x011\x02")).code == 0
+        file = tmp_path / "store" / "config" / "delayOffset.json"
+        file.write_text('{"offsetTable":{"1":1000}}')
+        async with running(tmp_path, messageDelayLevel="1h", brokerRole="SLAVE", brokerId="1") as at:
+            assert at.broker.parts is not None and at.broker.parts.delay_offsets.offsets() == {1: 1}
+        assert "delayOffset.json: 1 delay levels were past their queues' ends" in caplog.text
+
+    run(test)
+
+
 def delays_of(positions: Positions) -> DelayOffsets:
     return DelayOffsets(positions, positions, lambda: 0, 1)
 

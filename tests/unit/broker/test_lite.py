@@ -14,7 +14,7 @@ from rocketpy._core.remoting import Command
 from rocketpy.broker.lite_lifecycle import LiteQueue, is_expired
 from rocketpy.broker.lite_requests import OffsetOption
 from rocketpy.broker.lite_sharding import broker_of, consistent_hash
-from rocketpy.broker.lite_subscriptions import Excluded, LiteIllegal, LiteQuotaExceeded, LiteSubscriptions, Reset
+from rocketpy.broker.lite_subscriptions import QUOTA_SLACK, Excluded, LiteIllegal, LiteQuotaExceeded, LiteSubscriptions, Reset
 from rocketpy.broker.names import lite_parts, lite_queue
 from rocketpy.broker.subscriptions import GroupConfig
 from rocketpy.remoting.codes import RequestCode, ResponseCode
@@ -247,6 +247,58 @@ def test_what_is_refused(tmp_path: Path) -> None:
     on(test, tmp_path, maxLiteSubscriptionCount="10")
 
 
+def test_names_that_clients_make_up_are_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(at: Running) -> None:
+        peer, lite = at.peer(), Lite(at.peer(), "c1")
+        await make(peer, group_attributes="+lite.sub.client.quota=0")
+        many = [str(number) for number in range(QUOTA_SLACK + 1)]
+        for action in ("PARTIAL_ADD", "COMPLETE_ADD"):
+            assert (await lite.control(action, *many)).code == ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED
+        assert (await peer.value(RequestCode.GET_BROKER_LITE_INFO))["liteSubscriptionCount"] == 0
+        begin = {"offsetOption": {"type": "POLICY", "value": 2}}
+        for name in many[:8]:
+            assert (await lite.control("PARTIAL_ADD", name, **begin)).code == 0
+            assert (await lite.control("PARTIAL_REMOVE", name, "of nobody", "$")).code == 0
+        info = await peer.value(RequestCode.GET_BROKER_LITE_INFO)
+        assert (info["liteSubscriptionCount"], info["offsetTableSize"]) == (0, 5)
+        assert "one of too many" in caplog.text
+        assert (await send(peer, "7", b"m")).code == 0
+        assert (await lite.control("PARTIAL_ADD", "7", **begin)).code == 0, "with messages it is a place in a queue"
+        assert (await lite.pop()).code == ResponseCode.POLLING_TIMEOUT
+
+    on(test, tmp_path, maxLiteSubscriptionCount="5")
+
+
+def test_a_pull_names_a_lite_topic(tmp_path: Path) -> None:
+    async def test(at: Running) -> None:
+        peer = at.peer()
+        await make(peer, topic_attributes=",+lite.topic.expiration=1")
+
+        async def pull(lite: str, queue: int = 0, offset: int = 0, **more: Any) -> Command:
+            return await peer.pull(GROUP, PARENT, queue, offset, liteTopic=lite, **more)
+
+        for number in range(4):
+            assert (await send(peer, "ab"[number % 2], b"%d" % number)).code == 0
+        found = await pull("a")
+        assert (found.code, bodies(found), found.fields["nextBeginOffset"]) == (0, [b"0", b"2"], "2")
+        assert bodies(await pull("b", 0, 1, commitOffset=1, sysFlag=5)) == [b"3"]
+        assert bodies(await pull(" ", 0, 1)) == bodies(await peer.pull(GROUP, PARENT, 0, 1)) != [], "blanks name none"
+        query = {"consumerGroup": GROUP, "topic": PARENT, "queueId": 0, "setZeroIfNotFound": False}
+        assert (await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, query)).code == ResponseCode.QUERY_NOT_FOUND, "which is of another queue"
+        assert (await pull("a", 0, 9)).code == ResponseCode.PULL_OFFSET_MOVED
+        assert (await pull("a", 1)).code == (await pull("a", -1)).code == ResponseCode.INVALID_PARAMETER, "a lite topic has one queue"
+        for name in ("$", "a$b", "a/b", "x" * 250, "\u00a0", "\x7f"):
+            assert (await pull(name)).code == ResponseCode.TOPIC_NOT_EXIST, name
+        assert (await pull("none yet")).code == ResponseCode.PULL_NOT_FOUND
+        waiting = asyncio.create_task(pull("new", sysFlag=6, suspendTimeoutMillis=60_000))
+        assert (await send(peer, "a", b"4")).code == (await send(peer, "new", b"5")).code == 0
+        assert bodies(await waiting) == [b"5"]
+        assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": PARENT})).code == 0
+        assert (await pull("a")).code == ResponseCode.TOPIC_NOT_EXIST
+
+    on(test, tmp_path)
+
+
 def test_without_light_queues_there_are_no_lite_topics(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
@@ -255,6 +307,7 @@ def test_without_light_queues_there_are_no_lite_topics(tmp_path: Path) -> None:
             assert (await send(peer, "a", b"x")).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
             assert (await lite.control("PARTIAL_ADD", "a")).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
             assert (await lite.pop()).code == ResponseCode.POLLING_TIMEOUT
+            assert (await peer.pull(GROUP, PARENT, 0, 0, liteTopic="a")).code == ResponseCode.TOPIC_NOT_EXIST
 
     run(test)
 
@@ -356,6 +409,34 @@ class Sink:
 
     def forget_lite_queue(self, queue: str) -> None:
         self.readers = {each for each in self.readers if each[2] != queue}
+
+
+def test_one_client_has_no_more_than_its_quota_and_takes_from_others_what_it_has() -> None:
+    sink = Sink()
+    groups = {
+        "g": GroupConfig("g", attributes={"lite.sub.client.quota": "5"}),
+        "one": GroupConfig("one", attributes={"lite.sub.client.quota": "0", "lite.sub.model": "Exclusive"}),
+        "any": GroupConfig("any", attributes={"lite.sub.client.quota": "-1"}),
+        "usual": GroupConfig("usual"),
+    }
+    table, channel = LiteSubscriptions(sink, Clock(), groups.get, lambda: 100_000), None
+    queues = [f"%LMQ%$t${number}" for number in range(QUOTA_SLACK + 3000)]
+    for group, most in (("g", 5), ("usual", 2000)):
+        with pytest.raises(LiteQuotaExceeded, match=f"quota exceeded {most} of client c"):
+            table.replace(group, "c", "t", queues, channel)  # type: ignore[arg-type]
+        client = table.get(group, "c")
+        assert client is not None and len(client.queues) == most + QUOTA_SLACK
+        with pytest.raises(LiteQuotaExceeded):
+            table.add(group, "c", "t", [next(queue for queue in queues if queue not in client.queues)], channel)  # type: ignore[arg-type]
+        table.add(group, "c", "t", list(client.queues), channel)  # type: ignore[arg-type]
+        table.add(group, "d", "t", queues[:1], channel)  # type: ignore[arg-type]
+    table.replace("any", "c", "t", queues, channel)  # type: ignore[arg-type]
+    table.replace("one", "a", "t", queues[: QUOTA_SLACK - 1], channel)  # type: ignore[arg-type]
+    table.add("one", "b", "t", ["%LMQ%$t$last", "%LMQ%$t$before"], channel)  # type: ignore[arg-type]
+    with pytest.raises(LiteQuotaExceeded) as refused:
+        table.add("one", "a", "t", ["%LMQ%$t$last", "%LMQ%$t$before"], channel)  # type: ignore[arg-type]
+    assert refused.value.actions == [Excluded(None, "b", "one", "%LMQ%$t$last")], "who lost one is told, whatever comes behind"
+    assert table.readers("%LMQ%$t$last") == {("a", "one")} and table.readers("%LMQ%$t$before") == {("b", "one")}
 
 
 def test_decisions_about_subscriptions() -> None:

@@ -2,6 +2,7 @@
  * is lost, whoever goes on. */
 #include "base/bytes_inl.h"
 #include "broker/escaping_messages.h"
+#include "store/timing_wheel.h"
 #include "timer_fixture.h"
 
 #define MINUTE INT64_C(60000)
@@ -82,6 +83,74 @@ static void one_that_others_refuse_holds_no_slot_up(void) {
     ended(&fx, &c);
 }
 
+/* The wheel has gone round, and its place for the time of what is set aside is that of others. */
+static void what_is_set_aside_for_longer_than_the_wheel_holds_waits_on(void) {
+    static int64_t offsets[RP_TIMERS_ASIDE_MAX];
+    fixture fx;
+    unsigned count = 0;
+    int64_t read_ms, wheel_ms = (int64_t)RP_TIMING_WHEEL_SLOTS * PRECISION_MS;
+    timer_fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    int64_t begin_ms = turned_wall_ms(NULL);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "refused");
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00140\2", "behind it");
+    rp_timer_options options = timer_options(&fx);
+    stand_in(&fx, &options);
+    wait_entered(&fx);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE);
+    pass_on_until(&fx, "behind it", true, &count);
+    for (int turn = 0; turn < 4; turn++) {
+        atomic_fetch_add(&clock_ahead_ms, wheel_ms / 2 + MINUTE);
+        pass_on_until(&fx, "refused", true, &count);
+        wait_read(&fx, begin_ms + wheel_ms / 2 * (turn + 1));
+    }
+    CHECK(count == 1 && rp_broker_read_timers_aside(fx.broker, &read_ms, offsets) == 1 && offsets[0] == 0);
+    stop(&fx);
+    CHECK(checkpoint_read_ms(&fx) <= begin_ms + MINUTE / 2 + PRECISION_MS);
+    stand_in(&fx, &options); /* as after a crash, two turns of the wheel later */
+    pass_on_until(&fx, "behind it", true, &count);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE);
+    pass_on_until(&fx, "refused", false, &count);
+    for (int64_t until = now_ms() + WAIT_MS; rp_broker_read_timers_aside(fx.broker, &read_ms, offsets) > 0;)
+        CHECK(now_ms() < until && sched_yield() == 0);
+    stop(&fx);
+    CHECK(count == 3 && checkpoint_read_ms(&fx) > begin_ms + 2 * wheel_ms && stats_of(&fx).messages_waiting == 0);
+    ended(&fx, &c);
+}
+
+/* What was rolled waits at the other master by then. */
+static void a_slave_that_knows_how_far_it_was_passes_on_nothing_twice(void) {
+    static int64_t offsets[RP_TIMERS_ASIDE_MAX];
+    fixture fx;
+    unsigned count = 0;
+    int64_t read_ms;
+    timer_fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_timer_options options = timer_options(&fx);
+    options.roll_window_slots = 500;
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\0015\2", "refused");
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\0016\2", "behind it");
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00190\2", "rolled");
+    stand_in(&fx, &options);
+    wait_entered(&fx);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE);
+    pass_on_until(&fx, "rolled", true, &count);
+    wait_read(&fx, turned_wall_ms(NULL) - PRECISION_MS);
+    CHECK(count == 2 && rp_broker_read_timers_aside(fx.broker, &read_ms, offsets) == 1);
+    stop(&fx);
+    CHECK(rp_broker_set_timers_passed_on(fx.broker, read_ms, 3, offsets, 1) == RP_OK);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00190\2", "later");
+    stand_in(&fx, &options);
+    wait_entered(&fx);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE);
+    pass_on_until(&fx, "later", true, &count);
+    CHECK(count == 3 && rp_broker_read_timers_aside(fx.broker, &read_ms, offsets) == 1 && offsets[0] == 0);
+    stop(&fx);
+    ended(&fx, &c);
+}
+
 static void what_was_set_aside_is_its_masters_again(void) {
     fixture fx;
     timer_fixture_init(&fx);
@@ -104,6 +173,8 @@ static void what_was_set_aside_is_its_masters_again(void) {
 
 int main(void) {
     RUN(one_that_others_refuse_holds_no_slot_up);
+    RUN(what_is_set_aside_for_longer_than_the_wheel_holds_waits_on);
+    RUN(a_slave_that_knows_how_far_it_was_passes_on_nothing_twice);
     RUN(what_was_set_aside_is_its_masters_again);
     return 0;
 }

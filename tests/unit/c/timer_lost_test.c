@@ -132,6 +132,67 @@ static void what_was_recalled_stays_so_though_nothing_is_known(void) {
     check_rest(&fx, true);
 }
 
+/* Its slots of then are read once more: what is rolled out of one has its recall in another that is due as well. */
+static void what_was_recalled_stays_so_without_a_checkpoint(void) {
+    fixture fx;
+    timer_fixture_init(&fx);
+    start(&fx, PRECISION_MS, 500);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    char properties[96];
+    int64_t recalled_ms = turned_wall_ms(NULL) + 25000;
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2UNIQ_KEY\1K\2", recalled_ms);
+    send_later(&c, "T", 0, properties, "recalled");
+    send_later(&c, "T", 1, "TIMER_DELAY_SEC\00125\2", "comes");
+    recall(&fx, "K", recalled_ms);
+    client_close(&c);
+    for (int i = 0; i < 4; i++)
+        turn_clock(&fx, 8000);
+    wait_entered(&fx);
+    CHECK(end_of(&fx, "T", 0) == 0 && end_of(&fx, "T", 1) == 1 && stats_of(&fx).rolled >= 3);
+    close_all(&fx);
+    remove_all(&fx, "config/timercheck");
+    start(&fx, PRECISION_MS, 500);
+    wait_end(&fx, "T", 1, 2); /* once more: nobody knows */
+    turn_clock(&fx, 60000);
+    wait_entered(&fx);
+    CHECK(end_of(&fx, "T", 0) == 0);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void set_queue_offset(const fixture *fx, uint64_t offset) {
+    char path[512];
+    uint8_t bytes[8];
+    rp_put_u64(bytes, offset);
+    path_of(fx, "config/timercheck", path);
+    int fd = open(path, O_WRONLY);
+    CHECK(fd >= 0 && pwrite(fd, bytes, sizeof bytes, 16) == sizeof bytes && close(fd) == 0);
+}
+
+/* To take it for true is to leave out what was sent since. */
+static void a_checkpoint_beyond_the_queue_is_not_believed(void) {
+    static const uint64_t claims[] = {4, 1000, UINT64_C(1) << 40};
+    for (uint32_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
+        fixture fx;
+        timer_fixture_init(&fx);
+        start(&fx, PRECISION_MS, 86400);
+        client c = client_open(&fx, RP_SERIALIZE_JSON);
+        send_later(&c, "T", 0, "TIMER_DELAY_SEC\00130\2", "entered");
+        wait_entered(&fx);
+        timers_stop(&fx);
+        send_later(&c, "T", 1, "TIMER_DELAY_SEC\00130\2", "not entered");
+        send_later(&c, "T", 1, "TIMER_DELAY_SEC\00130\2", "not entered, either");
+        client_close(&c);
+        close_all(&fx);
+        set_queue_offset(&fx, claims[i]);
+        start(&fx, PRECISION_MS, 86400);
+        turn_clock(&fx, MINUTE);
+        CHECK(end_of(&fx, "T", 0) == 1 && end_of(&fx, "T", 1) == 2);
+        drop_events(&fx);
+        fixture_close(&fx);
+    }
+}
+
 static void another_precision_loses_nothing(void) {
     fixture fx;
     fill(&fx);
@@ -211,7 +272,9 @@ int main(void) {
     RUN(what_a_slave_entered_besides_its_copy_comes_once);
     RUN(files_that_are_gone_are_made_again);
     RUN(what_was_recalled_stays_so_though_nothing_is_known);
+    RUN(what_was_recalled_stays_so_without_a_checkpoint);
     RUN(a_checkpoint_of_noise_is_none);
+    RUN(a_checkpoint_beyond_the_queue_is_not_believed);
     RUN(another_precision_loses_nothing);
     RUN(a_damaged_timer_log_is_made_again_while_it_runs);
     RUN(what_a_kill_leaves_loses_nothing);

@@ -97,6 +97,33 @@ static void what_waits_longer_than_the_window_is_rolled_and_comes_once(void) {
     ended(&fx, &c);
 }
 
+/* A message and its recall, both rolled while the service is far behind: their own slot is due as well, and is read behind them. */
+static void what_is_recalled_stays_so_when_it_is_rolled_late(void) {
+    fixture fx;
+    timer_fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_timer_options options = timer_options(&fx);
+    options.roll_window_slots = 500;
+    timers_start(&fx, &options);
+    char properties[96];
+    int64_t deliver_ms = turned_wall_ms(NULL) + MINUTE / 2;
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2UNIQ_KEY\1K\2", deliver_ms);
+    send_later(&c, "T", 0, properties, "recalled");
+    send_later(&c, "T", 1, "TIMER_DELAY_SEC\00130\2", "comes");
+    CHECK(put_recall(&fx, "T", "K", deliver_ms) == RP_OK);
+    wait_entered(&fx);
+    timers_stop(&fx);
+    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
+    timers_start(&fx, &options);
+    wait_end(&fx, "T", 1, 1);
+    wait_read(&fx, deliver_ms + MINUTE);
+    wait_entered(&fx);
+    timers_stop(&fx);
+    CHECK(end_of(&fx, "T", 0) == 0 && end_of(&fx, "T", 1) == 1 && stats_of(&fx).recalled == 1);
+    ended(&fx, &c);
+}
+
 static void what_a_restart_finds_waits_on_and_what_was_delivered_does_not_come_again(void) {
     fixture fx;
     client c = opened(&fx);
@@ -399,6 +426,7 @@ int main(void) {
     RUN(a_slot_comes_in_the_order_of_its_sends);
     RUN(what_is_recalled_does_not_come_and_the_others_of_its_slot_do);
     RUN(what_waits_longer_than_the_window_is_rolled_and_comes_once);
+    RUN(what_is_recalled_stays_so_when_it_is_rolled_late);
     RUN(what_a_restart_finds_waits_on_and_what_was_delivered_does_not_come_again);
     RUN(what_is_late_comes_at_once);
     RUN(strange_messages_are_passed_over);

@@ -189,6 +189,11 @@ def test_a_user_does_what_he_may_and_nothing_else(cluster: LocalRocketMQ, monkey
             assert code(stream.answer) == "UNAUTHORIZED"
         async with peer.telemetry(headers=reader, **consumer(topic, "readers-1")) as stream:
             assert code(stream.answer) == "OK"
+            sender = signed_by("sender", "secret of sender")
+            for headers, group in ((sender, {}), (reader, {"group": {"name": "others"}}), (HEADERS, {})):
+                assert code(await peer.ask("NotifyClientTermination", headers=headers, **group)) == "UNAUTHORIZED"
+            assert code(await peer.ask("NotifyClientTermination", headers=reader)) == "OK", "without a group it is the client's"
+            assert code(await peer.ask("NotifyClientTermination", headers=sender)) == "UNRECOGNIZED_CLIENT_TYPE"
 
     running(cluster, test, **CHECKS)
 
