@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,12 +106,14 @@ def bodies(broker: BrokerProcess, topic: str, queue: int) -> set[bytes]:
         offset = answer.fields["nextBeginOffset"]
 
 
-def all_come(broker: BrokerProcess, wanted: set[bytes]) -> Callable[[], bool]:
-    def look() -> bool:
-        queues = [(TOPIC, queue) for queue in range(QUEUES)] + [(HALF_TOPIC, 0)]
-        return wanted <= set().union(*(bodies(broker, *queue) for queue in queues))
+def all_bodies(broker: BrokerProcess) -> set[bytes]:
+    queues = [(TOPIC, queue) for queue in range(QUEUES)] + [(HALF_TOPIC, 0)]
+    return set().union(*(bodies(broker, *queue) for queue in queues))
 
-    return look
+
+def await_passed_on(three: Three, wanted: set[bytes], count: int) -> None:
+    what = f"{count} of {len(wanted)} messages that the slave has passed on"
+    three.slave.process.wait_until(lambda: len(wanted & all_bodies(three.other)) >= count, 120, what)
 
 
 def test_what_a_slave_passes_on_survives_its_sigkill(tmp_path: Path, rounds: int, dice: random.Random) -> None:
@@ -129,14 +131,14 @@ def test_what_a_slave_passes_on_survives_its_sigkill(tmp_path: Path, rounds: int
                     refused.add(body + REFUSED)
         three.slave.process.wait_until(lambda: knows(three.slave), 60, "the topic at the slave")
         three.master.kill()
-        for _ in range(1 + rounds // 4):
-            time.sleep(dice.uniform(1.0, 6.0))
+        for count in sorted(dice.choices(range(len(wanted) + 1), k=1 + rounds // 4)):
+            await_passed_on(three, wanted, count)
             three.slave.kill()
             three.slave.start()
-        wait_until(all_come(three.other, wanted), 120, "what waits comes by the other master", every=0.5)
+        await_passed_on(three, wanted, len(wanted))
         assert not refused & bodies(three.other, TOPIC, 0)
         three.master.start()
-        wait_until(all_come(three.master, refused), 120, "what that refused comes by its master", every=0.5)
+        wait_until(lambda: refused <= all_bodies(three.master), 120, "what that refused comes by its master", every=0.5)
         for broker in (three.slave, three.other, three.master):
             broker.stop()
             broker.check_store()

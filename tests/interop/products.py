@@ -5,7 +5,9 @@ Both take the same configuration files, which is itself part of what is tested.
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import BROKER_PORTS, ROCKETPY, ROOT, Process, free_port, port_accepts, wait_until, write_properties
+from tests.processes import BROKER_PORTS, PATIENCE_S, ROCKETPY, ROOT, Process, free_port, port_accepts, wait_until, write_properties
 
 from . import wire
 from .javaenv import CURRENT, MODULE_OPTIONS, QUICK_JVM, UTF_8, java, library
@@ -291,6 +293,24 @@ class Cluster:
             assert reply.code == 0, reply
         masters = sum(not broker.broker_id for broker in self.brokers)
         wait_until(lambda: len(self.route(topic)) >= masters, 15, f"route of {topic} with {masters} masters")
+
+    def create_group(self, group: str) -> None:
+        """On every master, by the heartbeat of a consumer that leaves at once, and waits until the name server shows the retry topic: who
+        starts the first consumer of a group shares out that topic's queue only at its next rebalance."""
+        heart_beat, notify_consumer_ids_changed = 34, 40
+        consumer = {
+            "groupName": group, "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING", "subscriptionDataSet": [],
+            "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "unitMode": False,
+        }  # fmt: skip
+        heartbeat = {"clientID": f"127.0.0.1@first-of-{group}", "consumerDataSet": [consumer], "producerDataSet": []}
+        masters = [broker for broker in self.brokers if not broker.broker_id]
+        for broker in masters:
+            with socket.create_connection(("127.0.0.1", broker.port), PATIENCE_S) as connection:
+                connection.sendall(wire.encode(heart_beat, body=json.dumps(heartbeat).encode()))
+                while (reply := wire.read_reply(connection)).code == notify_consumer_ids_changed:
+                    pass
+                assert reply.code == 0, reply
+        wait_until(lambda: len(self.route(f"%RETRY%{group}")) >= len(masters), what=f"the retry topic of {group} at each master")
 
     def route(self, topic: str) -> list[dict[str, Any]]:
         reply = wire.call(self.address, GET_ROUTE_INFO_BY_TOPIC, {"topic": topic})

@@ -261,6 +261,7 @@ def test_a_message_of_a_batch_that_is_rejected_comes_again_alone(
     """The broker has no copy of one of many: told so, the client sends it itself."""
     cluster = new_cluster()
     create(cluster)
+    cluster.create_group(GROUP)
     java = clients(cluster)
     consumer = java.push(GROUP, TOPIC, rejectTimes=1, nextDelayLevel=1)
     java.producer().send(TOPIC, *(f"m{number}" for number in range(3)), how="batch")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import socket
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.processes import PATIENCE_S, wait_until
+from tests.processes import wait_until
 
 from . import wire
 from .javaenv import OLD, JavaClients, PullConsumer
@@ -20,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 
 LEVELS_MS = {1: 1000, 2: 1000, 3: 2000, 4: 1000, 5: 1000}
 """A first retry is of level 3, a second of level 4."""
-MAX_OFFSET, HEART_BEAT, NOTIFY_CONSUMER_IDS_CHANGED, GET_TOPIC_CONFIG = 30, 34, 40, 351
+MAX_OFFSET, GET_TOPIC_CONFIG = 30, 351
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +30,8 @@ def cluster(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def group(cluster: Cluster, group: str) -> str:
-    """One whose retry topic exists: a client that starts its group shares out the retry topic's queue only at its next rebalance."""
-    consumer = {
-        "groupName": group, "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING", "subscriptionDataSet": [],
-        "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "unitMode": False,
-    }  # fmt: skip
-    heartbeat = {"clientID": f"127.0.0.1@first-of-{group}", "consumerDataSet": [consumer], "producerDataSet": []}
-    with socket.create_connection(("127.0.0.1", cluster.broker.port), PATIENCE_S) as connection:
-        connection.sendall(wire.encode(HEART_BEAT, body=json.dumps(heartbeat).encode()))
-        while (reply := wire.read_reply(connection)).code == NOTIFY_CONSUMER_IDS_CHANGED:
-            pass
-        assert reply.code == 0
-    wait_until(lambda: cluster.route(f"%RETRY%{group}"), what="the group's retry topic is announced")
+    """One whose retry topic exists."""
+    cluster.create_group(group)
     return group
 
 
