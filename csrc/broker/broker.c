@@ -313,6 +313,8 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->store_writable, from->store_writable, memory_order_release);
     if (had_role != from->role && from->role == RP_ROLE_SLAVE)
         wake_parked(broker, INT64_MAX); /* whoever waits for slaves' acks is told that none comes */
+    if (had_role == RP_ROLE_SLAVE && from->role != RP_ROLE_SLAVE)
+        rp_lite_look_at_held(broker->lite);
 }
 
 void rp_broker_dismiss_pulls(rp_broker *broker) {

@@ -79,8 +79,10 @@ static int64_t next_of(const acking *acking) {
 static int ack_in_order(const acking *acking, int64_t *next, int *is_free) {
     rp_broker *broker = acking->lane->broker;
     rp_offset_cell *cell = acking->cell;
-    if (acking->header->offset < atomic_load_explicit(&cell->committed, memory_order_relaxed))
+    int64_t committed = atomic_load_explicit(&cell->committed, memory_order_relaxed);
+    if (acking->header->offset < committed)
         return RP_OK;
+    rp_pop_order_pass(cell->order, committed);
     *next = next_of(acking);
     if (*next == RP_POP_ORDER_ILLEGAL)
         return RP_E_RANGE;

@@ -282,6 +282,13 @@ void rp_lite_expire(rp_lite_readers *readers, int64_t now_ns) {
     pthread_mutex_unlock(&readers->lock);
 }
 
+void rp_lite_look_at_held(rp_lite_readers *readers) {
+    pthread_mutex_lock(&readers->lock);
+    while (readers->heap_size > 0)
+        look_again(readers, readers->heap[0]);
+    pthread_mutex_unlock(&readers->lock);
+}
+
 /* ---- pops ---- */
 
 int rp_lite_take(rp_lite_readers *readers, rp_lite_reader *reader, rp_lite_look *look) {

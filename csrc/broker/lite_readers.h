@@ -72,6 +72,8 @@ void rp_lite_look_at_all(rp_lite_readers *readers, const rp_group *group, rp_sli
 int64_t rp_lite_due_ns(const rp_lite_readers *readers);
 /* Those that are due by now are ready. */
 void rp_lite_expire(rp_lite_readers *readers, int64_t now_ns);
+/* All that is held: what was out when this broker led before may have been acked at another one since. */
+void rp_lite_look_at_held(rp_lite_readers *readers);
 
 /* ---- pops: the lane's reactor ---- */
 

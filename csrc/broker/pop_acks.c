@@ -89,8 +89,12 @@ static void order_changed(const acking *acking) {
 /* Under the cell's lock. The offset moves to the first that is not acked; whoever waits for the queue is told when nothing blocks it. */
 static int ack_in_order(const acking *acking, rp_offset_cell *cell, int64_t offset, int64_t pop_time_ms, int64_t invisible_ms) {
     rp_broker *broker = acking->lane->broker;
-    if (offset < atomic_load_explicit(&cell->committed, memory_order_relaxed))
+    int64_t committed = atomic_load_explicit(&cell->committed, memory_order_relaxed);
+    if (offset < committed)
         return RP_OK;
+    if ((cell->order == NULL || cell->order->count == 0) && offset != committed)
+        return RP_OK; /* popped at another broker, which led before: those in front of it may not be acked */
+    rp_pop_order_pass(cell->order, committed);
     int64_t next = rp_pop_order_ack(cell->order, offset, pop_time_ms);
     if (next == RP_POP_ORDER_ILLEGAL)
         return RP_E_RANGE;

@@ -113,10 +113,15 @@ static void look_again_at(rp_pop *pop, int64_t wall_ms) {
         pop->look_ms = wall_ms;
 }
 
+static int64_t blocked_until(const choice *choice) {
+    const rp_pop *pop = choice->pop;
+    rp_pop_order_pass(choice->cell->order, committed_of(choice->cell));
+    return rp_pop_order_blocked_until(choice->cell->order, pop->attempt_id, pop->invisible_ms, rp_clock_wall_ms(rp_clock_system()));
+}
+
 static int is_blocked(const choice *choice) {
     rp_pop *pop = choice->pop;
-    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
-    int64_t free_ms = rp_pop_order_blocked_until(choice->cell->order, pop->attempt_id, pop->invisible_ms, now_ms);
+    int64_t free_ms = blocked_until(choice);
     if (free_ms != 0)
         look_again_at(pop, free_ms);
     return free_ms != 0;
@@ -421,7 +426,7 @@ static enum rp_light_choice choose_light(choice *choice, int64_t *free_ms) {
     rp_pop_catch *caught = choice->caught;
     uint32_t before = caught->count;
     choice->offset = begin(choice);
-    *free_ms = rp_pop_order_blocked_until(choice->cell->order, pop->attempt_id, pop->invisible_ms, rp_clock_wall_ms(rp_clock_system()));
+    *free_ms = blocked_until(choice);
     if (*free_ms != 0)
         return RP_LIGHT_BLOCKED;
     look(choice);

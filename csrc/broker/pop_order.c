@@ -12,6 +12,13 @@ static int is_same_attempt(const rp_pop_order *order, rp_slice attempt_id) {
            rp_slice_equals((rp_slice){order->attempt_id, order->attempt_size}, attempt_id);
 }
 
+void rp_pop_order_pass(rp_pop_order *order, int64_t committed) {
+    for (uint32_t i = 0; order != NULL && i < order->count; i++) {
+        if (order->offsets[i] < committed)
+            order->acked |= UINT64_C(1) << i;
+    }
+}
+
 int64_t rp_pop_order_blocked_until(rp_pop_order *order, rp_slice attempt_id, int64_t invisible_ms, int64_t now_ms) {
     if (order == NULL || order->count == 0 || is_same_attempt(order, attempt_id))
         return 0;

@@ -77,6 +77,28 @@ static void bound_position(followed_queue *followed) {
     followed->position = followed->position < last ? followed->position : last;
 }
 
+static void save_position(rp_compaction *compaction, const followed_queue *followed);
+
+/* Writer's lock. Of what was compacted the newest messages are not in the log any more; older ones of their keys went for them. Those that the
+ * queue has are copied once more, the others come from the master where there is one. As rp_compaction_copy_compare. */
+static int copy_anew(rp_compaction *compaction, followed_queue *followed, rp_error *error) {
+    int64_t min = rp_consume_queue_min_offset(followed->queue);
+    int64_t from = atomic_load(&compaction->holds_gaps) ? 0 : min;
+    rp_slice topic = rp_consume_queue_topic(followed->queue);
+    rp_log_write(compaction->options.log, RP_LOG_WARNING,
+                 "compacted queue %.*s/%d was compacted up to offset %lld, and its log is cut before that: it is copied once more from "
+                 "offset %lld on",
+                 (int)topic.size, (const char *)topic.data, rp_consume_queue_id(followed->queue), (long long)followed->position,
+                 (long long)from);
+    int rc = rp_compaction_log_cut(followed->log, from, error);
+    if (rc != RP_OK)
+        return rc;
+    atomic_store(&followed->filled_to, -1);
+    bound_position(followed);
+    save_position(compaction, followed);
+    return from < min ? 0 : 1; /* the gap first */
+}
+
 /* Writer's lock. As rp_compaction_copy_compare. A queue is cut without its log where a slave's topic was deleted and made again. */
 static int compare(rp_compaction *compaction, followed_queue *followed, rp_compaction_copy *copy, rp_error *error) {
     uint64_t cuts = rp_commit_log_cuts(compaction->options.commit_log) + atomic_load(&followed->queue->cuts);
@@ -86,6 +108,8 @@ static int compare(rp_compaction *compaction, followed_queue *followed, rp_compa
         return rp_error_set(error, RP_E_BUSY, 0, rp_compaction_log_place(followed->log)->log_directory, -1,
                             "the files of its last compaction have to be moved first");
     int rc = rp_compaction_copy_compare(copy, error);
+    if (rc == 1 && followed->position >= rp_compaction_log_end(followed->log))
+        rc = copy_anew(compaction, followed, error);
     bound_position(followed);
     followed->is_compared = rc == 1;
     followed->cuts = cuts;
@@ -149,7 +173,7 @@ static void sync_queue(rp_compaction *compaction, followed_queue *followed) {
     }
 }
 
-static void save_position(rp_compaction *compaction, followed_queue *followed) {
+static void save_position(rp_compaction *compaction, const followed_queue *followed) {
     rp_error error = {0};
     pthread_mutex_lock(&compaction->lock);
     int rc = rp_compaction_positions_set(compaction->positions, rp_consume_queue_topic(followed->queue),

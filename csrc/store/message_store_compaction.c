@@ -7,15 +7,21 @@
 
 #include "commit_log_inl.h"
 
-/* A queue that has lost its log, or never had one, as a new slave's: its next message goes behind what was compacted. */
+/* A queue that has lost its log, or never had one, as a new slave's: its next message goes behind what was compacted. The copy is not
+ * compared meanwhile: a queue that has got half-way to its end would take it for cut. */
 static int begin_behind_copy(rp_message_store *store, rp_consume_queue *queue, rp_error *error) {
-    int64_t end = rp_compaction_log_max_offset(rp_consume_queue_compacted(queue));
+    rp_compaction_log *log = rp_consume_queue_compacted(queue);
     int rc = RP_OK;
+    if (rp_consume_queue_max_offset(queue) > 0) /* as ever: a compaction may hold the lock for long */
+        return RP_OK;
+    rp_compaction_log_lock_writer(log);
     pthread_mutex_lock(&store->commit_log->append_lock);
+    int64_t end = rp_compaction_log_max_offset(log);
     if (end > 0 && rp_consume_queue_max_offset(queue) == 0 && rp_consume_queue_next_offset(queue) == 0) {
         rc = rp_consume_queue_start_at(queue, end, error);
     }
     pthread_mutex_unlock(&store->commit_log->append_lock);
+    rp_compaction_log_unlock_writer(log);
     return rc;
 }
 

@@ -169,6 +169,40 @@ static void a_cut_log_takes_its_copies_with_it(void) {
     fixture_remove(path);
 }
 
+/* Older messages went for what is cut: they come back, from what the log has. */
+static void a_cut_behind_what_was_compacted_takes_no_key_with_it(void) {
+    char path[512];
+    rp_message_store_options options;
+    rp_consume_queue *queue;
+    rp_message_store *store = open_compacting(path, &options, OFTEN_MS, &queue);
+    append_numbers(store, queue, 0, 8, 4);
+    append_numbers(store, queue, 8, 60, 4);
+    await_copied(store, queue);
+    await_kept(queue, 4 + 20, &kept);
+    CHECK(kept.offsets[0] >= 36);
+    rp_queue_entry entry;
+    CHECK(rp_consume_queue_read(queue, 8, &entry, 1) == 1);
+    CHECK(rp_message_store_cut_at_open(store, entry.commit_log_offset, NULL) == RP_OK);
+    fixture_close(store);
+    store = fixture_open(&options);
+    queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 100, 101, 1000);
+    await_copied(store, queue);
+    read_kept(queue, &kept);
+    CHECK(kept.count == 9 && kept.numbers[8] == 100);
+    for (int i = 0; i < 8; i++)
+        CHECK(kept.numbers[i] == i);
+    fixture_close(store);
+    store = fixture_open(&options); /* and nothing of it counts as compacted */
+    queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 204, 264, 4);
+    await_copied(store, queue);
+    await_kept(queue, 1 + 4 + 20, &kept);
+    CHECK(has_last_of_each(&kept, 264, 4));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 /* A slave's queue begins again where its topic was deleted and made again, and no log is cut. */
 static void a_queue_that_begins_again_takes_its_copies_with_it(void) {
     char path[512];
@@ -381,6 +415,45 @@ static void a_queue_that_begins_behind_its_copy_has_no_end_before_that(void) {
     CHECK(fixture_append(store, queue, FIXTURE_QUEUE_FILE_ENTRIES + 7) == RP_OK);
     CHECK(fixture_check(store, queue, FIXTURE_QUEUE_FILE_ENTRIES + 7) == 0);
     CHECK(rp_consume_queue_max_offset(queue) == FIXTURE_QUEUE_FILE_ENTRIES + 8);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+/* What its own log has no more comes from the master. */
+static void a_slave_that_is_cut_behind_what_was_compacted_asks_its_master(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    compacting_options(&options, path, OFTEN_MS);
+    options.commit_log_file_size = 16 * 1024;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 300, 4);
+    await_copied(store, queue);
+    await_kept(queue, 4 + 20, &kept);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    while (rp_message_store_expire_file(store, NULL) != RP_OK) {
+        CHECK(!is_late(begun_ns));
+        poll(NULL, 0, 1);
+    }
+    int64_t min = rp_consume_queue_min_offset(queue), from, to;
+    rp_queue_entry entry;
+    CHECK(min > 20 && min < 200 && rp_consume_queue_read(queue, min + 4, &entry, 1) == 1);
+    CHECK(rp_message_store_cut_at_open(store, entry.commit_log_offset, NULL) == RP_OK);
+    fixture_close(store);
+    store = fixture_open(&options);
+    rp_message_store_hold_gaps(store, 1);
+    queue = compacted_queue(store, "T");
+    uint32_t cursor = 0;
+    rp_consume_queue *waiting;
+    CHECK(rp_consume_queue_max_offset(queue) == min + 4);
+    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 1 && waiting == queue && from == 0 && to == min);
+    CHECK(rp_message_store_fill_gap(store, fixture_slice("T"), 0, (rp_slice){NULL, 0}, min, NULL) == RP_OK);
+    await_copied(store, queue);
+    read_kept(queue, &kept);
+    CHECK(kept.count == 4 && kept.offsets[0] == min);
     fixture_close(store);
     fixture_remove(path);
 }
@@ -618,11 +691,13 @@ int main(void) {
     RUN(a_map_that_is_full_leaves_the_rest_to_the_next_compaction);
     RUN(what_is_kept_outlives_the_commit_log);
     RUN(a_cut_log_takes_its_copies_with_it);
+    RUN(a_cut_behind_what_was_compacted_takes_no_key_with_it);
     RUN(a_queue_that_begins_again_takes_its_copies_with_it);
     RUN(entries_that_are_lost_are_made_anew);
     RUN(a_deleted_topic_leaves_nothing);
     RUN(a_latecomer_is_given_what_its_master_kept);
     RUN(a_queue_that_begins_behind_its_copy_has_no_end_before_that);
+    RUN(a_slave_that_is_cut_behind_what_was_compacted_asks_its_master);
     RUN(a_full_disk_keeps_the_commit_log_until_there_is_space);
     RUN(what_could_not_be_synced_is_written_once_more);
     RUN(the_first_move_may_fail);

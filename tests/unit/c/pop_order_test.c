@@ -96,6 +96,17 @@ static void the_offset_waits_for_the_first_that_is_not_acked(void) {
     CHECK(rp_pop_order_ack(&order, 2, POPPED_MS) == 5 && blocked_until(&order, POPPED_MS) == 0);
 }
 
+static void what_was_acked_elsewhere_is_out_no_more(void) {
+    rp_pop_order order = {0};
+    pop(&order, nobody, 1, 3, (const int32_t[]){0, 0, 0});
+    rp_pop_order_pass(&order, 3);
+    CHECK(blocked_until(&order, POPPED_MS) == POPPED_MS + LONG_MS && rp_pop_order_ack(&order, 3, POPPED_MS) == 4);
+    pop(&order, nobody, 3, 2, (const int32_t[]){1, 0});
+    rp_pop_order_pass(&order, 9);
+    CHECK(blocked_until(&order, POPPED_MS) == 0 && rp_pop_order_is_over(&order));
+    rp_pop_order_pass(NULL, 9);
+}
+
 /* Before there were invisible times and counts in the file. */
 static void what_an_old_version_left_blocks_for_as_long_as_the_next_pop_says(void) {
     rp_pop_order order = {.pop_time_ms = POPPED_MS, .count = 3, .offsets = {2, 3, 4}};
@@ -110,6 +121,7 @@ int main(void) {
     a_clock_set_back_does_not_block_for_as_long();
     an_ack_of_another_pop_says_nothing();
     the_offset_waits_for_the_first_that_is_not_acked();
+    what_was_acked_elsewhere_is_out_no_more();
     what_an_old_version_left_blocks_for_as_long_as_the_next_pop_says();
     return 0;
 }
