@@ -79,7 +79,6 @@ class ProxySettings:
     topic_route_service_cache_max_num: int = 20_000
     transaction_heartbeat_period_second: int = 20
     transaction_data_expire_millis: int = 30_000
-    transaction_data_max_num: int = 15
     enable_proxy_auto_renew: bool = True
     max_renew_retry_times: int = 3
     renew_ahead_time_millis: int = 10_000

@@ -6,7 +6,8 @@ RocketMQ: ClusterTransactionService, TransactionDataManager, ProxyClientRemoting
     broker ── CHECK_TRANSACTION_STATE ──► a producer of the topic, by its telemetry
 
 Brokers know the proxy as a producer of each topic its clients send transactions to: a heartbeat every transaction_heartbeat_period_second.
-Bounds: transaction_data_max_num places of one transaction, PLACES_MAX in all, the oldest go first.
+One place of each transaction, the last that is known; PLACES_MAX in all, the oldest go first. RocketMQ keeps several, and takes an
+older one when the last is used up: what is committed there is delivered again after the next question.
 """
 
 from __future__ import annotations
@@ -57,37 +58,31 @@ class Transactions:
         self._clients = clients
         self._client_id = client_id
         self._brokers_of = brokers_of
-        self._places: dict[tuple[str, str], list[tuple[int, Prepared]]] = {}
+        self._places: dict[tuple[str, str], tuple[int, Prepared]] = {}
         self._topics: set[str] = set()
 
     def add(self, topic: str, transaction_id: str, prepared: Prepared) -> None:
-        places = self._places.setdefault((topic, transaction_id), [])
-        if len(places) < self._settings.transaction_data_max_num:
-            places.append((now_ms() + self._settings.transaction_data_expire_millis, prepared))
+        """Its place from now on: a broker that asks has stored the message again, and the place before is none any more."""
+        key = topic, transaction_id
+        self._places.pop(key, None)
+        self._places[key] = now_ms() + self._settings.transaction_data_expire_millis, prepared
         while len(self._places) > PLACES_MAX:
             del self._places[next(iter(self._places))]
 
     def expire(self) -> None:
         at_ms = now_ms()
-        for key, places in list(self._places.items()):
-            places[:] = [each for each in places if each[0] > at_ms]
-            if not places:
-                del self._places[key]
+        self._places = {key: place for key, place in self._places.items() if place[0] > at_ms}
 
-    def _take(self, topic: str, transaction_id: str) -> Prepared:
-        """One place of it: a transaction that was asked about twice is answered twice. Raises ProxyError."""
-        at_ms, places = now_ms(), self._places.get((topic, transaction_id), [])
-        places[:] = [each for each in places if each[0] > at_ms]
-        if not places:
+    def _place(self, topic: str, transaction_id: str) -> Prepared:
+        """Raises ProxyError."""
+        until_ms, prepared = self._places.get((topic, transaction_id), (0, None))
+        if prepared is None or until_ms <= now_ms():
             raise ProxyError("INVALID_TRANSACTION_ID", "cannot found transaction data")
-        _, prepared = places.pop(0)
-        if not places:
-            del self._places[topic, transaction_id]
         return prepared
 
     async def end(self, topic: str, transaction_id: str, message_id: str, resolution: str, *, is_check: bool) -> None:
         """Tells the broker. Raises ProxyError for a transaction that is not known, or no more, RocketpyError."""
-        prepared = self._take(topic, transaction_id)
+        prepared = self._place(topic, transaction_id)
         header = EndTransactionRequestHeader(
             topic=topic,
             producer_group=topic,
@@ -101,10 +96,12 @@ class Transactions:
         if resolution not in RESOLVED:  # brokers do not answer that nothing is known yet
             await self._brokers_of().call_oneway(prepared.broker, RequestCode.END_TRANSACTION, header)
             return
+        del self._places[topic, transaction_id]  # whoever says it a second time must not have the message delivered twice
         try:
             check_success(await self._brokers_of().call(prepared.broker, RequestCode.END_TRANSACTION, header))
         except RocketpyError:
-            self.add(topic, transaction_id, prepared)  # the client may try again
+            if (topic, transaction_id) not in self._places:  # the client may try again
+                self.add(topic, transaction_id, prepared)
             raise
 
     async def subscribe(self, topic: str) -> None:
