@@ -93,7 +93,7 @@ class StateFile:
             if self._current_is_good:
                 _link_over(self.path, self.backup_path)
             _put(temporary, self.path, self.backup_path, data)
-            _sync_directory(directory)
+            sync_directory(directory)
         except OSError as error:
             kind = DiskFull if error.errno in _FULL else StoreIOError
             raise kind(f"writing the state failed: {error.strerror}", file=str(self.path), os_errno=error.errno or 0) from error
@@ -178,7 +178,8 @@ def _link_over(source: Path, target: Path) -> None:
     staging.replace(target)
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """What was made, renamed or removed in it is so after a power cut too."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

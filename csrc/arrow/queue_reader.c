@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../base/clock.h"
+#include "../base/slice_inl.h"
 #include "../remoting/command.h"
 
 #define REQUEST_SIZE_MAX 8192
@@ -158,8 +159,6 @@ static int send_all(rp_queue_reader *reader, const uint8_t *data, size_t size, r
     return RP_OK;
 }
 
-static rp_slice text_slice(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
-
 static int64_t now_ms(void) { return rp_clock_monotonic_ns(NULL) / 1000000; }
 
 static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
@@ -190,7 +189,7 @@ static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
     if (reader->next_opaque == INT32_MAX)
         reader->next_opaque = 1;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        rp_command_add_field(&command, text_slice(fields[i].name), text_slice(fields[i].value));
+        rp_command_add_field(&command, rp_slice_of(fields[i].name), rp_slice_of(fields[i].value));
     uint8_t request[REQUEST_SIZE_MAX];
     int64_t size = rp_command_encode(&command, request, sizeof request);
     if (size < 0)

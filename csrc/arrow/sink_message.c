@@ -61,8 +61,6 @@ __attribute__((format(printf, 4, 5))) int rp_sink_row_refuse(rp_error *error, in
 
 static int shown_size(rp_slice name) { return (int)(name.size < NAME_SHOWN_MAX ? name.size : NAME_SHOWN_MAX); }
 
-static rp_slice text_of(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
-
 static int is_one_of(rp_slice name, const rp_slice *names, size_t count) {
     size_t i = 0;
     while (i < count && !rp_slice_equals(name, names[i]))
@@ -148,14 +146,14 @@ static int put_delay(making *make) {
         return rp_sink_row_refuse(make->error, make->number, RP_E_INVALID, "delayLevel %" PRId64 " is not 1 to %d", level, DELAY_LEVEL_MAX);
     make->message->is_delayed = 1;
     int size = snprintf(digits, sizeof digits, "%" PRId64, has_level ? level : deliver_ms);
-    return put_property(make, text_of(has_level ? "DELAY" : "TIMER_DELIVER_MS"), (rp_slice){(const uint8_t *)digits, (uint32_t)size});
+    return put_property(make, rp_slice_of(has_level ? "DELAY" : "TIMER_DELIVER_MS"), (rp_slice){(const uint8_t *)digits, (uint32_t)size});
 }
 
 static int put_id(making *make, const uint8_t *id_prefix) {
     uint8_t id[RP_ID_PREFIX_SIZE + 8];
     memcpy(id, id_prefix, RP_ID_PREFIX_SIZE);
     rp_put_hex_u32(id + RP_ID_PREFIX_SIZE, (uint32_t)make->number); /* below RP_PACKER_ROWS_MAX */
-    return put_property(make, text_of("UNIQ_KEY"), (rp_slice){id, sizeof id});
+    return put_property(make, rp_slice_of("UNIQ_KEY"), (rp_slice){id, sizeof id});
 }
 
 static int put_all_given(making *make) {
@@ -173,11 +171,11 @@ static int put_properties(making *make, const uint8_t *id_prefix) {
     if (status == RP_OK)
         status = put_all_given(make);
     if (status == RP_OK && make->tags.data != NULL)
-        status = put_property(make, text_of("TAGS"), make->tags);
+        status = put_property(make, rp_slice_of("TAGS"), make->tags);
     if (status == RP_OK && make->keys.data != NULL)
-        status = put_property(make, text_of("KEYS"), make->keys);
+        status = put_property(make, rp_slice_of("KEYS"), make->keys);
     if (status == RP_OK && make->group.data != NULL)
-        status = put_property(make, text_of("__SHARDINGKEY"), make->group);
+        status = put_property(make, rp_slice_of("__SHARDINGKEY"), make->group);
     return status == RP_OK ? put_delay(make) : status;
 }
 

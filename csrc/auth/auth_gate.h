@@ -50,18 +50,18 @@ struct rp_auth_table {
     rp_auth_snapshot *published;
     rp_auth_gate *gates;
     _Atomic uint64_t version; /* written under lock, with published (release) */
-    /* The draft: of who writes. */
+    /* The draft, which belongs to the thread that writes. */
     rp_subject_map subjects;
     uint32_t users, acls;
     rp_auth_snapshot *options; /* its subjects are empty; NULL: none were set */
     _Atomic uint64_t published_users, published_acls; /* figures, so relaxed */
 };
 
-/* 0, or the response code and *remark: of a request that came from remote. */
+/* Judges a request that came from remote. 0: it may go on; else the response code, with *remark. */
 int32_t rp_auth_judge(rp_auth_table *table, rp_auth_reader *reader, int64_t now_ns, rp_arena *arena, const rp_address *remote,
                       const rp_command *command, rp_slice *remark);
 
-/* The reader's snapshot is the published one from now on. */
+/* Makes the published snapshot the reader's. */
 void rp_auth_reader_renew(rp_auth_table *table, rp_auth_reader *reader);
 
 #endif

@@ -1,7 +1,7 @@
 /* caller.h: who makes a call that is not a command, checked on a reactor by what is published. RocketMQ: AuthenticationPipeline,
  * AuthorizationPipeline (5.3.3 proxy/grpc/pipeline/).
  *
- * Only a yes is said here: whoever is not admitted is judged, told and logged by whoever asks.
+ * Only a yes is final here: when the answer is no, it is for whoever asked to find out why, to tell the caller and to log it.
  *
  * Threads  the reactor's.
  */
@@ -26,8 +26,8 @@ typedef struct rp_asked_right {
     rp_slice name;
 } rp_asked_right;
 
-/* By a gate of rp_auth_table_gate. 1, and counted: as far as the table's options want it asked, the user has signed the content and has all
- * the rights. 0: not, or not yet. */
+/* Asks a gate of rp_auth_table_gate. 1, and counted: the user has signed the content and has all the rights, as far as the table's options
+ * want either checked. 0: not, or it cannot be told yet. */
 int rp_caller_is_admitted(const rp_gate *gate, const rp_reactor *reactor, const rp_caller *caller, const rp_asked_right *rights,
                           uint32_t count);
 

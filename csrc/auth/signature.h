@@ -27,7 +27,7 @@ int rp_field_order_of(const rp_command *command, rp_field_order *order);
 /* The signature of a command whose fields are in that order. */
 void rp_signature_make(const rp_command *command, const rp_field_order *order, const rp_hmac_key *key,
                        char signature[RP_SIGNATURE_TEXT_SIZE]);
-/* Of content that is not a command. */
+/* The signature of content that is not a command. */
 void rp_signature_of(rp_slice content, const rp_hmac_key *key, char signature[RP_SIGNATURE_TEXT_SIZE]);
 
 #endif

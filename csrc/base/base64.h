@@ -11,9 +11,9 @@
 
 /* Writes RP_BASE64_SIZE(size) characters. */
 void rp_base64_encode(const uint8_t *bytes, uint32_t size, uint8_t *text);
-/* How many bytes the text stands for, by its size and padding; -1: of no text. */
+/* How many bytes the text stands for, by its size and padding; -1: no base64 text has this size. */
 int64_t rp_base64_decoded_size(const uint8_t *text, uint32_t size);
-/* Writes them. RP_OK; RP_E_PROTOCOL: another character, or bits behind the last byte. */
+/* Writes those bytes. RP_OK; RP_E_PROTOCOL: the text has a character that is not of base64, or bits that are set behind its last byte. */
 int rp_base64_decode(const uint8_t *text, uint32_t size, uint8_t *bytes);
 
 #endif

@@ -15,6 +15,7 @@
 #define PAGE_SIZE 4096
 #define PIPE_COPY_BYTES (16 * 1024)
 #define ZEROS_BYTES (64 * 1024)
+#define LOOK_BYTES (64 * 1024)
 #define AROUND_BYTES ((size_t)64 * 1024) /* of pages in memory are mapped with the one that is touched (fault_around_bytes) */
 #define AT_ONCE_BYTES ((size_t)1024 * 1024)
 #define WRITE_OUT_BYTES ((size_t)16 * 1024 * 1024)
@@ -376,6 +377,19 @@ int64_t rp_file_next_data(int fd, int64_t offset, int64_t size) {
 int64_t rp_file_next_hole(int fd, int64_t offset, int64_t size) {
     off_t found = lseek(fd, (off_t)offset, SEEK_HOLE);
     return found >= 0 && (int64_t)found < size ? (int64_t)found : size;
+}
+
+int rp_file_is_zero(const rp_file_ops *ops, int fd, int64_t offset, int64_t size) {
+    uint8_t bytes[LOOK_BYTES];
+    while ((offset = rp_file_next_data(fd, offset, size)) < size) {
+        int64_t wanted = size - offset < LOOK_BYTES ? size - offset : LOOK_BYTES;
+        int64_t got = ops->read_at(ops->context, fd, bytes, (size_t)wanted, offset);
+        if (got <= 0 || bytes[0] != 0 || memcmp(bytes, bytes + 1, (size_t)got - 1) != 0) {
+            return 0;
+        }
+        offset += got;
+    }
+    return 1;
 }
 
 const rp_file_ops *rp_file_ops_system(void) { return &system_ops; }

@@ -36,8 +36,8 @@ typedef struct rp_file_ops {
     void *(*map)(void *context, int fd, size_t size, int writable); /* MAP_SHARED; NULL on failure */
     int (*unmap)(void *context, void *address, size_t size);
     int (*populate)(void *context, void *address, size_t size); /* MADV_POPULATE_WRITE */
-    /* Of a mapping's pages, as rp_read_ahead says. EFAULT when the disk cannot give them, which a touch would answer with SIGBUS; EINVAL
-     * before Linux 5.14. */
+    /* Brings a mapping's pages into memory; wait is an rp_read_ahead. EFAULT when the disk cannot give them, where touching them would
+     * raise SIGBUS; EINVAL before Linux 5.14. */
     int (*read_ahead)(void *context, void *address, size_t size, int wait);
     /* 1: all of a mapping's pages are in memory; 0: not all, or it cannot be told (mincore). Touches nothing. */
     int (*in_memory)(void *context, const void *address, size_t size);
@@ -52,12 +52,12 @@ typedef struct rp_file_ops {
     int (*sync_filesystem)(void *context, int fd);
 } rp_file_ops;
 
-/* All of it, in as many writes as the file system wants. 0; -1 with errno: part of it may have been written. */
+/* Writes all size bytes, in as many writes as the file system wants. 0; -1 with errno: some of them may have been written. */
 int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t size, int64_t offset);
-/* The same with zeros. */
+/* Writes size zeros in the same way. */
 int rp_file_write_zeros(const rp_file_ops *ops, int fd, int64_t size, int64_t offset);
 
-/* Before a mapped range is synced. 0; -1 with errno: bytes of it are lost, as when a sync fails. fd may be -1.
+/* To be called before a mapped range is synced. 0; -1 with errno: bytes of the range are lost, as when a sync fails. fd may be -1.
  * The kernel write-protects every mapped page before it writes it out, with an interrupt to all cores that run the process: 0.5 s a GiB,
  * and as much again for whoever is interrupted. Pages that left the page tables before, under one interrupt for all, need none. They stay
  * in the page cache, but the next touch of each costs a fault: so small ranges stay mapped, and the last page, which may still be written
@@ -71,13 +71,16 @@ void rp_file_begin_write_out(int fd, int64_t offset, size_t size);
 /* Reads of the descriptor bring in what they ask for and nothing more: else a look into a hole makes pages of it, up to the disk's whole
  * read-ahead (8 MB: 5 ms). */
 void rp_file_read_random(int fd);
-/* The same of the faults in a whole mapping; whoever reads on through it asks for the pages itself (read_ahead). */
+/* Page faults in the mapping bring in their own page and nothing more; whoever reads on through it asks for the pages itself (read_ahead).
+ * */
 void rp_file_map_random(void *address, size_t size);
 
-/* Where from offset on a file of that size has its next bytes, or its next hole; size when there are no more. A file system that does not
- * tell has bytes everywhere. */
+/* Where, from offset on, the next bytes of a file of that size begin, or its next hole; size when there are no more. On a file system that
+ * does not tell, the whole file counts as bytes. */
 int64_t rp_file_next_data(int fd, int64_t offset, int64_t size);
 int64_t rp_file_next_hole(int fd, int64_t offset, int64_t size);
+/* 1 when all bytes of the file from offset to size are zeros or holes; 0: they are not, or cannot be read. */
+int rp_file_is_zero(const rp_file_ops *ops, int fd, int64_t offset, int64_t size);
 
 /* The kernel's calls; static storage. Every option struct takes NULL for this one. */
 const rp_file_ops *rp_file_ops_system(void);

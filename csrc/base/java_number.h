@@ -14,7 +14,8 @@
 
 /* A sign at most, then digits, nothing else. 1: *value is within [min, max]; 0: NumberFormatException. */
 int rp_java_integer(rp_slice text, int64_t min, int64_t max, int64_t *value);
-/* What surrounds it, up to a blank, is cut off; NaN, Infinity, exponents, hexadecimal ones, a suffix of d or f. 1, or 0 as above. */
+/* Characters up to the blank (U+0020) are cut off at both ends, as String.trim does; NaN, Infinity, exponents, hexadecimal numbers and a
+ * suffix of d or f are understood. 1, or 0 as above. */
 int rp_java_real(rp_slice text, double *value);
 /* Double.compare: below 0, 0, above 0; 0.0 is above -0.0, NaN above everything but itself. */
 int rp_java_compare_reals(double left, double right);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define LIBRARY "libssl.so.3"
-#define REMEDY "install OpenSSL 3: sudo apt-get install -y libssl3 (Fedora and its kin: dnf install openssl-libs)"
+#define REMEDY "install OpenSSL 3: sudo apt-get install -y libssl3 (on Fedora: sudo dnf install openssl-libs)"
 
 static const struct {
     const char *name;
@@ -70,13 +70,13 @@ static const struct {
 
 int rp_openssl_load(rp_openssl *library, rp_error *error) {
     *library = (rp_openssl){0};
-    library->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); /* threads that end later have something of it to clean up */
+    library->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); /* a thread that ends later still runs its clean-up */
     if (library->handle == NULL) {
         const char *cause = dlerror(); /* begins with the name */
         return rp_error_set(error, RP_E_UNSUPPORTED, 0, LIBRARY, -1, "TLS needs OpenSSL (%s); " REMEDY, cause != NULL ? cause : LIBRARY);
     }
     for (size_t i = 0; i < sizeof CALLS / sizeof *CALLS; i++) {
-        void *call = dlsym(library->handle, CALLS[i].name); /* of libcrypto too, which it stands on */
+        void *call = dlsym(library->handle, CALLS[i].name); /* also finds those of libcrypto, which libssl links */
         if (call == NULL) {
             rp_openssl_unload(library);
             return rp_error_set(error, RP_E_UNSUPPORTED, 0, LIBRARY, -1, LIBRARY " is no OpenSSL 3: it has no %s; " REMEDY, CALLS[i].name);
@@ -94,7 +94,7 @@ void rp_openssl_unload(rp_openssl *library) {
 }
 
 const char *rp_openssl_reason(const rp_openssl *library) {
-    unsigned long first = library->err_get(); /* what is behind it follows from it */
+    unsigned long first = library->err_get(); /* the cause; the errors behind it follow from it */
     const char *reason = first != 0 ? library->err_reason(first) : NULL;
     library->err_clear();
     return reason != NULL ? reason : "no reason is given";

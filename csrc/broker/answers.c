@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/slice_inl.h"
 #include "lane.h"
 #include "response_writer_inl.h"
 
@@ -49,11 +50,9 @@ int rp_answer(rp_answer_to to, int32_t code, const rp_field *fields, uint16_t fi
     return status == RP_OK ? RP_HANDLED : status;
 }
 
-static rp_slice text_of(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
-
 void rp_send_fields_init(rp_field fields[RP_SEND_FIELD_COUNT], const rp_broker_options *options) {
-    fields[0] = (rp_field){text_of("MSG_REGION"), text_of(options->region_id)};
-    fields[1] = (rp_field){text_of("TRACE_ON"), text_of(options->trace_on ? "true" : "false")};
+    fields[0] = (rp_field){rp_slice_of("MSG_REGION"), rp_slice_of(options->region_id)};
+    fields[1] = (rp_field){rp_slice_of("TRACE_ON"), rp_slice_of(options->trace_on ? "true" : "false")};
 }
 
 int rp_answer_fault(rp_answer_to to, const rp_header_fault *fault) {

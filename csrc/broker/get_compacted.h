@@ -1,9 +1,11 @@
-/* get_compacted.h: as get_message.h, of what a compacted queue has kept. Private to csrc/broker.
+/* get_compacted.h: reads the messages that a compacted queue has kept, as get_message.h reads other queues. Private to csrc/broker.
  * RocketMQ: CompactionLog.getMessage (5.5.0 store/kv/).
  *
  * Messages below the end of the compacted log come from there, with gaps between their offsets; those from there on from the queue itself.
- * RocketMQ gives every message, whatever the filter; here filters hold as for any queue.
- * Bounds   one segment a pull, entries, bytes and messages by the limits; a filter that looks into records ends after RP_FILTER_NS.
+ * RocketMQ ignores the filter here and gives every message; we filter as for any queue.
+ *
+ * Bounds   a pull reads one segment; entries, bytes and messages are bounded by the limits; a filter that looks into records ends after
+ *          RP_FILTER_NS.
  */
 #ifndef RP_BROKER_GET_COMPACTED_H
 #define RP_BROKER_GET_COMPACTED_H
@@ -15,11 +17,11 @@ int rp_get_compacted(const rp_get_request *request, const rp_get_limits *limits,
 /* Whether the offset is one of the compacted log. */
 int rp_compacted_has(rp_consume_queue *queue, int64_t offset);
 
-/* 1: entries, or messages of [first, end), are on disk only. */
+/* 1: the entries or the messages of [first, end) are on disk only. */
 int rp_compacted_is_on_disk(rp_consume_queue *queue, int64_t first, int64_t end);
-/* The same of what was found, and is pinned. */
+/* The same for the found messages, which are pinned. */
 int rp_compacted_found_is_on_disk(const rp_get_scratch *scratch, const rp_get_result *result);
-/* Returns when they are in memory: blocks on the disk. How many bytes of messages. */
+/* Reads entries and messages into memory, and blocks until the disk has given them. Returns the bytes of the messages. */
 uint64_t rp_compacted_read_in(rp_consume_queue *queue, int64_t first, int64_t end);
 
 #endif

@@ -3,10 +3,12 @@
  *
  *   operations from op_position on ─► one bit for each prepared message they are about ─► the messages without a bit
  *
- * A copy that was made while the message was immune is over, too, when the message it is a copy of is: that operation is needed until the
- * copy has been passed. RocketMQ's position moves past it, and its producers are asked about such copies.
+ * A prepared message that is still immune is copied to the end of its queue. Such a copy is over when its original is, so the original's
+ * operation is needed until the position has passed the copy. RocketMQ's position moves past that operation, and producers are asked about
+ * copies that are over.
  *
- * Bounds   HALVES_MAX prepared messages are looked at in one scan, OLDER_MAX operations about older ones are remembered; a count a topic.
+ * Bounds   HALVES_MAX prepared messages are looked at in one scan; OLDER_MAX operations about older ones are remembered; one count for each
+ *          topic.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +33,7 @@ typedef struct ended_halves {
 
 /* ---- operations ---- */
 
-/* Calls visit for each offset in the body: digits, commas between them. Not RP_OK: what visit said. */
+/* Calls visit for each offset in the body, which is numbers with commas between them. Stops at, and returns, what is not RP_OK. */
 static int each_offset(rp_slice body, int (*visit)(void *context, int64_t half_offset), void *context) {
     for (uint32_t at = 0; at < body.size;) {
         const uint8_t *comma = memchr(body.data + at, ',', body.size - at);
@@ -63,8 +65,8 @@ static int64_t within(const rp_consume_queue *queue, int64_t position) {
     return position < min ? min : position > max ? max : position;
 }
 
-/* Calls visit for the offsets of each operation from position on. The first operation whose visit did not say RP_OK, or the end; RP_E_IO,
- * RP_E_NO_MEMORY. */
+/* Calls visit for the offsets of each operation from position on, until it returns RP_E_EXISTS. Returns the queue offset of that operation,
+ * or the queue's end; RP_E_IO, RP_E_NO_MEMORY. */
 static int64_t each_operation(rp_broker *broker, int64_t position, int (*visit)(void *context, int64_t half_offset), void *context) {
     rp_consume_queue *queue = rp_op_queue(broker);
     rp_queue_entry entries[ENTRIES];
@@ -107,7 +109,7 @@ static int sort_copied(needed_halves *needed) {
     return RP_OK;
 }
 
-/* RP_E_EXISTS stops at the operation. */
+/* RP_E_EXISTS, which stops the reading: the operation is about a message that needs it. */
 static int stop_at_needed(void *context, int64_t half_offset) {
     needed_halves *needed = context;
     if (half_offset >= needed->position)
@@ -172,7 +174,8 @@ static int64_t number_of(rp_slice properties, const char *name, int64_t absent) 
     return rp_slice_to_i64(value, &number) == RP_OK ? number : -1;
 }
 
-/* 1: the row is filled in; 0: it is over, by what it is a copy of, or cannot be read any more; RP_E_IO, RP_E_NO_MEMORY. */
+/* Reads one prepared message. 1: the row is filled in; 0: it is over because its original is, or it cannot be read any more; RP_E_IO,
+ * RP_E_NO_MEMORY. */
 static int look(rp_broker *broker, const ended_halves *ended, int64_t queue_offset, const rp_queue_entry *entry, rp_undecided_half *row) {
     rp_stored_message stored;
     int status = rp_stored_message_open(broker->commit_log, entry->commit_log_offset, &stored);
@@ -222,7 +225,8 @@ static int64_t scan(rp_broker *broker, rp_consume_queue *queue, const ended_halv
     return found;
 }
 
-/* Reads the operations for what the queue has from half_position on. RP_OK; RP_E_IO, RP_E_NO_MEMORY: end_scan all the same. */
+/* Reads the operations about what the queue has from half_position on. RP_OK; RP_E_IO, RP_E_NO_MEMORY. To be ended by end_scan in any case.
+ * */
 static int begin_scan(rp_broker *broker, const rp_consume_queue *queue, int64_t half_position, int64_t op_position, ended_halves *ended) {
     *ended = (ended_halves){.begin = within(queue, half_position), .end = rp_consume_queue_max_offset(queue)};
     if (ended->end - ended->begin > HALVES_MAX)

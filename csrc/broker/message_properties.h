@@ -1,10 +1,9 @@
 /* message_properties.h: what the broker must know of a sent message's properties, and what it adds to them. Private to csrc/broker.
  * RocketMQ: SendMessageProcessor, AbstractSendMessageProcessor.buildMsgContext, MessageDecoder.string2messageProperties (5.3.3).
  *
- * A stored message carries what its producer sent (without POP_CK, INNER_MULTI_QUEUE_OFFSET, INNER_NUM and INNER_BASE, which the broker
- * says, and without pairs RocketMQ's parser drops), then MSG_REGION,
- * TRACE_ON and CLUSTER of this broker, then a UNIQ_KEY when the producer gave none. RocketMQ stores the same set in the order of a
- * Java HashMap; readers go by name.
+ * A stored message carries what its producer sent, then MSG_REGION, TRACE_ON and CLUSTER of this broker, then a UNIQ_KEY when the producer
+ * gave none. Left out of what was sent: POP_CK, INNER_MULTI_QUEUE_OFFSET, INNER_NUM and INNER_BASE, which only the broker may say, and
+ * pairs that RocketMQ's parser drops. RocketMQ stores the same set in the order of a Java HashMap; readers go by name.
  *
  * Threads  pure functions.
  */
@@ -17,31 +16,31 @@
 #include "../base/slice.h"
 #include "property_pair_inl.h"
 
-/* RocketMQ: TopicMessageType.parseFromMessageProperty: a message of another kind, delayed, ordered or of a transaction, has none, and what
- * it says of one is not stored. */
+/* RP_PRIORITY_DROPPED: the message names a priority but is delayed, ordered or of a transaction, where it counts for nothing and is not
+ * stored. RocketMQ: TopicMessageType.parseFromMessageProperty. */
 enum rp_no_priority { RP_PRIORITY_NONE = -1, RP_PRIORITY_DROPPED = -2 };
 
 typedef struct rp_sent_properties {
     rp_slice text;       /* what to store of them; in the request, or in the arena when pairs had to go */
     rp_slice unique_key; /* data NULL: none */
     rp_slice tags;       /* data NULL: none */
-    rp_slice light_names; /* INNER_MULTI_DISPATCH: light queues that it goes to, too */
-    rp_slice lite_topic;  /* __LITE_TOPIC: its topic's lite topic that it goes to; size 0: none */
+    rp_slice light_names; /* INNER_MULTI_DISPATCH: light queues that the message goes to besides its own */
+    rp_slice lite_topic;  /* __LITE_TOPIC: the lite topic of its topic that the message goes to; size 0: none */
     int64_t tags_code;
     int32_t wait;        /* WAIT; 1 unless it says something else than true */
     int32_t has_keys;    /* KEYS: more to index than the unique key */
     int32_t delay_level; /* DELAY; 0: none */
-    int32_t sharded;     /* __SHARDINGKEY: an ordered one */
-    int32_t prepared;    /* TRAN_MSG: it waits for the end of its transaction */
-    int32_t light_lists; /* how many INNER_MULTI_DISPATCH there are: of more than one, readers do not agree about which counts */
-    int32_t timed;       /* it has a timer; 2: one that says neither 0 nor something negative; the level of one with both counts */
-    int32_t priority;    /* _SYS_MSG_PRIORITY_: which queue it goes to; or rp_no_priority */
-    int32_t special;     /* a delay that is not a number: not for the fast path */
+    int32_t sharded;     /* __SHARDINGKEY: the message is an ordered one */
+    int32_t prepared;    /* TRAN_MSG: the message waits for the end of its transaction */
+    int32_t light_lists; /* how many INNER_MULTI_DISPATCH there are: with more than one, readers disagree about which of them counts */
+    int32_t timed; /* 1: it has a timer; 2: one whose value is neither 0 nor negative. With a delay level as well, the level counts */
+    int32_t priority; /* _SYS_MSG_PRIORITY_: which queue it goes to; or rp_no_priority */
+    int32_t special; /* a delay that is not a number: not for the fast path */
 } rp_sent_properties;
 
 /* RP_OK or RP_E_NO_MEMORY. */
 int rp_sent_properties_scan(rp_slice text, rp_arena *arena, rp_sent_properties *properties);
-/* Of one message of a batch, which is stored as it came, but for what the broker says. 0: a pair is there that others would lose, and
+/* The same for one message of a batch, whose properties are stored as they came. 0: there is a pair that may not be stored (see above), and
  * what stands behind it was not looked at. */
 int rp_batch_properties_scan(rp_slice text, rp_sent_properties *properties);
 

@@ -15,9 +15,11 @@
 
 struct rp_lane;
 
+/* RP_HANDLED, or RP_PUNT (see above); RP_E_NO_MEMORY: the connection must be closed. */
 int rp_offset_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
 
-/* 1 when a new group begins with the queue's first message: there was none yet, or it is near enough to the log's end to be in memory. */
+/* 1 when a group without an offset begins with the queue's first message: the queue is empty, or that message is near enough to the log's
+ * end to be in memory still. */
 int rp_queue_begins_at_zero(const rp_broker *broker, rp_consume_queue *queue);
 
 #endif

@@ -21,7 +21,8 @@ void rp_parked_responses_free(rp_parked_responses *parked) {
 
 int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more) { return parked->count + more >= RP_PARKED_MAX; }
 
-/* Nobody acknowledges for a broker that is a slave now, or was not heard of for so long that another may be the master. */
+/* 0: this broker is a slave now, or the controller has not heard of it for so long that another may be the master. Then no message may be
+ * acknowledged. */
 static int is_master(const rp_broker *broker) {
     int64_t lease_ns = rp_commit_log_lease(broker->commit_log); /* without one no clock is read, for each message of a SYNC_MASTER */
     return atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE &&
@@ -30,7 +31,7 @@ static int is_master(const rp_broker *broker) {
 
 static int64_t replicated_offset(const rp_broker *broker) { return atomic_load_explicit(&broker->replicated_offset, memory_order_acquire); }
 
-/* Texts that need no escapes in JSON. */
+/* What an outcome says to the producer, in characters that need no escapes in JSON. */
 static rp_slice remark_of(int32_t outcome) {
     static const char no_slave[] = "stored here only: fewer slaves are connected than inSyncReplicas asks for";
     static const char gap[] = "stored here only: the slaves are further behind than haMaxGapNotInSync allows";
@@ -237,7 +238,7 @@ static void update_commit(rp_lane *lane, rp_parked_response *entry, const log_st
     }
 }
 
-/* Strikes off what is there, too late or in vain. The slaves' outcome stands over the flush's, as in RocketMQ. */
+/* Strikes off each need that is met, has timed out or can no longer be met. Of two outcomes the slaves' counts, as in RocketMQ. */
 static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_state *log) {
     int64_t waited_ms = (log->now_ns - entry->arrived_ns) / RP_NS_PER_MS;
     if ((entry->needs & RP_NEEDS_FLUSH) && log->flushed >= entry->end_offset)

@@ -7,6 +7,7 @@
 #include "../base/clock_inl.h"
 #include "../base/hex_inl.h"
 #include "../base/log_inl.h"
+#include "../base/slice_inl.h"
 #include "lane.h"
 #include "response_writer_inl.h"
 
@@ -120,8 +121,6 @@ static int answer_not_pushed(const rp_reply *reply, rp_answer_to to, const rp_fi
     }
 }
 
-static rp_slice text_of(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
-
 static rp_slice number_text(int64_t number, uint8_t room[24]) { return (rp_slice){room, (uint32_t)(rp_decimal(room, number) - room)}; }
 
 /* The ids of what was stored; msgId 0 for what was only pushed, which clients must find something in; nothing for neither. */
@@ -129,15 +128,15 @@ static uint16_t id_fields(const rp_reply *reply, rp_field *fields, uint8_t room[
     const rp_send_template *template = &reply->lane->broker->send_template;
     if (!reply->is_stored && reply->outcome != RP_PUSH_DONE)
         return 0;
-    rp_slice id = text_of("0");
+    rp_slice id = rp_slice_of("0");
     if (reply->is_stored) {
         memcpy(room[0], template->store_host_hex, template->store_host_hex_size);
         rp_put_hex_u64(room[0] + template->store_host_hex_size, (uint64_t)reply->commit_log_offset);
         id = (rp_slice){room[0], template->store_host_hex_size + 16};
     }
-    fields[0] = (rp_field){text_of("msgId"), id};
-    fields[1] = (rp_field){text_of("queueId"), number_text(reply->queue_id, room[1])};
-    fields[2] = (rp_field){text_of("queueOffset"), number_text(reply->is_stored ? reply->queue_offset : 0, room[2])};
+    fields[0] = (rp_field){rp_slice_of("msgId"), id};
+    fields[1] = (rp_field){rp_slice_of("queueId"), number_text(reply->queue_id, room[1])};
+    fields[2] = (rp_field){rp_slice_of("queueOffset"), number_text(reply->is_stored ? reply->queue_offset : 0, room[2])};
     return 3;
 }
 

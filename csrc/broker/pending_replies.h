@@ -65,7 +65,7 @@ typedef struct rp_reply {
     int32_t push_opaque;
     int32_t queue_id;
     uint8_t serialize_type, oneway;
-    uint8_t waits_for_push, waits_for_store; /* the lane A */
+    uint8_t waits_for_push, waits_for_store; /* of lane A alone */
     uint8_t is_stored;
     uint8_t outcome; /* rp_push_outcome */
     char requester[RP_REQUESTER_TEXT_MAX];
@@ -97,19 +97,19 @@ int rp_push_frame_create(rp_broker *broker, rp_command *push, rp_push_frame **fr
 void rp_push_frame_free(rp_push_frame *frame);
 /* Sends the frame, which it takes over. */
 void rp_reply_push(rp_reply *reply, rp_producer_place to, rp_push_frame *frame, int32_t push_opaque);
-/* The append is over, and what waits for disk and slaves; is_stored 0: there is no message. */
+/* The append is over, and so is the waiting for disk and slaves. is_stored 0: the message was not stored. */
 void rp_reply_stored(rp_reply *reply, int is_stored);
-/* Answers and frees it, unless something is waited for. */
+/* Answers the replier and frees the reply, unless it still waits for something. */
 void rp_reply_finish(rp_reply *reply);
 /* Frees one that waits for nothing, without an answer. */
 void rp_reply_drop(rp_reply *reply);
-/* Goes on with those whose push is over. */
+/* Goes on with the replies whose push has been settled by its lane B. */
 void rp_replies_drain(struct rp_lane *lane);
 
 /* ---- lane B ---- */
 
 void rp_pushes_drain(struct rp_lane *lane);
-/* RP_HANDLED, or RP_PUNT: it answers nothing of ours. */
+/* RP_HANDLED, or RP_PUNT: it is not the answer to one of these pushes. */
 int rp_pushes_response(struct rp_lane *lane, const rp_connection *connection, const rp_command *response);
 void rp_pushes_connection_closed(struct rp_lane *lane, uint64_t connection_id);
 void rp_pushes_expire(struct rp_lane *lane, int64_t now_ns);

@@ -16,7 +16,7 @@
 
 #define ROUNDS_MAX 4 /* gets of one queue whose messages do not match; what is left is for the next turn */
 
-#define UNREADABLE_MS 100 /* what cannot be read just now is looked at again then */
+#define UNREADABLE_MS 100 /* until a queue that could not be read just now is looked at again */
 
 /* One queue while it is looked at. */
 typedef struct choice {
@@ -45,7 +45,7 @@ static void commit(const choice *choice, int64_t offset) {
         atomic_fetch_add_explicit(&choice->lane->broker->offset_version, 1, memory_order_relaxed);
 }
 
-/* What it is locked by. */
+/* The offset cell of the group and the queue, which also picks the lock. 0: it cannot be made, for want of memory or beyond a bound. */
 static int find_cell(choice *choice) {
     rp_broker *broker = choice->lane->broker;
     choice->consumption = rp_group_table_consumption_entry(broker->groups, choice->pop->group, choice->topic);
@@ -53,7 +53,7 @@ static int find_cell(choice *choice) {
     return choice->cell != NULL;
 }
 
-/* Of a batch queue none: a client takes no batch apart that it popped. */
+/* Batch queues are not opened: clients do not take apart a batch that they popped. */
 static int open_queue(choice *choice) {
     return rp_topic_open_queue(choice->lane->broker->topics, choice->topic, choice->queue_id, &choice->queue) != NULL &&
            !rp_consume_queue_is_batch(choice->queue);
@@ -61,7 +61,7 @@ static int open_queue(choice *choice) {
 
 /* ---- where to begin ---- */
 
-/* A group's first message here: the oldest, or the last there is, as RocketMQ's consumers in POP mode begin. */
+/* Where a group without an offset begins: with the oldest message or with the last one, as RocketMQ decides for consumers in POP mode. */
 static int64_t first_offset(const choice *choice) {
     const rp_broker *broker = choice->lane->broker;
     if (choice->pop->from_min || rp_pop_retry_kind(choice->topic->head.name) != '0')
@@ -73,7 +73,7 @@ static int64_t first_offset(const choice *choice) {
     return last > 0 ? last : 0;
 }
 
-/* What light queues have out is in no file. */
+/* Marks the file of orders as out of date. What light queues have out is kept in memory alone, so for them there is nothing to write. */
 static void order_changed(const choice *choice) {
     if (!choice->is_light)
         atomic_fetch_add_explicit(&choice->lane->broker->pop_order_version, 1, memory_order_relaxed);
@@ -100,7 +100,7 @@ static int64_t begin(const choice *choice) {
     return offset;
 }
 
-/* A peek leaves everything as it is. */
+/* As begin, but for a peek, which changes neither offset nor reset. */
 static int64_t begin_of_peek(const choice *choice) {
     int64_t offset = committed_of(choice->cell);
     return offset >= 0 ? offset : rp_message_store_first_offset(choice->queue);
@@ -143,7 +143,7 @@ static uint8_t *put_count(uint8_t *at, char kind, int32_t queue_id, int64_t offs
     return rp_decimal(at, times);
 }
 
-/* How often each message was consumed before, and of all together for old clients the least. */
+/* How often each message was consumed before; then the least of these numbers, for old clients, which know one number per queue. */
 static void put_counts(const choice *choice, const rp_pop_order *order) {
     rp_pop_catch *caught = choice->caught;
     char kind = rp_pop_retry_kind(choice->topic->head.name);
@@ -162,7 +162,7 @@ static void put_counts(const choice *choice, const rp_pop_order *order) {
     caught->order_size = (uint32_t)(put_count(at, kind, choice->queue_id, -1, least) - caught->order_text);
 }
 
-/* Of a light queue: how often each was before, in the order of the messages. */
+/* The same for a light queue: numbers alone, in the order of the messages. */
 static void put_light_counts(const choice *choice, const rp_pop_order *order) {
     rp_pop_catch *caught = choice->caught;
     uint8_t *at = caught->order_text + caught->order_size;
@@ -249,7 +249,7 @@ static void count_out(const choice *choice, const rp_get_result *result) {
     atomic_fetch_add_explicit(&topic->bytes_out, result->bytes, memory_order_relaxed);
 }
 
-/* The messages are the pop's: written down first, in the log or as an order consumer's. */
+/* Gives the found messages to the pop. Who has them is written down first: in a checkpoint in the log, or as an order consumer's. */
 static void take(const choice *choice, const rp_get_result *result) {
     rp_pop_catch *caught = choice->caught;
     int status = RP_OK;
@@ -275,8 +275,8 @@ static void take(const choice *choice, const rp_get_result *result) {
 
 /* ---- looking ---- */
 
-/* What the last look missed is on disk only. 1: the pop waits until it is read in, its queue's arrivals wake it then; 0: the reader has too
- * much to do, or has had its time: it is read here. */
+/* What the last look missed is on disk only. 1: the pop waits until it has been read in, and is woken as by an arrival in its queue. 0: the
+ * reader of cold messages has too much to do, or has had its time, so it is read here. */
 static int waits_for_disk(const choice *choice, int has_moved) {
     rp_lane *lane = choice->lane;
     rp_pop *pop = choice->pop;
@@ -315,7 +315,7 @@ static void get(choice *choice, uint32_t disk_looks, rp_get_result *result) {
     lane->filter_ns += is_sql(choice->pop) ? rp_clock_monotonic_ns(rp_clock_system()) - begun_ns : 0;
 }
 
-/* The turn's time for filters that look into records is spent: whoever sends waits for its end. */
+/* Whether this turn has spent its time on filters that look into records: senders of the same reactor wait for the end of the turn. */
 static int is_for_later(rp_lane *lane, const rp_pop *pop) {
     if (!is_sql(pop))
         return 0;
@@ -327,7 +327,7 @@ static int is_for_later(rp_lane *lane, const rp_pop *pop) {
     return lane->filter_ns >= RP_FILTER_TURN_NS;
 }
 
-/* Behind messages that do not match, or to where the queue begins or ends. 1: to be looked at from there. */
+/* Moves on behind messages that do not match, or to where the queue begins or ends. 1: the queue is to be looked at again from there. */
 static int moves_on(choice *choice, const rp_get_result *result) {
     switch (result->status) {
     case RP_GET_OFFSET_TOO_SMALL:
@@ -395,7 +395,7 @@ static int is_full(const rp_pop *pop, const rp_pop_catch *caught) {
     return caught->count >= (uint32_t)pop->max_messages || (caught->count > 0 && caught->bytes >= caught->limits.transfer_bytes_memory);
 }
 
-/* Under the lock: whoever deletes the topic or the group forgets the offset behind us, or we see that it is gone. */
+/* Under the lock, so that a deletion of the topic or the group either comes later and forgets our offset, or is seen here. */
 static void choose(choice *choice) {
     rp_pop_catch *caught = choice->caught;
     if (!rp_topic_is_live(choice->topic) || !rp_group_is_live(choice->pop->group) || !open_queue(choice))

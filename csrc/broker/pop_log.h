@@ -22,8 +22,8 @@ rp_topic *rp_pop_log_topic(const rp_broker *broker);
 /* RP_OK; RP_E_NOT_FOUND: no such queue; RP_E_IO: it cannot be opened. */
 int rp_pop_log_open_queue(rp_broker *broker, int32_t revive_queue_id, rp_consume_queue **queue);
 
-/* Append one record, or a checkpoint and the ack of what it stands for, in this order. Nobody waits for disk or slaves. RP_OK, or as of
- * rp_append_item's status and rp_pop_log_open_queue's; when the ack alone failed the message comes twice, which is logged. */
+/* Append one record; replace appends a new checkpoint and then the ack of the one it replaces. Nobody waits for disk or slaves. RP_OK, or
+ * the status of the append or of rp_pop_log_open_queue. When only the ack of a replace failed, the message comes twice, which is logged. */
 int rp_pop_log_put_checkpoint(rp_broker *broker, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint);
 int rp_pop_log_put_ack(rp_broker *broker, int32_t revive_queue_id, const rp_pop_ack *ack);
 int rp_pop_log_replace(rp_broker *broker, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint, const rp_pop_ack *ack);

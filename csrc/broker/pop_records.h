@@ -6,9 +6,9 @@
  *   tag bAck  the same with "ao":-1,"aol":[1000,1001]
  *   properties  TAGS, TIMER_DELIVER_MS, UNIQ_KEY (topic@queue@start@group@popTime@broker@ck; topic@queue@ao@group@popTime@broker@ack)
  *
- * as fastjson 1 writes them. There TIMER_DELIVER_MS is when the timer brings the record to the topic, shortly before it is due; here it is
- * when it was put, which is earlier. A RocketMQ that reads on takes the latest of them for the time up to which it has everything, and
- * without any it revives nothing.
+ * as fastjson 1 writes them. In RocketMQ, TIMER_DELIVER_MS is the time when the timer brings the record to the topic, shortly before it is
+ * due. Here it is the time when the record was put, which is earlier. A RocketMQ that goes on with such a topic believes that it has seen
+ * everything up to the latest TIMER_DELIVER_MS, and without any it revives nothing.
  *
  * What is read may be anybody's: any JSON, any number; a record that lacks what it is for is RP_E_PROTOCOL.
  *
@@ -30,7 +30,7 @@
 #define RP_POP_BATCH_ACK_TAG "bAck"
 
 typedef struct rp_pop_checkpoint {
-    rp_slice topic, group, broker_name; /* the topic that was popped: a retry topic's messages have that one's name */
+    rp_slice topic, group, broker_name; /* the topic that was popped, so the retry topic itself for what came from one */
     int64_t start_offset;
     int64_t pop_time_ms, invisible_ms;
     int64_t revive_offset; /* "ro": read and written back only, 0 in what is new */
@@ -68,7 +68,7 @@ void rp_pop_ack_write(const rp_pop_ack *ack, int64_t now_ms, uint8_t *room, rp_p
 int rp_pop_checkpoint_read(rp_slice body, rp_arena *arena, rp_pop_checkpoint *checkpoint);
 int rp_pop_ack_read(rp_slice body, int is_batch, rp_arena *arena, rp_pop_ack *ack);
 
-/* The place of a message among the checkpoint's, -1: it is not among them. And its offset there. */
+/* The index of the message with that offset in the checkpoint, -1: it is not in it; and the offset of the message with that index. */
 int32_t rp_pop_checkpoint_index(const rp_pop_checkpoint *checkpoint, int64_t offset);
 int64_t rp_pop_checkpoint_offset(const rp_pop_checkpoint *checkpoint, uint32_t index);
 

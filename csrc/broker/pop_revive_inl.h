@@ -16,7 +16,7 @@
 #include "pop_revive.h"
 #include "stored_message.h"
 
-#define REVIVE_GRACE_MS 2000 /* after the time that was given: acks under way, and those that RocketMQ's timer brings when it is over */
+#define REVIVE_GRACE_MS 2000 /* behind the invisible time: for acks under way, and those that RocketMQ's timer brings only at its end */
 #define REVIVE_AGAIN_MS 1000 /* until the next try of what failed */
 #define REVIVE_ROUND_MS 1000 /* between looks at the queues */
 #define REVIVE_RECORD_MAX (1u << 20) /* of a record's body; a checkpoint has some hundred bytes, acks of a batch at most as many thousand */
@@ -27,8 +27,8 @@
 typedef struct revive_queue {
     int64_t position; /* of the first record that was not read */
     int64_t skipped_from[RP_KEPT_KINDS]; /* of the first checkpoint of the kind that found no room: none behind it is kept; -1: all are */
-    int64_t acks_from; /* acks from here to position are to be read again before anything is due; -1: none are */
-    int64_t committed; /* what was written to the group's offset: the last that is over; -1: nothing is */
+    int64_t acks_from; /* acks from here to position have to be read again before anything is put; -1: none */
+    int64_t committed; /* the revive group's offset as it was written last: everything before is over; -1: it was not written yet */
     rp_kept_queue kept;
 } revive_queue;
 
@@ -68,11 +68,12 @@ static inline bool revive_is_stopping(const rp_pop_revive *revive) {
     return atomic_load_explicit(&revive->is_stopping, memory_order_relaxed);
 }
 
-/* Reads a revive queue to its end. 1: all of it was; 0: a file could not be read, or the thread is to stop: nothing is due before. */
+/* Reads a revive queue to its end. 1: all of it was read; 0: a file could not be read, or the thread is to stop. Nothing may be put before
+ * all of it was read: an ack may be in what is missing. */
 bool revive_read(rp_pop_revive *revive, rp_consume_queue *queue, revive_queue *state, int64_t now_ms);
-/* What is due by due_ms, now or earlier, goes to its retry topics. 1: there was no reason to wait; 0: the log takes no more just now. */
+/* Puts what is due by due_ms (now or earlier) into its retry topics. 1: nothing was refused; 0: the log takes no more just now. */
 bool revive_put_due(rp_pop_revive *revive, int32_t queue_id, revive_queue *state, int64_t due_ms, int64_t now_ms);
-/* Checkpoints that hold the group's offset far behind are written once more, some a round. */
+/* Appends old checkpoints once more, a few in each round: while they are open, the group's offset cannot move past them. */
 void revive_carry(rp_pop_revive *revive, int32_t queue_id, revive_queue *state, int64_t now_ms);
 
 #define REVIVE_BATCH_MAX 32u
@@ -100,7 +101,8 @@ typedef struct revive_batch {
 rp_slice revive_normal_topic(rp_slice topic, rp_slice group);
 /* The live retry topic; NULL: it is missing, which is said where Python may look. */
 rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record);
-/* Takes one message into the batch, which may append it, or marks that it is over, being gone. RP_OK; what to try again for. */
+/* Takes one message into the batch, appending the batch first when it is full; or marks the message as over when the log has it no more.
+ * RP_OK, or an error after which it is to be tried again. */
 int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_checkpoint *record, rp_group *group, rp_topic *target,
                 uint32_t index);
 /* Appends the batch, and marks what is over by it. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/clock.h"
+#include "../base/slice_inl.h"
 #include "../store/message.h"
 #include "lane.h"
 #include "response_writer_inl.h"
@@ -11,15 +12,13 @@
 #define PUSH_TIME "PUSH_REPLY_TIME\1"
 #define FIELD_ROOM 24 /* of a number in a field */
 
-static rp_slice text_of(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
-
 static uint8_t *put(uint8_t *at, rp_slice slice) {
     if (slice.size > 0)
         memcpy(at, slice.data, slice.size);
     return at + slice.size;
 }
 
-/* The properties as they are stored, and when they were pushed. data NULL: memory is out. */
+/* The properties as they are stored, with PUSH_REPLY_TIME behind them. data NULL: memory is out. */
 static rp_slice pushed_properties(const rp_send_request *request, int64_t now_ms) {
     rp_slice sent = request->properties.text, tail = request->lane->broker->reply_tail;
     uint8_t *start = rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)sent.size + tail.size + sizeof PUSH_TIME + FIELD_ROOM);
@@ -29,14 +28,14 @@ static rp_slice pushed_properties(const rp_send_request *request, int64_t now_ms
     if (sent.size == 0 || at[-1] == RP_PROPERTY_VALUE_END) /* the tail begins with a separator */
         tail = (rp_slice){tail.data + 1, tail.size - 1};
     at = put(at, tail);
-    at = put(at, text_of(PUSH_TIME));
+    at = put(at, rp_slice_of(PUSH_TIME));
     at = rp_decimal(at, now_ms);
     *at++ = RP_PROPERTY_VALUE_END;
     return (rp_slice){start, (uint32_t)(at - start)};
 }
 
 static void add_number(rp_command *push, const char *name, int64_t number, uint8_t room[FIELD_ROOM]) {
-    rp_command_add_field(push, text_of(name), (rp_slice){room, (uint32_t)(rp_decimal(room, number) - room)});
+    rp_command_add_field(push, rp_slice_of(name), (rp_slice){room, (uint32_t)(rp_decimal(room, number) - room)});
 }
 
 /* Where the broker stores, as in every msgId. */
@@ -62,19 +61,19 @@ static int make_frame(const rp_send_request *request, const rp_reply_header *rep
     rp_command push;
     rp_command_clear(&push, RP_CODE_PUSH_REPLY_MESSAGE, RP_SERIALIZE_JSON);
     push.version = RP_RESPONSE_VERSION;
-    rp_command_add_field(&push, text_of("producerGroup"), reply->producer_group);
-    rp_command_add_field(&push, text_of("topic"), header->topic);
-    rp_command_add_field(&push, text_of("defaultTopic"), reply->default_topic);
+    rp_command_add_field(&push, rp_slice_of("producerGroup"), reply->producer_group);
+    rp_command_add_field(&push, rp_slice_of("topic"), header->topic);
+    rp_command_add_field(&push, rp_slice_of("defaultTopic"), reply->default_topic);
     add_number(&push, "defaultTopicQueueNums", reply->default_topic_queues, numbers[0]);
     add_number(&push, "queueId", header->queue_id, numbers[1]);
     add_number(&push, "sysFlag", header->sys_flag, numbers[2]);
     add_number(&push, "bornTimestamp", header->born_timestamp_ms, numbers[3]);
     add_number(&push, "flag", header->flag, numbers[4]);
-    rp_command_add_field(&push, text_of("properties"), properties);
+    rp_command_add_field(&push, rp_slice_of("properties"), properties);
     add_number(&push, "reconsumeTimes", header->reconsume_times, numbers[5]);
-    rp_command_add_field(&push, text_of("unitMode"), text_of(reply->unit_mode ? "true" : "false"));
-    rp_command_add_field(&push, text_of("bornHost"), text_of(born_host));
-    rp_command_add_field(&push, text_of("storeHost"), text_of(store_host));
+    rp_command_add_field(&push, rp_slice_of("unitMode"), rp_slice_of(reply->unit_mode ? "true" : "false"));
+    rp_command_add_field(&push, rp_slice_of("bornHost"), rp_slice_of(born_host));
+    rp_command_add_field(&push, rp_slice_of("storeHost"), rp_slice_of(store_host));
     add_number(&push, "storeTimestamp", now_ms, numbers[6]);
     push.body = request->command->body;
     int status = rp_push_frame_create(request->lane->broker, &push, frame);
@@ -82,7 +81,7 @@ static int make_frame(const rp_send_request *request, const rp_reply_header *rep
     return status;
 }
 
-/* Cut where a remark has no more room, between two characters. */
+/* The client id as remarks show it: cut at their bound, but not within a character. */
 static void note_requester(rp_reply *reply, rp_slice client_id) {
     uint32_t size = client_id.size < RP_REQUESTER_TEXT_MAX ? client_id.size : RP_REQUESTER_TEXT_MAX - 1;
     while (size < client_id.size && size > 0 && (client_id.data[size] & 0xC0) == 0x80)
@@ -91,7 +90,7 @@ static void note_requester(rp_reply *reply, rp_slice client_id) {
     reply->requester[size] = 0;
 }
 
-/* Sends it to whoever asked for it, or notes why that cannot be. RP_OK; RP_E_BUSY, RP_E_NO_MEMORY: nothing was done. */
+/* Sends the reply to the client that asked for it, or notes why that cannot be. RP_OK; RP_E_BUSY, RP_E_NO_MEMORY: nothing was done. */
 static int push(const rp_send_request *request, const rp_reply_header *header, rp_reply *reply) {
     rp_slice client_id = rp_message_property(request->properties.text, "REPLY_TO_CLIENT");
     if (client_id.data == NULL)

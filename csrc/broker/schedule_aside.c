@@ -1,9 +1,9 @@
-/* schedule_aside.c: delayed messages that cannot go where they are to go, while those behind them do (set_aside.h), and how far a level
- * is, as its file, slaves and a master that returns are told.
- * RocketMQ: ScheduleMessageService.DeliverDelayedMessageTimerTask (5.3.3 broker/schedule/), which waits with the first of them for good.
+/* schedule_aside.c: delayed messages that cannot be delivered are set aside, so that those behind them can be (set_aside.h). Also the
+ * position of a level, as it is written to its file and told to slaves and to a master that returns.
+ * RocketMQ: ScheduleMessageService.DeliverDelayedMessageTimerTask (5.3.3 broker/schedule/), where the first such message stops its level.
  *
- * The position stays at the first of them, so that nothing is lost to who knows only that; who knows `reached` and their offsets, too,
- * delivers nothing twice.
+ * The position stays at the first message that is set aside. Whoever knows the position alone loses nothing, but delivers again what was
+ * delivered behind it; whoever also knows `reached` and the offsets set aside delivers nothing twice.
  */
 #include <inttypes.h>
 
@@ -91,7 +91,7 @@ int rp_schedule_move_on(rp_schedule_service *service, rp_delay_level *level, con
 
 /* ---- tried again ---- */
 
-/* Its entry, into the window. What retention has taken is over. */
+/* Reads the entry at offset into the window. A message that retention has removed counts as over. */
 static void read_entry(rp_delay_level *level, int64_t offset, rp_schedule_window *window, uint32_t index) {
     int64_t count = rp_consume_queue_read(rp_schedule_queue_of(level), offset, &window->entries[index], 1);
     if (count != 1)

@@ -10,12 +10,12 @@
 
 #include "send_path.h"
 
-/* 1: its properties leave no room for what a batch queue's record says besides. Of one that waits elsewhere first that must not be found
- * out when it is due. */
+/* 1: the message's properties leave no room for those that a record in a batch queue gets besides. Asked before the message is taken, since
+ * one that waits elsewhere first could not be refused any more when it is due. */
 int rp_send_lacks_room(const rp_send_request *request);
-/* Of any batch. */
+/* Counts the messages of any batch. */
 int rp_send_count_batch(const rp_send_request *request, int64_t *count);
-/* Of one to a batch queue. */
+/* Checks a batch that goes to a batch queue as it is, and counts its messages. */
 int rp_send_check_inner_batch(const rp_send_request *request, int64_t *count);
 
 #endif

@@ -1,27 +1,28 @@
-/* timer_aside.c: messages whose own queue or light queue, or its next file, cannot be made: they are set aside, so that the slots behind
- * them come (timer_service.h).
+/* timer_aside.c: timed messages whose queue or light queue cannot be made, or not its next file, are set aside, so that the slots behind
+ * them are delivered (timer_service.h).
  * RocketMQ: TimerMessageStore.doPut (5.3.3 store/timer/), which tries again without end, and holds up all that is due later.
  *
- * One that is set aside is appended to the timer queue again with a later TIMER_OUT_MS, so that it is what any message is that waits: in
- * the queue, which is the truth, for either product. It comes back after a minute, then after twice as long each time, up to an hour, so
- * that a queue that stays broken costs the log a bounded rate.
+ * A message that is set aside is appended to the timer queue again, with a later TIMER_OUT_MS. So it is a waiting message like any other,
+ * for RocketMQ too. It comes back after a minute, then each time after twice as long, up to an hour: a queue that stays broken costs the
+ * log a bounded rate.
  *
- * Only what is wrong with the queue itself is a reason: without memory or with a full disk nothing could be appended, and the slot waits.
+ * Only a fault of the queue itself is a reason to set a message aside. Without memory, or with a full disk, nothing could be appended
+ * anyway, and the slot waits.
  */
 #include "timer_item.h"
 #include "timer_service_inl.h"
 
-#define TRIED_MS INT64_C(10000) /* before the first is set aside */
-#define FORGOTTEN_MS INT64_C(60000) /* without a refusal: the next one is tried as long */
+#define TRIED_MS INT64_C(10000) /* how long a refused message is tried before it is set aside */
+#define FORGOTTEN_MS INT64_C(60000) /* without a refusal, after which the next refused message is tried for TRIED_MS again */
 #define ASIDE_MS_MIN INT64_C(60000)
 #define ASIDE_DOUBLED_MAX 6 /* to about an hour */
 
-/* None for a while, or the clock went back. */
+/* There was no refusal for a while, or the clock was set back. */
 static bool is_forgotten(const rp_timer_refusals *refusals, int64_t now_ms) {
     return now_ms < refusals->last_ms || now_ms - refusals->last_ms > FORGOTTEN_MS;
 }
 
-/* What an append says does not tell the queue from the commit log. */
+/* Whether the queue itself can be written: the status of an append does not tell a fault of the queue from one of the commit log. */
 int rp_timer_try_queue(rp_timer_service *service, rp_consume_queue *queue, int64_t now_ms) {
     rp_timer_refusals *refusals = &service->refusals;
     if (!refusals->asks_queues)

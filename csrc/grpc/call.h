@@ -100,11 +100,11 @@ void rp_grpc_call_drop_input(rp_grpc_call *call);
 void rp_grpc_call_tell(rp_grpc_call *call, enum rp_request_kind kind, int32_t flag, rp_slice message);
 void rp_grpc_call_tell_cancelled(rp_grpc_call *call);
 void rp_grpc_call_ask_room(rp_grpc_call *call);
-void rp_grpc_call_tell_room(rp_grpc_call *call); /* if somebody waits for it, and there is */
+void rp_grpc_call_tell_room(rp_grpc_call *call); /* when Python waits for room, and there is some */
 
 /* call_input.c */
 void rp_grpc_call_begin(rp_grpc_call *call); /* its head is whole */
-/* All of data; its stream's window gets back what need not wait. */
+/* Takes all of data; its stream's window gets back those bytes that need not wait for Python. */
 void rp_grpc_call_take(rp_grpc_call *call, const uint8_t *data, uint32_t size);
 void rp_grpc_call_half_close(rp_grpc_call *call);
 void rp_grpc_call_taken(rp_grpc_call *call); /* Python has dealt with a message */
@@ -112,7 +112,7 @@ void rp_grpc_call_taken(rp_grpc_call *call); /* Python has dealt with a message 
 /* call_output.c */
 void rp_grpc_call_append(rp_grpc_call *call, rp_grpc_piece *piece); /* takes it over */
 void rp_grpc_call_finish(rp_grpc_call *call, int32_t status, rp_slice text);
-/* The answer to what was refused here; http_status 200, or what HTTP says. */
+/* Answers a call that is refused here; http_status is "200", or the status that HTTP itself has for it. */
 void rp_grpc_call_refuse(rp_grpc_call *call, int32_t status, const char *text, const char *http_status);
 void rp_grpc_call_reset(rp_grpc_call *call, uint32_t error_code); /* without an answer, or in the middle of it */
 void rp_grpc_call_drop_answer(rp_grpc_call *call);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/clock_inl.h"
+#include "../base/slice_inl.h"
 #include "grpc_inl.h"
 
 #define STATUS_TEXT_MAX 12
@@ -165,7 +166,7 @@ void rp_grpc_call_refuse(rp_grpc_call *call, int32_t status, const char *text, c
     rp_grpc_call_tell_cancelled(call);
     rp_grpc_call_drop_answer(call);
     call->http_status = http_status;
-    rp_grpc_call_finish(call, status, rp_grpc_words(text));
+    rp_grpc_call_finish(call, status, rp_slice_of(text));
 }
 
 /* ---- to the client ---- */

@@ -29,12 +29,4 @@ struct rp_grpc {
     rp_grpc_halves halves[RP_GRPC_REACTORS_MAX];
 };
 
-static inline rp_slice rp_grpc_words(const char *text) {
-    uint32_t size = 0;
-    while (text[size] != '\0') {
-        size++;
-    }
-    return (rp_slice){(const uint8_t *)text, size};
-}
-
 #endif

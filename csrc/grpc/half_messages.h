@@ -23,13 +23,13 @@ typedef struct rp_grpc_halves {
     uint64_t bytes;
 } rp_grpc_halves;
 
-void rp_grpc_half_begin(rp_grpc_call *call); /* of one that has begun already: nothing */
-void rp_grpc_half_end(rp_grpc_call *call);   /* the same of one that has not */
-/* Whether it may hold so many bytes more; others are refused for it where that helps. */
+void rp_grpc_half_begin(rp_grpc_call *call); /* nothing when it has begun already */
+void rp_grpc_half_end(rp_grpc_call *call);   /* nothing when it has not begun */
+/* Whether the call may hold that many bytes more; other calls are refused for its sake where that helps. */
 bool rp_grpc_half_may_grow(rp_grpc_call *call, uint32_t more);
 void rp_grpc_half_grew(rp_grpc_call *call, uint32_t more);
 void rp_grpc_half_heard(rp_grpc_call *call); /* bytes of it have come */
-/* When it has to be whole, or to say more; INT64_MAX: it is no half message, or stall_ms is 0. */
+/* By when the message has to be whole, or more of it has to have come; INT64_MAX: the call has no half message, or stall_ms is 0. */
 int64_t rp_grpc_half_limit_ns(const rp_grpc_call *call, uint32_t stall_ms);
 
 #endif

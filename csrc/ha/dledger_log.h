@@ -5,15 +5,16 @@
  *   follower  PUSH ─► reactor of the DLedger port: compared, appended, cut ─ synced once a turn ─► answered; committed as told
  *   Python    votes, heartbeats, terms: rp_dledger_lead, rp_dledger_follow; hears of later terms and unknown leaders by rp_dledger_fd
  *
- * Committed   counted on the entries of the leader's own term only, and all before with them (Raft 5.4.2). A follower never counts what
- *             its log is not known to share with the leader in this term, and cuts nothing below that.
- * Answers     on_committed is told the log offset up to which all is committed: sends are answered by it (rp_broker_set_committed); -1
- *             when this member leads no more.
- * Who leads   a push of an earlier term is refused here, EXPIRED_TERM; of a later one, or of a leader that Python has not named, it is
- *             answered TERM_NOT_READY, and Python is told; the leader asks again.
+ * Committed   a majority is counted for entries of the leader's own term only; all entries before them are committed with them (Raft
+ *             5.4.2). A follower counts only entries that its log is known to share with the leader in this term, and never cuts those.
+ * Answers     on_committed is told the log offset up to which all is committed, by which sends are answered (rp_broker_set_committed);
+ *             and -1 when this member no longer leads.
+ * Who leads   a push of an earlier term is refused here with EXPIRED_TERM. A push of a later term, or of a leader that Python has not
+ *             named, is answered TERM_NOT_READY, and Python is told; the leader asks again.
  *
- * Threads  one a follower, while it leads and not; one that waits for the own disk (sync); pushes on the reactor of the server that has
- *          the handler: it should have one reactor, which waits for the disk. lead, follow, close from one thread; the rest from any.
+ * Threads  one for each follower, whether this member leads or not; with `sync` one that waits for its own disk. Pushes are taken on the
+ *          reactor of the server that has the handler; it should have a single reactor, because that waits for the disk. lead, follow and
+ *          close from one thread; the rest from any.
  * Owns     its threads and connections. Borrows the store, and the options' context.
  * Bounds   RP_DLEDGER_PEERS_MAX members; window entries and window_bytes on their way to a follower; a push of RP_FRAME_SIZE_MAX.
  */
@@ -41,8 +42,7 @@ typedef struct rp_dledger_options {
     const char *peers; /* dLegerPeers: "n0-host:port;n1-host:port", this member among them */
     uint32_t window; /* entries on their way to a follower, default 1,000 as DLedger's, at most 4,096 */
     uint32_t window_bytes; /* default 4 MiB */
-    uint32_t batch_bytes; /* enableBatchPush: entries up to so many bytes go as one push; 0, the default: one by one, which every
-                                  follower takes */
+    uint32_t batch_bytes; /* enableBatchPush: entries of so many bytes together go as one push; 0, the default: each by itself */
     uint32_t push_timeout_ms; /* maxPushTimeOutMs 1,000: then the follower is dialled again */
     uint32_t retry_ms; /* pause after a failure, default 500 */
     uint32_t commit_interval_ms; /* a follower without new entries is told what is committed, default 1,000; at once when it has moved */
@@ -62,17 +62,17 @@ void rp_dledger_close(rp_dledger_log *dledger);
 /* Answers PUSH and hands all else to Python: for rp_server_open of the DLedger port. */
 const rp_handler *rp_dledger_handler(rp_dledger_log *dledger);
 
-/* This member leads in that term: it has won the vote. Appends are taken when this returns RP_OK; else as rp_commit_log_lead_entries: it
- * does not lead, and the term is entered. RP_E_RANGE also for a term below the present one. */
+/* This member has won the vote and leads in that term. RP_OK: appends are taken from now on. Else an error of rp_commit_log_lead_entries:
+ * the term has begun, but this member does not lead in it. RP_E_RANGE also for a term below the present one. */
 int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error);
-/* The term has begun, and leader_id leads it; NULL: nobody does that one knows of. When this returns RP_OK no append is under way, nothing
- * of an earlier leader is stored any more, and whoever waits for a commit has been told -1. RP_E_INVALID: no such member, or this one;
- * RP_E_RANGE: a term below the present one; RP_E_BUSY: an append or a push is held up by the disk, also after half a second. Then, as
- * behind the same of lead, all is as it was, and nothing may be said of that term. */
+/* The term has begun, and leader_id leads it; NULL: no leader is known. When this returns RP_OK no append is under way, nothing of an
+ * earlier leader is stored any more, and whoever waits for a commit has been told -1. RP_E_INVALID: no such member, or this one;
+ * RP_E_RANGE: a term below the present one; RP_E_BUSY: the disk still holds up an append or a push after half a second. After RP_E_BUSY, of
+ * lead too, nothing has changed, and nobody may be told of that term yet. */
 int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_id, rp_error *error);
 
-/* Of whoever leads, and hands its lead over: no append is taken when this returns RP_OK, until it is called with 0 or another term begins;
- * what the log has is pushed on. RP_E_READ_ONLY: this member does not lead; RP_E_BUSY: as of follow. */
+/* For a leader that hands its lead over: from when this returns RP_OK no append is taken, until it is called with 0 or another term begins.
+ * What the log has is still pushed. RP_E_READ_ONLY: this member does not lead; RP_E_BUSY: as of follow. */
 int rp_dledger_pause(rp_dledger_log *dledger, int is_paused, rp_error *error);
 
 /* What Python has to hear: a push named a leader of this or a later term whom this member does not follow; or a follower knows a later
@@ -90,7 +90,7 @@ typedef struct rp_dledger_state {
     int64_t term;
     int32_t is_leader;
     int32_t is_writable; /* 0: a sync of the log has failed, it takes no more entries: whoever leads with it should stand down */
-    int64_t held_ms; /* how long an append that is under way has held the log by now; 0: none does */
+    int64_t held_ms; /* how long the append that is under way has held the log so far; 0: none is under way */
     char leader_id[RP_DLEDGER_ID_MAX]; /* "" when nobody is known to lead */
     int64_t begin_index, end_index, end_term, end_offset; /* of the log: what a vote is asked with */
     int64_t committed_index, committed_offset;
@@ -98,7 +98,7 @@ typedef struct rp_dledger_state {
     int64_t gap_index; /* the leader's first entry, where this log ends before it and has to begin again; -1: it does not */
     uint64_t pushes_taken, pushes_refused, entries_appended, cuts;
 } rp_dledger_state;
-/* Waits for nobody who waits for the disk: as of the last push, term or commit that is over. */
+/* Never waits for the disk: the state is that after the last finished push, commit or change of term. */
 void rp_dledger_read_state(rp_dledger_log *dledger, rp_dledger_state *state);
 
 typedef struct rp_dledger_follower_row {

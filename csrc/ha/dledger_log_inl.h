@@ -17,7 +17,7 @@
 #define RP_DLEDGER_REACTORS_MAX 64
 #define RP_DLEDGER_GROUP_MAX 256
 
-/* A push on its way, and when it left. */
+/* A push that was sent and is not answered yet, with the time at which it left. */
 typedef struct rp_push_sent {
     rp_push push;
     int64_t sent_ms, end_offset; /* end_offset: of its last entry */
@@ -91,7 +91,7 @@ struct rp_dledger_log {
     rp_push_answer *answers[RP_DLEDGER_REACTORS_MAX]; /* each its reactor's; in its arena, newest first */
 };
 
-/* Gives lock up, and has seen what is so by then. */
+/* Gives up lock, after a copy of what it guards has been made in `seen`. */
 void rp_dledger_leave(rp_dledger_log *dledger);
 /* dledger_log.c, under lock. */
 void rp_dledger_commit(rp_dledger_log *dledger, int64_t index, int64_t offset);
@@ -100,8 +100,9 @@ void rp_dledger_advance(rp_dledger_log *dledger);
 int rp_dledger_step_down(rp_dledger_log *dledger, uint32_t wait_ms);
 void rp_dledger_raise_claim(rp_dledger_log *dledger, int64_t term, const char *leader_id);
 const rp_dledger_follower *rp_dledger_member(const rp_dledger_log *dledger, rp_slice id);
-/* Any thread; the second in the appender's: the log has grown. */
+/* Wakes the thread that sleeps on wake_fd, if it does. Any thread. */
 void rp_dledger_wake(atomic_int *sleeping, int wake_fd);
+/* The log has grown: wakes whoever waits for that. The appender's thread. */
 void rp_dledger_appended(void *dledger);
 
 /* dledger_disk.c: the thread of whoever is alone, or counts on its disk. */

@@ -17,14 +17,15 @@ typedef struct rp_pusher {
     int64_t compare_at;    /* -1: at the log's end */
     int64_t next_index;    /* of the next entry to be appended */
     int64_t matched_index; /* what the follower is known to hold; -1: nothing */
-    int64_t refused_at;    /* the same when an append was refused last */
+    int64_t refused_at;    /* matched_index when an append was refused last */
     int64_t quiet_until_ms;
     int64_t told_commit, told_ms; /* what it was told to be committed, and when */
     uint64_t flying_bytes;
     uint32_t flying;     /* appends on their way, in entries */
     uint32_t generation; /* of appends: what was sent before the last comparison counts only when it succeeds */
-    int32_t truncate_at_begin; /* nothing is the same: the follower is to begin with this log */
-    int32_t is_appending, is_asked;
+    int32_t truncate_at_begin; /* the two logs have no entry in common: the follower is to begin anew with this one */
+    int32_t is_appending;      /* 1: the comparison is over */
+    int32_t is_asked;          /* 1: a COMPARE or TRUNCATE is not answered yet */
 } rp_pusher;
 
 /* The leader's log and patience, as of now. */
@@ -46,9 +47,9 @@ typedef struct rp_push {
 void rp_pusher_begin(rp_pusher *pusher, int64_t term);
 /* The connection has ended: compares again, after a pause. */
 void rp_pusher_lost(rp_pusher *pusher, const rp_pusher_view *view);
-/* 1: *push is to be sent, of an APPEND entries from index on; 0: nothing just now. */
+/* 1: *push is to be sent; an APPEND carries entries from its index on. 0: nothing is to be sent just now. */
 int rp_pusher_next(const rp_pusher *pusher, const rp_pusher_view *view, rp_push *push);
-/* It was; last_index and bytes are filled in. */
+/* That push was sent; the caller has filled in last_index and bytes. */
 void rp_pusher_sent(rp_pusher *pusher, const rp_push *push, const rp_pusher_view *view);
 void rp_pusher_answered(rp_pusher *pusher, const rp_push *push, const rp_push_response *response, const rp_pusher_view *view);
 /* When rp_pusher_next may say something new though nothing was appended, committed or answered. */

@@ -18,7 +18,8 @@
 /* Below this a copy into the socket costs less than a second system call. Lower than a pull's (SENDFILE_BYTES_MIN of remoting/output.c):
  * these bytes lie together, and a slave splices what comes so. */
 #define SENDFILE_BYTES_MIN (32u * 1024u)
-#define FRAME_MS_MAX 50 /* longer ones make the next one smaller */
+#define FRAME_MS_MAX 50 /* a frame that took longer makes the next one smaller */
+#define READS_MAX 16    /* in one turn: epoll is level-triggered, the rest comes in the next */
 
 rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const rp_address *address, int64_t now_ns,
                                           int64_t now_ms) {
@@ -104,7 +105,7 @@ int rp_ha_connection_take_ack(rp_ha_connection *connection, int64_t offset, rp_e
     return 1;
 }
 
-/* Of many only the last one counts; but the first report may have others right behind it, and it alone says where to start. */
+/* Of many acks only the last one counts. But a first report, which alone says where to start, may have others right behind it. */
 static int take_acks(rp_ha_connection *connection, rp_error *error) {
     int moved = 0;
     uint32_t whole = connection->input_size - connection->input_size % RP_HA_ACK_SIZE;
@@ -123,7 +124,7 @@ static int take_acks(rp_ha_connection *connection, rp_error *error) {
 
 int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_error *error) {
     int moved = 0;
-    for (int round = 0; round < 16; round++) { /* bounded: epoll is level-triggered, the rest comes next turn */
+    for (int round = 0; round < READS_MAX; round++) {
         size_t room = sizeof connection->input - connection->input_size;
         ssize_t got = recv(connection->fd, connection->input + connection->input_size, room, 0);
         if (got == 0)
@@ -148,7 +149,7 @@ int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_er
     return moved;
 }
 
-/* How many of size bytes at offset the next frame takes, whose header is ready then. */
+/* Writes the header of the next frame. Returns how many of the `size` bytes at offset it takes, or a negative status. */
 static int64_t put_header(rp_ha_connection *connection, int64_t offset, int64_t size, rp_error *error) {
     if (connection->options->epochs != NULL)
         return rp_ha_connection_put_frame(connection, offset, size, error);
@@ -280,8 +281,8 @@ static void advance(rp_ha_connection *connection, uint32_t sent, int64_t now_ns)
     }
 }
 
-/* After a frame. Large ones are cheap for both ends (our slave splices them), but RocketMQ's slave acknowledges whole frames, and a slow
- * link shall not keep it from that for long. */
+/* Chooses the size of the next frame. Large ones are cheap for both ends (our slave splices them), but RocketMQ's slave acknowledges whole
+ * frames only, so on a slow link they must not take long. */
 static void adapt_frame_bytes(rp_ha_connection *connection, int64_t now_ns) {
     uint32_t floor = connection->options->transfer_bytes, ceiling = connection->options->transfer_bytes_max;
     if (now_ns - connection->frame_begun_ns > FRAME_MS_MAX * RP_NS_PER_MS)

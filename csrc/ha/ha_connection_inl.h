@@ -56,15 +56,16 @@ static inline int64_t rp_ha_connection_next_offset(const rp_ha_connection *conne
     return atomic_load_explicit(&connection->next_offset, memory_order_relaxed);
 }
 
-/* Where the transfer starts, by the first offset that was reported. RP_OK, RP_E_RANGE. */
+/* Decides where the transfer starts, by the first offset that the slave reported. RP_OK, RP_E_RANGE. */
 int rp_ha_connection_start(rp_ha_connection *connection, int64_t requested, rp_error *error);
 /* An ack: 1 when the acked offset moved, 0 when not, RP_E_RANGE. */
 int rp_ha_connection_take_ack(rp_ha_connection *connection, int64_t offset, rp_error *error);
 
 /* ha_connection_switch.c */
-/* What the slave said: as rp_ha_connection_receive, of bytes that were read into the input. RP_E_PROTOCOL too. */
+/* Takes the hello and the acks that were read into the input. Returns as rp_ha_connection_receive; RP_E_PROTOCOL too. */
 int rp_ha_connection_take_words(rp_ha_connection *connection, rp_error *error);
-/* How many of `size` bytes at offset are of one epoch, and the header for them. RP_E_NOT_FOUND: there is no epoch. */
+/* Writes the header of the next frame, which ends where its epoch does. Returns how many of the `size` bytes at offset are in it;
+ * RP_E_NOT_FOUND: there is no epoch. */
 int64_t rp_ha_connection_put_frame(rp_ha_connection *connection, int64_t offset, int64_t size, rp_error *error);
 
 #endif

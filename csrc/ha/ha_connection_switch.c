@@ -1,4 +1,4 @@
-/* ha_connection_switch.c: what a slave behind a controller says and is sent (switch_wire.h).
+/* ha_connection_switch.c: the master's side of a connection behind a controller: hellos and acks taken, frames made (switch_wire.h).
  * RocketMQ: AutoSwitchHAConnection (5.3.3 store/ha/autoswitch/).
  */
 #include <stdlib.h>
@@ -15,7 +15,7 @@ int64_t rp_ha_connection_broker_id(const rp_ha_connection *connection) {
     return atomic_load_explicit(&connection->switched.broker_id, memory_order_relaxed);
 }
 
-/* Our epochs are the next thing sent. */
+/* Notes who the slave is, and makes our handshake with all our epochs the next thing that is sent. */
 static int take_hello(rp_ha_connection *connection, const rp_switch_hello *hello, rp_error *error) {
     rp_switched *switched = &connection->switched;
     if (switched->handshake != NULL)
@@ -37,7 +37,7 @@ static int take_hello(rp_ha_connection *connection, const rp_switch_hello *hello
     return RP_OK;
 }
 
-/* When it last held all that there was: now, or when the frame began that brought it there (RocketMQ: lastCaughtUpTimeMs). */
+/* Notes when the slave last held the whole log: now, or when the frame began that ended with the log (RocketMQ: lastCaughtUpTimeMs). */
 static void note_caught_up(rp_ha_connection *connection, int64_t acked) {
     rp_switched *switched = &connection->switched;
     if (acked < switched->sent_end)

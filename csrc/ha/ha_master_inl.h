@@ -40,8 +40,8 @@ struct rp_ha_master {
     int set_fd;                 /* fixed after open; -1: no controller */
     rp_sync_state_set set;      /* guarded by set_lock */
     int is_told[RP_HA_SLAVES_MAX]; /* guarded by set_lock: set_fd was signalled for the slot since the set changed last */
-    /* Of whoever calls lead: this process's last one, which goes on where it began. Another run's begins again: its end may have been
-     * lost. */
+    /* Belongs to the thread that calls lead: the epoch that this process led last. Led once more, it goes on from where it began. An epoch
+     * of an earlier run begins anew, because the end of its log may have been lost. */
     int64_t led_epoch;
     int64_t lead_from; /* guarded by set_lock: where the epoch begins */
     atomic_int is_leading; /* written under transfer_lock */
@@ -68,22 +68,22 @@ static inline int rp_ha_watch(rp_ha_master *master, int operation, int fd, uint3
 void rp_ha_accept_slaves(rp_ha_master *master, int64_t now_ns);
 void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns);
 void rp_ha_drop_slave(rp_ha_master *master, uint32_t slot, int level, const char *why);
-/* By what went wrong with it. */
+/* Drops the slave for an error of its connection, which decides about the log level and the counter. */
 void rp_ha_drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error);
-/* The ha thread's, rp_ha_master_open's, rp_ha_master_require's and ha_switch.c's. */
+/* Tells the callbacks how far the log is acknowledged and in sync. Called by the ha thread, by open and require, and by ha_switch.c. */
 void rp_ha_tell_acked(rp_ha_master *master);
 
 /* ha_switch.c: what concerns the SyncStateSet; nothing happens without a controller. */
 int rp_ha_switch_open(rp_ha_master *master, rp_error *error);
 void rp_ha_switch_close(rp_ha_master *master);
-/* Under tell_lock: what on_acked and on_in_sync are to be told instead; as they are without a controller. What is confirmed now goes into
- * the queues, as much as one round takes: 1 when there is more. */
+/* Under tell_lock. Behind a controller, replaces both offsets by what on_acked and on_in_sync are to be told. Enters what is confirmed now
+ * into the queues, as much as one round takes; 1: there is more. */
 int rp_ha_switch_judge(rp_ha_master *master, int64_t *acked, int64_t *in_sync);
-/* Of the ha thread, after an ack: the slave may have caught up. */
+/* For the ha thread after an ack: looks whether the slave has caught up. */
 void rp_ha_switch_look(rp_ha_master *master, uint32_t slot);
-/* Who of them is in the set, and who may be proposed. Any thread. */
+/* Marks in the rows which slaves are in the set, and which may be proposed for it. Any thread. */
 void rp_ha_switch_mark(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t count);
-/* And after a slave's end. */
+/* For the ha thread after a slave's connection has ended. */
 void rp_ha_switch_miss(rp_ha_master *master, int64_t broker_id);
 
 #endif

@@ -99,7 +99,8 @@ static void doubt_older_connections(rp_ha_master *master, uint32_t newcomer) {
     }
 }
 
-/* A first word asks for bytes, by which a slave finds out whether its log is ours: it vouches for nothing that somebody waits for. */
+/* How much of a slave's first report counts as an ack. The report asks for bytes, from which the slave learns whether its log is ours;
+ * until it knows that, no send may be answered by its word. */
 static int64_t trusted_at_first(rp_ha_master *master, rp_ha_connection *newcomer) {
     int64_t acked = rp_ha_connection_acked(newcomer);
     if (master->options.epochs != NULL) /* it has compared our epochs with its own */
@@ -143,7 +144,7 @@ void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_n
         return;
     }
     if (is_new) {
-        if (may_tell(master)) /* not when it came: it may have been no slave */
+        if (may_tell(master)) /* only now: what connected may have been no slave */
             rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", rp_ha_connection_address(connection));
         doubt_older_connections(master, slot);
         acked = trusted_at_first(master, connection);
@@ -214,7 +215,7 @@ static void admit_slave(rp_ha_master *master, int fd, const rp_address *address,
     pthread_mutex_unlock(&master->table_lock);
 }
 
-/* No more in a turn than there is room for: what those who came say is read before others may take their places. */
+/* Takes no more connections in a turn than there is room for, so that what they say is read before others may take their places. */
 void rp_ha_accept_slaves(rp_ha_master *master, int64_t now_ns) {
     for (int round = 0; round < master->options.slaves_max; round++) {
         struct sockaddr_storage peer;

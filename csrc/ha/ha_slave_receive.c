@@ -13,11 +13,12 @@
 #include "../base/bytes_inl.h"
 #include "ha_master.h"
 
-#define WAITS_MAX 2      /* a limit of the flow may keep bytes back behind one heartbeat, but not until the next */
-#define OFFSET_MAX (INT64_MAX / 2) /* no log gets there; what the store adds to it, files and their lead, stays a number */
-#define BACKLOG_BYTES_MIN (32 * 1024) /* of a frame: haTransferBatchSize. Smaller ones are cheaper in the map, whose pages are there */
+#define WAITS_MAX 2      /* heartbeats without bytes to compare: the flow limit may hold bytes back past one, but not past two */
+#define OFFSET_MAX (INT64_MAX / 2) /* no log gets there, and what the store adds to an offset does not overflow */
+#define BACKLOG_BYTES_MIN (32 * 1024) /* of a frame that is spliced: haTransferBatchSize. Smaller ones are cheaper to read into the map */
 
-/* What the master sends now is stored and acknowledged. Of one that is wanted no more nobody is told so: it is left at the next turn. */
+/* From now on what the master sends is stored and acknowledged. The state does not say so of a master that is no longer wanted: that one is
+ * left at the next turn. */
 void rp_ha_slave_begin_transfer(rp_ha_slave *slave) {
     pthread_mutex_lock(&slave->lock);
     if (slave->followed_changes == slave->wanted_changes)
@@ -26,13 +27,8 @@ void rp_ha_slave_begin_transfer(rp_ha_slave *slave) {
     rp_ha_signal_fd(slave->transfer_fd); /* after the state: whoever is told looks at it */
 }
 
-static int begin_body(rp_ha_slave *slave, const uint8_t *header, rp_error *error) {
-    int64_t offset = slave->options.epochs != NULL ? 0 : (int64_t)rp_get_u64(header);
-    uint32_t size = slave->options.epochs != NULL ? 0 : rp_get_u32(header + 8);
-    int64_t ours = rp_ha_slave_held_offset(slave);
-    int status = slave->options.epochs != NULL ? rp_ha_slave_take_frame(slave, header, &offset, &size, error) : RP_OK;
-    if (status < 0)
-        return status;
+/* Whether a frame of size bytes at offset continues our log, which ends at `ours`. */
+static int check_frame(rp_ha_slave *slave, int64_t ours, int64_t offset, uint32_t size, rp_error *error) {
     if (offset < 0 || size > RP_HA_FRAME_BYTES_MAX || offset > OFFSET_MAX)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, offset,
                             "a frame of %u bytes at offset %lld is not the ha protocol (is this the ha port?)", size, (long long)offset);
@@ -44,18 +40,30 @@ static int begin_body(rp_ha_slave *slave, const uint8_t *header, rp_error *error
                             "its log ends at %lld and ours at %lld: it lost messages, or was not sent them; to follow this master let the "
                             "slave start with an empty store",
                             (long long)offset, (long long)slave->overlap.end);
+    return RP_OK;
+}
+
+/* Takes a frame's header. Its body, of body_left bytes, comes next. */
+static int begin_body(rp_ha_slave *slave, const uint8_t *header, rp_error *error) {
+    int64_t offset = slave->options.epochs != NULL ? 0 : (int64_t)rp_get_u64(header);
+    uint32_t size = slave->options.epochs != NULL ? 0 : rp_get_u32(header + 8);
+    int64_t ours = rp_ha_slave_held_offset(slave);
+    int status = slave->options.epochs != NULL ? rp_ha_slave_take_frame(slave, header, &offset, &size, error) : RP_OK;
+    status = status >= 0 ? check_frame(slave, ours, offset, size, error) : status;
+    if (status < 0)
+        return status;
     slave->body_offset = offset;
     slave->body_left = size;
     slave->is_behind = size >= BACKLOG_BYTES_MIN;
     slave->is_asked |= size == 0;
     slave->is_answered = 1;
-    slave->refusals =
-        size == 0 && !rp_ha_slave_is_comparing(slave) ? 0 : slave->refusals; /* bytes first have to prove that they are of our log */
-    if (size == 0)
-        rp_commit_log_dispatch_replicated(slave->options.commit_log); /* else whoever is quiet kept back what a full disk had refused */
+    if (size == 0 && !rp_ha_slave_is_comparing(slave))
+        slave->refusals = 0; /* while bytes are compared they first have to prove that they are of our log */
+    if (size == 0) /* tries again what a full disk had refused, also when the master sends nothing more */
+        rp_commit_log_dispatch_replicated(slave->options.commit_log);
     pthread_mutex_lock(&slave->lock);
     slave->stats.frames_received++;
-    slave->stats.last_read_ms = rp_clock_wall_ms(slave->options.clock); /* a heartbeat's only word */
+    slave->stats.last_read_ms = rp_clock_wall_ms(slave->options.clock); /* of a heartbeat this is all there is to note */
     slave->stats.master_offset = offset + size;
     pthread_mutex_unlock(&slave->lock);
     return RP_OK;
@@ -75,7 +83,8 @@ static void count_received(rp_ha_slave *slave, uint32_t size, int64_t time_ns) {
     pthread_mutex_unlock(&slave->lock);
 }
 
-/* Where the next bytes of the body go: 1..body_left of them, or a negative status. stored: so many are stored there by this thread. */
+/* Where the next bytes of the body go, and how many of them: 1..body_left, or a negative status. stored: how many this thread will store
+ * there itself, by a copy. */
 static int64_t reserve_body(rp_ha_slave *slave, uint32_t stored, uint8_t **address, rp_error *error) {
     uint32_t room = 0;
     int status = rp_commit_log_reserve_replicated(slave->options.commit_log, slave->body_offset, stored, address, &room, error);
@@ -95,7 +104,7 @@ static int commit_body(rp_ha_slave *slave, uint32_t size, rp_error *error) {
     return RP_OK;
 }
 
-/* Body bytes that we should have already. */
+/* Compares body bytes with those that our log should hold already. */
 static int compare_body(rp_ha_slave *slave, const uint8_t *bytes, uint32_t size, rp_error *error) {
     int64_t same =
         rp_overlap_take(&slave->overlap, slave->options.commit_log, bytes, size < slave->body_left ? size : slave->body_left, error);
@@ -111,42 +120,48 @@ static int compare_body(rp_ha_slave *slave, const uint8_t *bytes, uint32_t size,
     return RP_OK;
 }
 
-/* Takes frames out of the buffer as far as it goes. */
-static int take_input(rp_ha_slave *slave, rp_error *error) {
-    for (;;) {
-        uint32_t left = slave->input_end - slave->input_at;
-        const uint8_t *bytes = slave->input + slave->input_at;
-        int status;
-        if (slave->is_shaking) {
-            status = rp_ha_slave_take_handshake(slave, error);
-            if (status == 0)
-                return RP_OK;
-        } else if (slave->body_left > 0 && rp_ha_slave_is_comparing(slave)) {
-            if (left == 0)
-                return RP_OK;
-            status = compare_body(slave, bytes, left, error);
-        } else if (slave->body_left > 0) {
-            uint8_t *address = NULL;
-            uint32_t stored = left < slave->body_left ? left : slave->body_left;
-            int64_t part = stored > 0 ? reserve_body(slave, stored, &address, error) : 0;
-            if (part <= 0)
-                return (int)part;
-            part = part < stored ? part : stored;
-            memcpy(address, bytes, (size_t)part);
-            slave->input_at += (uint32_t)part;
-            status = commit_body(slave, (uint32_t)part, error);
-        } else {
-            if (left < slave->header_size)
-                return RP_OK;
-            slave->input_at += slave->header_size;
-            status = begin_body(slave, bytes, error);
-        }
-        if (status < 0)
-            return status;
-    }
+/* Copies body bytes from the buffer into the log. */
+static int copy_body(rp_ha_slave *slave, const uint8_t *bytes, uint32_t size, rp_error *error) {
+    uint8_t *address = NULL;
+    uint32_t stored = size < slave->body_left ? size : slave->body_left;
+    int64_t part = reserve_body(slave, stored, &address, error);
+    if (part < 0)
+        return (int)part;
+    part = part < stored ? part : stored;
+    memcpy(address, bytes, (size_t)part);
+    slave->input_at += (uint32_t)part;
+    return commit_body(slave, (uint32_t)part, error);
 }
 
-/* 0 when the socket is empty, negative ends the connection. */
+/* Takes the next piece out of the buffer: a handshake, a header or bytes of a body. 1; 0: it is not there yet; negative ends the
+ * connection. */
+static int take_piece(rp_ha_slave *slave, rp_error *error) {
+    uint32_t left = slave->input_end - slave->input_at;
+    const uint8_t *bytes = slave->input + slave->input_at;
+    int status;
+    if (slave->is_shaking)
+        return rp_ha_slave_take_handshake(slave, error);
+    if (left == 0 || (slave->body_left == 0 && left < slave->header_size))
+        return 0;
+    if (slave->body_left == 0) {
+        slave->input_at += slave->header_size;
+        status = begin_body(slave, bytes, error);
+    } else {
+        status = rp_ha_slave_is_comparing(slave) ? compare_body(slave, bytes, left, error) : copy_body(slave, bytes, left, error);
+    }
+    return status < 0 ? status : 1;
+}
+
+/* Takes all pieces that are in the buffer. RP_OK, or what ends the connection. */
+static int take_input(rp_ha_slave *slave, rp_error *error) {
+    int taken;
+    do {
+        taken = take_piece(slave, error);
+    } while (taken > 0);
+    return taken;
+}
+
+/* What a read that got nothing means. 0: the socket is empty; negative ends the connection. */
 static int nothing_received(rp_ha_slave *slave, ssize_t got, rp_error *error) {
     if (got == 0)
         return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection%s",
@@ -160,7 +175,7 @@ static int nothing_received(rp_ha_slave *slave, ssize_t got, rp_error *error) {
     return rp_error_set(error, RP_E_NETWORK, os_errno, NULL, -1, "receiving failed: %s", strerror(os_errno));
 }
 
-/* As receive_some, for much of a body. */
+/* As rp_ha_slave_receive_some, for the body of a large frame. */
 static int receive_backlog(rp_ha_slave *slave, rp_error *error) {
     ssize_t got = rp_backlog_pipe_fill(&slave->pipe, slave->fd, slave->body_left);
     if (got <= 0)
@@ -196,7 +211,7 @@ int rp_ha_slave_receive_some(rp_ha_slave *slave, rp_error *error) {
     memmove(slave->input, slave->input + slave->input_at, kept);
     slave->input_at = 0;
     slave->input_end = kept;
-    /* Of a backlog's next body nothing may come along: it goes another way. */
+    /* Behind a large body only the next header is read ahead: the next body is perhaps large too, and spliced. */
     uint32_t wanted = slave->is_behind && !compares ? slave->header_size : RP_HA_INPUT_BYTES;
     uint32_t ahead = compares || body_part == slave->body_left ? wanted - kept : 0;
     if (ahead > 0)

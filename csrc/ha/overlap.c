@@ -6,8 +6,9 @@
 #include "../base/bytes_inl.h"
 #include "../store/message.h"
 
-/* The last message that ends at `end`, padding behind it passed over; -1: none is found. Backwards, by its size and by its own word of
- * where it lies: what looks like one in a body only makes the overlap begin elsewhere. bytes: those of the log from `base` to `end`. */
+/* Finds the last message that ends at `end`, or before padding that ends there; -1: there is none. It searches backwards for a record whose
+ * size and physical offset fit its place. Bytes of a body may look like one, which only makes the overlap begin elsewhere. bytes: the log
+ * from `base` to `end`. */
 static int64_t find_last_message(const uint8_t *bytes, int64_t base, int64_t end) {
     int is_padded = 0;
     for (int64_t at = end - RP_MESSAGE_BLANK_SIZE_MIN; at >= base; at--) {

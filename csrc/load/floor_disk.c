@@ -45,6 +45,12 @@ static int sync_rounds(int fd, const uint8_t *data, uint32_t size, uint32_t dura
     return status;
 }
 
+/* Writes data, of FILE_SIZE bytes, once over the whole file. */
+static int fill_file(int fd, uint8_t *data) {
+    memset(data, 'x', FILE_SIZE);
+    return rp_file_write_all(rp_file_ops_system(), fd, data, FILE_SIZE, 0) != 0 || fsync(fd) != 0 ? -1 : 0;
+}
+
 int rp_floor_sync(const char *path, uint32_t size, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error) {
     if (size == 0 || size > FILE_SIZE)
         return rp_error_set(error, RP_E_INVALID, 0, path, -1, "size must be 1 byte to 64 MB");
@@ -56,10 +62,8 @@ int rp_floor_sync(const char *path, uint32_t size, uint32_t duration_ms, rp_floo
     if (data == NULL) {
         errno = ENOMEM;
         status = failed_on(error, path, "no memory");
-    } else {
-        memset(data, 'x', FILE_SIZE);
-        if (rp_file_write_all(rp_file_ops_system(), fd, data, FILE_SIZE, 0) != 0 || fsync(fd) != 0)
-            status = failed_on(error, path, "cannot be filled");
+    } else if (fill_file(fd, data) != 0) {
+        status = failed_on(error, path, "cannot be filled");
     }
     if (status == RP_OK && sync_rounds(fd, data, size, duration_ms, rate) != 0)
         status = failed_on(error, path, "write or sync failed");

@@ -22,6 +22,7 @@
 #define PRESENT (UINT64_C(1) << 61)
 #define KEY_MASK (ACKNOWLEDGED - 1 - DELIVERED)
 #define SEQUENCE_BITS 47
+#define ENTRY_SIZE 24 /* in a file: queue, offset and key */
 
 static const char file_magic[8] = {'R', 'P', 'L', 'E', 'D', 'G', 'E', 'R'};
 
@@ -196,45 +197,56 @@ static int corrupt(rp_error *error, FILE *file, const char *path, const char *wh
     return rp_error_set(error, RP_E_CORRUPT, 0, path, at, "not a ledger of this program: %s", what);
 }
 
+/* The readers below return what is wrong with the file, or NULL. */
+static const char *read_head(FILE *file, uint64_t *run_id, uint64_t *queue_count) {
+    char magic[sizeof file_magic];
+    if (fread(magic, sizeof magic, 1, file) != 1 || memcmp(magic, file_magic, sizeof magic) != 0)
+        return "wrong magic";
+    if (!get_word(file, run_id) || !get_word(file, queue_count))
+        return "the head is cut off";
+    return *queue_count == 0 || *queue_count > RP_LOAD_QUEUES_MAX ? "impossible number of queues" : NULL;
+}
+
+static const char *read_bases(FILE *file, rp_ledger *ledger) {
+    for (uint32_t queue = 0; queue < ledger->queue_count; queue++) {
+        uint64_t base;
+        if (!get_word(file, &base) || base > INT64_MAX)
+            return "the queue bases are cut off or negative";
+        ledger->queues[queue].base = (int64_t)base;
+    }
+    return NULL;
+}
+
+static const char *read_entries(FILE *file, rp_ledger *ledger) {
+    uint8_t entry[ENTRY_SIZE];
+    size_t got;
+    while ((got = fread(entry, 1, sizeof entry, file)) == sizeof entry) {
+        uint64_t queue = rp_get_u64(entry), offset = rp_get_u64(entry + 8), key = rp_get_u64(entry + 16);
+        if (queue >= ledger->queue_count || offset > INT64_MAX || key >= PRESENT)
+            return "an entry is out of range";
+        uint32_t producer = (uint32_t)(key >> SEQUENCE_BITS);
+        uint64_t sequence = key & (RP_LEDGER_SEQUENCE_MAX - 1);
+        if (rp_ledger_acknowledge(ledger, (uint32_t)queue, (int64_t)offset, producer, sequence) != RP_LEDGER_FIRST)
+            return "an entry is out of range or there twice";
+    }
+    return got != 0 ? "an entry is cut off" : NULL;
+}
+
 int rp_ledger_load(const char *path, rp_ledger **result, rp_error *error) {
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return rp_error_set(error, RP_E_IO, errno, path, -1, "the ledger cannot be opened: %s", strerror(errno));
-    char magic[sizeof file_magic];
     uint64_t run_id, queue_count;
-    if (fread(magic, sizeof magic, 1, file) != 1 || memcmp(magic, file_magic, sizeof magic) != 0)
-        return corrupt(error, file, path, "wrong magic");
-    if (!get_word(file, &run_id) || !get_word(file, &queue_count))
-        return corrupt(error, file, path, "the head is cut off");
-    if (queue_count == 0 || queue_count > RP_LOAD_QUEUES_MAX)
-        return corrupt(error, file, path, "impossible number of queues");
+    const char *wrong = read_head(file, &run_id, &queue_count);
+    if (wrong != NULL)
+        return corrupt(error, file, path, wrong);
     rp_ledger *ledger = rp_ledger_open((uint32_t)queue_count, run_id);
     if (ledger == NULL) {
         fclose(file);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for the ledger");
     }
-    const char *wrong = NULL;
-    for (uint32_t queue = 0; wrong == NULL && queue < queue_count; queue++) {
-        uint64_t base;
-        if (!get_word(file, &base) || base > INT64_MAX) {
-            wrong = "the queue bases are cut off or negative";
-        } else {
-            ledger->queues[queue].base = (int64_t)base;
-        }
-    }
-    uint8_t entry[24];
-    size_t got = 0;
-    while (wrong == NULL && (got = fread(entry, 1, sizeof entry, file)) == sizeof entry) {
-        uint64_t queue = rp_get_u64(entry), offset = rp_get_u64(entry + 8), key = rp_get_u64(entry + 16);
-        if (queue >= queue_count || offset > INT64_MAX || key >= PRESENT) {
-            wrong = "an entry is out of range";
-        } else if (rp_ledger_acknowledge(ledger, (uint32_t)queue, (int64_t)offset, (uint32_t)(key >> SEQUENCE_BITS),
-                                         key & (RP_LEDGER_SEQUENCE_MAX - 1)) != RP_LEDGER_FIRST) {
-            wrong = "an entry is out of range or there twice";
-        }
-    }
-    if (wrong == NULL && got != 0)
-        wrong = "an entry is cut off";
+    wrong = read_bases(file, ledger);
+    wrong = wrong == NULL ? read_entries(file, ledger) : wrong;
     if (wrong != NULL) {
         rp_ledger_close(ledger);
         return corrupt(error, file, path, wrong);

@@ -123,6 +123,18 @@ static int open_connection(rp_load_worker *worker, rp_load_connection *connectio
 /* How many of total the worker gets when they are dealt in turn. */
 static uint32_t share_of(uint32_t total, uint32_t worker, uint32_t workers) { return (total + workers - 1 - worker) / workers; }
 
+/* How many messages the worker may send, and how far apart in time they are due. */
+static void set_budget(rp_load_worker *worker) {
+    const rp_load_options *options = &worker->load->options;
+    uint64_t batches = options->count / options->batch_size;
+    uint64_t share = batches / options->threads + (worker->index < batches % options->threads);
+    worker->budget = options->count == 0 || options->warm_up_ms != 0 ? UINT64_MAX : share * options->batch_size;
+    if (worker->sender_count == 0)
+        worker->budget = 0;
+    if (options->rate > 0)
+        worker->due_step_ns = 1e9 * options->batch_size * options->threads / options->rate;
+}
+
 static int open_worker(rp_load *load, rp_load_worker *worker, uint32_t index) {
     const rp_load_options *options = &load->options;
     worker->load = load;
@@ -148,13 +160,7 @@ static int open_worker(rp_load *load, rp_load_worker *worker, uint32_t index) {
         if (open_connection(worker, &worker->connections[worker->sender_count + i], index + i * options->threads, 1) != RP_OK)
             return RP_E_NO_MEMORY;
     }
-    uint64_t share =
-        options->count / options->batch_size / options->threads + (index < options->count / options->batch_size % options->threads);
-    worker->budget = options->count == 0 || options->warm_up_ms != 0 ? UINT64_MAX : share * options->batch_size;
-    if (worker->sender_count == 0)
-        worker->budget = 0;
-    if (options->rate > 0)
-        worker->due_step_ns = 1e9 * options->batch_size * options->threads / options->rate;
+    set_budget(worker);
     worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     struct epoll_event wake = {.events = EPOLLIN, .data.ptr = NULL};
@@ -183,7 +189,8 @@ static int open_ledger(rp_load *load, rp_error *error) {
     return load->ledger != NULL ? RP_OK : rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ledger");
 }
 
-static int open_parts(rp_load *load, rp_error *error) {
+/* Chooses what marks the run's bodies, and notes the wall clock's lead over the monotonic one. */
+static void mark_run(rp_load *load) {
     rp_load_options *options = &load->options;
     load->accept_any_run = options->run_id == 0 && options->mode == RP_LOAD_PULL;
     struct timespec wall;
@@ -192,6 +199,23 @@ static int open_parts(rp_load *load, rp_error *error) {
         options->run_id = (uint64_t)(wall.tv_sec * RP_NS_PER_S + wall.tv_nsec);
     load->run = (uint32_t)options->run_id;
     load->wall_offset_ms = wall.tv_sec * INT64_C(1000) + wall.tv_nsec / RP_NS_PER_MS - rp_load_now_ns() / RP_NS_PER_MS;
+}
+
+static int open_workers(rp_load *load, rp_error *error) {
+    const rp_load_options *options = &load->options;
+    for (uint32_t i = 0; i < options->threads; i++)
+        load->workers[i].epoll_fd = load->workers[i].wake_fd = -1;
+    for (uint32_t i = 0; i < options->threads; i++) {
+        int status = open_worker(load, &load->workers[i], i);
+        if (status != RP_OK)
+            return rp_error_set(error, status, errno, NULL, -1, "worker %u cannot be made: %s", i, rp_status_text(status));
+    }
+    return RP_OK;
+}
+
+static int open_parts(rp_load *load, rp_error *error) {
+    rp_load_options *options = &load->options;
+    mark_run(load);
     int status = copy_strings(load);
     if (status != RP_OK)
         return rp_error_set(error, status, 0, NULL, -1, "no memory for the options");
@@ -203,13 +227,8 @@ static int open_parts(rp_load *load, rp_error *error) {
     load->workers = calloc(options->threads, sizeof *load->workers);
     if (load->readings == NULL || load->workers == NULL)
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the workers");
-    for (uint32_t i = 0; i < options->threads; i++)
-        load->workers[i].epoll_fd = load->workers[i].wake_fd = -1;
-    for (uint32_t i = 0; i < options->threads; i++) {
-        status = open_worker(load, &load->workers[i], i);
-        if (status != RP_OK)
-            return rp_error_set(error, status, errno, NULL, -1, "worker %u cannot be made: %s", i, rp_status_text(status));
-    }
+    if ((status = open_workers(load, error)) != RP_OK)
+        return status;
     if (options->mode != RP_LOAD_SEND || options->keep_ledger)
         status = rp_load_query_offsets(load, error);
     for (uint32_t queue = 0; queue < options->queue_count; queue++) {
@@ -255,7 +274,7 @@ static int connect_all(rp_load *load, rp_error *error) {
                 status = rp_load_connection_register(connection);
             if (status != RP_OK)
                 return rp_error_set(error, RP_E_NETWORK, errno, load->options.address, -1,
-                                    "connection %u of this worker cannot be made; is the broker running?", j);
+                                    "connection %u of worker %u cannot be made; is the broker running?", j, i);
         }
     }
     return RP_OK;

@@ -12,60 +12,62 @@
 #define SYS_FLAG_BORN_V6 0x10
 #define SYS_FLAG_STORE_V6 0x20
 #define FIXED_SIZE 91 /* everything with two IPv4 hosts, a one-byte topic size and nothing in body, topic and properties */
+#define HOST_V4_SIZE 8
+#define HOST_V6_SIZE 20
 
-int rp_load_decode_record(const uint8_t *data, uint64_t size, int check_crc, rp_load_record *record, const char **cause) {
-    *cause = "the record is shorter than its fixed part";
+/* Both decoders return what is wrong with the record, or NULL. The first takes what lies before the body, and says where that begins. */
+static const char *decode_head(const uint8_t *data, uint64_t size, rp_load_record *record, uint32_t *body_at) {
     if (size < FIXED_SIZE)
-        return RP_E_CORRUPT;
+        return "the record is shorter than its fixed part";
     record->size = rp_get_u32(data);
     if (record->size < FIXED_SIZE)
-        return RP_E_CORRUPT;
-    *cause = "the record is longer than the response";
+        return "the record is shorter than its fixed part";
     if (record->size > size)
-        return RP_E_CORRUPT;
+        return "the record is longer than the response";
     uint32_t magic = rp_get_u32(data + 4);
-    *cause = "unknown magic";
     if (magic != MAGIC_V1 && magic != MAGIC_V2)
-        return RP_E_CORRUPT;
+        return "unknown magic";
     record->queue_id = (int32_t)rp_get_u32(data + 12);
     record->queue_offset = (int64_t)rp_get_u64(data + 20);
     record->physical_offset = (int64_t)rp_get_u64(data + 28);
     uint32_t sys_flag = rp_get_u32(data + 36);
     record->born_timestamp_ms = (int64_t)rp_get_u64(data + 40);
-    uint32_t at = 48 + (sys_flag & SYS_FLAG_BORN_V6 ? 20 : 8);
+    uint32_t at = 48 + (sys_flag & SYS_FLAG_BORN_V6 ? HOST_V6_SIZE : HOST_V4_SIZE);
     record->store_timestamp_ms = (int64_t)rp_get_u64(data + at); /* within the fixed part's 91 bytes: at is at most 68 */
-    at += 8 + (sys_flag & SYS_FLAG_STORE_V6 ? 20 : 8) + 12;
-    uint32_t left = record->size;
-    *cause = "the hosts are longer than the record";
-    if (left < at + 4)
-        return RP_E_CORRUPT;
-    uint32_t body_size = rp_get_u32(data + at);
+    at += 8 + (sys_flag & SYS_FLAG_STORE_V6 ? HOST_V6_SIZE : HOST_V4_SIZE) + 12;
+    *body_at = at;
+    return record->size < at + 4 ? "the hosts are longer than the record" : NULL;
+}
+
+/* Takes body, topic and properties, each with its size before it; `at` is where the body's size stands. */
+static const char *decode_texts(const uint8_t *data, uint32_t at, rp_load_record *record) {
+    uint32_t body_size = rp_get_u32(data + at), topic_bytes = rp_get_u32(data + 4) == MAGIC_V1 ? 1 : 2;
     at += 4;
-    left -= at;
-    uint32_t topic_bytes = magic == MAGIC_V1 ? 1 : 2;
-    *cause = "the body is longer than the record";
+    uint32_t left = record->size - at;
     if (left < topic_bytes || body_size > left - topic_bytes)
-        return RP_E_CORRUPT;
+        return "the body is longer than the record";
     record->body = (rp_slice){data + at, body_size};
     at += body_size;
     uint32_t topic_size = topic_bytes == 1 ? data[at] : rp_get_u16(data + at);
     at += topic_bytes;
     left -= body_size + topic_bytes;
-    *cause = "the topic is longer than the record";
     if (left < 2 || topic_size > left - 2)
-        return RP_E_CORRUPT;
+        return "the topic is longer than the record";
     record->topic = (rp_slice){data + at, topic_size};
     at += topic_size;
     uint32_t properties_size = rp_get_u16(data + at);
     at += 2;
     left -= topic_size + 2;
-    *cause = "the properties do not end where the record does";
-    if (properties_size != left)
-        return RP_E_CORRUPT;
     record->properties = (rp_slice){data + at, properties_size};
-    *cause = "the body's CRC does not match";
-    if (check_crc && (rp_crc32(0, record->body.data, body_size) & 0x7FFFFFFFu) != rp_get_u32(data + 8))
-        return RP_E_CORRUPT;
-    *cause = NULL;
-    return RP_OK;
+    return properties_size != left ? "the properties do not end where the record does" : NULL;
+}
+
+int rp_load_decode_record(const uint8_t *data, uint64_t size, int check_crc, rp_load_record *record, const char **cause) {
+    uint32_t body_at;
+    *cause = decode_head(data, size, record, &body_at);
+    if (*cause == NULL)
+        *cause = decode_texts(data, body_at, record);
+    if (*cause == NULL && check_crc && (rp_crc32(0, record->body.data, record->body.size) & 0x7FFFFFFFu) != rp_get_u32(data + 8))
+        *cause = "the body's CRC does not match";
+    return *cause == NULL ? RP_OK : RP_E_CORRUPT;
 }

@@ -19,6 +19,7 @@
 #define BORN_DIGITS 13
 #define KEY_DIGITS 32
 #define KEY_FIXED 8         /* the run; producer and sequence follow */
+#define BINARY_OPAQUE_AT 13 /* in a frame: behind its two lengths, code, language and version */
 
 /* Placeholders of the patched values. Braces cannot occur in topic or group names, so a search finds only these. */
 #define BORN_MARK "{{{{{born}}}}"
@@ -188,6 +189,8 @@ static uint32_t make_fields_v2(const rp_load_template_options *options, const ch
 }
 
 /* One message of a batch: [4 size][4 magic][4 CRC][4 flag][4 body size][body][2 properties size][properties]; magic and CRC stay 0. */
+#define INNER_BODY_AT 20
+#define INNER_FIXED_SIZE (INNER_BODY_AT + 2)
 static void make_inner(rp_load_template *template, const rp_load_template_options *options, const char *properties,
                        size_t properties_size) {
     uint8_t *target = template->bytes + template->header_size;
@@ -201,6 +204,38 @@ static void make_inner(rp_load_template *template, const rp_load_template_option
     }
 }
 
+/* Where the opaque stands in the frame. In JSON it is the last match: a field of ours before it may be called "opaque" or hold that text,
+ * but the header's own member is behind extFields. */
+static uint32_t find_opaque(const rp_load_template *template) {
+    static const char name[] = "\"opaque\":";
+    const uint32_t size = sizeof name - 1;
+    uint32_t found = template->serialize_type == 0 ? 0 : BINARY_OPAQUE_AT;
+    for (uint32_t at = 0; template->serialize_type == 0 && at + size < template->header_size; at++) {
+        if (memcmp(template->bytes + at, name, size) == 0)
+            found = at + size;
+    }
+    return found;
+}
+
+/* Writes the run into the key of the message, or of each message of the batch, and notes where the rest of it goes. */
+static void place_keys(rp_load_template *template, const rp_load_template_options *options, char *properties, size_t properties_size) {
+    char key[KEY_DIGITS + 1];
+    snprintf(key, sizeof key, "%08X%024X", options->run, 0);
+    if (options->send_code == RP_REQUEST_SEND_BATCH) {
+        char *mark = strstr(properties, KEY_MARK);
+        if (mark != NULL)
+            memcpy(mark, key, KEY_DIGITS);
+        template->inner_size = (uint32_t)(INNER_FIXED_SIZE + options->message_size + properties_size);
+        template->inner_body_at = INNER_BODY_AT;
+        template->inner_key_at = mark == NULL ? 0 : INNER_FIXED_SIZE + options->message_size + (uint32_t)(mark - properties);
+        make_inner(template, options, properties, properties_size);
+    } else {
+        template->key_at = position_of(template->bytes, template->header_size, KEY_MARK);
+        if (template->key_at != 0)
+            memcpy(template->bytes + template->key_at, key, KEY_DIGITS);
+    }
+}
+
 int rp_load_template_open(const rp_load_template_options *options, const rp_payload *payload, rp_load_template **result) {
     char properties[PROPERTIES_ROOM], queue[16];
     size_t properties_size = make_properties(options, properties, sizeof properties);
@@ -208,11 +243,10 @@ int rp_load_template_open(const rp_load_template_options *options, const rp_payl
         return RP_E_TOO_LARGE;
     snprintf(queue, sizeof queue, "%u", options->queue_id);
     int batch = options->send_code == RP_REQUEST_SEND_BATCH;
-    uint64_t inner_size = 22 + (uint64_t)options->message_size + properties_size;
+    uint64_t inner_size = INNER_FIXED_SIZE + (uint64_t)options->message_size + properties_size;
     uint64_t body_size = batch ? inner_size * options->batch_size : options->message_size;
     if (body_size > FRAME_SIZE_MAX - HEADER_ROOM)
         return RP_E_TOO_LARGE;
-
     rp_load_field fields[RP_LOAD_REQUEST_FIELDS_MAX];
     uint32_t field_count = (options->send_code == RP_REQUEST_SEND ? make_fields_v1 : make_fields_v2)(options, queue, properties, fields);
     rp_load_template *template = calloc(1, sizeof *template + HEADER_ROOM + body_size);
@@ -229,28 +263,9 @@ int rp_load_template_open(const rp_load_template_options *options, const rp_payl
     template->header_size = (uint32_t)header_size;
     template->size = (uint32_t)((uint64_t)header_size + body_size);
     template->batch_size = options->batch_size;
-    /* The last match: a field of ours before it may be called "opaque" or hold the text, the header's own member is behind extFields. */
-    template->opaque_at = options->serialize_type == 0 ? 0 : 13;
-    for (uint32_t at = 0; options->serialize_type == 0 && at + 9 < template->header_size; at++) {
-        if (memcmp(template->bytes + at, "\"opaque\":", 9) == 0)
-            template->opaque_at = at + 9;
-    }
+    template->opaque_at = find_opaque(template);
     template->born_at = position_of(template->bytes, template->header_size, BORN_MARK);
-    char key[KEY_DIGITS + 1];
-    snprintf(key, sizeof key, "%08X%024X", options->run, 0);
-    if (batch) {
-        char *mark = strstr(properties, KEY_MARK);
-        if (mark != NULL)
-            memcpy(mark, key, KEY_DIGITS);
-        template->inner_size = (uint32_t)inner_size;
-        template->inner_body_at = 20;
-        template->inner_key_at = mark == NULL ? 0 : 20 + options->message_size + 2 + (uint32_t)(mark - properties);
-        make_inner(template, options, properties, properties_size);
-    } else {
-        template->key_at = position_of(template->bytes, template->header_size, KEY_MARK);
-        if (template->key_at != 0)
-            memcpy(template->bytes + template->key_at, key, KEY_DIGITS);
-    }
+    place_keys(template, options, properties, properties_size);
     *result = template;
     return RP_OK;
 }

@@ -33,7 +33,7 @@ enum rp_answer_code {
 
 #define RP_ANSWER_CODES 13
 
-/* A broker's answers to a send that is stored. */
+/* Codes of a broker's answer to a send that it has stored; and GO_AWAY, of a broker that is about to stop. */
 enum rp_stored_code {
     RP_STORED = 0,
     RP_STORED_FLUSH_DISK_TIMEOUT = 10,
@@ -48,20 +48,20 @@ typedef struct rp_answer_status {
     uint8_t text[RP_STATUS_TEXT_MAX];
 } rp_answer_status;
 
-/* The name of a code, its message where nothing else is said. Static storage. */
+/* The name of a code, which is also the message of a Status without a text. Static storage. */
 const char *rp_answer_code_name(int32_t code);
-/* Codes have places from 0 to RP_ANSWER_CODES - 1, for counters. */
+/* Each code has a place from 0 to RP_ANSWER_CODES - 1, so that arrays can count them. */
 uint32_t rp_answer_code_place(int32_t code);
 int32_t rp_answer_code_at(uint32_t place);
-/* Its text is the code's name. */
+/* Sets the code, with its name as the text. */
 void rp_answer_status_name(rp_answer_status *status, int32_t code);
-/* format is printf's; cut at RP_STATUS_TEXT_MAX between two characters; what is no UTF-8 is replaced. */
+/* Sets code and text. format is printf's; a long text is cut at RP_STATUS_TEXT_MAX between two characters; what is no UTF-8 is replaced. */
 void rp_answer_status_set(rp_answer_status *status, int32_t code, const char *format, ...);
-/* Of a broker's answer that is an error. */
+/* Sets the status that a broker's answer, which is an error, stands for. */
 void rp_answer_status_of(rp_answer_status *status, const rp_command *answer);
 
 uint32_t rp_answer_status_size(const rp_answer_status *status);
-/* A Status; returns the place behind it. */
+/* Writes a protobuf Status; returns the place behind it. */
 uint8_t *rp_answer_status_write(const rp_answer_status *status, uint8_t *target);
 
 #endif

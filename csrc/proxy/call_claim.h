@@ -1,7 +1,7 @@
-/* call_claim.h: whom a gRPC call says it is from, and whether that may be native. RocketMQ: DefaultAuthenticationContextBuilder
- * (5.3.3 auth/authentication/builder/).
+/* call_claim.h: which user a gRPC call says it is from, and whether it may be answered natively. RocketMQ:
+ * DefaultAuthenticationContextBuilder (5.3.3 auth/authentication/builder/).
  *
- * As rocketpy/proxy/claims.py reads it: authorization: MQv2-HMAC-SHA1 Credential=USER/…, SignedHeaders=…, Signature=HEX, of x-mq-date-time.
+ * Read as by rocketpy/proxy/claims.py: authorization: MQv2-HMAC-SHA1 Credential=USER/…, SignedHeaders=…, Signature=HEX, of x-mq-date-time.
  *
  * Threads  the reactor's.
  */
@@ -12,9 +12,10 @@
 #include "../base/sha1.h"
 #include "../grpc/grpc.h"
 
-/* The user and his signature's bytes. 1; 0: the header is none, or written in another way. */
+/* Reads the user and the bytes of the signature. 1; 0: the header is absent, or written in another way. */
 int rp_call_claim_read(rp_slice authorization, rp_slice *user, uint8_t digest[RP_SHA1_SIZE]);
-/* Whether a call that asks for these rights has proven who it is and may have them: by gate, of which NULL asks nobody anything. */
+/* Whether the gate lets the call through: it has proven whom it is from, and that user has these rights. With a gate of NULL every call is
+ * let through. */
 int rp_call_is_admitted(const rp_gate *gate, const rp_reactor *reactor, const rp_grpc_call *call, const rp_asked_right *rights,
                         uint32_t count);
 

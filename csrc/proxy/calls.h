@@ -1,4 +1,4 @@
-/* calls.h: what the files of the proxy share: what belongs to a reactor, and the ways of the methods. C only.
+/* calls.h: what the files of the proxy share: the lane of each reactor, and how the calls of each method go to a broker and back. C only.
  *
  * Threads  everything of a lane is its reactor's; figures are read by any thread.
  */
@@ -15,7 +15,8 @@
 #include "received_request.h"
 #include "upstreams.h"
 
-/* What a waiting call is (rp_waiting_call.method): of one of rp_proxy_method, or an errand, for which nobody waits. */
+/* What a waiting call is for (rp_waiting_call.method): a client's call of one of rp_proxy_method; or one of these, for which no client
+ * waits. */
 enum rp_way { RP_WAY_ERRAND = RP_PROXY_METHODS, RP_WAY_BURIAL, RP_WAYS };
 
 typedef struct rp_lane {
@@ -28,7 +29,7 @@ typedef struct rp_lane {
 struct rp_proxy {
     rp_send_rules rules; /* fixed after open, as what follows */
     rp_receive_rules receive_rules;
-    uint32_t receives_max; /* with so many calls waiting in a lane a receive is Python's: those that are left are for calls that end soon */
+    uint32_t receives_max; /* with so many calls waiting in a lane, receives are left to Python: the rest is for calls that end soon */
     int32_t methods[RP_PROXY_METHODS]; /* their places in the port's table */
     uint32_t reactors;
     const rp_clock *clock;
@@ -44,14 +45,14 @@ struct rp_proxy {
     rp_lane lanes[];
 };
 
-/* send_call.c, ack_call.c, change_call.c and receive_call.c, each the way of a method: */
+/* send_call.c, ack_call.c, change_call.c and receive_call.c, one for each method: */
 
-/* To a broker: what waits for its answer; NULL: it is Python's. client_id is the caller's. */
+/* Sends the call to a broker. Returns what waits for the answer; NULL: the call is left to Python. client_id is the caller's. */
 rp_waiting_call *rp_send_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
 rp_waiting_call *rp_ack_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
 rp_waiting_call *rp_change_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
 rp_waiting_call *rp_receive_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
-/* The answer to the client, of what a broker has said, and of a status that stands in the place of that. */
+/* Answers the client: with what a broker has said, or, in its place, with a status. */
 void rp_send_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
 void rp_ack_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
 void rp_change_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
@@ -60,19 +61,19 @@ void rp_send_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_s
 void rp_ack_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_change_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_receive_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
-/* It is Python's after all: what was taken for it goes back. */
+/* The call is left to Python after all: gives back what was taken for it. */
 void rp_ack_call_undo(rp_lane *lane, rp_waiting_call *waiting); /* of a change, too */
 void rp_receive_call_undo(rp_lane *lane, rp_waiting_call *waiting);
-/* Its client waits no more, and nobody hears of the broker's answer; but for a receive, whose messages are put back when they come. */
+/* The client of a receive waits no more: the messages are put back when they come. (Other calls are simply forgotten.) */
 void rp_receive_call_leave(rp_waiting_call *waiting);
-/* It is answered at once: its client does not take what it has. */
+/* Answers a receive at once, without asking a broker: its client does not take what it has been sent already. */
 void rp_receive_call_refuse(rp_lane *lane, rp_grpc_call *call);
-/* Behind an answer: what its client has not taken. */
+/* After the answer to a receive has ended: deals with the messages that its client has not taken. */
 void rp_receive_call_delivered(rp_lane *lane, rp_reactor *reactor, void *delivery, uint64_t untaken_bytes);
 
 /* errands.c: */
 
-/* A message of which the proxy says something to its broker by itself. The texts are copied where they are needed for longer. */
+/* A message about which the proxy sends its broker a request of its own. The texts are copied where they are needed for longer. */
 typedef struct rp_errand {
     rp_slice group, topic, handle, message_id;
 } rp_errand;
@@ -88,12 +89,12 @@ void rp_burial_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_stat
 
 /* proxy.c: */
 
-/* Signs the command where that is wanted, and asks. NULL: it is Python's. */
+/* Signs the command if the proxy signs, and sends it to the broker. NULL: the call is left to Python. */
 rp_waiting_call *rp_lane_ask(rp_lane *lane, rp_reactor *reactor, const rp_address *address, rp_command *command, int64_t deadline_ns);
-/* Room for an answer of size bytes; NULL: the call has ended, as memory is out. rp_lane_end_answer is next. */
+/* Room for an answer of size bytes, to be ended by rp_lane_end_answer; NULL: memory is out, and the call has been ended. */
 uint8_t *rp_lane_begin_answer(rp_lane *lane, rp_waiting_call *waiting, int32_t code, uint32_t size);
 void rp_lane_end_answer(rp_waiting_call *waiting, uint32_t size);
-/* The call is answered with this code, which is counted. */
+/* Counts the code that the call is answered with. */
 void rp_lane_count_answer(rp_lane *lane, const rp_grpc_call *call, int32_t method, int32_t code);
 void rp_lane_count(_Atomic uint64_t *figure);
 

@@ -1,6 +1,7 @@
 /* change_call.c: ChangeInvisibleDuration, from the client to a broker and back. RocketMQ: ChangeInvisibleDurationActivity (5.3.3 proxy/).
  *
- * A message whose invisible time is renewed is not any more, whatever becomes of this: its client says from now on how long it has. */
+ * If the proxy renews the message's invisible time, it stops doing so, whatever comes of this call: from now on the client says how long it
+ * needs. */
 #include "../base/clock_inl.h"
 #include "calls.h"
 #include "changed_message.h"

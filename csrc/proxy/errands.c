@@ -1,11 +1,12 @@
-/* errands.c: what the proxy says to brokers by itself of messages that it popped: that they come again soon, that they are done with, that
- * they are dead letters. RocketMQ: ReceiveMessageResponseStreamWriter, ConsumerProcessor (5.3.3 proxy/).
+/* errands.c: requests that the proxy sends to brokers of its own accord, about messages that it popped: to have them come again soon, to
+ * acknowledge them, to make them dead letters. RocketMQ: ReceiveMessageResponseStreamWriter, ConsumerProcessor (5.3.3 proxy/).
  *
  * Nobody waits for the answers: those that say no are counted, and the message comes again when its invisible time is over. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/clock_inl.h"
+#include "../base/slice_inl.h"
 #include "acked_message.h"
 #include "calls.h"
 #include "changed_message.h"
@@ -16,7 +17,7 @@
 #define VERSION_5_3_3 479
 #define REQUEST_SEND_BACK 36
 
-/* Asks what the command says of a message with this handle. */
+/* Sends the command to the broker of the message with this handle. */
 static rp_waiting_call *ask(rp_lane *lane, rp_reactor *reactor, const rp_receipt_handle *handle, rp_command *command, int32_t way) {
     rp_address address;
     rp_waiting_call *waiting = NULL;
@@ -61,24 +62,16 @@ typedef struct burial {
     rp_errand errand; /* its texts lie behind it */
 } burial;
 
-static rp_slice put_text(uint8_t **at, rp_slice text) {
-    rp_slice copy = {*at, text.size};
-    if (text.size > 0)
-        memcpy(*at, text.data, text.size);
-    *at += text.size;
-    return copy;
-}
-
 static burial *copy_of(const rp_errand *errand, rp_reactor *reactor) {
     burial *made = malloc(sizeof *made + errand->group.size + errand->topic.size + errand->handle.size + errand->message_id.size);
     if (made == NULL)
         return NULL;
     uint8_t *at = (uint8_t *)(made + 1);
     made->reactor = reactor;
-    made->errand.group = put_text(&at, errand->group);
-    made->errand.topic = put_text(&at, errand->topic);
-    made->errand.handle = put_text(&at, errand->handle);
-    made->errand.message_id = put_text(&at, errand->message_id);
+    made->errand.group = rp_slice_copy(&at, errand->group);
+    made->errand.topic = rp_slice_copy(&at, errand->topic);
+    made->errand.handle = rp_slice_copy(&at, errand->handle);
+    made->errand.message_id = rp_slice_copy(&at, errand->message_id);
     return made;
 }
 

@@ -64,7 +64,6 @@ int rp_held_handles_take(rp_held_handles *handles, const rp_held_key *key, rp_he
 void rp_held_handles_give_back(rp_held_handles *handles, rp_held_handle *taken);
 /* 1: it was there and is forgotten, in whatever state. */
 int rp_held_handles_forget(rp_held_handles *handles, const rp_held_key *key);
-uint32_t rp_held_handles_count(rp_held_handles *handles);
 
 rp_slice rp_held_handle_today(const rp_held_handle *taken);
 void rp_held_handle_free(rp_held_handle *taken); /* NULL is nothing */

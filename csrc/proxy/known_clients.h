@@ -1,4 +1,4 @@
-/* known_clients.h: the clients that may receive natively: who has said what he is, as rocketpy/proxy/clients.py knows.
+/* known_clients.h: the clients that may receive natively: those that have sent their settings, as rocketpy/proxy/clients.py knows.
  * RocketMQ: GrpcClientSettingsManager (5.3.3 proxy/grpc/v2/common/).
  *
  * Threads  any; one lock, a leaf, for a look-up.
@@ -20,8 +20,8 @@ typedef struct rp_known_clients rp_known_clients;
 
 rp_known_clients *rp_known_clients_create(void); /* NULL: memory is out */
 void rp_known_clients_destroy(rp_known_clients *clients);
-/* reserve_ms: of its time for a receive, what it wants for other things than polling when it does not say how long to poll. RP_OK, also of
- * one that is known; RP_E_INVALID; RP_E_BUSY; RP_E_NO_MEMORY. */
+/* reserve_ms: how much of a receive's deadline must be left when the polling ends, for receives that do not say how long to poll. RP_OK,
+ * also for a client that is known already; RP_E_INVALID; RP_E_BUSY; RP_E_NO_MEMORY. */
 int rp_known_clients_put(rp_known_clients *clients, rp_slice id, int64_t reserve_ms);
 void rp_known_clients_forget(rp_known_clients *clients, rp_slice id);
 int rp_known_clients_find(rp_known_clients *clients, rp_slice id, int64_t *reserve_ms); /* 1; 0: it is not known */

@@ -10,7 +10,7 @@
 #include "protobuf.h"
 
 #define QUEUE_MARK_SIZE (2u + 2 * RP_DECIMAL_SIZE_MAX + 1) /* "qo" QUEUE "%" OFFSET */
-#define MENDED_TIMES 3u                                    /* what stands for a byte has so many */
+#define MENDED_TIMES 3u                                    /* the bytes of U+FFFD, which may stand for a single one */
 
 static bool read_i64(const rp_command *response, const char *name, int64_t *value) {
     rp_slice text = rp_command_field(response, name);
@@ -31,7 +31,7 @@ static rp_slice take_until(rp_slice *text, uint8_t mark) {
     return part;
 }
 
-/* The value of a kind and a mark in rows "KIND MARK VALUE;": data NULL where there is none, of several the last. */
+/* The value of the last row with this kind and mark among rows "KIND MARK VALUE;"; data NULL: there is none. */
 static rp_slice value_of(rp_slice rows, uint8_t kind, rp_slice mark) {
     rp_slice found = {NULL, 0};
     while (rows.size > 0) {
@@ -56,7 +56,7 @@ static bool are_numbers(rp_slice rows) {
     return true;
 }
 
-/* Counts the messages; false: they cannot be read to the last. */
+/* Counts the messages; false: not all of them can be read, or they are too many. */
 static bool count_records(rp_pop_answer *answer) {
     rp_message message;
     rp_slice rest = answer->records;
@@ -85,7 +85,7 @@ int rp_pop_answer_read(rp_pop_answer *answer, const rp_command *response, rp_sli
 
 /* ---- a message of it ---- */
 
-/* As Java's decoder replaces what is no UTF-8. */
+/* Replaces what is no UTF-8 by U+FFFD, as Java's decoder does. */
 static bool mend(rp_slice *text, rp_arena *arena) {
     uint8_t *mended = rp_arena_take(arena, (size_t)MENDED_TIMES * text->size), *at = mended;
     if (mended == NULL)
@@ -122,7 +122,7 @@ static int64_t number_of(rp_slice text, int64_t otherwise) {
     return text.data != NULL && rp_slice_to_i64(text, &number) == RP_OK ? number : otherwise;
 }
 
-/* By what its answer says about its queue. */
+/* Makes the handle from what the answer says about the message's queue. */
 static uint8_t *write_own_handle(const rp_pop_answer *answer, const rp_message *stored, uint8_t *at) {
     uint8_t kind = kind_of(stored->topic), queue[RP_DECIMAL_SIZE_MAX];
     rp_slice mark = {queue, (uint32_t)(rp_decimal(queue, stored->queue_id) - queue)};
@@ -150,7 +150,7 @@ static void write_handle(const rp_pop_answer *answer, rp_popped_message *popped)
     popped->handle_size = (uint32_t)(at - popped->handle);
 }
 
-/* How often it came before: what is said of the message, or of its queue, or what is stored with it. */
+/* How often the message came before: by the answer's count for the message, else for its queue, else by what is stored with it. */
 static int32_t attempts_of(const rp_pop_answer *answer, const rp_message *stored) {
     uint8_t kind = kind_of(stored->topic), text[QUEUE_MARK_SIZE] = "qo";
     uint8_t *queue_end = rp_decimal(text + 2, stored->queue_id), *end = queue_end;

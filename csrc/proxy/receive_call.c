@@ -50,14 +50,6 @@ typedef struct delivery {
 
 /* ---- to the broker ---- */
 
-static rp_slice put_text(uint8_t **at, rp_slice text) {
-    rp_slice copy = {*at, text.size};
-    if (text.size > 0)
-        memcpy(*at, text.data, text.size);
-    *at += text.size;
-    return copy;
-}
-
 static receive *make_receive(rp_reactor *reactor, rp_slice client_id, const rp_received_request *received, const rp_route_choice *choice) {
     const rp_slice broker = {choice->broker_name, choice->broker_name_size};
     receive *made =
@@ -66,12 +58,12 @@ static receive *make_receive(rp_reactor *reactor, rp_slice client_id, const rp_r
         return NULL;
     uint8_t *at = (uint8_t *)(made + 1);
     *made = (receive){.reactor = reactor, .is_renewed = received->is_renewed, .retries = choice->retries};
-    made->client_id = put_text(&at, client_id);
-    made->group = put_text(&at, received->group);
-    made->topic = put_text(&at, received->topic);
-    made->broker = put_text(&at, broker);
+    made->client_id = rp_slice_copy(&at, client_id);
+    made->group = rp_slice_copy(&at, received->group);
+    made->topic = rp_slice_copy(&at, received->topic);
+    made->broker = rp_slice_copy(&at, broker);
     if (!received->is_sql && !rp_slice_is(received->filter, "*"))
-        made->filter = put_text(&at, received->filter);
+        made->filter = rp_slice_copy(&at, received->filter);
     return made;
 }
 
@@ -217,11 +209,11 @@ static delivery *make_delivery(const receive *own, const said_message *said, uin
         return NULL;
     uint8_t *at = (uint8_t *)&made->messages[count];
     *made = (delivery){.is_renewed = own->is_renewed, .count = count};
-    made->client_id = put_text(&at, own->client_id);
-    made->group = put_text(&at, own->group);
-    made->topic = put_text(&at, own->topic);
+    made->client_id = rp_slice_copy(&at, own->client_id);
+    made->group = rp_slice_copy(&at, own->group);
+    made->topic = rp_slice_copy(&at, own->topic);
     for (uint32_t i = 0; i < count; i++)
-        made->messages[i].handle = put_text(&at, said[i].handle);
+        made->messages[i].handle = rp_slice_copy(&at, said[i].handle);
     return made;
 }
 

@@ -1,6 +1,6 @@
 /* received_message.c: see received_message.h. Numbers of fields are those of rocketpy/proxy/schema.py.
  *
- * What the proxy itself says of a message is written into the arena first, as its size stands before it. */
+ * The system properties are written into the arena first, because their size stands before them. */
 #include "received_message.h"
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 #define TIME_MIN_MS INT64_C(-62135596800000)
 #define TIME_MAX_MS INT64_C(253402300799999) /* what a Timestamp can say */
 #define WHOLE_DIGITS_MAX 19u
-#define SYSTEM_SIZE 1024u /* of what is no text of the message's */
+#define SYSTEM_SIZE 1024u /* of the system properties without the texts that come from the message */
 
 enum response_field { RESPONSE_STATUS = 1, RESPONSE_MESSAGE = 2, RESPONSE_DELIVERED = 3 };
 enum resource_field { RESOURCE_NAME = 2 };
@@ -30,7 +30,7 @@ enum message_type { TYPE_NORMAL = 1, TYPE_FIFO = 2, TYPE_DELAY = 3, TYPE_TRANSAC
 
 /* ---- parts ---- */
 
-/* A text that is there, be it empty. */
+/* Writes a text even if it is empty, but not one that is absent. */
 static uint8_t *put_text(uint8_t *at, uint32_t number, rp_slice text) {
     if (text.data == NULL)
         return at;
@@ -39,7 +39,7 @@ static uint8_t *put_text(uint8_t *at, uint32_t number, rp_slice text) {
     return at + text.size;
 }
 
-/* A number that is there, be it 0. */
+/* Writes a number even if it is 0, so that readers see that it is there. */
 static uint8_t *put_present(uint8_t *at, uint32_t number, int64_t value) {
     at = rp_protobuf_put_varint(at, (uint64_t)number << 3 | RP_WIRE_VARINT);
     return rp_protobuf_put_varint(at, (uint64_t)value);
@@ -97,7 +97,7 @@ static uint32_t write_host(rp_slice host, bool with_port, char text[RP_ADDRESS_T
     return (uint32_t)(with_port ? strlen(text) : (size_t)(end - text));
 }
 
-/* False: it is no whole number of so many digits. */
+/* False: the text is no whole number, or has more than WHOLE_DIGITS_MAX digits. */
 static bool read_whole(rp_slice text, uint64_t *number) {
     *number = 0;
     for (uint32_t at = 0; at < text.size; at++) {
@@ -157,7 +157,7 @@ static uint8_t *put_system(uint8_t *at, const rp_popped_message *popped, int64_t
 
 /* ---- what its producer has said ---- */
 
-/* Of the names that no producer may give consumers are shown two as they are. */
+/* Consumers are not shown properties with reserved names, but for these two. */
 static bool is_shown(rp_slice name) {
     return !rp_sent_name_is_reserved(name) || rp_slice_is(name, "__SHARDINGKEY") || rp_slice_is(name, "TRACE_CONTEXT");
 }

@@ -1,7 +1,7 @@
 /* received_message.h: the ReceiveMessageResponse that tells a consumer of a message, of a status, or of when the messages were delivered.
  * RocketMQ: GrpcConverter.buildMessage, ReceiveMessageResponseStreamWriter (5.3.3 proxy/grpc/v2/).
  *
- * The same bytes as of rocketpy/proxy/messages.py, but for the order of the properties that a producer has given.
+ * Writes the same bytes as rocketpy/proxy/messages.py, but for the order of the properties that a producer has given.
  *
  * Threads  pure functions. Slices point into the message and to what the arena holds.
  */
@@ -16,7 +16,7 @@ typedef struct rp_received_message {
     uint32_t message_size, size; /* of the Message, of the response */
 } rp_received_message;
 
-/* topic: as the consumer calls it. 1; 0: memory is out, or it is too large to be said. */
+/* topic: as the consumer calls it. 1; 0: memory is out, or the message is too large for a response. */
 int rp_received_message_fill(rp_received_message *received, const rp_popped_message *popped, rp_slice topic, int64_t now_ms,
                              rp_arena *arena);
 /* Writes size bytes. */

@@ -1,7 +1,7 @@
-/* shown_properties.h: the properties of a stored message that consumers are told of by other names.
+/* shown_properties.h: the properties of a stored message that gRPC consumers see as fields of their own instead.
  * RocketMQ: GrpcConverter.buildSystemProperties (5.3.3 proxy/grpc/v2/common/).
  *
- * Threads  pure functions. Slices point into the properties; data NULL: there is none of that name. Of several the last counts.
+ * Threads  pure functions. Slices point into the properties; data NULL: there is no such property. Of several of one name the last counts.
  */
 #ifndef RP_PROXY_SHOWN_PROPERTIES_H
 #define RP_PROXY_SHOWN_PROPERTIES_H

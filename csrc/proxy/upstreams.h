@@ -52,7 +52,7 @@ typedef struct rp_upstream_failure {
     rp_address address;
 } rp_upstream_failure;
 
-/* What becomes of a call, once. It is free again when these return; they may ask. */
+/* How a call ends: one of the two is called, once. The call is free again when it returns; it may ask anew. */
 typedef struct rp_upstream_events {
     void *context;
     void (*on_answer)(void *context, rp_waiting_call *call, const rp_command *answer);
@@ -60,16 +60,16 @@ typedef struct rp_upstream_events {
 } rp_upstream_events;
 
 rp_upstreams *rp_upstreams_create(uint32_t calls_max, const rp_upstream_events *events); /* NULL: memory is out */
-void rp_upstreams_destroy(rp_upstreams *upstreams); /* behind the reactor; what waits is forgotten */
+void rp_upstreams_destroy(rp_upstreams *upstreams); /* after the reactor's end; calls that wait are forgotten */
 
-/* Sends a request, whose opaque is set here. NULL: nothing was sent, and nothing is known of it: a bound, memory, or no connection that
- * could be begun. */
+/* Sends a request, whose opaque is set here. NULL: nothing was sent, because a bound was reached, memory is out, or no connection could be
+ * begun. */
 rp_waiting_call *rp_upstreams_ask(rp_upstreams *upstreams, rp_reactor *reactor, const rp_address *address, rp_command *command,
                                   int64_t deadline_ns);
-/* Nobody waits for it any more: it is free. */
+/* Frees a call whose answer nobody waits for any more. */
 void rp_upstreams_forget(rp_upstreams *upstreams, rp_waiting_call *call);
 
-/* The reactor's hooks (rp_handler) for connections that were made here. Others' are nothing to them. */
+/* The reactor's hooks (rp_handler) for connections that were made here; they ignore all others. */
 void rp_upstreams_take_response(rp_upstreams *upstreams, rp_connection *connection, const rp_command *response);
 void rp_upstreams_end_connection(rp_upstreams *upstreams, rp_connection *connection);
 int64_t rp_upstreams_look(rp_upstreams *upstreams, int64_t now_ns); /* at deadlines; when to look again */

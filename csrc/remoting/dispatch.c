@@ -1,4 +1,4 @@
-/* dispatch.c: who answers a frame: the gate with a no, the handler, here and now, or Python, by a copy that goes up the ring.
+/* dispatch.c: who answers a frame: the gate, which refuses it; the handler, here and now; or Python, to which a copy goes up the ring.
  * RocketMQ: NettyRemotingAbstract.processMessageReceived, RequestPipeline.
  *
  * At the ring's bound the answer is SYSTEM_BUSY with RocketMQ's text; what expects no answer is dropped and counted.
@@ -8,19 +8,18 @@
 #include <string.h>
 
 #include "../base/log_inl.h"
+#include "../base/slice_inl.h"
 #include "stats_inl.h"
 
 #define CODE_SYSTEM_ERROR 1
 #define CODE_SYSTEM_BUSY 2
-
-static rp_slice text(const char *remark) { return (rp_slice){(const uint8_t *)remark, (uint32_t)strlen(remark)}; }
 
 static void answer(rp_connection *connection, const rp_command *request, int32_t code, rp_slice remark) {
     rp_command response;
     rp_command_clear_response(&response, request, code);
     response.remark = remark;
     if (rp_connection_write(connection, &response) != RP_OK) {
-        rp_connection_close(connection, "memory is out"); /* sooner known than a time-out */
+        rp_connection_close(connection, "memory is out"); /* so that the client learns it sooner than by a time-out */
     }
 }
 
@@ -42,7 +41,7 @@ static void punt(rp_connection *connection, enum rp_request_kind kind, const rp_
         rp_count(&reactor->stats.oneway_dropped, 1);
     } else {
         rp_count(&reactor->stats.rejected_busy, 1);
-        answer(connection, command, CODE_SYSTEM_BUSY, text("[OVERLOAD]system busy, start flow control for a while"));
+        answer(connection, command, CODE_SYSTEM_BUSY, rp_slice_of("[OVERLOAD]system busy, start flow control for a while"));
     }
 }
 
@@ -54,7 +53,7 @@ static void close_for_handler(rp_connection *connection, const rp_command *comma
     rp_connection_close(connection, "request refused");
 }
 
-/* True when the server's gate has a no for the request, which is settled then. */
+/* True when the server's gate refuses the request, which has been answered then. */
 static bool is_refused(rp_connection *connection, const rp_gate *gate, const rp_command *command) {
     rp_reactor *reactor = connection->reactor;
     rp_slice remark = {NULL, 0};
@@ -71,7 +70,8 @@ static bool is_refused(rp_connection *connection, const rp_gate *gate, const rp_
 
 static uint32_t one_more(uint32_t requests) { return requests + (requests < RP_LONE_REQUESTS); }
 
-/* Whoever asks one request at a time, and whoever does so alone, is served in other ways: see reactor_wait.c, and leave in reactor.c. */
+/* Counts how many requests in a row came singly, and how many in a row from one connection alone: for such clients the reactor waits and
+ * syncs in other ways (reactor_wait.c, and leave in reactor.c). */
 static void note_asker(rp_reactor *reactor, const rp_connection *connection) {
     uint64_t turn = atomic_load_explicit(&reactor->stats.turns, memory_order_relaxed);
     bool is_same = connection == reactor->asker, is_new_turn = turn != reactor->asked_in_turn;
@@ -129,7 +129,8 @@ void rp_dispatch_resubmitted(rp_reactor *reactor, rp_held_request *held) {
         handled = handler->on_request(handler->context, reactor, connection, command, held->resubmitted);
     }
     if (handled == RP_PUNT && (command->flag & RP_COMMAND_ONEWAY) == 0) {
-        answer(connection, command, CODE_SYSTEM_ERROR, text("the broker prepared this request and still could not handle it; try again"));
+        answer(connection, command, CODE_SYSTEM_ERROR,
+               rp_slice_of("the broker prepared this request and still could not handle it; try again"));
     } else if (handled < 0) {
         close_for_handler(connection, command, handled);
     }
@@ -163,6 +164,6 @@ void rp_dispatch_closed(rp_connection *connection) {
         return;
     }
     connection->closed_event = NULL;
-    closed->request.command.remark = text(reason);
+    closed->request.command.remark = rp_slice_of(reason);
     rp_request_batch_add(&reactor->batch, closed);
 }

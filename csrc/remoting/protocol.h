@@ -34,7 +34,7 @@ typedef struct rp_posted {
 struct rp_protocol {
     void *context;
     const char *alpn; /* what TLS agrees upon, such as "h2"; NULL: nothing */
-    /* The first byte of it is there. RP_OK, else the connection is closed. */
+    /* The protocol's first byte has come. RP_OK, else the connection is closed. */
     int (*begin)(void *context, rp_connection *connection);
     /* Takes all of the bytes, which are valid until the turn ends. RP_OK, or why the connection is to be closed, once what was said in
      * answer has had one chance to leave. */
@@ -43,7 +43,8 @@ struct rp_protocol {
     enum rp_fill (*fill)(void *context, rp_connection *connection);
     /* Whether more may be read now: no, while too many answers to what was read before cannot leave. */
     bool (*may_read)(void *context, const rp_connection *connection);
-    /* The time came that it has asked for, or the idle one may have come. Returns the time of the next look; INT64_MAX: none. */
+    /* The time for which the protocol asked has come (rp_connection_look_at), or the connection may have been idle for too long. Returns
+     * the time of the next look; INT64_MAX: none. */
     int64_t (*look)(void *context, rp_connection *connection, int64_t now_ns);
     /* connection is NULL when it has ended meanwhile. Frees the item. */
     void (*on_item)(void *context, rp_reactor *reactor, rp_connection *connection, rp_posted *item);
@@ -51,7 +52,7 @@ struct rp_protocol {
     void (*drain)(void *context, rp_connection *connection);
     /* Whether something is under way that a server that stops waits for. */
     bool (*is_busy)(void *context, const rp_connection *connection);
-    /* The connection ends, behind on_turn_end; its output has gone as far as it could. */
+    /* The connection ends. Called after on_turn_end, when its output has gone as far as it could; lets go of what begin made. */
     void (*end)(void *context, rp_connection *connection);
 };
 
@@ -70,9 +71,9 @@ const rp_address *rp_connection_address(const rp_connection *connection);
 /* There is something for fill: it is called before the turn ends. */
 void rp_connection_want_fill(rp_connection *connection);
 uint32_t rp_connection_room(const rp_connection *connection); /* how much more output it may have ahead of its socket */
-/* Behind what was put before; in fill only. RP_OK, RP_E_NO_MEMORY. */
+/* Adds output behind what was put before; only while fill runs. RP_OK, RP_E_NO_MEMORY. */
 int rp_connection_put(rp_connection *connection, const uint8_t *bytes, uint32_t size);
-/* What the protocol holds for the other side and has not put yet. */
+/* How many bytes the protocol holds for the other side and has not put yet. */
 void rp_connection_set_queued(rp_connection *connection, uint64_t bytes);
 /* look is called at or soon after due_ns, if not before. */
 void rp_connection_look_at(rp_connection *connection, int64_t due_ns);

@@ -215,15 +215,14 @@ int rp_reactor_wait(rp_reactor *reactor, struct epoll_event *events, int events_
 void rp_reactor_expect_asker(rp_reactor *reactor, uint64_t turn, uint64_t answers_before);
 
 /* dialed.c */
-/* Its connect is over. False: it failed, and is being closed. */
+/* The connect of one of our own connections is over. False: it failed, and the connection is being closed. */
 bool rp_connection_finish_dial(rp_connection *connection);
 
 /* connection.c */
-/* A connection of a socket that is counted (server's connections, reactor's connection_count), without its opened event. NULL: the socket
- * is closed and both counts have gone back. */
+/* Makes a connection of a socket that is already counted (server's connections, reactor's connection_count), without its opened event.
+ * NULL: it failed; the socket is closed, and both counts have gone back. */
 rp_connection *rp_connection_enter(rp_reactor *reactor, int fd, const rp_address *address);
-/* Makes a connection of an accepted socket that is already counted (server's connections, reactor's connection_count). On failure the
- * socket is closed and both counts go back. */
+/* The same of a socket that was accepted, with its opened event. */
 void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address);
 void rp_connection_close(rp_connection *connection, const char *reason); /* goes at the turn's end; reason is of static storage */
 void rp_connection_reap(rp_connection *connection);                      /* at the turn's end */
@@ -249,7 +248,7 @@ void rp_connection_read(rp_connection *connection);
 void rp_connection_handle_held_back(rp_connection *connection);
 void rp_connection_drop_input(rp_connection *connection);
 void rp_connection_account_input(rp_reactor *reactor, uint32_t taken, uint32_t given_back);
-/* Goes on with the bytes of what the connection has in the arena at the cursor, opened ones behind its rest. */
+/* Handles size bytes at the read arena's cursor: the rest of a frame that came before, and behind it what TLS has opened. */
 void rp_connection_take_opened(rp_connection *connection, uint32_t size);
 
 /* connection_protocol.c: connections that speak a protocol of their own */

@@ -20,7 +20,7 @@ typedef struct rp_request_queue rp_request_queue;
 /* An rp_request in one block: only request.command.field_count fields are allocated, the copied bytes follow them. */
 typedef struct rp_held_request {
     rp_inbox_item inbox; /* used while it travels back by rp_server_resubmit */
-    int resubmitted;     /* as what */
+    int resubmitted;     /* as what: the argument of rp_server_resubmit */
     rp_request_queue *queue;
     struct rp_held_request *next;
     uint64_t bytes; /* of this block */
@@ -45,8 +45,8 @@ struct rp_request_queue {
 int rp_request_queue_init(rp_request_queue *queue, uint32_t capacity); /* RP_OK, RP_E_IO */
 /* Frees what nobody took. */
 void rp_request_queue_close(rp_request_queue *queue);
-int rp_request_is_admitted(int32_t kind); /* 1: of this kind only so many may wait */
-/* 1 and counted, when one more of those may wait. */
+int rp_request_is_admitted(int32_t kind); /* 1: requests of this kind count against the capacity; 0: they are always taken */
+/* 1, and one more is counted, when one more of those that count may wait. */
 int rp_request_queue_admits(rp_request_queue *queue);
 /* Copies command (NULL: a connection event) into a block of its own; NULL when memory is out. */
 rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind kind, uint64_t connection_id, const rp_address *remote,

@@ -62,7 +62,7 @@ static void count(_Atomic uint64_t *counter, uint64_t more) { atomic_fetch_add_e
 
 /* ---- the thread ---- */
 
-/* Once, until *told is taken back. */
+/* Logs the error once; *told must be cleared before it is logged again. */
 static void complain(const followed_queue *followed, const rp_compaction *compaction, const char *what, const rp_error *error, bool *told) {
     rp_slice topic = rp_consume_queue_topic(followed->queue);
     if (!*told)
@@ -71,7 +71,7 @@ static void complain(const followed_queue *followed, const rp_compaction *compac
     *told = true;
 }
 
-/* Of a queue whose files are gone, or cut, no more can have been compacted. */
+/* The position cannot lie behind what the files hold: they may have been removed or cut. */
 static void bound_position(followed_queue *followed) {
     int64_t last = rp_compaction_log_max_offset(followed->log) - 1;
     followed->position = followed->position < last ? followed->position : last;
@@ -99,7 +99,8 @@ static int copy_anew(rp_compaction *compaction, followed_queue *followed, rp_err
     return from < min ? 0 : 1; /* the gap first */
 }
 
-/* Writer's lock. As rp_compaction_copy_compare. A queue is cut without its log where a slave's topic was deleted and made again. */
+/* Writer's lock. Returns as rp_compaction_copy_compare. The queue's own cuts count too: it is cut without the log when a topic is deleted
+ * on a slave and made again. */
 static int compare(rp_compaction *compaction, followed_queue *followed, rp_compaction_copy *copy, rp_error *error) {
     uint64_t cuts = rp_commit_log_cuts(compaction->options.commit_log) + atomic_load(&followed->queue->cuts);
     if (followed->is_compared && followed->cuts == cuts)
@@ -116,7 +117,8 @@ static int compare(rp_compaction *compaction, followed_queue *followed, rp_compa
     return rc;
 }
 
-/* Whether the queue waits for what its master kept. One without messages may have had some that its log begins too late for. */
+/* Whether the queue waits for messages that only its master has kept. Of a queue without messages that cannot be ruled out when the log
+ * does not begin at 0. */
 static bool find_gap(rp_compaction *compaction, const followed_queue *followed, rp_compaction_gap *gap) {
     int64_t end = rp_compaction_log_end(followed->log), max = rp_consume_queue_max_offset(followed->queue);
     int64_t min = rp_consume_queue_min_offset(followed->queue), filled_to = atomic_load(&followed->filled_to);
@@ -125,8 +127,9 @@ static bool find_gap(rp_compaction *compaction, const followed_queue *followed, 
     return atomic_load(&compaction->holds_gaps) && (max > 0 ? end < min && min > filled_to : has_begun_late && filled_to < 0);
 }
 
-/* Writer's lock. After a sync that failed the next one says yes to what the kernel has dropped: the log, which retention has kept, is
- * copied once more. What is not in it, or is of before the start, cannot be. */
+/* Writer's lock. After a failed sync the kernel has dropped pages, and the next sync would succeed all the same. So everything since the
+ * last good sync is copied from the commit log once more, where retention has kept it. What the log no longer has, or what was copied
+ * before this start, cannot be copied again. */
 static void copy_again(rp_compaction *compaction, followed_queue *followed) {
     rp_error error = {0};
     int64_t synced_end = rp_compaction_log_synced_end(followed->log);
@@ -302,7 +305,7 @@ static void run(void *context) {
 
 /* ---- open and close ---- */
 
-/* As RocketMQ rounds them: files of other lengths it would not open. */
+/* The lengths of files, rounded as RocketMQ rounds them: it would not open files of other lengths. */
 static int set_sizes(rp_compaction *compaction, rp_error *error) {
     const rp_compaction_options *options = &compaction->options;
     uint64_t queue_size = options->queue_file_size / RP_COMPACTION_ENTRY_SIZE * RP_COMPACTION_ENTRY_SIZE;
@@ -444,7 +447,7 @@ static int open_followed(rp_compaction *compaction, rp_consume_queue *queue, fol
     return RP_OK;
 }
 
-/* Before anybody reads what was cut. What cannot be compared just now is by the thread. */
+/* Compares before anybody can read entries that were cut from the log. What cannot be compared just now is left to the thread. */
 static void compare_now(rp_compaction *compaction, followed_queue *followed) {
     rp_error error = {0};
     rp_compaction_copy copy = {
@@ -535,7 +538,7 @@ int rp_compaction_fill(rp_compaction *compaction, rp_consume_queue *queue, rp_sl
 
 /* ---- what others ask ---- */
 
-/* Of the first message of a queue that its compacted log does not hold for good. */
+/* The commit log offset of the queue's first message that its compacted log does not hold on disk; INT64_MAX: none. */
 static int64_t needed_of(const followed_queue *followed) {
     rp_queue_entry entry;
     int64_t at = rp_compaction_log_synced_end(followed->log), min = rp_consume_queue_min_offset(followed->queue);

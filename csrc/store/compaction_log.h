@@ -40,22 +40,23 @@ void rp_compaction_log_unlock_writer(rp_compaction_log *log);
 
 /* ---- the writer's ---- */
 
-/* A record of the commit log; one whose queue offset is not behind the last is passed over. The end is not moved. RP_OK; RP_E_INVALID: no
- * file could take it; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY, RP_E_BUSY: nothing has changed. */
+/* Appends a record of the commit log, but for one whose queue offset is not behind the last. Does not move the end. RP_OK; RP_E_INVALID: it
+ * is too large for any file; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY, RP_E_BUSY: nothing has changed. */
 int rp_compaction_log_append(rp_compaction_log *log, const rp_message *message, rp_slice record, int64_t tags_code, rp_error *error);
 void rp_compaction_log_set_end(rp_compaction_log *log, int64_t end);
-/* What was appended is on disk: *to is the end as it was before. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
+/* Returns when all that was appended is on disk. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_compaction_log_sync(rp_compaction_log *log, rp_error *error);
-/* Entries from queue offset `offset` on go, and the end with them. RP_OK, RP_E_IO. */
+/* Removes the entries from queue offset `offset` on, and moves the end back to it. RP_OK, RP_E_IO. */
 int rp_compaction_log_cut(rp_compaction_log *log, int64_t offset, rp_error *error);
-/* Everything goes, files too. RP_OK, RP_E_IO. */
+/* Removes all entries and their files. RP_OK, RP_E_IO. */
 int rp_compaction_log_clear(rp_compaction_log *log, rp_error *error);
 /* The place of its files; borrowed. */
 const rp_compaction_place *rp_compaction_log_place(const rp_compaction_log *log);
-/* The segments that are not written any more, each with a pin, in an array of the caller's to free; *base: where the written one begins.
+/* The segments that are no longer written, each with a pin, in an array that the caller frees; *base: where the one that is written begins.
  * RP_OK, RP_E_NO_MEMORY. */
 int rp_compaction_log_sealed(rp_compaction_log *log, rp_compaction_segment ***segments, uint32_t *count, int64_t *base, rp_error *error);
-/* The first `old_count` segments give way to these, whose pins it takes over; files have been moved already. RP_OK, RP_E_NO_MEMORY. */
+/* Puts these segments in the place of the first `old_count` and takes over their pins. Their files must have been moved already. RP_OK,
+ * RP_E_NO_MEMORY. */
 int rp_compaction_log_replace(rp_compaction_log *log, uint32_t old_count, rp_compaction_segment *const *fresh, uint32_t fresh_count,
                               rp_error *error);
 int64_t rp_compaction_log_synced_end(const rp_compaction_log *log);
@@ -63,7 +64,7 @@ int64_t rp_compaction_log_synced_end(const rp_compaction_log *log);
 /* ---- anybody's ---- */
 
 int64_t rp_compaction_log_end(const rp_compaction_log *log);
-/* Of the first and behind the last entry; both 0: there is none. */
+/* The queue offset of the first entry, and the one behind the last; both are 0 when there is none. */
 int64_t rp_compaction_log_min_offset(const rp_compaction_log *log);
 int64_t rp_compaction_log_max_offset(const rp_compaction_log *log);
 /* The segment with the first entry whose queue offset is `offset` or more, with a pin to be given back; NULL: there is none. */

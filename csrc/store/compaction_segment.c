@@ -265,10 +265,10 @@ static bool is_whole(const rp_compaction_segment *segment, const rp_compaction_e
            message.size == record.size && message.queue_offset == entry->queue_offset;
 }
 
-/* Bytes before the first hole: a look into one by the map is a SIGBUS on a full tmpfs. */
+/* Bytes before the first hole, which must not be read through the map: on a full tmpfs that is a SIGBUS. */
 static uint64_t written(int fd, uint64_t size) { return (uint64_t)rp_file_next_hole(fd, 0, (int64_t)size); }
 
-/* Entries as far as they can be. Returns the queue offset of the last. */
+/* Counts the entries from the first on, up to one that cannot be. Returns the queue offset of the last good one. */
 static int64_t count_entries(rp_compaction_segment *segment, bool checks_records) {
     uint32_t count = 0, room = (uint32_t)(written(segment->queue_fd, segment->queue_size) / ENTRY_SIZE);
     int64_t last_offset = -1;
@@ -284,7 +284,7 @@ static int64_t count_entries(rp_compaction_segment *segment, bool checks_records
     return last_offset;
 }
 
-/* Entries of the records that follow in the log's file though no entry says so: their own file was lost, or damaged. */
+/* Makes the entries of records that lie in the log's file behind those of all entries: the file of entries was lost, or damaged. */
 static int make_entries(rp_compaction_segment *segment, int64_t last_offset, rp_error *error) {
     uint32_t room = room_for_entries(segment), count = rp_compaction_segment_count(segment);
     uint64_t log_written = written(segment->log_fd, segment->log_size);

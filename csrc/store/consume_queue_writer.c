@@ -95,13 +95,13 @@ static int64_t written_entries(const rp_consume_queue *queue, int64_t base, rp_e
     return got >= 0 ? low : rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot read: %s", strerror(os_errno));
 }
 
-/* It holds those entries; where a batch queue's offsets are is told by who knows. */
+/* Sets which entries the queue holds. The offsets of a batch queue are set by themselves. */
 static void set_entries(rp_consume_queue *queue, int64_t first, int64_t end) {
     atomic_store(&queue->end_entry, end);
     atomic_store(&queue->first_entry, first);
 }
 
-/* The offsets of a batch queue: no others have any beside their entries. */
+/* Sets the offsets of a batch queue. In other queues an entry's number is its offset. */
 static void set_batch_offsets(rp_consume_queue *queue, int64_t min, int64_t max) {
     atomic_store(&queue->batch_max, max);
     atomic_store(&queue->batch_min, min);
@@ -127,7 +127,7 @@ int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
     }
     set_entries(queue, first, behind);
     rc = rc == RP_OK && queue->is_batch ? rp_batch_queue_load(queue, error) : rc;
-    if (rc != RP_OK) { /* nothing is known of it, not even how far it went */
+    if (rc != RP_OK) { /* nothing is known of the queue, not even how far it went */
         first = behind = 0;
         set_entries(queue, 0, 0);
     }
@@ -193,9 +193,9 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
     rp_consume_queue_leave_file(queue);
     error->status = RP_OK;
     int64_t begin = rp_mapped_file_queue_begin(queue->row), file_size = queue->setup->file_size;
-    bool names_offset = cut > 0 && cut * size == begin && !queue->is_batch; /* its name is all that tells of the offset then */
+    bool names_offset = cut > 0 && cut * size == begin && !queue->is_batch; /* only the first file's name tells the offset then: it stays */
     int64_t keep_end = names_offset ? begin + file_size : begin;
-    bool cuts_file = cut % per_file != 0 || keep_end > begin; /* else it goes with those behind it */
+    bool cuts_file = cut % per_file != 0 || keep_end > begin; /* else the file is removed with those behind it */
     rp_mapped_file *file = cuts_file ? rp_mapped_file_queue_find(queue->row, cut * size, error) : NULL;
     if (file == NULL && error->status != RP_OK) {
         return error->status; /* what is behind the cut would be taken for entries at the next start */
@@ -229,12 +229,12 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
         atomic_store(&queue->synced_bytes, cut * size);
     }
     if (rp_mapped_file_queue_end(queue->row) == rp_mapped_file_queue_begin(queue->row)) {
-        rmdir(rp_mapped_file_queue_directory(queue->row)); /* a queue that is there is taken for one that has lost what the log has of it */
+        rmdir(rp_mapped_file_queue_directory(queue->row)); /* recovery would take an empty directory for a queue that has lost its files */
     }
     return rc;
 }
 
-/* The max offset is where the first entry that goes begins; a gap before it is kept. */
+/* Drops the entries from that offset on. The queue then ends where the first dropped entry began, so a gap before that is kept. */
 static int cut_batches(rp_consume_queue *queue, int64_t offset, rp_error *error) {
     int64_t cut = rp_batch_queue_find(queue, offset, 0, error);
     int64_t max = cut < 0 ? cut : rp_batch_queue_offset_of(queue, cut, error);
@@ -262,7 +262,7 @@ int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error) {
     return rp_mapped_file_queue_clear_tail(queue->row, rp_consume_queue_end_entry(queue) * queue->entry_size, error);
 }
 
-/* Under the append lock. The entry was looked at a moment ago, so its page is there. */
+/* Under the append lock. Lets the queue begin with that entry, which was looked at a moment ago, so its page is in memory. */
 static int begin_with(rp_consume_queue *queue, int64_t first, rp_error *error) {
     if (first <= atomic_load(&queue->first_entry)) {
         return RP_OK;
@@ -278,8 +278,8 @@ static int begin_with(rp_consume_queue *queue, int64_t first, rp_error *error) {
     return RP_OK;
 }
 
-/* *first: the first entry whose record is at log_offset or behind. false: the queue was cut while that was looked for, or cannot be read
- * just now, and says nothing. */
+/* Lets the queue begin with the first entry whose record is at log_offset or behind; *first is its number. False: the queue was cut
+ * meanwhile, or cannot be read just now, and stays as it is. */
 static bool raise_min_offset(rp_consume_queue *queue, int64_t log_offset, int64_t *first) {
     pthread_mutex_t *append_lock = &queue->setup->log->append_lock;
     pthread_mutex_lock(append_lock);

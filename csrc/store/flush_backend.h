@@ -1,11 +1,10 @@
-/* flush_backend.h: by which system calls syncs are made; chosen at start.
+/* flush_backend.h: the system calls that make syncs; chosen at start.
  *
  *   SYSCALL   msync of the range, fdatasync. Always there.
  *   IO_URING  fsync requests of a ring, through liburing (uring.h); RP_E_UNSUPPORTED where the library is missing, or where the kernel or
  *             a container forbids it.
- *   AUTO      both are timed for a few syncs in the store's own directory, and io_uring is taken when it is a tenth faster; where a sync
- *             costs what it costs (docs/design-store.md) that is SYSCALL by the price of waking io_uring's worker thread. The log says
- *             which was taken and why.
+ *   AUTO      both are timed for a few syncs in the store's own directory, and io_uring is taken when it is a tenth faster. Mostly it is
+ *             not, because waking its worker thread costs more than it saves (docs/design-store.md). The log says which was taken and why.
  *
  * Threads  the owner's.
  */

@@ -7,9 +7,8 @@
  * Group    one sync is under way at a time. Whoever finds none under way leads: it syncs, in its own thread, all that is appended by
  *          then, also for those who come meanwhile. A lone writer waits for nobody.
  * Failure  a failed sync is never repeated: the kernel may have dropped the pages. The log takes no more writes, for good.
- * Threads  two of its own: whoever waits for the log does not wait for the queues. The log's makes bytes ahead ready, too, after each sync
- *          that was requested (rp_preallocation_step). wait and request from any thread. Owns its threads,
- *          borrows the rest.
+ * Threads  two of its own, so that the log's syncs do not wait for the queues'. After each requested sync the log's thread also makes bytes
+ *          ahead of the writer ready (rp_preallocation_step). wait and request from any thread. Owns its threads, borrows the rest.
  */
 #ifndef RP_STORE_FLUSHER_H
 #define RP_STORE_FLUSHER_H
@@ -58,11 +57,11 @@ void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, i
 void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms);
 /* The index is closed and has that many files: the last checkpoint says so. */
 void rp_flusher_set_index_count(rp_flusher *flusher, uint32_t files);
-/* The checkpoint on disk says that the log is flushed at least up to offset, which it must be: a log that begins behind what the
- * checkpoint knows looks to recovery as if it had lost its first files. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
+/* Writes a checkpoint that says that the log is flushed up to offset, which must be true. Needed when the log comes to begin further on: to
+ * recovery, a log that begins behind what the checkpoint knows looks as if it had lost its first files. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_flusher_checkpoint_log(rp_flusher *flusher, int64_t offset, rp_error *error);
-/* Syncs log and queues now; the checkpoint says so: recovery dispatches nothing again that is in the log at the call. RP_OK, RP_E_IO,
- * RP_E_DISK_FULL, RP_E_BUSY. */
+/* Syncs log and queues now and writes that into the checkpoint, so that recovery dispatches nothing again that is in the log at the call.
+ * RP_OK, RP_E_IO, RP_E_DISK_FULL, RP_E_BUSY. */
 int rp_flusher_checkpoint_queues(rp_flusher *flusher, rp_error *error);
 void rp_flusher_read_stats(const rp_flusher *flusher, rp_flusher_stats *stats);
 

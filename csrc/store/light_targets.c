@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../base/decimal_inl.h"
 #include "../base/utf8_inl.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
@@ -11,7 +12,7 @@
 
 #define PAIR_HEAD RP_LIGHT_OFFSETS "\x01"
 #define PAIR_END 2
-#define OFFSET_DIGITS_MAX 19
+#define OFFSET_DIGITS_MAX (RP_DECIMAL_SIZE_MAX - 1) /* no offset is negative */
 #define TRANSACTIONS "RMQ_SYS_TRANS_"
 #define LAST_PART (RP_APPEND_PROPERTY_PARTS - 1)
 
@@ -29,7 +30,7 @@ rp_slice rp_light_names_of(const rp_message_store *store, rp_slice topic, rp_sli
     return rp_light_names_count(names) > 0 ? names : none;
 }
 
-/* A light queue's, that can be a directory's and is text: nobody looks at it again before it is shown. */
+/* Whether this is the name of a light queue, can name a directory, and is text. It is looked at here only, and shown to users later. */
 static bool is_light_name(rp_slice name) {
     bool is_valid = rp_is_light_queue(name) && rp_queue_table_takes(name);
     for (uint32_t at = 0; at < name.size && is_valid;) {
@@ -60,7 +61,7 @@ size_t rp_light_targets_size(rp_slice names, rp_slice last_part) {
     return count > RP_LIGHT_TARGETS_MAX ? 0 : sizeof(rp_light_targets) + count * sizeof(rp_light_target) + text_size;
 }
 
-/* A separator where the part before has none at its end, the last part, and the name of the pair that follows. */
+/* Writes what stands before the offsets: a separator if the part before does not end with one, the item's last part, the pair's name. */
 static void begin_text(rp_light_targets *targets, const rp_append_item *item) {
     uint8_t *at = targets->text = (uint8_t *)&targets->targets[targets->count], last = PAIR_END;
     for (uint32_t i = 0; i < LAST_PART; i++) {
@@ -77,7 +78,7 @@ static void begin_text(rp_light_targets *targets, const rp_append_item *item) {
     targets->head_size = (uint32_t)(at - targets->text) + sizeof PAIR_HEAD - 1;
 }
 
-/* Before a queue is made: the names can be opened, and none is the item's own. */
+/* Whether all names can be opened and none is the item's own queue. Asked before any of the queues is made. */
 static bool can_go_there(rp_slice names, const rp_append_item *item) {
     rp_slice own = rp_consume_queue_topic(item->queue);
     bool can = rp_light_names_are_valid(names);
@@ -95,8 +96,8 @@ static int open_target(rp_message_store *store, rp_slice name, rp_consume_queue 
         return error.status;
     }
     int rc = rp_consume_queue_max_offset(*queue) == 0 ? rp_message_store_prepare_queue(store, *queue, &error) : RP_OK;
-    bool is_any_queues = error.status == RP_E_DISK_FULL || error.status == RP_E_NO_MEMORY; /* not a fault of this one */
-    return rc != RP_OK && is_any_queues ? error.status : rc;
+    bool would_hit_any_queue = error.status == RP_E_DISK_FULL || error.status == RP_E_NO_MEMORY;
+    return rc != RP_OK && would_hit_any_queue ? error.status : rc;
 }
 
 int rp_light_targets_open(rp_message_store *store, rp_slice names, void *room, rp_append_item *item) {
@@ -122,25 +123,13 @@ int rp_light_targets_open(rp_message_store *store, rp_slice names, void *room, r
     return RP_OK;
 }
 
-static uint8_t *put_number(uint8_t *at, int64_t number) {
-    uint8_t digits[OFFSET_DIGITS_MAX];
-    uint32_t count = 0;
-    do {
-        digits[count++] = (uint8_t)('0' + number % 10);
-    } while ((number /= 10) != 0);
-    while (count > 0) {
-        *at++ = digits[--count];
-    }
-    return at;
-}
-
 void rp_light_targets_number(rp_append_item *item, int holds_back) {
     rp_light_targets *targets = item->light;
     uint8_t *at = targets->text + targets->head_size;
     for (uint32_t i = 0; i < targets->count; i++) {
         const rp_consume_queue *queue = targets->targets[i].queue;
         int64_t next = holds_back ? rp_consume_queue_next_offset(queue) : rp_consume_queue_max_offset(queue);
-        at = put_number(at, next + queue->staged);
+        at = rp_decimal(at, next + queue->staged);
         *at++ = i + 1 < targets->count ? ',' : PAIR_END;
     }
     item->properties[LAST_PART].size = (uint32_t)(at - targets->text);

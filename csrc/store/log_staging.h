@@ -31,7 +31,7 @@ typedef struct rp_log_staging {
 
 int rp_log_staging_open(rp_log_staging *staging, const rp_file_ops *ops);
 void rp_log_staging_close(rp_log_staging *staging);
-/* Is there room for size bytes more without a write first? An empty staging takes a record of any size. */
+/* 1 when size bytes more have room without a write first. An empty staging takes a record of any size. */
 int rp_log_staging_fits(const rp_log_staging *staging, uint32_t size);
 /* Where the record of size bytes at log offset is to be encoded; it follows what is staged. NULL: no memory. */
 uint8_t *rp_log_staging_take(rp_log_staging *staging, int64_t offset, uint32_t size);

@@ -33,9 +33,9 @@ void rp_mapped_file_queue_destroy(rp_mapped_file_queue *row);
 
 /* Reads the directory; a missing directory is an empty row. Files are mapped when they are first found. RP_OK; RP_E_CORRUPT for a file of
  * another length, a name that is not a multiple of file_size or a missing file in the middle; RP_E_IO.
- * A crash may leave a file without length, or without a name where a later one has its name already: both were never synced, so neither
- * was anything behind. If that place is at or behind unsynced_from, the row ends there and the later files are set aside (an empty one is
- * deleted; in RP_MAP_READ they are only not loaded). A last file without length is deleted in any case.
+ * After a crash a file may have no length, or be missing although a later one is there. That happens to files that were never synced, so
+ * nothing behind them was synced either. If such a place is at or behind unsynced_from, the row ends there and the later files are set
+ * aside (an empty one is deleted; in RP_MAP_READ they are only not loaded). A last file without length is deleted in any case.
  * The same holds for a row that begins behind unsynced_from, with holds_unsynced 1: the bytes there cannot have been removed on purpose. */
 int rp_mapped_file_queue_load(rp_mapped_file_queue *row, int64_t unsynced_from, int holds_unsynced, rp_error *error);
 
@@ -45,7 +45,8 @@ rp_mapped_file *rp_mapped_file_queue_find(rp_mapped_file_queue *row, int64_t off
 /* Makes, maps and pins the file that holds offset, which must lie in the file after the last, or anywhere in an empty row; one that was
  * made by another thread meanwhile is found. A file of that name that is not in the row is emptied. NULL with error. */
 rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
-/* The same for whoever is ahead of the writer: a row that was emptied meanwhile begins where its writer says, and stays empty here. */
+/* The same for a thread that works ahead of the writer: it does not append to a row that was emptied meanwhile, because only the writer
+ * decides where that begins. */
 rp_mapped_file *rp_mapped_file_queue_append_next(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
 
 /* Takes the first or the last file out of the row and unlinks it; its bytes stay readable to whoever has it pinned. *removed (may be NULL)
@@ -74,9 +75,10 @@ const char *rp_mapped_file_queue_directory(const rp_mapped_file_queue *row);
 /* Makes the pages that hold [begin, end) durable, and the directory when files were added or removed. RP_OK; RP_E_IO with the file;
  * RP_E_BUSY: descriptors are out and nothing was synced, nor lost; RP_E_NOT_FOUND: the file or its directory is gone. */
 int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
-/* The same of all of their files, whose pages stay mapped: for whoever has read much of them and stored little. */
+/* The same by a sync of the whole files, whose pages stay mapped: cheaper when much of them was read and little stored. */
 int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
-/* How often files were made or removed; and that somebody else has synced the directory as it was after so many times. Any thread. */
+/* How often files were made or removed so far. And: somebody else has synced the directory as it was after `changes` of these. Any thread.
+ * */
 uint64_t rp_mapped_file_queue_name_changes(const rp_mapped_file_queue *row);
 void rp_mapped_file_queue_names_are_synced(rp_mapped_file_queue *row, uint64_t changes);
 

@@ -10,7 +10,6 @@
 #include "store_path.h"
 
 #define PAGE_SIZE 4096
-#define LOOK_BYTES (64 * 1024)
 
 static int sync_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
     return rp_error_set(error, RP_E_IO, errno, row->directory, offset, "sync failed: %s; what was written may be lost, check the disk",
@@ -144,19 +143,6 @@ static int fill_page(const rp_file_ops *ops, int fd, int64_t offset, int64_t siz
     return rp_file_write_zeros(ops, fd, end - offset, offset);
 }
 
-static bool is_zero(const rp_file_ops *ops, int fd, int64_t offset, int64_t size) {
-    uint8_t bytes[LOOK_BYTES];
-    while ((offset = rp_file_next_data(fd, offset, size)) < size) {
-        int64_t wanted = size - offset < LOOK_BYTES ? size - offset : LOOK_BYTES;
-        int64_t got = ops->read_at(ops->context, fd, bytes, (size_t)wanted, offset);
-        if (got <= 0 || bytes[0] != 0 || memcmp(bytes, bytes + 1, (size_t)got - 1) != 0) {
-            return false;
-        }
-        offset += got;
-    }
-    return true;
-}
-
 /* Not cut off and made longer again: whoever is killed in between leaves a file that no start takes for one of this row. A full disk of a
  * file system that copies on write (btrfs) has no space for a hole either; zeros may stay as they are there. */
 static int clear_bytes(const rp_file_ops *ops, int fd, int64_t offset, int64_t size) {
@@ -164,7 +150,7 @@ static int clear_bytes(const rp_file_ops *ops, int fd, int64_t offset, int64_t s
         return ops->sync_data(ops->context, fd);
     }
     int os_errno = errno;
-    bool is_clear = (os_errno == ENOSPC || os_errno == EDQUOT) && is_zero(ops, fd, offset, size);
+    bool is_clear = (os_errno == ENOSPC || os_errno == EDQUOT) && rp_file_is_zero(ops, fd, offset, size);
     errno = os_errno;
     return is_clear ? 0 : -1;
 }

@@ -9,7 +9,7 @@
 
 #define PAGE_SIZE 4096u
 #define PIECE_BYTES ((size_t)128 * 1024)
-#define HOLD_NS INT64_C(500000) /* of a core, until it is given away */
+#define HOLD_NS INT64_C(500000) /* how long the thread uses a core before it offers it to others */
 
 static int64_t used_ns(void) {
     struct timespec used;
@@ -34,8 +34,9 @@ static void ask(const rp_file_ops *ops, uint8_t *address, size_t size, int64_t *
     }
 }
 
-/* A virtual machine's host gives a page when a processor first touches it, not when the disk has filled it: 3 to 13 us each for whoever
- * copies them. By a read of one byte: a load of a page that the disk refuses would end the process. */
+/* Touches each page: the host of a virtual machine gives memory when a processor first touches it, not when the disk has filled it, which
+ * costs whoever copies the pages later 3 to 13 us each. The touch is a read() of one byte, because a load from a page that the disk cannot
+ * read would end the process. */
 static void read_pages(const rp_file_ops *ops, size_t size, int fd, int64_t file_offset, size_t bytes, int64_t *held_since_ns) {
     uint8_t unused[PAGE_SIZE];
     for (size_t at = 0; at < size; at += PAGE_SIZE) {
@@ -46,7 +47,7 @@ static void read_pages(const rp_file_ops *ops, size_t size, int fd, int64_t file
     }
 }
 
-/* What the reactor would do in our place. */
+/* Touches each page by a load, as the reactor would have to do instead. */
 static void load_pages(const uint8_t *address, size_t size) {
     for (size_t at = 0; at < size; at += PAGE_SIZE) {
         (void)*(const volatile uint8_t *)(address + at);

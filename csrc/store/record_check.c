@@ -60,8 +60,8 @@ static bool enter_file(rp_record_check *check, int64_t offset) {
     return true;
 }
 
-/* The piece could not be brought in: whether the disk fails is asked for the bytes that are needed. They may be there all the same: on a
- * full tmpfs only the holes behind them cannot be mapped. RP_OK, RP_E_IO. */
+/* For a piece that could not be brought in: reads the bytes that are needed, to learn whether the disk fails. It need not: on a full tmpfs
+ * only the holes behind the bytes cannot be mapped. RP_OK, RP_E_IO. */
 static int read_bytes(const rp_record_check *check, int64_t offset, int64_t end, rp_error *error) {
     const rp_mapped_file *file = check->cursor.file;
     uint8_t bytes[4096];
@@ -82,7 +82,7 @@ static int read_bytes(const rp_record_check *check, int64_t offset, int64_t end,
     return RP_OK;
 }
 
-/* The pages that hold [offset, end) are there, and the disk works on what comes then. RP_OK, RP_E_IO. */
+/* Brings in the pages that hold [offset, end), and has the disk work on those behind. RP_OK, RP_E_IO. */
 static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_error *error) {
     const rp_file_ops *ops = check->ops;
     const rp_mapped_file *file = check->cursor.file;
@@ -105,16 +105,16 @@ static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_er
     return RP_OK;
 }
 
-/* As many lines as the record has, further on in the log: the processor's own guess ends with each page, and it does not know that a record
- * is looked at from both ends. What is not mapped yet is not fetched. */
+/* Prefetches cache lines further on in the log, as many as the present record has. The processor's own prefetching ends with each page, and
+ * does not know that a record is looked at from both ends. Pages that are not mapped yet are not fetched. */
 static void fetch_lines(const uint8_t *from, const uint8_t *end) {
     for (; from < end; from += LINE_BYTES) {
         __builtin_prefetch(from, 0, 2);
     }
 }
 
-/* The record at *offset is good, and *offset behind it afterwards; message->size is 0 for padding. False: here it ends; *rc says whether
- * because of the disk. */
+/* Checks the record at *offset and moves *offset behind it; message->size is 0 for padding. False: the log ends here, if *rc is RP_OK; else
+ * the disk failed. */
 static bool check_record(rp_record_check *check, int64_t *offset, rp_message *message, int *rc, rp_error *error) {
     if (!enter_file(check, *offset)) {
         return false;
@@ -142,7 +142,7 @@ static bool check_record(rp_record_check *check, int64_t *offset, rp_message *me
     return true;
 }
 
-/* The place of the next batch, once the pass has left it; NULL when the owner wants no more. */
+/* Waits until the pass has left the place of the next batch; NULL when the owner wants no more. */
 static batch *next_place(rp_record_check *check) {
     pthread_mutex_lock(&check->lock);
     while (!check->stopping && check->filled - check->taken >= RP_CHECK_BATCHES - 1) {

@@ -30,8 +30,8 @@ typedef struct rp_damage_row {
 
 typedef struct rp_verify_counts {
     uint64_t log_files, log_bytes, messages, queues, queue_entries, index_files, index_entries, timer_records, timer_slots, damages;
-    uint64_t orphans; /* messages of queues that are not there, or begin behind them: their topic was deleted; and those held back */
-    uint64_t uncommitted; /* messages at the end of a log with entries (ledger_entry.h) that are in no queue yet, nor those behind them */
+    uint64_t orphans; /* messages without a queue, or before its begin, because their topic was deleted; and those that are held back */
+    uint64_t uncommitted; /* in a log with entries (ledger_entry.h): messages at its end from the first that is in no queue on */
     int64_t log_min_offset, log_max_offset; /* max: behind the last good record */
 } rp_verify_counts;
 

@@ -11,8 +11,6 @@
 
 #include "store_path.h"
 
-#define LOOK_SIZE (64 * 1024)
-
 static void close_file(rp_timer_log *log, int *fd, int64_t *base) {
     if (*base >= 0) {
         log->ops->close(log->ops->context, *fd);
@@ -143,19 +141,6 @@ int rp_timer_log_remove_first(rp_timer_log *log, rp_error *error) {
     return rc;
 }
 
-static int is_zero_from(const rp_timer_log *log, int fd, int64_t at) {
-    uint8_t bytes[LOOK_SIZE];
-    while ((at = rp_file_next_data(fd, at, log->file_size)) < log->file_size) {
-        int64_t wanted = log->file_size - at < LOOK_SIZE ? log->file_size - at : LOOK_SIZE;
-        int64_t got = log->ops->read_at(log->ops->context, fd, bytes, (size_t)wanted, at);
-        if (got <= 0 || bytes[0] != 0 || memcmp(bytes, bytes + 1, (size_t)got - 1) != 0) {
-            return 0;
-        }
-        at += got;
-    }
-    return 1;
-}
-
 int rp_timer_log_clear_tail(rp_timer_log *log, int64_t position, rp_error *error) {
     int64_t base = rp_timer_log_base_of(log, position), at = position - base;
     if (position >= rp_timer_log_files_end(log)) {
@@ -166,7 +151,7 @@ int rp_timer_log_clear_tail(rp_timer_log *log, int64_t position, rp_error *error
         return error->status;
     }
     log->window_size = 0;
-    if (is_zero_from(log, fd, at)) {
+    if (rp_file_is_zero(log->ops, fd, at, log->file_size)) {
         return RP_OK;
     }
     if (log->ops->clear(log->ops->context, fd, at, log->file_size - at) != 0 || log->ops->sync_data(log->ops->context, fd) != 0) {

@@ -42,7 +42,6 @@ void rp_timing_wheel_close(rp_timing_wheel *wheel) {
 }
 
 int rp_timing_wheel_is_new(const rp_timing_wheel *wheel) { return wheel->is_new; }
-int32_t rp_timing_wheel_precision_ms(const rp_timing_wheel *wheel) { return wheel->precision_ms; }
 
 int64_t rp_timing_wheel_floor(const rp_timing_wheel *wheel, int64_t time_ms) { return units_of(wheel, time_ms) * wheel->precision_ms; }
 

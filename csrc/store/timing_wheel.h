@@ -39,7 +39,6 @@ int rp_timing_wheel_open(const rp_file_ops *ops, const char *path, int32_t preci
 /* Writes nothing: flush comes before. NULL is allowed. */
 void rp_timing_wheel_close(rp_timing_wheel *wheel);
 int rp_timing_wheel_is_new(const rp_timing_wheel *wheel);
-int32_t rp_timing_wheel_precision_ms(const rp_timing_wheel *wheel);
 
 /* The start of the slot that a time falls into; times before 1970 fall into the first. */
 int64_t rp_timing_wheel_floor(const rp_timing_wheel *wheel, int64_t time_ms);

@@ -21,7 +21,7 @@ static int failed(const rp_timing_wheel *wheel, const char *what, rp_error *erro
     return rp_error_set(error, status, errno, wheel->path, -1, "cannot %s the timing wheel: %s", what, strerror(errno));
 }
 
-/* RocketMQ counts below 0 where it recovered. */
+/* A slot of RocketMQ may have a count below 0 after a recovery; it is read as 0. */
 int rp_timing_wheel_decode_slot(const uint8_t *bytes, uint32_t index, int32_t precision_ms, wheel_slot *slot) {
     int64_t units = (int64_t)rp_get_u64(bytes);
     int32_t count = (int32_t)rp_get_u32(bytes + 24);
@@ -44,7 +44,7 @@ static void encode_slot(const wheel_slot *slot, uint8_t *bytes) {
 
 static int is_zero(const uint8_t *bytes, size_t size) { return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0; }
 
-/* 1; 0: a slot that cannot be. */
+/* 1; 0: a slot is one that no wheel can have. */
 static int decode_piece(rp_timing_wheel *wheel, const uint8_t *bytes, int64_t offset, int64_t size) {
     for (int64_t at = 0; at < size; at += PAGE_SIZE) {
         if (is_zero(bytes + at, PAGE_SIZE)) {
@@ -143,7 +143,7 @@ uint32_t rp_timing_wheel_crc(const rp_timing_wheel *wheel) {
 
 static int is_changed(const rp_timing_wheel *wheel, uint32_t page) { return (wheel->changed[page / 64] >> page % 64 & 1) != 0; }
 
-/* Which pages go into this file: those that changed; into a new one all that hold something, for it is zeros else. */
+/* Whether the page is to be written: into the wheel's file if it has changed, into a new file, which is all zeros, if it holds anything. */
 static int is_wanted(const rp_timing_wheel *wheel, uint32_t page) {
     return wheel->is_new ? wheel->used[page] != 0 : is_changed(wheel, page);
 }
@@ -162,7 +162,7 @@ static int write_pages(const rp_timing_wheel *wheel, int fd, uint8_t *piece) {
     return wheel->ops->sync_data(wheel->ops->context, fd);
 }
 
-/* A new wheel is whole under another name before it takes the old one's place: killed in between, nobody reads half of one. */
+/* Writes a new wheel under another name and then puts it in the old one's place, so that a kill in between leaves no half of a wheel. */
 static int write_anew(const rp_timing_wheel *wheel, uint8_t *piece) {
     const rp_file_ops *ops = wheel->ops;
     char fresh[RP_PATH_MAX], directory[RP_PATH_MAX];

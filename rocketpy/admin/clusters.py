@@ -55,7 +55,7 @@ def number(table: Mapping[str, str], name: str) -> float:
 
 
 def base_cells(table: Mapping[str, str], now_ms: int) -> list[Any]:
-    """The columns that a broker's own table fills."""
+    """The columns of BASE that come from a broker's runtime table."""
     send, pull, ack = (_load(table, pool) for pool in ("send", "pull", "ack"))
     incoming, outgoing = number(table, "putTps"), number(table, "getTransferredTps")
     behind = int(number(table, "timerReadBehind")), int(number(table, "timerOffsetBehind"))
@@ -114,7 +114,7 @@ async def cluster_list(session: Session, given: Given, out: Output) -> None:
 
 
 async def rounds(session: Session, given: Given, out: Output, work: Any) -> None:
-    """The work once, or with -i every so many seconds until Ctrl-C: then what fails is said and tried again the next time."""
+    """Does the work once; or, with -i, every so many seconds until Ctrl-C. Then errors are printed, and the next round tries again."""
     if not given.has("i"):
         await work(session, given, out)
         return

@@ -62,7 +62,7 @@ async def address_of_broker(session: Session, topic: str, broker_name: str) -> s
 
 
 async def _span(session: Session, address: str, topic: str, queue_id: int, begin: str | None, end: str | None) -> tuple[int, int]:
-    """First offset and the one behind the last, of all messages or of those of a time."""
+    """The first offset and the one behind the last: of all messages, or of those stored from begin to end."""
     first, last = await min_offset(session, address, topic, queue_id), await max_offset(session, address, topic, queue_id)
     if begin is not None:
         first = await offset_at(session, address, topic, queue_id, time_of(begin))
@@ -132,18 +132,24 @@ def _checked_time(given: Given, key: str, name: str, now_ms: int) -> int:
     return time_ms
 
 
-async def consume_message(session: Session, given: Given, out: Output) -> None:
-    topic, group, left = given.text("t"), given.text("g", TOOLS_GROUP), given.number("c", 128)
-    if left <= 0:
+def _checked_span(given: Given, now_ms: int) -> tuple[str | None, str | None]:
+    """The times from which and up to which messages are wanted; None: any. Raises UsageError for these and the options beside them."""
+    if given.number("c", 128) <= 0:
         raise UsageError("Please input a positive messageNumber!")
     if given.has("i") and not given.has("b"):
         raise UsageError("Please set the brokerName before queueId!")
     if given.has("o") and not given.has("i"):
         raise UsageError("Please set queueId before offset!")
-    begin_ms = _checked_time(given, "s", "beginTimestamp", session.clock())
-    end_ms = _checked_time(given, "e", "endTimestamp", session.clock())
+    begin_ms = _checked_time(given, "s", "beginTimestamp", now_ms)
+    end_ms = _checked_time(given, "e", "endTimestamp", now_ms)
     if given.has("e") and begin_ms > end_ms:
         raise UsageError("Please make sure that the beginTimestamp is less than or equal to the endTimestamp")
+    return (str(begin_ms) if begin_ms > 0 else None), (str(end_ms) if end_ms > 0 else None)
+
+
+async def consume_message(session: Session, given: Given, out: Output) -> None:
+    topic, group, left = given.text("t"), given.text("g", TOOLS_GROUP), given.number("c", 128)
+    begin, end = _checked_span(given, session.clock())
     one_queue = given.has("i")
     if one_queue:
         name, queue_id = given.text("b"), given.number("i", least=0)
@@ -153,7 +159,6 @@ async def consume_message(session: Session, given: Given, out: Output) -> None:
     for broker_name, address, queue_id in queues:
         if left <= 0:
             return
-        begin, end = (str(begin_ms) if begin_ms > 0 else None), (str(end_ms) if end_ms > 0 else None)
         first, last = await _span(session, address, topic, queue_id, begin, end)
         wanted = given.number("o", 0)
         if one_queue and wanted > last:
@@ -161,12 +166,8 @@ async def consume_message(session: Session, given: Given, out: Output) -> None:
             return
         first = max(first, wanted)
         if last - first > left:
-            text = (
-                f"The oldler {left} message will be provided"
-                if one_queue
-                else f"The older {left} message of the {queue_id} queue will be provided"
-            )
-            out.line(text)
+            of_queue = f"older {left} message of the {queue_id} queue"
+            out.line(f"The {f'oldler {left} message' if one_queue else of_queue} will be provided")  # in mqadmin's words
             last, left = first + left - 1, 0
         else:
             left -= last - first + 1
@@ -174,7 +175,7 @@ async def consume_message(session: Session, given: Given, out: Output) -> None:
 
 
 async def _consume(session: Session, out: Output, place: tuple[str, str, int], topic: str, group: str, offset: int, last: int) -> None:
-    """The messages from an offset to another and with it, as one consumer would get them."""
+    """Prints the messages from offset to last, both included, as one consumer would get them."""
     broker_name, address, queue_id = place
     queue = queue_text(queue_of(topic, broker_name, queue_id))
     while offset <= last:

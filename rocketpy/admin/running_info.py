@@ -1,6 +1,6 @@
-"""What a consumer says about itself, as text, and what can be seen in it. RocketMQ: ConsumerRunningInfo (5.3.3 remoting/protocol/body/).
+"""A consumer's report about itself, as text, and the troubles that it shows. RocketMQ: ConsumerRunningInfo (5.3.3 remoting/protocol/body/).
 
-Consumers are strangers: every member may be missing or of another kind, and is then shown as it came.
+The report comes from a client, so every member may be missing or of another kind; it is then shown as it came.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from .queues import by_queue, queue_key, queue_text
 from .texts import digits_time, java
 
 SETTLED_MS = 2 * 60 * 1000
-"""So long after its start a consumer may have other subscriptions than the rest of its group."""
+"""How long after its start a consumer may have other subscriptions than the rest of its group."""
 BLOCKED_MS = 60 * 1000
+"""How long a queue with cached messages may go without consuming any before it counts as blocked."""
 _QUEUE = "%-64s  %-32s  %-4s  %s"
 _NARROW = "%-32s  %-32s  %-4s  %s"
 _HEAD = ("#Topic", "#Broker Name", "#QID")
@@ -59,7 +60,7 @@ def _subscriptions(info: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def has_same_subscriptions(infos: Sequence[Mapping[str, Any]], now_ms: int) -> bool:
-    """Of push consumers that have run for a while."""
+    """False when push consumers of one group that have run for a while (SETTLED_MS) subscribe to different things."""
     first = infos[0]
     started = _integer(_members(first, "properties").get("PROP_CONSUMER_START_TIMESTAMP"))
     if not is_push(first) or now_ms - started <= SETTLED_MS:
@@ -69,7 +70,7 @@ def has_same_subscriptions(infos: Sequence[Mapping[str, Any]], now_ms: int) -> b
 
 
 def blocked_queues(client_id: str, info: Mapping[str, Any], now_ms: int) -> Iterator[str]:
-    """A line for each queue that does not go on."""
+    """A line for each queue whose consumption does not go on."""
     if not is_push(info):
         return
     in_order = str(_members(info, "properties").get("PROP_CONSUMEORDERLY")).lower() == "true"

@@ -31,7 +31,6 @@ from .users import NORMAL, SUPER, User
 Value = str | list[str] | None
 Account = dict[str, Value]
 
-WHITE_ADDRESSES: Final = ("globalWhiteRemoteAddresses", "whiteRemoteAddress")
 _TEXTS: Final = ("accessKey", "secretKey", "admin", "defaultTopicPerm", "defaultGroupPerm", "whiteRemoteAddress")
 _LISTS: Final = ("topicPerms", "groupPerms")
 _PERMISSIONS: Final = {

@@ -26,12 +26,12 @@ def store_ip(broker_ip: str) -> str:
 
 
 def free_port(bind_address: str) -> int:
-    """A port nobody uses, nor its neighbours for the VIP channel and the slaves. Records carry it, so it is chosen before the bind.
-    Raises NetworkError.
+    """A port that is free together with its neighbours for the VIP channel and the slaves. Records carry it, so it is chosen before the
+    bind. Raises NetworkError.
 
-    Where there are any, none is among those that the kernel gives to outgoing connections: one made before the bind could be given it,
-    and closed ones keep theirs for a minute. The kernel gives connections every second port and offers us the others: on a busy machine
-    no port that it offers may have a free neighbour."""
+    Ports outside of the kernel's range for outgoing connections are tried first: a connection made before the bind could be given a port
+    of that range, and a closed one keeps its port for a minute. Of its range the kernel gives every second port to connections and offers
+    us the others, so on a busy machine no offered port may have a free neighbour."""
     offered = (_bound_port(bind_address, 0) for _ in range(FREE_PORT_TRIES))
     first = next(offered)  # raises when the address is not this machine's
     ours = _ports_without_connections()
@@ -42,7 +42,7 @@ def free_port(bind_address: str) -> int:
 
 
 def _ports_without_connections() -> list[int]:
-    """Those which are outside of the kernel's range with both their neighbours; none where the range cannot be read."""
+    """The ports that lie, with both their neighbours, outside of the kernel's range for outgoing connections; none if it cannot be read."""
     try:
         least, most = map(int, PORTS_OF_CONNECTIONS.read_text().split())
     except (OSError, ValueError):

@@ -28,7 +28,7 @@ class RetentionSettings:
 
     reserved_hours: int = 72
     bytes_max: int = 0
-    """Oldest files go while those that may go are larger together; 0 is no limit."""
+    """The oldest files go while all that may go are together larger than this; 0 is no limit."""
     delete_hours: frozenset[int] = frozenset({4})
     batch_max: int = 10
     pause_s: float = 0.1
@@ -71,7 +71,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The fuller one where log and queues have one each."""
+    """The file system of the store; the fuller one where log and queues have one each."""
 
     used_percent: float
     free_bytes: int = 1 << 62
@@ -136,8 +136,8 @@ def _refusal(settings: RetentionSettings, disk: Disk) -> str:
 
 
 def next_deletion(settings: RetentionSettings, oldest: LogFile, now: datetime) -> datetime | None:
-    """When the oldest file that may go will have expired, at an hour of deleteWhen, as long as the disk has room; None: at none. now: local
-    time, as what is returned."""
+    """When the oldest file that may go will be deleted, as long as the disk has room: in the first hour of deleteWhen after it has expired;
+    None: deleteWhen names no hour. `now` and the result are local time."""
     at = max(now, datetime.fromtimestamp(oldest.modified_ms / 1000) + timedelta(hours=settings.reserved_hours))
     for _ in range(24):
         if at.hour in settings.delete_hours:
@@ -170,8 +170,8 @@ def fault_of(name: str, size: int, found: ActiveFile | None, before: ActiveFile 
 
 
 def _times(files: Sequence[LogFile], now_ms: int) -> list[int | None]:
-    """When each file was written to last. A time in the future does not count (the clock was set back since): such a file is no younger
-    than those behind it, and as old as the first of them that tells; None: none does."""
+    """When each file was written to last. A time in the future does not count, because the clock was set back since. Such a file is taken
+    to be as old as the first one behind it whose time counts; None: there is none."""
     times: list[int | None] = []
     told = None
     for file in reversed(files):

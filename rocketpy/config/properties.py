@@ -56,7 +56,7 @@ def format_properties(values: Mapping[str, str]) -> str:
 
 
 def as_latin(value: str) -> str:
-    """What a reader of ISO-8859-1, as java.util.Properties is, takes a value for that stands in a file as UTF-8."""
+    """How java.util.Properties, which reads ISO-8859-1, understands a value that a file holds as UTF-8."""
     return file_bytes(value).decode("latin-1")
 
 
@@ -85,7 +85,8 @@ def _format_line(key: str, value: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """What only other readers take for the end of a line (\\v, U+0085, U+2028 …) may stand in a value."""
+    """LF, CR LF and CR end a line, as in Java. What str.splitlines() takes for ends besides (\\v, U+0085, U+2028 …) may stand in a
+    value."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines[:-1] if not lines[-1] else lines
 
@@ -153,7 +154,7 @@ def _unescape(text: str) -> str:
 
 
 def _escape(text: str, *, is_key: bool = False) -> str:
-    """Only what a reader would take for something else; `;` and `:` of addresses stay readable."""
+    """Escapes only what a reader would misunderstand, so that `;` and `:` of addresses stay readable."""
     safe = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
     if is_key:
         for special in "=: #!":

@@ -35,7 +35,7 @@ Handler = Callable[[Request], Response | Awaitable[Response]]
 
 
 class Election(NamedTuple):
-    """Those that are counted together."""
+    """What elections must have in common to be counted together."""
 
     cluster: str
     broker_set: str
@@ -43,7 +43,7 @@ class Election(NamedTuple):
 
 
 class Times:
-    """How many took up to each bound and not up to the one before, and what all took together."""
+    """A histogram: how many took up to each bound but longer than the one before, and how long all took together."""
 
     __slots__ = ("counts", "sum_us")
 
@@ -99,7 +99,7 @@ class Counters:
         return response
 
     def _answered(self, name: str, response: Response, began_us: int) -> None:
-        """A refusal is an answer, as there."""
+        """A refusal counts as a success, as in RocketMQ: it is an answer."""
         took_us = self.now_us() - began_us
         if response.code == ResponseCode.SYSTEM_ERROR and took_us >= TIMEOUT_US:
             self.requests[name, TIMEOUT] += 1
@@ -113,7 +113,7 @@ class Counters:
             self.append_times.add(self.now_us() - began_us)
 
     def elected(self, broker_name: str, tables: ReplicasInfo, decision: Decision) -> None:
-        """Nothing where no election was held."""
+        """Counts the election; nothing when the decision held none."""
         result, found = _RESULTS.get(decision.code), tables.get(broker_name)
         if result is None or found is None:
             return
@@ -124,6 +124,6 @@ class Counters:
 
 
 def request_type(code: RequestCode) -> str:
-    """As RocketMQ's metrics have it."""
+    """The request's name in RocketMQ's metrics."""
     name = request_name(code)
     return name if name.startswith("CONTROLLER_") else f"CONTROLLER_{name}"

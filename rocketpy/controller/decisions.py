@@ -1,14 +1,15 @@
-"""What a controller answers and what it wants written, from the tables and from who lives. Changes nothing.
+"""What a controller answers, and which event it wants committed first: decided from its tables and from which brokers live. Changes
+nothing.
 RocketMQ: ReplicasInfoManager's requests (5.3.3 controller/impl/manager/): same codes, remarks and checks in the same order.
 
-What is stricter here, each because a stranger's request could otherwise take a broker set away from its brokers:
-  * the first master must be a broker of the set: RocketMQ elects any number it is given;
-  * that nobody could be elected is written once, and never about a set that had no master yet: it would end the right to a first master;
-  * nobody in particular (brokerId -1) cannot be asked for by name: in RocketMQ that deposes a master that lives;
-  * brokers are not cleaned out of a set so that nobody in sync is left: such a half set takes no requests any more, in RocketMQ for good;
-  * brokerControllerIdsToClean counts with isCleanLivingBroker too: RocketMQ forgets the whole set then;
-  * names, addresses and codes have TEXT_MAX characters, the tables BROKER_SETS_MAX sets of REPLICAS_MAX brokers;
-  * an election that takes a broker from outside the in-sync set says so in the log and in its remark.
+What is stricter here, because a stranger's request could otherwise take a broker set away from its brokers:
+  * The first master must be a broker of the set; RocketMQ elects any number it is given.
+  * That nobody could be elected is written once, and never for a set that had no master yet: it would lose its right to a first master.
+  * brokerId -1, nobody in particular, cannot be designated; in RocketMQ that deposes a master that lives.
+  * Brokers are not cleaned out of a set if nobody in sync would be left: the rest would take no requests any more, in RocketMQ for good.
+  * brokerControllerIdsToClean counts with isCleanLivingBroker too; RocketMQ forgets the whole set then.
+  * Names, addresses and codes have at most TEXT_MAX characters, the tables at most BROKER_SETS_MAX sets of REPLICAS_MAX brokers.
+  * An election that takes a broker from outside the in-sync set says so in the log and in its remark.
 """
 
 from __future__ import annotations
@@ -272,8 +273,8 @@ class Decisions:
 
 
 def _is_first_election(found: BrokerSet) -> bool:
-    """A set that nobody has led yet. Its master epoch tells, and so does that nobody is in sync: only that is left where a controller of
-    RocketMQ has written an election of nobody."""
+    """Whether nobody has led the set yet: its master epoch is 0, or nobody is in sync. Only the latter is left when a controller of
+    RocketMQ has written that nobody could be elected."""
     return found.sync.master_epoch == 0 or not found.sync.sync_state_set
 
 

@@ -18,7 +18,7 @@ from ..dledger.member import Role
 from ..metrics.families import MetricFamilies, Scrape
 from ..metrics.settings import ExporterSettings
 from .broker_lives import LIVES_MAX, BrokerLives
-from .counters import BOUNDS_US, Counters
+from .counters import BOUNDS_US, SUCCESS, Counters
 
 log = logging.getLogger(__name__)
 
@@ -64,13 +64,10 @@ class ControllerMetrics:
         yield self._families.histogram("request_latency_microseconds", "From a request to its answer", BOUNDS_US, times)
 
     def _log(self) -> Iterator[Metric]:
-        counts = [
-            ({"dledger_operation": "append", "dLedger_operation_status": status}, count) for status, count in self._counters.appends.items()
-        ]
+        counts = [(_append_labels(status), count) for status, count in self._counters.appends.items()]
         times = self._counters.append_times
-        labels = {"dledger_operation": "append", "dLedger_operation_status": "success"}
         yield self._families.counter("dledger_op", "Entries of the group's log", counts)
-        rows = [(labels, times.counts, times.sum_us)] if any(times.counts) else []
+        rows = [(_append_labels(SUCCESS), times.counts, times.sum_us)] if any(times.counts) else []
         yield self._families.histogram("dledger_op_latency_microseconds", "Until an entry is committed", BOUNDS_US, rows)
 
     def _disk(self, directory: Path) -> Iterator[Metric]:

@@ -1,15 +1,17 @@
-"""Who leads: votes, heartbeats, and a leader's knowledge that it still does. DLedger: DLedgerLeaderElector (0.3.2), as Raft has it.
+"""Who leads: votes, heartbeats, and how a leader knows that it still leads. DLedger: DLedgerLeaderElector (0.3.2), as in Raft.
 
     CANDIDATE ─ majority of a ballot ─► LEADER ─ no majority heard of for silence_max, or a later term ─► CANDIDATE
         │ ▲ silence of the leader, a later term
         ▼ │
     FOLLOWER ◄─ heartbeat or entry of this term's leader
 
-Other than DLedger: a later term is entered at once, and the vote asked for in it may be given; the first ballot after a start, or of a
-leader that stepped down, is of a new term, so that one term never has two logs; a leader counts from when it asked, not from when it was
-answered, so that it stops to lead no later than the first of its followers may vote for another.
+Other than in DLedger:
+  * A later term is entered at once, and the vote that was asked for in it may be given.
+  * The first ballot after a start, and that of a leader that stepped down, begins a new term, so that one term never has two logs.
+  * A leader trusts an answer from the time when it asked, not from when the answer came. So it stops leading before the first of its
+    followers may vote for another.
 
-Time  milliseconds of the caller's clock, which has to go forward only.
+Time  milliseconds of the caller's clock, which must never go back.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ BALLOT_MS = 2000
 NOT_READY_MS = 50
 SMALLER_LOG = (VoteResult.REJECT_EXPIRED_LEDGER_TERM, VoteResult.REJECT_SMALL_LEDGER_END_INDEX)
 TERM_STEP_MAX = 1 << 32
-"""Nobody is so far ahead: a term above is not followed, or one message would use up all the terms there are."""
+"""A term that is further ahead is not followed: no member is so far ahead, and one message could use up all terms there are."""
 
 
 class Elector:
@@ -41,7 +43,7 @@ class Elector:
         self._heard_of_leader = now
         self._last_heartbeats = 0
         self._confirmed: dict[str, int] = {}
-        """By other member, when the last heartbeat was sent that it has agreed to."""
+        """For each other member, when the last heartbeat was sent that it agreed to."""
 
     def tick(self, now: int) -> None:
         member = self._member
@@ -57,7 +59,7 @@ class Elector:
             self._hold_ballot(now)
 
     def rest(self, now: int) -> None:
-        """In place of tick, of a member whose log takes no entries: it leads nobody and stands for no election, but votes."""
+        """To be called in place of tick while the log takes no entries: the member neither leads nor stands for election, but it votes."""
         member = self._member
         if member.is_leader or (member.role is Role.FOLLOWER and now - self._heard_of_leader > self._settings.silence_max_ms):
             self._stand_down(now)
@@ -65,12 +67,13 @@ class Elector:
             self._await_ballot(now)
 
     def stand_at_once(self, now: int) -> None:
-        """In the next term, because the leader of this one wants it so."""
+        """Stands for election in the next term at once, because the leader of this term hands its lead over."""
         if self._follow_term(self._member.term + 1):
             self._needs_new_term, self._next_ballot = False, now
 
     def is_ours(self, leader_id: str | None, term: int, now: int) -> DLedgerResponseCode:
-        """Takes a message of a leader for its sign of life; SUCCESS when it leads this member's term."""
+        """Takes a message from a leader as a sign of life. SUCCESS when it leads this member's term; else why the message does not
+        count."""
         member = self._member
         if leader_id not in self._settings.peers:
             return DLedgerResponseCode.UNKNOWN_MEMBER
@@ -88,12 +91,12 @@ class Elector:
         return DLedgerResponseCode.SUCCESS
 
     def heard(self, at: int) -> None:
-        """Entries of the leader that is followed came then."""
+        """Notes that entries of the followed leader came at that time."""
         if self._member.role is Role.FOLLOWER:
             self._heard_of_leader = max(self._heard_of_leader, at)
 
     def outlived(self, term: int, now: int) -> None:
-        """Somebody answered out of a later term than the one that this member leads in."""
+        """Stands down, because a member answered out of a later term."""
         if term > self._member.term:
             self._stand_down(now)
             self._follow_term(term)
@@ -103,11 +106,13 @@ class Elector:
         return HeartBeatResponse(code=code, term=self._member.term)
 
     def ask_around(self, now: int) -> None:
-        """The next tick of a leader sends heartbeats, whenever the last ones went."""
+        """Makes a leader's next tick send heartbeats, whenever the last ones were sent."""
         self._last_heartbeats = min(self._last_heartbeats, now - self._settings.heartbeat_interval_ms)
 
     def led_at(self) -> int | None:
-        """Nobody of a later term led when a heartbeat of this time was sent; None of who does not lead, or has no others to ask."""
+        """The latest time at which a majority agreed that this member leads: nobody of a later term led then. None when it does not lead,
+        or
+        has no other members."""
         others = sorted(self._confirmed.values(), reverse=True)
         return others[self._settings.majority - 2] if self._member.is_leader and others else None
 
@@ -207,9 +212,9 @@ class Elector:
             willing = results.count(VoteResult.ACCEPT) + results.count(VoteResult.REJECT_TERM_NOT_READY)
             heard = [result for result in results if result is not VoteResult.UNKNOWN]
             ahead = sum(result in SMALLER_LOG for result in heard)
-            self._needs_new_term = len(heard) - ahead >= self._settings.majority  # else no term helps, and who can win need not catch up
+            self._needs_new_term = len(heard) - ahead >= self._settings.majority  # else nobody here can win, and a new term does not help
             self._await_ballot(now, is_behind=ahead > 0)
-            if willing >= self._settings.majority:  # DLedger enters a term in answer to the first vote asked for, and gives the second
+            if willing >= self._settings.majority:  # DLedger's members enter the term when first asked, and give their vote the second time
                 self._needs_new_term, self._next_ballot = False, now + NOT_READY_MS
 
     def _lead(self, now: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .._core.errors import StoreCorrupt
 
@@ -19,7 +20,17 @@ BLANK_MAGIC = -1
 """In place of an entry: the rest of this file is empty."""
 HEADER = struct.Struct(">iiqqqiiii")
 INDEX_UNIT = struct.Struct(">iqiqq")
-"""magic, pos, size, index, term: an entry's slot in the index files."""
+"""An IndexUnit as it lies in the index files."""
+
+
+class IndexUnit(NamedTuple):
+    """An entry's slot in the index files: where the entry lies in the data files."""
+
+    magic: int
+    pos: int
+    size: int
+    entry_index: int
+    term: int
 
 
 @dataclass(frozen=True, slots=True)

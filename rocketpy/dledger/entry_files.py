@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .._core.errors import DiskFull, StoreCorrupt, StoreIOError
+from ..state_file import sync_directory
 
 NAME_DIGITS = 20
 
@@ -105,15 +106,6 @@ class EntryFiles:
 
     def _path(self, base: int) -> Path:
         return self.directory / f"{base:0{NAME_DIGITS}d}"
-
-
-def sync_directory(path: Path) -> None:
-    """What was made, renamed or removed in it is so after a power cut too."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_file(path: Path, text: str) -> None:

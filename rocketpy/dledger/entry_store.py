@@ -19,7 +19,7 @@ import logging
 import os
 
 from .._core.errors import NotFound, ProtocolError, StoreCorrupt, StoreLocked, TooLarge
-from .entry import BLANK_MAGIC, HEADER, INDEX_UNIT, Entry, crc_of, decode_entry
+from .entry import BLANK_MAGIC, HEADER, INDEX_UNIT, Entry, IndexUnit, crc_of, decode_entry
 from .entry_files import EntryFiles, read_properties, store_errors, write_file
 from .settings import GroupSettings
 
@@ -44,7 +44,7 @@ class EntryStore:
         self._lock = -1
 
     def open(self) -> None:
-        """Locks, recovers. Raises StoreLocked when another process has it."""
+        """Locks the directory and recovers the log. Raises StoreLocked when another process has it."""
         self._take_lock()
         try:
             self._data.open()
@@ -70,7 +70,7 @@ class EntryStore:
         return entry
 
     def append_entry(self, entry: Entry) -> None:
-        """Writes the next entry as the leader has it. Raises ProtocolError for one that cannot lie there."""
+        """Writes the next entry as the leader sent it. Raises ProtocolError for one that does not follow the last."""
         if entry.index != self.end_index + 1 or entry.term < self.end_term or entry.pos != self._next_pos(entry.size):
             raise ProtocolError(
                 f"entry {entry.index} of term {entry.term} for {entry.pos} does not follow {self.end_index} of term {self.end_term}, which "
@@ -84,17 +84,17 @@ class EntryStore:
 
     def get(self, index: int) -> Entry:
         unit = self._unit(index)
-        entry = decode_entry(self._data.read(unit[1], unit[2]))
-        if entry.index != index or entry.pos != unit[1]:
-            raise StoreCorrupt(f"entry {index} is not where the index says", file=str(self._data.directory), offset=unit[1])
+        entry = decode_entry(self._data.read(unit.pos, unit.size))
+        if entry.index != index or entry.pos != unit.pos:
+            raise StoreCorrupt(f"entry {index} is not where the index says", file=str(self._data.directory), offset=unit.pos)
         return entry
 
     def term_of(self, index: int) -> int:
-        """-1 for the place before the first entry."""
-        return -1 if index == -1 else self._unit(index)[4]
+        """The term of that entry; -1 for index -1, the place before the first entry."""
+        return -1 if index == -1 else self._unit(index).term
 
     def cut(self, last_index: int) -> None:
-        """Takes away what is behind last_index, for good when this returns; -1 is everything."""
+        """Removes all entries behind last_index, with -1 all there are. They are gone for good when this returns."""
         if last_index >= self.end_index:
             return
         end_pos = self.get(last_index).end_pos if last_index >= 0 else 0
@@ -138,14 +138,13 @@ class EntryStore:
         elif self.begin_index == -1:
             self.begin_index = index
 
-    def _unit(self, index: int) -> tuple[int, int, int, int, int]:
+    def _unit(self, index: int) -> IndexUnit:
         if not self.begin_index <= index <= self.end_index or index < 0:
             raise NotFound(f"entry {index} is not in {self.begin_index}…{self.end_index}")
         data = self._index.read(index * INDEX_UNIT.size, INDEX_UNIT.size)
         if len(data) < INDEX_UNIT.size:
             raise StoreCorrupt(f"the index does not reach entry {index}", file=str(self._index.directory))
-        magic, pos, size, _, term = INDEX_UNIT.unpack(data)
-        return magic, pos, size, index, term
+        return IndexUnit._make(INDEX_UNIT.unpack(data))
 
     def _recover(self) -> None:
         offsets = self._data.offsets
@@ -173,7 +172,7 @@ class EntryStore:
         )
 
     def _find_begin(self, offsets: list[int]) -> None:
-        """Reads through the last files; of those before only the index is asked."""
+        """Reads the last RECOVERED_FILES data files entry by entry. Of the files before, the index is trusted."""
         start = max(0, len(offsets) - RECOVERED_FILES)
         while start > 0 and self._entry_at(offsets[start]) is None:
             start -= 1

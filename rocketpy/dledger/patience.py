@@ -1,7 +1,7 @@
-"""What may wait for the disk, in a thread of its own, which the event loop waits for half a second at most; then Busy is raised.
+"""Work that may have to wait for the disk. It runs in a thread of its own, and the event loop waits for it for half a second at most.
 
-What was begun goes on meanwhile, and nothing else is begun before it has ended: a promise that comes to the disk late never lies over a
-later one.
+After that Busy is raised, and the work goes on. Nothing else is begun before it has ended, so that a promise that comes to the disk late
+never overwrites a later one.
 
 Threads  one owner; one daemon thread while something is under way.
 """
@@ -22,7 +22,7 @@ class Patience:
         self._running: threading.Thread | None = None
 
     def run(self, work: Callable[[], None], what: str) -> None:
-        """Raises what it raises; Busy: it goes on, or what was begun before does."""
+        """Raises what the work raises. Busy: this work is still going on, or earlier work is and this was not begun."""
         self.check()
         errors: list[BaseException] = []
 
@@ -41,6 +41,6 @@ class Patience:
             raise errors[0]
 
     def check(self) -> None:
-        """Raises Busy while something is under way."""
+        """Raises Busy while earlier work is still going on."""
         if self._running is not None and self._running.is_alive():
             raise Busy("the disk still holds up what was begun before")

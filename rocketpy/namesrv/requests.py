@@ -277,7 +277,7 @@ class NamesrvRequests:
         return await self._change_kv(self._kv_config.delete, header.namespace, header.key)
 
     async def _change_kv(self, change: Callable[..., None], *what: str) -> Response:
-        """In a thread, one after the other: routes do not wait for the disk."""
+        """Makes a change in a thread, one at a time, so that routes do not wait for the disk."""
         try:
             async with self._kv_lock:
                 await asyncio.to_thread(change, *what)

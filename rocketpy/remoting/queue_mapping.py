@@ -17,7 +17,6 @@ from .bodies import PERM_READ, PERM_WRITE, TopicConfig, read_integer, read_mappi
 
 SCOPE_GLOBAL: Final = "__global__"
 MOCK_BROKER_PREFIX: Final = "__syslo__"
-NO_BROKER: Final = "__syslo__none__"
 QUEUES_MAX: Final = 65_536
 OFFSET_MAX: Final = (1 << 62) - 1
 ITEMS_MAX: Final = 1024

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .._core.arrow import ArrowBatch, QueueReader
@@ -102,55 +102,78 @@ def read_queue(settings: ReadSettings, partition: QueuePartition) -> Iterator[pa
         raise type(error)(f"reading {partition.part.queue}: {error}") from None
 
 
-def _read_range(settings: ReadSettings, partition: QueuePartition) -> Iterator[ArrowBatch]:
-    part = partition.part
-    begin = part.begin
-    addresses = partition.addresses
+@dataclass
+class _Reached:
+    """How far a range has been read, and what keeps the rest of it away."""
+
+    next_offset: int
+    is_behind: bool = False
+    """The replica that was asked last ended before next_offset."""
+    behind: dict[str, OffsetOutOfRange] = field(default_factory=dict)
+    """The replicas that do not have next_offset yet, by address, with their words."""
     give_up: float | None = None
+    """When nobody has answered for retry_timeout_s; None: somebody has since."""
+
+    def got_rows(self) -> None:
+        self.give_up = None
+        self.behind.clear()
+
+
+def _read_range(settings: ReadSettings, partition: QueuePartition) -> Iterator[ArrowBatch]:
+    """The range from replica to replica, until it is read or nobody has answered for retry_timeout_s."""
+    addresses = partition.addresses
+    reached = _Reached(partition.part.begin)
     turn = 0
-    behind: dict[str, OffsetOutOfRange] = {}  # the replicas that do not have what is wanted yet, and their words
-    is_behind = False
     while True:
-        asked = [address for address in addresses if address not in behind]
+        asked = [address for address in addresses if address not in reached.behind]
         address = asked[turn % len(asked)] if asked else ""
         try:
             if not address:
-                raise NetworkError(f"broker {part.queue.broker_name!r} is not registered")
+                raise NetworkError(f"broker {partition.part.queue.broker_name!r} is not registered")
             patience_s = settings.endpoint.retry_timeout_s if len(asked) == 1 else REPLICA_PATIENCE_S
-            reader = _open(settings, partition, address, begin, patience_s)
-            with reader:
-                try:
-                    while (batch := reader.next_batch(settings.pull_timeout_s)) is not None:
-                        give_up = None
-                        behind.clear()
-                        yield batch
-                    return
-                except (*TRANSIENT, OffsetOutOfRange):
-                    progress = reader.progress()
-                    begin, is_behind = progress["next_offset"], progress["is_behind"] == 1
-                    partial = reader.take_partial()
-                    if partial.rows > 0:
-                        give_up = None
-                        behind.clear()
-                        yield partial
-                    raise
+            with _open(settings, partition, address, reached.next_offset, patience_s) as reader:
+                yield from _read_replica(reader, reached, settings.pull_timeout_s)
+            return
         except OffsetOutOfRange as error:
-            behind[address] = error
-            if not is_behind or behind.keys() >= set(addresses):
+            reached.behind[address] = error
+            if not reached.is_behind or reached.behind.keys() >= set(addresses):
                 raise
             turn = 0
         except TRANSIENT as error:
-            now = time.monotonic()
-            give_up = give_up or now + settings.endpoint.retry_timeout_s
-            if now >= give_up and behind:
-                raise next(iter(behind.values())) from None
-            if now >= give_up:
-                limit = settings.endpoint.retry_timeout_s
-                done = f"read offsets {part.begin}..{begin - 1}" if begin > part.begin else f"nothing read from offset {part.begin} on"
-                raise NetworkError(f"offset {begin}: {error} [no broker answered for {limit:g} s; {done}]") from None
+            _check_patience(settings, partition.part.begin, reached, error)
             pause_before_retry()
             turn += 1
             addresses = _addresses_now(settings, partition) or addresses
+
+
+def _read_replica(reader: QueueReader, reached: _Reached, pull_timeout_s: float) -> Iterator[ArrowBatch]:
+    """What one replica has of the range. When it fails, the rows that had come by then are yielded before the error is raised."""
+    try:
+        while (batch := reader.next_batch(pull_timeout_s)) is not None:
+            reached.got_rows()
+            yield batch
+    except (*TRANSIENT, OffsetOutOfRange):
+        progress = reader.progress()
+        reached.next_offset, reached.is_behind = progress["next_offset"], progress["is_behind"] == 1
+        partial = reader.take_partial()
+        if partial.rows > 0:
+            reached.got_rows()
+            yield partial
+        raise
+
+
+def _check_patience(settings: ReadSettings, begin: int, reached: _Reached, error: RocketpyError) -> None:
+    """Raises what there is to say when nobody has answered for retry_timeout_s."""
+    limit_s = settings.endpoint.retry_timeout_s
+    now = time.monotonic()
+    reached.give_up = reached.give_up or now + limit_s
+    if now < reached.give_up:
+        return
+    if reached.behind:
+        raise next(iter(reached.behind.values())) from None
+    offset = reached.next_offset
+    done = f"read offsets {begin}..{offset - 1}" if offset > begin else f"nothing read from offset {begin} on"
+    raise NetworkError(f"offset {offset}: {error} [no broker answered for {limit_s:g} s; {done}]") from None
 
 
 def _addresses_now(settings: ReadSettings, partition: QueuePartition) -> tuple[str, ...]:

@@ -141,7 +141,7 @@ class QueueTableReader(DataSourceReader):
         return read_queue(self.settings, partition) if isinstance(partition, QueuePartition) else iter(())
 
     def _narrow(self, ranges: list[Range], known: Topics) -> list[Range]:
-        """What filters on offsets and times leave."""
+        """The ranges that filters on offsets and times leave."""
         low, high = self.pushed.offset_bounds
         bounds = {part.queue: (max(part.begin, low), min(part.end, high)) for part in ranges}
         first_ms, last_ms = self.pushed.stored_ms_bounds
@@ -155,8 +155,8 @@ class QueueTableReader(DataSourceReader):
 
 
 class FilteredTableReader(QueueTableReader):
-    """A batch of what the filters of its query leave. Spark (4.3 as well) keeps what it planned with them for the loaded table and takes it
-    for the table's later queries without a filter, and for the other half of a union: so this is for whoever asks for it."""
+    """A batch that reads only what the filters of its query leave. Not the default: Spark, 4.3 too, keeps the plan it made with the filters
+    of one query and uses it for other queries of the loaded table, and for the other half of a union."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         for filter_ in filters:

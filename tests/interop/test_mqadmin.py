@@ -38,25 +38,10 @@ class Stage:
         return checked(self.begun[name].result(60), name)
 
 
-@pytest.fixture(scope="module")
-def stage(cluster: Cluster, jvm: Callable[..., Jvm]) -> Iterator[Stage]:
-    java = JavaClients(jvm(), cluster.address)
-    admin = MqAdmin(jvm(), cluster.address)
-    printed = admin.run("updateTopic", "-c", "DefaultCluster", "-t", TOPIC, "-r", "4", "-w", "4")
-    assert f"create topic to {cluster.broker.address} success" in printed
-    wait_until(lambda: cluster.route(TOPIC), 15, "route of the topic mqadmin created")
-    producer = java.producer(PRODUCERS)
-    sent = producer.send(TOPIC, *({"body": f"body {number}", "tags": f"T{number % 2}", "keys": f"K{number}"} for number in range(10)))
-    first = java.push(CONSUMERS, TOPIC)
-    assert len(first.received(10)) == 10
-    first.shutdown()  # commits at once, where a running consumer takes ten seconds
-    wait_until(lambda: sum(cluster.committed(CONSUMERS, TOPIC, number) for number in range(4)) == 10, 20, "the consumer committed")
-    consumer = java.push(CONSUMERS, TOPIC)
-    wait_until(lambda: len(consumer.queue_ids(TOPIC)) == 4, 20, "the consumer holds its queues")
-    stage = Stage(cluster, java, admin, sent, consumer.started)
-    result = sent[3]
-    broker = cluster.broker.address
-    for name, command in {
+def reading_commands(broker: str, message: dict) -> dict[str, list[str]]:
+    """Names of commands of mqadmin that change nothing, and their arguments; message is one that was sent to TOPIC."""
+    queue, offset = str(message["queueId"]), str(message["queueOffset"])
+    return {
         "clusterList": ["clusterList"],
         "clusterList more": ["clusterList", "-m"],
         "topicList": ["topicList"],
@@ -75,28 +60,37 @@ def stage(cluster: Cluster, jvm: Callable[..., Jvm]) -> Iterator[Stage]:
         "producer": ["producer", "-b", broker],
         "getBrokerConfig": ["getBrokerConfig", "-b", broker],
         "getNamesrvConfig": ["getNamesrvConfig"],
-        "queryMsgById": ["queryMsgById", "-t", TOPIC, "-i", result["offsetMsgId"]],
+        "queryMsgById": ["queryMsgById", "-t", TOPIC, "-i", message["offsetMsgId"]],
         "queryMsgByKey": ["queryMsgByKey", "-t", TOPIC, "-k", "K3"],
         "queryMsgByKey tags": ["queryMsgByKey", "-t", TOPIC, "-k", "T1", "-p", "T"],
-        "queryMsgByUniqueKey": ["queryMsgByUniqueKey", "-t", TOPIC, "-i", result["msgId"]],
-        "queryMsgByOffset": [
-            "queryMsgByOffset",
-            "-t",
-            TOPIC,
-            "-b",
-            "broker-a",
-            "-i",
-            str(result["queueId"]),
-            "-o",
-            str(result["queueOffset"]),
-        ],
+        "queryMsgByUniqueKey": ["queryMsgByUniqueKey", "-t", TOPIC, "-i", message["msgId"]],
+        "queryMsgByOffset": ["queryMsgByOffset", "-t", TOPIC, "-b", "broker-a", "-i", queue, "-o", offset],
         "printMsg": ["printMsg", "-t", TOPIC],
         "printMsgByQueue": ["printMsgByQueue", "-t", TOPIC, "-a", "broker-a", "-i", "1", "-p", "true"],
         "queryCq": ["queryCq", "-t", TOPIC, "-q", "0", "-i", "0", "-b", broker, "-c", "2"],
         "brokerConsumeStats": ["brokerConsumeStats", "-b", broker],
         "allocateMQ": ["allocateMQ", "-t", TOPIC, "-i", "10.0.0.1,10.0.0.2"],
         "haStatus": ["haStatus", "-b", broker],
-    }.items():
+    }
+
+
+@pytest.fixture(scope="module")
+def stage(cluster: Cluster, jvm: Callable[..., Jvm]) -> Iterator[Stage]:
+    java = JavaClients(jvm(), cluster.address)
+    admin = MqAdmin(jvm(), cluster.address)
+    printed = admin.run("updateTopic", "-c", "DefaultCluster", "-t", TOPIC, "-r", "4", "-w", "4")
+    assert f"create topic to {cluster.broker.address} success" in printed
+    wait_until(lambda: cluster.route(TOPIC), 15, "route of the topic mqadmin created")
+    producer = java.producer(PRODUCERS)
+    sent = producer.send(TOPIC, *({"body": f"body {number}", "tags": f"T{number % 2}", "keys": f"K{number}"} for number in range(10)))
+    first = java.push(CONSUMERS, TOPIC)
+    assert len(first.received(10)) == 10
+    first.shutdown()  # commits at once, where a running consumer takes ten seconds
+    wait_until(lambda: sum(cluster.committed(CONSUMERS, TOPIC, number) for number in range(4)) == 10, 20, "the consumer committed")
+    consumer = java.push(CONSUMERS, TOPIC)
+    wait_until(lambda: len(consumer.queue_ids(TOPIC)) == 4, 20, "the consumer holds its queues")
+    stage = Stage(cluster, java, admin, sent, consumer.started)
+    for name, command in reading_commands(cluster.broker.address, sent[3]).items():
         stage.begin(name, *command)
     yield stage
     java.close()

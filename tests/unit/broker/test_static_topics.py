@@ -49,7 +49,6 @@ async def put(peer: Peer, mapped: QueueMapping, queues: int = 4, **fields: Any) 
 FIRST = (item(0, "broker-a", 2, 0),)
 UNDECIDED = (*FIRST, item(1, "broker-b", 1, -1))
 MOVED = (*FIRST, item(1, "broker-b", 1, 10_000))
-OVERFLOW = "The physical queue id is overflow the write queues: 4 of global queue 0, of 4"
 BACK = (*MOVED, item(2, "broker-a", 3, 20_000))
 
 

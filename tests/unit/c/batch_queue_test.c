@@ -20,15 +20,6 @@
 
 enum { APPENDS = 130, A_FILE = 10 };
 
-/* Stores are opened and closed often: what is synced need not wait for a disk. */
-static void memory_directory(char *path, size_t size) {
-    if (access("/dev/shm", W_OK) == 0) {
-        fixture_directory_below("/dev/shm", path, size);
-    } else {
-        fixture_directory(path, size);
-    }
-}
-
 static void batch_options(rp_message_store_options *options, const char *path, int flush_mode) {
     fixture_options(options, path);
     options->flush_mode = flush_mode;
@@ -114,14 +105,6 @@ static void check_queues(rp_message_store *store, const char *topic) {
     check_queue(store, fixture_queue(store, topic, 1), 0);
 }
 
-static void forget_what_was_synced(const char *path) {
-    char file[600];
-    snprintf(file, sizeof file, "%s/checkpoint", path);
-    CHECK(unlink(file) == 0);
-    snprintf(file, sizeof file, "%s/abort", path);
-    close(open(file, O_RDWR | O_CREAT, 0644));
-}
-
 static void remove_below(const char *path, const char *name) {
     char directory[600];
     snprintf(directory, sizeof directory, "%s/%s", path, name);
@@ -152,7 +135,7 @@ static void batches_are_found_whatever_happens_to_their_queues(int flush_mode, i
     char path[512];
     uint64_t entries;
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, flush_mode);
     options.append_property_crc = property_crc;
     rp_message_store *store = fixture_open(&options);
@@ -162,7 +145,7 @@ static void batches_are_found_whatever_happens_to_their_queues(int flush_mode, i
     CHECK(verify(path, &entries) == 0 && entries == 2 * APPENDS);
     for (int run = 0; run < 4; run++) {
         if (run == 1 || run == 3) {
-            forget_what_was_synced(path);
+            fixture_forget_synced(path);
         }
         if (run == 2) {
             remove_below(path, "batchconsumequeue/Batches/1");
@@ -183,7 +166,7 @@ static void an_entry_lies_as_in_rocketmq(void) {
     char path[512], name[600];
     uint8_t bytes[2 * RP_BATCH_ENTRY_SIZE];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
     rp_append_item item = batch_item(fixture_queue(store, "Batches", 3), 5);
@@ -212,7 +195,7 @@ static void lead(rp_commit_log *log) {
 static void held_ones_have_their_offsets_and_come_later(int flush_mode) {
     char path[512];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, flush_mode);
     options.holds_back = 1;
     rp_message_store *store = fixture_open(&options);
@@ -240,8 +223,8 @@ static void a_slave_enters_what_its_master_sends(void) {
     char path[512], slave_path[512];
     rp_message_store_options options;
     rp_log_range range;
-    memory_directory(path, sizeof path);
-    memory_directory(slave_path, sizeof slave_path);
+    fixture_memory_directory(path, sizeof path);
+    fixture_memory_directory(slave_path, sizeof slave_path);
     batch_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *master = fixture_open(&options);
     append_all(master, "Batches");
@@ -279,7 +262,7 @@ static void a_topic_is_made_again_with_queues_of_the_other_kind(void) {
     char path[512];
     uint64_t entries;
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
     rp_consume_queue *plain = fixture_queue(store, "Changing", 0), *batch;
@@ -312,14 +295,14 @@ static void what_does_not_say_its_place_is_in_no_queue(void) {
     char path[512];
     uint64_t entries;
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, RP_FLUSH_ASYNC);
     options.batch_topics = NULL;
     rp_message_store *store = fixture_open(&options);
     CHECK(fixture_append(store, fixture_queue(store, "Batches", 0), 0) == RP_OK); /* as it leaves them in its log */
     fixture_close(store);
     remove_below(path, "consumequeue");
-    forget_what_was_synced(path);
+    fixture_forget_synced(path);
     options.batch_topics = "Batches\n";
     store = fixture_open(&options);
     rp_consume_queue *queue = fixture_queue(store, "Batches", 0);
@@ -337,7 +320,7 @@ static void what_does_not_say_its_place_is_in_no_queue(void) {
 static void moments_are_found_by_the_entries(void) {
     char path[512];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
     rp_consume_queue *queue = fixture_queue(store, "Batches", 0);
@@ -359,7 +342,7 @@ static void moments_are_found_by_the_entries(void) {
 static void expired_ones_raise_the_min_offset(void) {
     char path[512];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, RP_FLUSH_ASYNC);
     options.commit_log_file_size = 4096;
     rp_message_store *store = fixture_open(&options);
@@ -404,7 +387,7 @@ static void a_full_disk_refuses_the_batch(int flush_mode) {
     rp_file_ops ops = *rp_file_ops_system();
     rp_message_store_options options;
     ops.allocate = allocate_or_full;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, flush_mode);
     options.file_ops = &ops;
     atomic_store(&allocations_left, INT_MAX);
@@ -431,7 +414,7 @@ static void an_entry_that_is_lost_or_wrong_is_named_and_built_again(void) {
     uint64_t entries;
     uint8_t offset[8];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
     append_all(store, "Batches");
@@ -453,7 +436,7 @@ static void a_light_queue_of_a_topic_with_batch_queues_is_sound(void) {
     char path[512];
     uint64_t entries, room[64];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, RP_FLUSH_ASYNC);
     options.light_queues_max = 10;
     rp_message_store *store = fixture_open(&options);
@@ -473,7 +456,7 @@ static void too_much_for_a_record_is_refused(void) {
     char path[512];
     static char properties[RP_PROPERTIES_SIZE_MAX];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     batch_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
     rp_append_item item = batch_item(fixture_queue(store, "Batches", 0), 1);

@@ -2,7 +2,6 @@
 #include "broker/cold_flow.h"
 #include "cold_disk.h"
 
-#define SUSPENDS 6 /* with a subscription, and may be held */
 #define LONG_WINDOW_MS 3600000
 
 /* A log of which nothing is in memory, whatever is read. */
@@ -85,7 +84,7 @@ static void one_that_may_is_held_until_the_window_is_over_and_then_comes_again(v
     client c = open_cold(&fx, &disk, 400);
     CHECK(rp_broker_set_cold_limit(fx.broker, text("G"), 0) == RP_OK);
     pull_request request = pull_of(0, 1);
-    request.sys_flag = SUSPENDS;
+    request.sys_flag = RP_PULL_SUSPEND | RP_PULL_SUBSCRIPTION;
     request.suspend_ms = WAIT_MS;
     rp_command response = client_pull(&c, &request);
     CHECK(response.code == 20 && field_number(&response, "nextBeginOffset") == 1); /* PULL_RETRY_IMMEDIATELY, from where it stood */
@@ -100,7 +99,7 @@ static void what_comes_into_memory_meanwhile_ends_the_wait(void) {
     CHECK(rp_broker_put_group(fx.broker, text("O"), 1, 1, 0, 1, 0) == RP_OK);
     CHECK(rp_broker_set_cold_limit(fx.broker, text("G"), 0) == RP_OK);
     pull_request request = pull_of(0, 0), others = pull_of(0, 0);
-    request.sys_flag = SUSPENDS;
+    request.sys_flag = RP_PULL_SUSPEND | RP_PULL_SUBSCRIPTION;
     request.suspend_ms = WAIT_MS;
     others.group = "O";
     int32_t opaque = client_send_pull(&c, &request);

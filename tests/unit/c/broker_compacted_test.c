@@ -190,7 +190,7 @@ static void a_pull_waits_for_the_next_message(void) {
     send_keyed(&c, 0, 3, 3);
     wait_until(is_copied, queue_of(&fx));
     pull_request pull = pull_of(0, 3);
-    pull.sys_flag = 2 | 4;
+    pull.sys_flag = RP_PULL_SUSPEND | RP_PULL_SUBSCRIPTION;
     client_send_pull(&waiting, &pull);
     send_keyed(&c, 3, 4, 4);
     rp_command response;

@@ -45,7 +45,7 @@ static void *consume(void *context) {
     snprintf(group, sizeof group, "G%d", p->index);
     for (int32_t q = 0; q < QUEUES; q++) {
         pull_request pull = pull_of(q, 0);
-        pull.sys_flag = 4 | 2 | 1;
+        pull.sys_flag = RP_PULL_SUBSCRIPTION | RP_PULL_SUSPEND | RP_PULL_COMMIT_OFFSET;
         pull.group = group;
         queue_of[q] = client_send_pull(&c, &pull);
     }
@@ -68,7 +68,7 @@ static void *consume(void *context) {
             at += message.size;
         }
         pull_request pull = pull_of(q, next[q]);
-        pull.sys_flag = 4 | 2 | 1;
+        pull.sys_flag = RP_PULL_SUBSCRIPTION | RP_PULL_SUSPEND | RP_PULL_COMMIT_OFFSET;
         pull.group = group;
         pull.commit_offset = next[q];
         queue_of[q] = client_send_pull(&c, &pull);
@@ -152,7 +152,7 @@ static void *trouble(void *context) {
             request.flag = RP_COMMAND_ONEWAY;
             client_send(&c, &request);
             pull_request pull = pull_of(i % QUEUES, i % 3 == 0 ? 1000000 : i % 5);
-            pull.sys_flag = 4 | 2 | 1;
+            pull.sys_flag = RP_PULL_SUBSCRIPTION | RP_PULL_SUSPEND | RP_PULL_COMMIT_OFFSET;
             pull.subscription = i % 4 == 0 ? "B" : "*";
             pull.suspend_ms = i % 7;
             client_send_pull(&c, &pull);

@@ -18,6 +18,7 @@
 #include "base/bytes_inl.h"
 #include "broker/broker.h"
 #include "broker/broker_stats.h"
+#include "broker/pull_path.h"
 #include "broker/request_header.h"
 #include "check.h"
 #include "store/message.h"
@@ -287,7 +288,7 @@ static inline pull_request pull_of(int32_t queue_id, int64_t offset) {
                           .queue_id = queue_id,
                           .max_messages = 32,
                           .offset = offset,
-                          .sys_flag = 4,
+                          .sys_flag = RP_PULL_SUBSCRIPTION,
                           .suspend_ms = 15000};
 }
 

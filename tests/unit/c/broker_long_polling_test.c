@@ -7,7 +7,7 @@ enum { SUCCESS = 0, NOT_FOUND = 19, RETRY = 20, TOPIC_NOT_EXIST = 17 };
 
 static pull_request waiting_pull(int32_t queue_id, int64_t offset, int64_t suspend_ms) {
     pull_request pull = pull_of(queue_id, offset);
-    pull.sys_flag = 4 | 2;
+    pull.sys_flag = RP_PULL_SUBSCRIPTION | RP_PULL_SUSPEND;
     pull.suspend_ms = suspend_ms;
     return pull;
 }
@@ -222,7 +222,7 @@ static void a_pull_that_python_must_answer_comes_back_with_its_next_offset(void)
     CHECK(rp_broker_put_subscription(fx.broker, text("G"), text("T"), NULL, 0, 1, 0, 1) == RP_OK);
     pull_request pull = waiting_pull(0, 0, 2 * WAIT_MS);
     pull.subscription = NULL;
-    pull.sys_flag = 2;
+    pull.sys_flag = RP_PULL_SUSPEND;
     client_send_pull(&c, &pull);
     wait_suspended(&fx, 1);
     CHECK(rp_broker_put_subscription(fx.broker, text("G"), text("T"), NULL, 0, 2, 0, 0) == RP_OK); /* SQL92 from now on */

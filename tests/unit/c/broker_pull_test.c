@@ -317,7 +317,7 @@ static void what_is_not_native_goes_to_python(void) {
     pulls[1].group = "unknown";
     pulls[2].topic = "PYTHON";
     pulls[3].expression_type = "SQL92";
-    pulls[4].sys_flag = 4 | 8;
+    pulls[4].sys_flag = RP_PULL_SUBSCRIPTION | RP_PULL_CLASS_FILTER;
     pulls[5].sys_flag = 0; /* the heartbeat's subscription is Python's */
     for (int i = 0; i < 6; i++) {
         client_send_pull(&c, &pulls[i]);
@@ -437,7 +437,7 @@ static void a_pull_commits_and_a_reset_sends_the_next_one_back(void) {
     fixture fx;
     client c = open_with_four_messages(&fx);
     pull_request pull = pull_of(0, 1);
-    pull.sys_flag = 4 | 1;
+    pull.sys_flag = RP_PULL_SUBSCRIPTION | RP_PULL_COMMIT_OFFSET;
     pull.commit_offset = 1;
     CHECK(client_pull(&c, &pull).code == SUCCESS);
     CHECK(committed(&fx, 0) == 1 && rp_broker_read_pull_offset(fx.broker, text("G"), text("T"), 0) == 4);
@@ -447,7 +447,7 @@ static void a_pull_commits_and_a_reset_sends_the_next_one_back(void) {
     CHECK(response.code == SUCCESS && slice_is(response.remark, "Offset has been previously reset"));
     response = offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "0", NULL, NULL);
     CHECK(field_number(&response, "offset") == 2);
-    pull.sys_flag = 4;
+    pull.sys_flag = RP_PULL_SUBSCRIPTION;
     response = client_pull(&c, &pull);
     CHECK(response.code == MOVED && slice_is(response.remark, "OFFSET_RESET") && field_number(&response, "nextBeginOffset") == 2);
     CHECK(client_pull(&c, &pull).code == SUCCESS);

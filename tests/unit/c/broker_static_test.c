@@ -164,7 +164,7 @@ static void a_waiting_pull_goes_when_its_queue_does(void) {
     put_static(&fx);
     pull_request pull = pull_of(0, 20000);
     pull.topic = "S";
-    pull.sys_flag = 4 | 2;
+    pull.sys_flag = RP_PULL_SUBSCRIPTION | RP_PULL_SUSPEND;
     client_send_pull(&c, &pull);
     CHECK(send_message(&sender, "S", 0, "UNIQ_KEY\1K\2", "woken") == 20000);
     rp_command response;
@@ -175,7 +175,7 @@ static void a_waiting_pull_goes_when_its_queue_does(void) {
     client_send_pull(&c, &pull);
     pull_request other = pull_of(0, 0); /* of the plain topic: answered behind the one that waits by then */
     rp_command told_plain;
-    other.sys_flag = 4;
+    other.sys_flag = RP_PULL_SUBSCRIPTION;
     int32_t opaque = client_send_pull(&c, &other);
     CHECK(client_receive(&c, &told_plain, WAIT_MS) == 1 && told_plain.opaque == opaque);
     map(&fx, 0, -1, 0, 0);

@@ -321,6 +321,33 @@ static void make_latecomer(const char *path) {
     fixture_remove(directory);
 }
 
+/* Retention takes the log's first file, once its messages have been copied. */
+static void expire_first_file(rp_message_store *store) {
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    while (rp_message_store_expire_file(store, NULL) != RP_OK) {
+        CHECK(!is_late(begun_ns));
+        poll(NULL, 0, 1);
+    }
+}
+
+static void the_only_gap_is(rp_message_store *store, const rp_consume_queue *queue, int64_t from, int64_t to) {
+    uint32_t cursor = 0;
+    int64_t gap_from, gap_to;
+    rp_consume_queue *waiting;
+    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &gap_from, &gap_to) == 1);
+    CHECK(waiting == queue && gap_from == from && gap_to == to);
+    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &gap_from, &gap_to) == 0);
+}
+
+static void there_is_no_gap(rp_message_store *store) {
+    uint32_t cursor = 0;
+    int64_t from, to;
+    rp_consume_queue *waiting;
+    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 0);
+}
+
 static void a_latecomer_is_given_what_its_master_kept(void) {
     char path[512];
     static uint8_t bytes[64 * 1024];
@@ -332,13 +359,7 @@ static void a_latecomer_is_given_what_its_master_kept(void) {
     rp_consume_queue *queue = compacted_queue(store, "T");
     append_numbers(store, queue, 0, 300, 300);
     await_copied(store, queue);
-    rp_commit_log *log = rp_message_store_commit_log(store);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
-    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
-    while (rp_message_store_expire_file(store, NULL) != RP_OK) {
-        CHECK(!is_late(begun_ns));
-        poll(NULL, 0, 1);
-    }
+    expire_first_file(store);
     int64_t min = rp_consume_queue_min_offset(queue);
     CHECK(min > 20 && min < 200);
     uint32_t half = answer_of(queue, 0, min / 2, bytes, sizeof bytes), all = half;
@@ -348,34 +369,27 @@ static void a_latecomer_is_given_what_its_master_kept(void) {
     store = fixture_open(&options);
     rp_message_store_hold_gaps(store, 1);
     queue = compacted_queue(store, "T");
-    uint32_t cursor = 0;
-    int64_t from, to;
-    rp_consume_queue *waiting;
     rp_slice topic = fixture_slice("T");
-    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 1 && waiting == queue && from == 0 && to == min);
-    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 0);
+    the_only_gap_is(store, queue, 0, min);
     CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){bytes + 1, half - 1}, 1, NULL) == RP_E_PROTOCOL);
     CHECK(rp_message_store_fill_gap(store, fixture_slice("U"), 0, (rp_slice){bytes, half}, 1, NULL) == RP_E_NOT_FOUND);
     CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){bytes, half}, min / 2, NULL) == RP_OK);
-    cursor = 0;
-    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 1 && from == min / 2 && to == min);
+    the_only_gap_is(store, queue, min / 2, min);
     CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){bytes, all}, min + 5, NULL) == RP_OK);
-    cursor = 0;
-    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 0);
+    there_is_no_gap(store);
     await_copied(store, queue);
     read_kept(queue, &kept);
     CHECK(kept.count == 300);
     for (int i = 0; i < 300; i++)
         CHECK(kept.numbers[i] == i);
-    rp_message_store_compact_no_more(store, topic); /* and one that has no message of the queue at all, in a log that begins late */
+    /* And one that has no message of the queue at all, in a log that begins late. */
+    rp_message_store_compact_no_more(store, topic);
     CHECK(rp_message_store_delete_topic(store, topic, NULL) == 0);
     queue = compacted_queue(store, "T");
-    cursor = 0;
-    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 1 && from == 0 && to == INT64_MAX);
+    the_only_gap_is(store, queue, 0, INT64_MAX);
     CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){bytes, half}, min / 2, NULL) == RP_OK);
     CHECK(rp_message_store_fill_gap(store, topic, 0, (rp_slice){NULL, 0}, INT64_MAX, NULL) == RP_OK);
-    cursor = 0;
-    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 0);
+    there_is_no_gap(store);
     read_kept(queue, &kept);
     CHECK(kept.count == min / 2 && rp_consume_queue_next_offset(queue) == min / 2); /* what comes goes behind it */
     fixture_close(store);

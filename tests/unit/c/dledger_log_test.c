@@ -244,6 +244,51 @@ static void *send_on(void *context) {
     return NULL;
 }
 
+static void start_sender(sender *self) {
+    atomic_store(&self->stop, 0);
+    CHECK(pthread_create(&self->thread, NULL, send_on, self) == 0);
+}
+
+static void stop_sender(sender *self) {
+    atomic_store(&self->stop, 1);
+    pthread_join(self->thread, NULL);
+}
+
+/* Everybody enters a later term, and whoever has the most by Raft's order wins, as a vote would have it. Returns who. */
+static int elect_the_fullest(group *all, int64_t *term) {
+    int leader = 0;
+    rp_error error;
+    rp_dledger_state states[MEMBERS];
+    for (int i = 0; i < MEMBERS; i++)
+        (void)rp_dledger_follow(all->members[i].dledger, ++*term, NULL, &error); /* no leader pushes any more; one may be held up */
+    for (int i = 0; i < MEMBERS; i++)
+        CHECK(rp_dledger_follow(all->members[i].dledger, *term + 1, NULL, &error) == RP_OK);
+    for (int i = 0; i < MEMBERS; i++) {
+        states[i] = state_of(&all->members[i]);
+        if (states[i].end_term > states[leader].end_term ||
+            (states[i].end_term == states[leader].end_term && states[i].end_index > states[leader].end_index))
+            leader = i;
+    }
+    *term += 2;
+    elect(all, leader, *term);
+    return leader;
+}
+
+static void the_queue_has_no_gap(member *one, int64_t max) {
+    rp_consume_queue *queue = fixture_queue(one->ledger.store, "L", 0);
+    CHECK(rp_consume_queue_max_offset(queue) == max);
+    for (int64_t offset = 0; offset < max; offset++) {
+        rp_queue_entry entry;
+        rp_log_range range;
+        rp_message message;
+        CHECK(rp_consume_queue_read(queue, offset, &entry, 1) == 1);
+        CHECK(rp_commit_log_read(ledger_log(&one->ledger), entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK);
+        CHECK(rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, &message, NULL) == RP_RECORD_MESSAGE);
+        CHECK(message.queue_offset == offset);
+        rp_log_range_release(range.pin);
+    }
+}
+
 /* Everybody tries to append all the time; only whoever leads can, and all end with one log, whose queue has no gap. */
 static void roles_change_under_load(void) {
     group all;
@@ -251,64 +296,37 @@ static void roles_change_under_load(void) {
     open_group(&all, RP_FLUSH_ASYNC, 0);
     for (int i = 0; i < MEMBERS; i++) {
         senders[i].one = &all.members[i];
-        CHECK(pthread_create(&senders[i].thread, NULL, send_on, &senders[i]) == 0);
+        start_sender(&senders[i]);
     }
     int64_t term = 0, committed = -1;
     for (int round = 0; round < 12; round++) {
-        /* whoever has the most by Raft's order wins, as a vote would have it */
-        int leader = 0;
         rp_error error;
-        rp_dledger_state states[MEMBERS];
-        for (int i = 0; i < MEMBERS; i++) {
-            CHECK(rp_dledger_follow(all.members[i].dledger, ++term, NULL, &error) == RP_OK || term > 0);
-        }
-        for (int i = 0; i < MEMBERS; i++)
-            CHECK(rp_dledger_follow(all.members[i].dledger, term + 1, NULL, &error) == RP_OK);
-        for (int i = 0; i < MEMBERS; i++) {
-            states[i] = state_of(&all.members[i]);
-            if (states[i].end_term > states[leader].end_term ||
-                (states[i].end_term == states[leader].end_term && states[i].end_index > states[leader].end_index))
-                leader = i;
-        }
-        term += 2;
-        elect(&all, leader, term);
+        int leader = elect_the_fullest(&all, &term);
         WAIT_FOR(state_of(&all.members[leader]).committed_index > committed + 20);
         committed = state_of(&all.members[leader]).committed_index;
         int spare = (leader + 1 + round % 2) % MEMBERS;
         if (round % 4 == 1) { /* a follower goes and comes back */
-            atomic_store(&senders[spare].stop, 1);
-            pthread_join(senders[spare].thread, NULL);
+            stop_sender(&senders[spare]);
             stop_member(&all.members[spare]);
             start_member(&all, spare);
             CHECK(rp_dledger_follow(all.members[spare].dledger, term, all.members[leader].id, &error) == RP_OK);
-            atomic_store(&senders[spare].stop, 0);
-            CHECK(pthread_create(&senders[spare].thread, NULL, send_on, &senders[spare]) == 0);
+            start_sender(&senders[spare]);
         }
     }
     int leader = -1;
     for (int i = 0; i < MEMBERS; i++) {
-        atomic_store(&senders[i].stop, 1);
-        pthread_join(senders[i].thread, NULL);
+        stop_sender(&senders[i]);
         leader = state_of(&all.members[i]).is_leader ? i : leader;
     }
     CHECK(leader >= 0);
     int64_t end = state_of(&all.members[leader]).end_index;
+    wait_committed(&all.members[leader], end);
+    int64_t max = rp_consume_queue_max_offset(fixture_queue(all.members[leader].ledger.store, "L", 0));
+    CHECK(max > 200);
     for (int i = 0; i < MEMBERS; i++) {
         wait_committed(&all.members[i], end);
         ledger_check_same(&all.members[leader].ledger, &all.members[i].ledger);
-        rp_consume_queue *queue = fixture_queue(all.members[i].ledger.store, "L", 0);
-        int64_t max = rp_consume_queue_max_offset(queue);
-        CHECK(max == rp_consume_queue_max_offset(fixture_queue(all.members[leader].ledger.store, "L", 0)) && max > 200);
-        for (int64_t offset = 0; offset < max; offset++) {
-            rp_queue_entry entry;
-            rp_log_range range;
-            rp_message message;
-            CHECK(rp_consume_queue_read(queue, offset, &entry, 1) == 1);
-            CHECK(rp_commit_log_read(ledger_log(&all.members[i].ledger), entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK);
-            CHECK(rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, &message, NULL) == RP_RECORD_MESSAGE);
-            CHECK(message.queue_offset == offset);
-            rp_log_range_release(range.pin);
-        }
+        the_queue_has_no_gap(&all.members[i], max);
     }
     close_group(&all);
 }

@@ -20,15 +20,6 @@
 
 enum { MESSAGES = 300, ROOM = 4096 };
 
-/* Stores are opened and closed often: what is synced need not wait for a disk. */
-static void memory_directory(char *path, size_t size) {
-    if (access("/dev/shm", W_OK) == 0) {
-        fixture_directory_below("/dev/shm", path, size);
-    } else {
-        fixture_directory(path, size);
-    }
-}
-
 static void light_options(rp_message_store_options *options, const char *path, int flush_mode) {
     fixture_options(options, path);
     options->flush_mode = flush_mode;
@@ -91,14 +82,6 @@ static void check_queues(rp_message_store *store) {
     CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Parent", 0)) == MESSAGES / 2);
 }
 
-static void forget_what_was_synced(const char *path) {
-    char file[600];
-    snprintf(file, sizeof file, "%s/checkpoint", path);
-    CHECK(unlink(file) == 0);
-    snprintf(file, sizeof file, "%s/abort", path);
-    close(open(file, O_RDWR | O_CREAT, 0644));
-}
-
 static void remove_queues(const char *path) {
     char directory[600];
     snprintf(directory, sizeof directory, "%s/consumequeue", path);
@@ -131,7 +114,7 @@ static void lose_an_entry(const char *path, const char *name, int64_t entry) {
 static void messages_are_in_their_light_queues(int flush_mode) {
     char path[512];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     light_options(&options, path, flush_mode);
     rp_message_store *store = fixture_open(&options);
     for (int64_t first = 0; first < MESSAGES; first += 3) {
@@ -145,7 +128,7 @@ static void messages_are_in_their_light_queues(int flush_mode) {
             lose_an_entry(path, "%LMQ%b", MESSAGES / LIST_COUNT - 1);
             CHECK(verify(path) == 1);
         } else if (round == 1) {
-            forget_what_was_synced(path);
+            fixture_forget_synced(path);
         } else if (round == 2) {
             remove_queues(path);
         }
@@ -162,7 +145,7 @@ static void names_and_counts_are_bounded(void) {
     char path[512], long_list[RP_LIGHT_TARGETS_MAX * 7 + 20] = "";
     static _Alignas(16) uint8_t room[65536];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     light_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
     const char *const bad[] = {"x",        "%LMQ%a,x", "%LMQ%a,,%LMQ%b", ",%LMQ%a",   "%LMQ%",
@@ -203,7 +186,7 @@ static void properties_have_room_for_the_offsets(void) {
     static char properties[RP_PROPERTIES_SIZE_MAX + 1];
     static _Alignas(16) uint8_t room[ROOM];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     light_options(&options, path, RP_FLUSH_ASYNC);
     options.commit_log_file_size = 256 * 1024;
     rp_message_store *store = fixture_open(&options);
@@ -250,8 +233,8 @@ static void a_slave_has_them_and_wakes_who_waits(void) {
     char path[512], slave_path[512];
     rp_message_store_options options;
     _Atomic int wakes = 0;
-    memory_directory(path, sizeof path);
-    memory_directory(slave_path, sizeof slave_path);
+    fixture_memory_directory(path, sizeof path);
+    fixture_memory_directory(slave_path, sizeof slave_path);
     light_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
     options.root_path = slave_path;
@@ -281,7 +264,7 @@ static void no_entry_is_lost_for_want_of_memory(void) {
     rp_error error;
     rp_log_range range;
     rp_message message;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     light_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
     rp_append_item item = fixture_item(fixture_queue(store, "Parent", 0), "copied", 6);
@@ -315,7 +298,7 @@ static void lead(rp_commit_log *log) {
 static void held_ones_have_their_offsets_and_come_later(int flush_mode) {
     char path[512];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     light_options(&options, path, flush_mode);
     options.holds_back = 1;
     rp_message_store *store = fixture_open(&options);
@@ -340,7 +323,7 @@ static void held_ones_have_their_offsets_and_come_later(int flush_mode) {
 static void copies_of_rocketmq_cut_nothing(void) {
     char path[512], text[100];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     light_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
     for (int64_t first = 0; first < MESSAGES; first += 3) {
@@ -378,7 +361,7 @@ static void a_full_disk_refuses_the_message_and_its_entries(int flush_mode) {
     rp_file_ops ops = *rp_file_ops_system();
     rp_message_store_options options;
     ops.allocate = allocate_or_full;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     light_options(&options, path, flush_mode);
     options.file_ops = &ops;
     options.light_queues_max = 1000;
@@ -416,7 +399,7 @@ static void a_full_disk_refuses_the_message_and_its_entries(int flush_mode) {
 static void a_deleted_one_begins_anew(void) {
     char path[512];
     rp_message_store_options options;
-    memory_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     light_options(&options, path, RP_FLUSH_ASYNC);
     rp_message_store *store = fixture_open(&options);
     for (int64_t first = 0; first < MESSAGES; first += 3) {

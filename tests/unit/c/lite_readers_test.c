@@ -233,20 +233,51 @@ static int is_read(const model *m, int queue) {
     return any;
 }
 
+static void subscribe(table *t, model *m, int reader, const char *client_id, int queue, const char *name) {
+    if (rp_lite_subscribe(t->readers, t->group, text(client_id), text(name)) != 1)
+        return;
+    CHECK(!m->reads[reader][queue]);
+    m->reads[reader][queue] = 1;
+    if (m->end[queue] > 0 && rp_lite_offer(t->readers, t->group, queue_of(t, name)) == RP_OK && !m->is_held[queue])
+        set_ready(m, queue);
+}
+
+static void expire(table *t, model *m, int64_t now_ns) {
+    rp_lite_expire(t->readers, now_ns);
+    for (int i = 0; i < QUEUES; i++) {
+        if (m->is_held[i] && m->due_ns[i] <= now_ns) {
+            m->is_held[i] = 0;
+            set_ready(m, i);
+        }
+    }
+}
+
+/* The reader takes a queue that is ready for it, and holds it until due_ns; without one none was ready by the model either. */
+static void take(table *t, model *m, rp_lite_reader *lite_reader, int reader, int64_t due_ns) {
+    rp_lite_look look;
+    char name[32];
+    if (!rp_lite_take(t->readers, lite_reader, &look)) {
+        for (int i = 0; i < QUEUES; i++)
+            CHECK(!m->is_ready[reader][i]);
+        return;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)look.name.size, (const char *)look.name.data);
+    int taken = atoi(name + strlen("%LMQ%$T$"));
+    CHECK(m->is_ready[reader][taken] || m->end[taken] > 0);
+    m->is_ready[reader][taken] = 0;
+    m->is_held[taken] = 1;
+    m->due_ns[taken] = due_ns;
+    rp_lite_put_back(t->readers, &look, RP_LITE_HELD, due_ns);
+}
+
 static void step(table *t, model *m, rp_lite_reader **readers, uint32_t *random, int64_t now_ns) {
     int queue = (int)(next_random(random) % QUEUES), reader = (int)(next_random(random) % CLIENTS);
     char name[32], client_id[8];
     snprintf(name, sizeof name, "%%LMQ%%$T$%d", queue);
     snprintf(client_id, sizeof client_id, "c%d", reader);
-    rp_lite_look look;
     switch (next_random(random) % 6) {
     case 0:
-        if (rp_lite_subscribe(t->readers, t->group, text(client_id), text(name)) == 1) {
-            CHECK(!m->reads[reader][queue]);
-            m->reads[reader][queue] = 1;
-            if (m->end[queue] > 0 && rp_lite_offer(t->readers, t->group, queue_of(t, name)) == RP_OK && !m->is_held[queue])
-                set_ready(m, queue);
-        }
+        subscribe(t, m, reader, client_id, queue, name);
         break;
     case 1:
         rp_lite_unsubscribe(t->readers, t->group, text(client_id), text(name));
@@ -264,27 +295,10 @@ static void step(table *t, model *m, rp_lite_reader **readers, uint32_t *random,
         m->is_held[queue] = 0;
         break;
     case 4:
-        rp_lite_expire(t->readers, now_ns);
-        for (int i = 0; i < QUEUES; i++) {
-            if (m->is_held[i] && m->due_ns[i] <= now_ns) {
-                m->is_held[i] = 0;
-                set_ready(m, i);
-            }
-        }
+        expire(t, m, now_ns);
         break;
     default:
-        if (rp_lite_take(t->readers, readers[reader], &look)) {
-            snprintf(name, sizeof name, "%.*s", (int)look.name.size, (const char *)look.name.data);
-            int taken = atoi(name + strlen("%LMQ%$T$"));
-            CHECK(m->is_ready[reader][taken] || m->end[taken] > 0);
-            m->is_ready[reader][taken] = 0;
-            m->is_held[taken] = 1;
-            m->due_ns[taken] = now_ns + (int64_t)(next_random(random) % 50);
-            rp_lite_put_back(t->readers, &look, RP_LITE_HELD, m->due_ns[taken]);
-        } else {
-            for (int i = 0; i < QUEUES; i++)
-                CHECK(!m->is_ready[reader][i]);
-        }
+        take(t, m, readers[reader], reader, now_ns + (int64_t)(next_random(random) % 50));
     }
 }
 

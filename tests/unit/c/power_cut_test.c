@@ -80,6 +80,66 @@ static void log_and_queues_agree(rp_message_store *store, workload *work) {
     }
 }
 
+static rp_message_store *open_with_quick_flushes(power_cut *cut, const char *path, int flush_mode) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.flush_mode = flush_mode;
+    options.file_ops = &cut->ops;
+    options.flush_interval_ms = 3;
+    options.flush_least_pages = 1;
+    options.queue_flush_interval_ms = 4;
+    options.flush_thorough_interval_ms = 10;
+    return fixture_open(&options);
+}
+
+/* Finds all that was acknowledged before the last cut, and lets the work go on behind what is there. */
+static void everything_acknowledged_is_there(rp_message_store *store, workload *work, int flush_mode, int round) {
+    for (int i = 0; i < APPENDERS; i++) {
+        rp_consume_queue *queue = fixture_queue(store, "Power", i);
+        if (rp_consume_queue_max_offset(queue) < work[i].acknowledged) {
+            rp_message_store_stats stats;
+            rp_message_store_read_stats(store, &stats);
+            fprintf(stderr, "round %d queue %d: %lld messages, %lld were acknowledged; log to %lld, %lld records from %lld\n", round, i,
+                    (long long)rp_consume_queue_max_offset(queue), (long long)work[i].acknowledged, (long long)stats.commit_log_max_offset,
+                    (long long)stats.recovered_records, (long long)stats.recovered_from);
+            exit(1);
+        }
+        work[i].store = store;
+        work[i].queue = queue;
+        work[i].next = rp_consume_queue_max_offset(queue);
+        work[i].waits_every = flush_mode == RP_FLUSH_SYNC ? i + 1 : 0;
+    }
+}
+
+/* Appends from all threads, and cuts the power when so many messages are in the log. */
+static void work_until_cut(rp_message_store *store, power_cut *cut, workload *work, uint64_t messages) {
+    pthread_t threads[APPENDERS];
+    for (int i = 0; i < APPENDERS; i++) {
+        CHECK(pthread_create(&threads[i], NULL, append_until_cut, &work[i]) == 0);
+    }
+    rp_message_store_stats stats = {0};
+    while (stats.messages_appended < messages) {
+        rp_message_store_read_stats(store, &stats);
+        sched_yield();
+    }
+    power_cut_now(cut);
+    for (int i = 0; i < APPENDERS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
+/* Under ASYNC_FLUSH what was flushed counts as acknowledged. */
+static void note_what_was_flushed(rp_message_store *store, workload *work) {
+    int64_t flushed = rp_commit_log_flushed_offset(rp_message_store_commit_log(store));
+    for (int i = 0; i < APPENDERS; i++) {
+        rp_queue_entry entry;
+        while (work[i].acknowledged < work[i].next && rp_consume_queue_read(work[i].queue, work[i].acknowledged, &entry, 1) == 1 &&
+               entry.commit_log_offset + entry.size <= flushed) {
+            work[i].acknowledged++;
+        }
+    }
+}
+
 static void acknowledged_messages_survive_power_cuts(uint64_t seed, int flush_mode) {
     char base[400], live[512], image[512];
     workload work[APPENDERS] = {{0}};
@@ -90,54 +150,12 @@ static void acknowledged_messages_survive_power_cuts(uint64_t seed, int flush_mo
         snprintf(image, sizeof image, "%s/%d", base, round + 1);
         power_cut *cut = power_cut_create(live);
         power_cut_settle(cut, "."); /* what was found after the last cut was on disk */
-        rp_message_store_options options;
-        fixture_options(&options, live);
-        options.flush_mode = flush_mode;
-        options.file_ops = &cut->ops;
-        options.flush_interval_ms = 3;
-        options.flush_least_pages = 1;
-        options.queue_flush_interval_ms = 4;
-        options.flush_thorough_interval_ms = 10;
-        rp_message_store *store = fixture_open(&options);
-        for (int i = 0; i < APPENDERS; i++) {
-            rp_consume_queue *queue = fixture_queue(store, "Power", i);
-            if (rp_consume_queue_max_offset(queue) < work[i].acknowledged) {
-                rp_message_store_stats stats;
-                rp_message_store_read_stats(store, &stats);
-                fprintf(stderr, "round %d queue %d: %lld messages, %lld were acknowledged; log to %lld, %lld records from %lld\n", round, i,
-                        (long long)rp_consume_queue_max_offset(queue), (long long)work[i].acknowledged,
-                        (long long)stats.commit_log_max_offset, (long long)stats.recovered_records, (long long)stats.recovered_from);
-                exit(1);
-            }
-            work[i].store = store;
-            work[i].queue = queue;
-            work[i].next = rp_consume_queue_max_offset(queue);
-            work[i].waits_every = flush_mode == RP_FLUSH_SYNC ? i + 1 : 0;
-        }
+        rp_message_store *store = open_with_quick_flushes(cut, live, flush_mode);
+        everything_acknowledged_is_there(store, work, flush_mode, round);
         log_and_queues_agree(store, work);
-        pthread_t threads[APPENDERS];
-        for (int i = 0; i < APPENDERS; i++) {
-            CHECK(pthread_create(&threads[i], NULL, append_until_cut, &work[i]) == 0);
-        }
-        rp_message_store_stats stats = {0};
-        uint64_t goal = 50 + cut_random(&seed) % 400; /* the moment of the cut, in messages */
-        while (stats.messages_appended < goal) {
-            rp_message_store_read_stats(store, &stats);
-            sched_yield();
-        }
-        power_cut_now(cut);
-        for (int i = 0; i < APPENDERS; i++) {
-            pthread_join(threads[i], NULL);
-        }
-        int64_t flushed = rp_commit_log_flushed_offset(rp_message_store_commit_log(store));
-        for (int i = 0; i < APPENDERS; i++) {
-            if (flush_mode == RP_FLUSH_ASYNC) { /* what was flushed counts as promised */
-                rp_queue_entry entry;
-                while (work[i].acknowledged < work[i].next && rp_consume_queue_read(work[i].queue, work[i].acknowledged, &entry, 1) == 1 &&
-                       entry.commit_log_offset + entry.size <= flushed) {
-                    work[i].acknowledged++;
-                }
-            }
+        work_until_cut(store, cut, work, 50 + cut_random(&seed) % 400);
+        if (flush_mode == RP_FLUSH_ASYNC) {
+            note_what_was_flushed(store, work);
         }
         power_cut_image(cut, "", image, &seed);
         CHECK(rp_message_store_close(store, NULL) == RP_E_IO); /* and says so */

@@ -229,6 +229,14 @@ static inline void harness_on_leave(void *context, int64_t leave_for) {
     atomic_fetch_add(&harness->came_back, leave_for);
 }
 
+/* The defaults, but for two reactors. */
+static inline rp_server_options small_options(void) {
+    rp_server_options options;
+    rp_server_options_default(&options);
+    options.reactors = 2;
+    return options;
+}
+
 /* options->bind_address and port are set here; gate may be NULL. */
 static inline struct harness *harness_start_gated(rp_server_options *options, const rp_gate *gate) {
     struct harness *harness = calloc(1, sizeof *harness);

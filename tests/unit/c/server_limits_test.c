@@ -5,13 +5,6 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
-static rp_server_options small_options(void) {
-    rp_server_options options;
-    rp_server_options_default(&options);
-    options.reactors = 2;
-    return options;
-}
-
 static void bad_frames_close_the_connection_with_a_log_line(void) {
     static const struct {
         const char *bytes;
@@ -442,18 +435,25 @@ static void hold_connections(uint16_t port, int count, int to_parent, int from_p
     _exit(0);
 }
 
-static void ten_thousand_idle_connections_cost_little(void) {
+static int allows_descriptors(rlim_t count) {
     struct rlimit limit;
     CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_max < IDLE_CONNECTIONS + 200) {
-        printf("skipped: 10,000 connections need a hard limit of 10,200 descriptors\n");
-        return;
-    }
+    return limit.rlim_max >= count;
+}
+
+/* A process that holds the connections, for which this one may have no descriptors left. */
+typedef struct connection_holder {
+    pid_t process;
+    int port_fd, opened_fd, leave_fd; /* told the port; has opened all; closed when it is to leave */
+} connection_holder;
+
+/* Before any thread exists. */
+static connection_holder start_holder(void) {
     int port_pipe[2], to_parent[2], from_parent[2];
     CHECK(pipe(port_pipe) == 0 && pipe(to_parent) == 0 && pipe(from_parent) == 0);
-    pid_t child = fork(); /* before any thread exists */
+    pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
         uint16_t port;
@@ -461,19 +461,36 @@ static void ten_thousand_idle_connections_cost_little(void) {
         close(from_parent[1]);
         hold_connections(port, IDLE_CONNECTIONS, to_parent[1], from_parent[0]);
     }
+    close(to_parent[1]); /* the child's alone: its end is seen here */
+    return (connection_holder){child, port_pipe[1], to_parent[0], from_parent[1]};
+}
+
+static void open_held_connections(const connection_holder *holder, struct harness *harness) {
+    uint16_t port = rp_server_port(harness->server);
+    char byte;
+    CHECK(write(holder->port_fd, &port, sizeof port) == sizeof port);
+    CHECK(read(holder->opened_fd, &byte, 1) == 1);
+    for (int opened = 0; opened < IDLE_CONNECTIONS; opened++) {
+        rp_request_free(take_kind(harness, RP_REQUEST_OPENED));
+    }
+}
+
+static void end_holder(const connection_holder *holder) {
+    int status;
+    close(holder->leave_fd);
+    CHECK(waitpid(holder->process, &status, 0) == holder->process && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void ten_thousand_idle_connections_cost_little(void) {
+    if (!allows_descriptors(IDLE_CONNECTIONS + 200)) {
+        printf("skipped: 10,000 connections need a hard limit of 10,200 descriptors\n");
+        return;
+    }
+    connection_holder holder = start_holder();
     rp_server_options options = small_options();
     struct harness *harness = harness_start(&options);
     long rss_before = own_rss_bytes();
-    uint16_t port = rp_server_port(harness->server);
-    char byte;
-    close(to_parent[1]); /* the child's alone: its end is seen here */
-    CHECK(write(port_pipe[1], &port, sizeof port) == sizeof port);
-    CHECK(read(to_parent[0], &byte, 1) == 1);
-    rp_request *last = NULL;
-    for (int opened = 0; opened < IDLE_CONNECTIONS; opened++) {
-        last = take_kind(harness, RP_REQUEST_OPENED);
-        rp_request_free(last);
-    }
+    open_held_connections(&holder, harness);
     int fd = dial(harness);
     for (int opaque = 0; opaque < 200; opaque++) {
         expect_echo(fd, opaque);
@@ -490,9 +507,7 @@ static void ten_thousand_idle_connections_cost_little(void) {
     rp_server_stats stats;
     rp_server_read_stats(harness->server, &stats);
     CHECK(stats.connections_open == IDLE_CONNECTIONS + 1);
-    close(from_parent[1]);
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    end_holder(&holder);
     close(fd);
     harness_stop(harness);
 }

@@ -4,13 +4,6 @@
 
 #include "../../../csrc/base/thread.h"
 
-static rp_server_options small_options(void) {
-    rp_server_options options;
-    rp_server_options_default(&options);
-    options.reactors = 2;
-    return options;
-}
-
 static void frames_arrive_in_single_bytes_and_answers_keep_the_encoding(void) {
     rp_server_options options = small_options();
     struct harness *harness = harness_start(&options);

@@ -2,6 +2,7 @@
 #ifndef RP_TESTS_STORE_FIXTURE_H
 #define RP_TESTS_STORE_FIXTURE_H
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <sched.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "../../../csrc/base/error.h"
 #include "../../../csrc/store/message.h"
 #include "../../../csrc/store/message_store.h"
+#include "check.h"
 
 #define FIXTURE_LOG_FILE_SIZE (64 * 1024)
 #define FIXTURE_QUEUE_FILE_ENTRIES 50
@@ -29,6 +31,15 @@ static inline void fixture_directory_below(const char *base, char *path, size_t 
 static inline void fixture_directory(char *path, size_t size) {
     const char *base = getenv("TMPDIR");
     fixture_directory_below(base != NULL ? base : "/tmp", path, size);
+}
+
+/* In memory where there is room for it: for tests that open and close stores often, so that what is synced need not wait for a disk. */
+static inline void fixture_memory_directory(char *path, size_t size) {
+    if (access("/dev/shm", W_OK) == 0) {
+        fixture_directory_below("/dev/shm", path, size);
+    } else {
+        fixture_directory(path, size);
+    }
 }
 
 static inline int fixture_remove_one(const char *path, const struct stat *status, int kind, struct FTW *where) {
@@ -71,6 +82,15 @@ static inline void fixture_close(rp_message_store *store) {
         fprintf(stderr, "close: %s: %s [%s]\n", rp_status_name(rc), error.message, error.file);
         exit(1);
     }
+}
+
+/* A closed store looks as if it had been killed before its first checkpoint: recovery reads the whole log. */
+static inline void fixture_forget_synced(const char *path) {
+    char file[600];
+    snprintf(file, sizeof file, "%s/checkpoint", path);
+    CHECK(unlink(file) == 0);
+    snprintf(file, sizeof file, "%s/abort", path);
+    close(open(file, O_RDWR | O_CREAT, 0644));
 }
 
 static inline rp_slice fixture_slice(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }

@@ -5,13 +5,6 @@
 #include <malloc.h>
 #include <pthread.h>
 
-static rp_server_options small_options(void) {
-    rp_server_options options;
-    rp_server_options_default(&options);
-    options.reactors = 2;
-    return options;
-}
-
 static rp_server_stats stats_of(struct harness *harness) {
     rp_server_stats stats;
     rp_server_read_stats(harness->server, &stats);

@@ -77,6 +77,18 @@ class Member:
         raise AssertionError("no election was held")
 
 
+def write_quickly(path: Path, text: str) -> None:
+    """Waiting for no disk."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The term file never takes the half second after which a member stands back, unless a test says so."""
+    monkeypatch.setattr(term_file, "write_file", write_quickly)
+
+
 def test_a_term_that_the_log_cannot_fence_off_is_not_voted_in(tmp_path: Path) -> None:
     member = Member(tmp_path)
     member.elected()
@@ -91,12 +103,6 @@ def test_a_term_that_the_log_cannot_fence_off_is_not_voted_in(tmp_path: Path) ->
     member.turn()
     assert member.node.fault is None and not member.native.leads
     assert member.vote_asked(member.node.term + 1) is VoteResult.ACCEPT
-
-
-def write_quickly(path: Path, text: str) -> None:
-    """Waiting for no disk."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
 
 
 def test_a_vote_that_the_disk_holds_up_is_not_given_and_not_given_to_another_when_it_comes_there(
@@ -129,7 +135,6 @@ def test_a_vote_that_the_disk_holds_up_is_not_given_and_not_given_to_another_whe
 def test_a_lead_that_the_disk_holds_up_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     member, is_back = Member(tmp_path), threading.Event()
     lead = member.native.lead
-    monkeypatch.setattr(term_file, "write_file", write_quickly)
     monkeypatch.setattr(member.native, "lead", lambda term: is_back.wait(PATIENCE_S) and lead(term))
     with pytest.raises(AssertionError, match="no election"):
         member.elected()
