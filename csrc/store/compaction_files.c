@@ -220,6 +220,15 @@ static int read_lines(const char *text, size_t size, const char *path, rp_compac
     return rc;
 }
 
+int rp_compaction_files_are_moving(const rp_compaction_place *place) {
+    rp_compaction_bases renamed = {NULL, 0, 0};
+    (void)read_directory(place->log_directory, DELETED, &renamed, NULL); /* what cannot be read is told of by who reads more of it */
+    (void)read_directory(place->queue_directory, DELETED, &renamed, NULL);
+    bool has_renamed = renamed.count > 0;
+    rp_compaction_bases_free(&renamed);
+    return has_renamed || rp_compaction_files_is_marked(place);
+}
+
 static int read_mark(const rp_compaction_place *place, rp_compaction_bases *old, rp_compaction_bases *fresh, rp_error *error) {
     char mark[RP_PATH_MAX];
     size_t room = (size_t)2 * RP_COMPACTION_FILES_MAX * LINE_SIZE;

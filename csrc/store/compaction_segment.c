@@ -138,13 +138,16 @@ int64_t rp_compaction_segment_last_offset(const rp_compaction_segment *segment) 
 uint32_t rp_compaction_segment_made(const rp_compaction_segment *segment) { return segment->made; }
 int rp_compaction_segment_fd(const rp_compaction_segment *segment) { return segment->log_fd; }
 
-void rp_compaction_segment_entry(const rp_compaction_segment *segment, uint32_t index, rp_compaction_entry *entry) {
-    const uint8_t *at = segment->queue_address + (uint64_t)index * ENTRY_SIZE;
+void rp_compaction_entry_read(const uint8_t *at, rp_compaction_entry *entry) {
     entry->position = (int64_t)rp_get_u64(at);
     entry->size = (int32_t)rp_get_u32(at + AT_SIZE);
     entry->tags_code = (int64_t)rp_get_u64(at + AT_TAGS);
     entry->store_timestamp_ms = (int64_t)rp_get_u64(at + AT_TIME);
     entry->queue_offset = (int64_t)rp_get_u64(at + AT_OFFSET);
+}
+
+void rp_compaction_segment_entry(const rp_compaction_segment *segment, uint32_t index, rp_compaction_entry *entry) {
+    rp_compaction_entry_read(segment->queue_address + (uint64_t)index * ENTRY_SIZE, entry);
 }
 
 uint32_t rp_compaction_segment_find(const rp_compaction_segment *segment, int64_t offset) {
