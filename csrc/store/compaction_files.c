@@ -301,18 +301,6 @@ int rp_compaction_files_list(const rp_compaction_place *place, rp_compaction_bas
     return rc;
 }
 
-/* A queue's directory, and its topic's behind the last of them. */
-static void remove_directory(const char *path) {
-    char topic[RP_PATH_MAX];
-    const char *end = strrchr(path, '/');
-    (void)rmdir(path);
-    if (end != NULL && (size_t)(end - path) < sizeof topic) {
-        memcpy(topic, path, (size_t)(end - path));
-        topic[end - path] = 0;
-        (void)rmdir(topic);
-    }
-}
-
 int rp_compaction_files_remove(const rp_compaction_place *place, rp_error *error) {
     char log_path[RP_PATH_MAX], queue_path[RP_PATH_MAX], mark[RP_PATH_MAX];
     rp_compaction_place aside;
@@ -324,7 +312,7 @@ int rp_compaction_files_remove(const rp_compaction_place *place, rp_error *error
     rp_compaction_files_drop_aside(place);
     rc = rc == RP_OK ? unlink_all(ops, place->queue_directory, "", error) : rc;
     rc = rc == RP_OK ? unlink_all(ops, place->log_directory, "", error) : rc;
-    remove_directory(place->log_directory);
-    remove_directory(place->queue_directory);
+    rp_path_remove_empty(place->log_directory, 2); /* and its topic's, behind the last of them */
+    rp_path_remove_empty(place->queue_directory, 2);
     return rc;
 }
