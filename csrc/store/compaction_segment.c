@@ -268,23 +268,38 @@ static bool is_whole(const rp_compaction_segment *segment, const rp_compaction_e
            message.size == record.size && message.queue_offset == entry->queue_offset;
 }
 
+/* Its record is whole, and says otherwise. One that is damaged says nothing. */
+static bool is_wrong(const rp_compaction_segment *segment, const rp_compaction_entry *entry) {
+    rp_message message;
+    rp_slice record = rp_compaction_segment_record(segment, entry);
+    return rp_message_decode(record.data, record.size, RP_CHECK_BODY_CRC, &message, NULL) == RP_RECORD_MESSAGE &&
+           message.queue_offset != entry->queue_offset;
+}
+
 /* Bytes before the first hole: a look into one by the map is a SIGBUS on a full tmpfs. */
 static uint64_t written(int fd, uint64_t size) { return (uint64_t)rp_file_next_hole(fd, 0, (int64_t)size); }
 
-/* Entries as far as they can be. Returns the queue offset of the last. */
+/* Entries as far as they can be, but no first or last one that is wrong: by these two the segment is told from those beside it, and one
+ * flipped bit must not make it, or those, look like what was never meant to stay. Returns the queue offset of the last. */
 static int64_t count_entries(rp_compaction_segment *segment, bool checks_records) {
     uint32_t count = 0, room = (uint32_t)(written(segment->queue_fd, segment->queue_size) / ENTRY_SIZE);
-    int64_t last_offset = -1;
+    rp_compaction_entry entry, last = {.position = segment->base, .queue_offset = -1}, before_last = last;
     for (; count < room; count++) {
-        rp_compaction_entry entry;
         rp_compaction_segment_entry(segment, count, &entry);
-        if (!can_follow(segment, &entry, segment->log_end, last_offset) || (checks_records && !is_whole(segment, &entry)))
+        uint64_t end = (uint64_t)(last.position - segment->base) + (uint64_t)last.size;
+        if (!can_follow(segment, &entry, end, last.queue_offset) || (checks_records && !is_whole(segment, &entry)) ||
+            (count == 0 && is_wrong(segment, &entry)))
             break;
-        last_offset = entry.queue_offset;
-        segment->log_end = (uint64_t)(entry.position - segment->base) + (uint64_t)entry.size;
+        before_last = last;
+        last = entry;
     }
-    publish(segment, count, last_offset);
-    return last_offset;
+    if (count > 0 && is_wrong(segment, &last)) {
+        last = before_last;
+        count--;
+    }
+    segment->log_end = (uint64_t)(last.position - segment->base) + (uint64_t)last.size;
+    publish(segment, count, last.queue_offset);
+    return last.queue_offset;
 }
 
 /* Entries of the records that follow in the log's file though no entry says so: their own file was lost, or damaged. */

@@ -234,6 +234,66 @@ static void entries_that_are_lost_are_made_anew(void) {
     fixture_remove(path);
 }
 
+/* The queue offsets of a segment's first and last entry say what is behind what: neither this one nor those behind it go. */
+static void an_entry_that_is_wrong_takes_no_segment_with_it(void) {
+    char path[512], name[700];
+    rp_message_store_options options;
+    rp_consume_queue *queue;
+    const struct {
+        int segment, entry;
+        uint8_t spoiled; /* of its queue offset, the last byte or the one before */
+        int at;
+    } flips[] = {{0, 19, 0x40, 34}, {1, 0, 0x10, 35}, {1, 5, 0x40, 34}, {1, 5, 0x10, 35}, {2, 0, 0x40, 34}, {2, 19, 0x20, 35}};
+    rp_message_store *store = open_compacting(path, &options, NEVER_MS, &queue);
+    append_numbers(store, queue, 0, 70, 70);
+    await_copied(store, queue);
+    fixture_close(store);
+    int64_t size = segment_size(path);
+    for (size_t i = 0; i < sizeof flips / sizeof flips[0]; i++) {
+        uint8_t byte;
+        path_of(name, sizeof name, path, "compactionCq", "T", flips[i].segment * size);
+        int fd = open(name, O_RDWR);
+        int64_t at = flips[i].entry * RP_COMPACTION_ENTRY_SIZE + flips[i].at;
+        CHECK(fd >= 0 && pread(fd, &byte, 1, at) == 1);
+        byte ^= flips[i].spoiled;
+        CHECK(pwrite(fd, &byte, 1, at) == 1);
+        close(fd);
+        store = fixture_open(&options);
+        queue = compacted_queue(store, "T");
+        read_kept(queue, &kept); /* before the thread copies anything again */
+        fixture_close(store);
+        CHECK(kept.count == 70);
+        for (int number = 0; number < 70; number++)
+            CHECK(kept.offsets[number] == number && kept.numbers[number] == number);
+    }
+    fixture_remove(path);
+}
+
+/* Nor does a record that is damaged. */
+static void a_record_that_is_damaged_takes_no_segment_with_it(void) {
+    char path[512], name[700];
+    rp_message_store_options options;
+    rp_consume_queue *queue;
+    rp_message_store *store = open_compacting(path, &options, NEVER_MS, &queue);
+    append_numbers(store, queue, 0, 70, 70);
+    await_copied(store, queue);
+    fixture_close(store);
+    path_of(name, sizeof name, path, "compactionLog", "T", segment_size(path));
+    spoil(name, 88, 1);
+    store = fixture_open(&options);
+    rp_compaction_log *log = rp_consume_queue_compacted(compacted_queue(store, "T"));
+    for (int64_t at = 0; at < 70; at++) {
+        rp_compaction_entry entry;
+        rp_compaction_segment *segment = rp_compaction_log_find(log, at);
+        CHECK(segment != NULL);
+        rp_compaction_segment_entry(segment, rp_compaction_segment_find(segment, at), &entry);
+        CHECK(entry.queue_offset == at);
+        rp_compaction_segment_release(segment);
+    }
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 static void a_deleted_topic_leaves_nothing(void) {
     char path[512], directory[700];
     fixture_directory(path, sizeof path);
@@ -500,6 +560,8 @@ int main(void) {
     RUN(a_cut_log_takes_its_copies_with_it);
     RUN(a_queue_that_begins_again_takes_its_copies_with_it);
     RUN(entries_that_are_lost_are_made_anew);
+    RUN(an_entry_that_is_wrong_takes_no_segment_with_it);
+    RUN(a_record_that_is_damaged_takes_no_segment_with_it);
     RUN(a_deleted_topic_leaves_nothing);
     RUN(a_latecomer_is_given_what_its_master_kept);
     RUN(a_queue_that_begins_behind_its_copy_has_no_end_before_that);
