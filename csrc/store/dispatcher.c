@@ -28,7 +28,6 @@
 #include "store_path.h"
 
 #define GAP_MAX 100000 /* entries filled in one by one; a hostile queue offset must not fill the disk */
-#define OFFSET_MAX (INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2)
 #define DELAY_LEVELS_DEFAULT "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
 static int64_t unit_ms(char unit) {
@@ -188,7 +187,7 @@ static int describe(const rp_consume_queue *queue, const rp_message *message, rp
 /* The entry at its offset of the queue, as the head of this file says. */
 static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry, rp_error *error) {
     int64_t next = rp_consume_queue_max_offset(queue);
-    if (offset < 0 || offset > OFFSET_MAX) {
+    if (offset < 0 || offset > RP_QUEUE_OFFSETS_MAX) {
         return rp_error_set(error, RP_E_CORRUPT, 0, NULL, entry->commit_log_offset, "queue offset %lld cannot be", (long long)offset);
     }
     int rc = RP_OK;
@@ -253,7 +252,7 @@ static int place_in_light_queues(const rp_dispatcher *dispatcher, const rp_messa
     while (rc == RP_OK && rp_light_queues_next(&light, &name, &offset)) {
         rp_consume_queue *queue;
         rc = find_light(dispatcher, message, name, &queue, error);
-        if (queue != NULL && offset <= OFFSET_MAX && offset >= rp_consume_queue_next_offset(queue)) {
+        if (queue != NULL && offset <= RP_QUEUE_OFFSETS_MAX && offset >= rp_consume_queue_next_offset(queue)) {
             rp_consume_queue_place(queue, offset + 1);
         }
     }
@@ -309,7 +308,7 @@ int rp_dispatcher_place(rp_dispatcher *dispatcher, const rp_message *message, rp
     if (queue == NULL) {
         return queue_failure(error);
     }
-    if (message->queue_offset < 0 || message->queue_offset > OFFSET_MAX) {
+    if (message->queue_offset < 0 || message->queue_offset > RP_QUEUE_OFFSETS_MAX) {
         return RP_E_CORRUPT;
     }
     rp_queue_entry entry;

@@ -17,7 +17,6 @@
 #include "queue_table.h"
 
 #define RP_RECENT_QUEUES 64
-#define RP_QUEUE_OFFSETS_MAX (INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2) /* no queue comes so far: a record that says so is in none */
 
 typedef struct rp_dispatcher {
     rp_queue_table *queues; /* fixed, as are the log and the levels */
