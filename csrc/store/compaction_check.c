@@ -71,10 +71,8 @@ static bool is_empty(const uint8_t *entry) {
     return memcmp(entry, zeros, ENTRY_SIZE) == 0;
 }
 
-/* The record at a place of the segment. A status as of rp_message_decode; RP_E_RANGE: it would not be in the file. */
+/* The record at a place of the segment, which is in its file. As rp_message_decode. */
 static int decode(const segment_walk *segment, int64_t place, int64_t size, rp_message *message, rp_error *cause) {
-    if (place < 0 || size < RP_MESSAGE_BLANK_SIZE_MIN || place > segment->log_size || size > segment->log_size - place)
-        return RP_E_RANGE;
     const uint8_t *record = rp_file_row_at(segment->queue->log, segment->base + place, (uint64_t)size);
     int crc = segment->queue->check->options->check_crc ? RP_CHECK_BODY_CRC : RP_CHECK_NO_CRC;
     return record != NULL ? rp_message_decode(record, (uint64_t)size, crc, message, cause) : RP_E_IO;
@@ -99,11 +97,11 @@ static int check_entry(segment_walk *segment, int64_t at, const uint8_t *bytes) 
     rp_message message;
     rp_error cause = {0};
     rp_compaction_entry_read(bytes, &entry);
-    int64_t place = entry.position - segment->base;
-    int kind = decode(segment, place, entry.size, &message, &cause);
-    if (kind == RP_E_RANGE || place < segment->end)
+    int64_t place = rp_compaction_entry_place(&entry, segment->base, (uint64_t)segment->log_size);
+    if (place < 0 || place < segment->end)
         return report_entry(segment, at, ENTRY_SIZE,
                             "the entry does not point behind the record before it, or not into the file of records");
+    int kind = decode(segment, place, entry.size, &message, &cause);
     bool is_known = kind == RP_RECORD_MESSAGE && is_of_queue(queue, &message);
     int64_t offset = is_known ? message.queue_offset : entry.queue_offset; /* one that is wrong makes none of those behind it wrong */
     if (offset <= queue->last_offset)
@@ -157,7 +155,9 @@ static int count_behind(const segment_walk *segment) {
     int64_t at = segment->end, offset = segment->queue->last_offset;
     int count = 0;
     rp_message message;
-    for (rp_error cause; count < 2 && decode(segment, at, segment->log_size - at, &message, &cause) == RP_RECORD_MESSAGE; count++) {
+    for (rp_error cause; count < 2 && segment->log_size - at >= RP_MESSAGE_BLANK_SIZE_MIN; count++) {
+        if (decode(segment, at, segment->log_size - at, &message, &cause) != RP_RECORD_MESSAGE)
+            break;
         if (message.queue_offset <= offset || !is_of_queue(segment->queue, &message))
             break;
         offset = message.queue_offset;

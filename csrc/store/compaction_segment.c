@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "../base/bytes_inl.h"
+#include "consume_queue.h"
 #include "message.h"
 #include "read_in.h"
 #include "store_path.h"
@@ -146,6 +147,14 @@ void rp_compaction_entry_read(const uint8_t *at, rp_compaction_entry *entry) {
     entry->queue_offset = (int64_t)rp_get_u64(at + AT_OFFSET);
 }
 
+int64_t rp_compaction_entry_place(const rp_compaction_entry *entry, int64_t base, uint64_t log_size) {
+    int64_t place;
+    bool is_possible = entry->size >= RP_MESSAGE_BLANK_SIZE_MIN && entry->queue_offset >= 0 &&
+                       entry->queue_offset <= RP_QUEUE_OFFSETS_MAX && !__builtin_sub_overflow(entry->position, base, &place) &&
+                       place >= 0 && (uint64_t)place <= log_size && (uint64_t)entry->size <= log_size - (uint64_t)place;
+    return is_possible ? place : -1;
+}
+
 void rp_compaction_segment_entry(const rp_compaction_segment *segment, uint32_t index, rp_compaction_entry *entry) {
     rp_compaction_entry_read(segment->queue_address + (uint64_t)index * ENTRY_SIZE, entry);
 }
@@ -165,11 +174,8 @@ uint32_t rp_compaction_segment_find(const rp_compaction_segment *segment, int64_
 }
 
 rp_slice rp_compaction_segment_record(const rp_compaction_segment *segment, const rp_compaction_entry *entry) {
-    int64_t place = entry->position - segment->base;
-    if (entry->size < RP_MESSAGE_BLANK_SIZE_MIN || place < 0 || (uint64_t)place > segment->log_size ||
-        (uint64_t)entry->size > segment->log_size - (uint64_t)place)
-        return (rp_slice){NULL, 0};
-    return (rp_slice){segment->log_address + place, (uint32_t)entry->size};
+    int64_t place = rp_compaction_entry_place(entry, segment->base, segment->log_size);
+    return place < 0 ? (rp_slice){NULL, 0} : (rp_slice){segment->log_address + place, (uint32_t)entry->size};
 }
 
 static void encode(uint8_t *to, const rp_compaction_entry *entry) {

@@ -241,9 +241,10 @@ static void an_entry_that_is_wrong_takes_no_segment_with_it(void) {
     rp_consume_queue *queue;
     const struct {
         int segment, entry;
-        uint8_t spoiled; /* of its queue offset, the last byte or the one before */
+        uint8_t spoiled; /* of its queue offset, or its position */
         int at;
-    } flips[] = {{0, 19, 0x40, 34}, {1, 0, 0x10, 35}, {1, 5, 0x40, 34}, {1, 5, 0x10, 35}, {2, 0, 0x40, 34}, {2, 19, 0x20, 35}};
+    } flips[] = {{0, 19, 0x40, 34}, {1, 0, 0x10, 35},  {1, 5, 0x40, 34}, {1, 5, 0x10, 35},
+                 {2, 0, 0x40, 34},  {2, 19, 0x20, 35}, {1, 5, 0x80, 0},  {2, 19, 0x40, 28}};
     rp_message_store *store = open_compacting(path, &options, NEVER_MS, &queue);
     append_numbers(store, queue, 0, 70, 70);
     await_copied(store, queue);

@@ -195,7 +195,7 @@ static void each_damage_is_named_where_it_is(void) {
             is_named((wanted_damage){records, "record", place_of(1, 5), 0, 0});
             break;
         case 2:
-            flip(entries, 6 * ENTRY + 2); /* the position */
+            flip(entries, 6 * ENTRY); /* the position */
             is_named((wanted_damage){entries, "does not point", 6 * ENTRY, 0, 0});
             break;
         case 3:
