@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "../base/java_number.h"
+
 /* LanguageCode's names at LanguageCode's numbers. */
 static const char *const language_names[] = {"JAVA",  "CPP",  "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY",
                                              "OTHER", "HTTP", "GO",     "PHP",    "OMS",    "RUST",   "NODE_JS"};
@@ -62,29 +64,7 @@ rp_slice rp_command_field(const rp_command *command, const char *name) {
     return (rp_slice){NULL, 0};
 }
 
-int rp_slice_to_i64(rp_slice slice, int64_t *value) {
-    if (slice.data == NULL || slice.size == 0) {
-        return RP_E_PROTOCOL;
-    }
-    uint32_t index = slice.data[0] == '-' || slice.data[0] == '+';
-    int is_negative = slice.data[0] == '-';
-    if (index == slice.size) {
-        return RP_E_PROTOCOL;
-    }
-    /* Summed up below zero, where there is room for one more number than above. */
-    int64_t sum = 0;
-    for (; index < slice.size; index++) {
-        uint32_t digit = (uint32_t)slice.data[index] - '0';
-        if (digit > 9 || __builtin_mul_overflow(sum, 10, &sum) || __builtin_sub_overflow(sum, (int64_t)digit, &sum)) {
-            return RP_E_PROTOCOL;
-        }
-    }
-    if (!is_negative && sum == INT64_MIN) {
-        return RP_E_PROTOCOL;
-    }
-    *value = is_negative ? sum : -sum;
-    return RP_OK;
-}
+int rp_slice_to_i64(rp_slice slice, int64_t *value) { return rp_java_integer(slice, INT64_MIN, INT64_MAX, value) ? RP_OK : RP_E_PROTOCOL; }
 
 int rp_slice_to_i32(rp_slice slice, int32_t *value) {
     int64_t wide;

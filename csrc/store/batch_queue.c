@@ -20,8 +20,8 @@ _Static_assert(AT_RESERVED + 4 == RP_BATCH_ENTRY_SIZE, "RocketMQ's CQ_STORE_UNIT
 static int64_t first_entry(const rp_consume_queue *queue) { return atomic_load_explicit(&queue->first_entry, memory_order_acquire); }
 
 int rp_batch_entry_is_written(const uint8_t *at) {
-    return (int64_t)rp_get_u64(at) >= 0 && (int32_t)rp_get_u32(at + AT_SIZE) > 0 && (int64_t)rp_get_u64(at + AT_OFFSET) >= 0 &&
-           (int16_t)rp_get_u16(at + AT_MESSAGES) > 0;
+    return (int64_t)rp_get_u64(at) >= 0 && (int32_t)rp_get_u32(at + AT_SIZE) > 0 &&
+           rp_get_u64(at + AT_OFFSET) <= (uint64_t)RP_QUEUE_OFFSETS_MAX && (int16_t)rp_get_u16(at + AT_MESSAGES) > 0;
 }
 
 void rp_batch_entry_write(uint8_t *at, const rp_queue_entry *entry) {

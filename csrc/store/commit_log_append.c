@@ -118,10 +118,8 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
     return RP_OK;
 }
 
-/* How many of its queue's offsets it has. */
-static int32_t messages_of(const rp_append_item *item) {
-    return item->queue->is_batch && item->inner_messages > 0 ? item->inner_messages : 1;
-}
+/* How many offsets it has of a batch queue; of others nobody asks. */
+static int32_t messages_of(const rp_append_item *item) { return item->inner_messages > 0 ? item->inner_messages : 1; }
 
 /* Under the lock: the record is there for readers, its entry in time. */
 static void publish_held(rp_commit_log *log, rp_append_item *item) {
@@ -135,7 +133,7 @@ static void publish_held(rp_commit_log *log, rp_append_item *item) {
         rp_commit_log_publish_entry(log, &entry);
     }
     if (rp_message_is_queued(item->sys_flag)) {
-        rp_consume_queue_place(item->queue, item->queue_offset + messages_of(item));
+        rp_consume_queue_place(item->queue, item->queue_offset + (item->queue->is_batch ? messages_of(item) : 1));
         if (item->light != NULL) {
             rp_light_targets_place(item->light);
         }
@@ -338,9 +336,11 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
     return rc == RP_OK && !rp_commit_log_is_staging(log) ? rp_commit_log_hold(log, log->head_size + item->size) : rc;
 }
 
-static int64_t next_of(const rp_commit_log *log, const rp_consume_queue *queue) {
-    int64_t next = __builtin_expect(log->holds_back, 0) ? rp_consume_queue_next_offset(queue) : rp_consume_queue_max_offset(queue);
-    return next + rp_consume_queue_staged_offsets(queue);
+static int64_t next_of(const rp_commit_log *log, const rp_consume_queue *queue, bool is_batch) {
+    const _Atomic int64_t *max = is_batch ? &queue->batch_max : &queue->end_entry;
+    int64_t next =
+        __builtin_expect(log->holds_back, 0) ? rp_consume_queue_next_offset(queue) : atomic_load_explicit(max, memory_order_relaxed);
+    return next + (is_batch ? queue->staged_messages : queue->staged);
 }
 
 /* Under the lock: what the record of a batch queue says of its place, behind its last properties. RP_OK, RP_E_TOO_LARGE, RP_E_NO_MEMORY. */
@@ -379,8 +379,8 @@ static int number(rp_commit_log *log, rp_append_item *item) {
 
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
     rp_append_item *item = &items[index];
-    bool consumed = rp_message_is_queued(item->sys_flag);
-    int rc = __builtin_expect(item->light != NULL || item->queue->is_batch, 0) ? number(log, item) : RP_OK;
+    bool consumed = rp_message_is_queued(item->sys_flag), is_batch = item->queue->is_batch;
+    int rc = __builtin_expect(item->light != NULL || is_batch, 0) ? number(log, item) : RP_OK;
     rc = rc == RP_OK ? reserve(log, items, item, consumed) : rc;
     if (rc != RP_OK) {
         return rc;
@@ -395,8 +395,8 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     source_of(log, item, &source);
     source.store_timestamp_ms = item->store_timestamp_ms = now_ms;
     source.physical_offset = item->commit_log_offset = log->position + log->head_size;
-    source.queue_offset = item->queue_offset = consumed ? next_of(log, item->queue) : 0;
-    if (__builtin_expect(item->queue->is_batch, 0)) {
+    source.queue_offset = item->queue_offset = consumed ? next_of(log, item->queue, is_batch) : 0;
+    if (__builtin_expect(is_batch, 0)) {
         (void)place_batch(log, item, item->queue_offset, &source); /* as when it was measured */
     }
     rp_message_encode(&source, target + log->head_size, item->size);

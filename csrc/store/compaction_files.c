@@ -220,6 +220,15 @@ static int read_lines(const char *text, size_t size, const char *path, rp_compac
     return rc;
 }
 
+int rp_compaction_files_are_moving(const rp_compaction_place *place) {
+    rp_compaction_bases renamed = {NULL, 0, 0};
+    (void)read_directory(place->log_directory, DELETED, &renamed, NULL); /* what cannot be read is told of by who reads more of it */
+    (void)read_directory(place->queue_directory, DELETED, &renamed, NULL);
+    bool has_renamed = renamed.count > 0;
+    rp_compaction_bases_free(&renamed);
+    return has_renamed || rp_compaction_files_is_marked(place);
+}
+
 static int read_mark(const rp_compaction_place *place, rp_compaction_bases *old, rp_compaction_bases *fresh, rp_error *error) {
     char mark[RP_PATH_MAX];
     size_t room = (size_t)2 * RP_COMPACTION_FILES_MAX * LINE_SIZE;
@@ -292,18 +301,6 @@ int rp_compaction_files_list(const rp_compaction_place *place, rp_compaction_bas
     return rc;
 }
 
-/* A queue's directory, and its topic's behind the last of them. */
-static void remove_directory(const char *path) {
-    char topic[RP_PATH_MAX];
-    const char *end = strrchr(path, '/');
-    (void)rmdir(path);
-    if (end != NULL && (size_t)(end - path) < sizeof topic) {
-        memcpy(topic, path, (size_t)(end - path));
-        topic[end - path] = 0;
-        (void)rmdir(topic);
-    }
-}
-
 int rp_compaction_files_remove(const rp_compaction_place *place, rp_error *error) {
     char log_path[RP_PATH_MAX], queue_path[RP_PATH_MAX], mark[RP_PATH_MAX];
     rp_compaction_place aside;
@@ -315,7 +312,7 @@ int rp_compaction_files_remove(const rp_compaction_place *place, rp_error *error
     rp_compaction_files_drop_aside(place);
     rc = rc == RP_OK ? unlink_all(ops, place->queue_directory, "", error) : rc;
     rc = rc == RP_OK ? unlink_all(ops, place->log_directory, "", error) : rc;
-    remove_directory(place->log_directory);
-    remove_directory(place->queue_directory);
+    rp_path_remove_empty(place->log_directory, 2); /* and its topic's, behind the last of them */
+    rp_path_remove_empty(place->queue_directory, 2);
     return rc;
 }

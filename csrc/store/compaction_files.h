@@ -45,6 +45,8 @@ int rp_compaction_files_finish(const rp_compaction_place *place, const rp_compac
                                rp_error *error);
 /* 1: a compaction's files are about to be moved, and it can only go on. */
 int rp_compaction_files_is_marked(const rp_compaction_place *place);
+/* 1: that, or RocketMQ's own sign of it. */
+int rp_compaction_files_are_moving(const rp_compaction_place *place);
 /* What a compaction wrote, and did not finish, goes. */
 void rp_compaction_files_drop_aside(const rp_compaction_place *place);
 /* One segment's files go. RP_OK, RP_E_IO. */

@@ -115,7 +115,8 @@ static int64_t read_text(rp_compaction_positions *positions, char *text, rp_erro
     return *at == '}' ? count : -1;
 }
 
-static int load(rp_compaction_positions *positions, rp_log *log, rp_error *error) {
+/* RP_OK; RP_E_CORRUPT: what can be read of it was; RP_E_IO, RP_E_NO_MEMORY. */
+static int load(rp_compaction_positions *positions, rp_error *error) {
     int64_t size = rp_path_file_size(positions->path), got = -1;
     if (size <= 0)
         return RP_OK;
@@ -126,26 +127,43 @@ static int load(rp_compaction_positions *positions, rp_log *log, rp_error *error
     if (rc == RP_OK && got >= 0) {
         text[got < size ? got : size] = 0;
         if (read_text(positions, text, error) == -1)
-            rp_log_write(log, RP_LOG_WARNING, "%s is damaged: what it does not say is compacted once more", positions->path);
+            rc = rp_error_set(error, RP_E_CORRUPT, 0, positions->path, -1, "it is damaged: what it does not say is compacted once more");
     }
     free(text);
     return rc;
 }
 
-int rp_compaction_positions_open(const rp_file_ops *ops, const char *directory, rp_log *log, rp_compaction_positions **out,
-                                 rp_error *error) {
-    rp_compaction_positions *positions = calloc(1, sizeof *positions);
+/* As load; *out is there but for want of memory for itself. */
+static int read_positions(const rp_file_ops *ops, const char *directory, rp_compaction_positions **out, rp_error *error) {
+    rp_compaction_positions *positions = *out = calloc(1, sizeof *positions);
     if (positions == NULL)
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the positions of compacted queues");
     positions->ops = ops;
     int rc = rp_path_join(positions->path, directory, FILE_NAME, error);
-    rc = rc == RP_OK ? load(positions, log, error) : rc;
-    if (rc != RP_OK) {
+    return rc == RP_OK ? load(positions, error) : rc;
+}
+
+int rp_compaction_positions_open(const rp_file_ops *ops, const char *directory, rp_log *log, rp_compaction_positions **out,
+                                 rp_error *error) {
+    rp_error local;
+    rp_compaction_positions *positions;
+    error = error == NULL ? &local : error;
+    int rc = read_positions(ops, directory, &positions, error);
+    if (rc == RP_E_CORRUPT)
+        rp_log_write(log, RP_LOG_WARNING, "%s: %s", error->file, error->message);
+    if (rc != RP_OK && rc != RP_E_CORRUPT) {
         rp_compaction_positions_close(positions);
         return rc;
     }
     *out = positions;
     return RP_OK;
+}
+
+int rp_compaction_positions_check(const rp_file_ops *ops, const char *directory, rp_error *error) {
+    rp_compaction_positions *positions;
+    int rc = read_positions(ops, directory, &positions, error);
+    rp_compaction_positions_close(positions);
+    return rc;
 }
 
 void rp_compaction_positions_close(rp_compaction_positions *positions) {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "../base/bytes_inl.h"
+#include "consume_queue.h"
 #include "message.h"
 #include "read_in.h"
 #include "store_path.h"
@@ -138,13 +139,24 @@ int64_t rp_compaction_segment_last_offset(const rp_compaction_segment *segment) 
 uint32_t rp_compaction_segment_made(const rp_compaction_segment *segment) { return segment->made; }
 int rp_compaction_segment_fd(const rp_compaction_segment *segment) { return segment->log_fd; }
 
-void rp_compaction_segment_entry(const rp_compaction_segment *segment, uint32_t index, rp_compaction_entry *entry) {
-    const uint8_t *at = segment->queue_address + (uint64_t)index * ENTRY_SIZE;
+void rp_compaction_entry_read(const uint8_t *at, rp_compaction_entry *entry) {
     entry->position = (int64_t)rp_get_u64(at);
     entry->size = (int32_t)rp_get_u32(at + AT_SIZE);
     entry->tags_code = (int64_t)rp_get_u64(at + AT_TAGS);
     entry->store_timestamp_ms = (int64_t)rp_get_u64(at + AT_TIME);
     entry->queue_offset = (int64_t)rp_get_u64(at + AT_OFFSET);
+}
+
+int64_t rp_compaction_entry_place(const rp_compaction_entry *entry, int64_t base, uint64_t log_size) {
+    int64_t place;
+    bool is_possible = entry->size >= RP_MESSAGE_BLANK_SIZE_MIN && entry->queue_offset >= 0 &&
+                       entry->queue_offset <= RP_QUEUE_OFFSETS_MAX && !__builtin_sub_overflow(entry->position, base, &place) &&
+                       place >= 0 && (uint64_t)place <= log_size && (uint64_t)entry->size <= log_size - (uint64_t)place;
+    return is_possible ? place : -1;
+}
+
+void rp_compaction_segment_entry(const rp_compaction_segment *segment, uint32_t index, rp_compaction_entry *entry) {
+    rp_compaction_entry_read(segment->queue_address + (uint64_t)index * ENTRY_SIZE, entry);
 }
 
 uint32_t rp_compaction_segment_find(const rp_compaction_segment *segment, int64_t offset) {
@@ -162,11 +174,8 @@ uint32_t rp_compaction_segment_find(const rp_compaction_segment *segment, int64_
 }
 
 rp_slice rp_compaction_segment_record(const rp_compaction_segment *segment, const rp_compaction_entry *entry) {
-    int64_t place = entry->position - segment->base;
-    if (entry->size < RP_MESSAGE_BLANK_SIZE_MIN || place < 0 || (uint64_t)place > segment->log_size ||
-        (uint64_t)entry->size > segment->log_size - (uint64_t)place)
-        return (rp_slice){NULL, 0};
-    return (rp_slice){segment->log_address + place, (uint32_t)entry->size};
+    int64_t place = rp_compaction_entry_place(entry, segment->base, segment->log_size);
+    return place < 0 ? (rp_slice){NULL, 0} : (rp_slice){segment->log_address + place, (uint32_t)entry->size};
 }
 
 static void encode(uint8_t *to, const rp_compaction_entry *entry) {
@@ -265,23 +274,38 @@ static bool is_whole(const rp_compaction_segment *segment, const rp_compaction_e
            message.size == record.size && message.queue_offset == entry->queue_offset;
 }
 
+/* Its record is whole, and says otherwise. One that is damaged says nothing. */
+static bool is_wrong(const rp_compaction_segment *segment, const rp_compaction_entry *entry) {
+    rp_message message;
+    rp_slice record = rp_compaction_segment_record(segment, entry);
+    return rp_message_decode(record.data, record.size, RP_CHECK_BODY_CRC, &message, NULL) == RP_RECORD_MESSAGE &&
+           message.queue_offset != entry->queue_offset;
+}
+
 /* Bytes before the first hole, which must not be read through the map: on a full tmpfs that is a SIGBUS. */
 static uint64_t written(int fd, uint64_t size) { return (uint64_t)rp_file_next_hole(fd, 0, (int64_t)size); }
 
-/* Counts the entries from the first on, up to one that cannot be. Returns the queue offset of the last good one. */
+/* Entries as far as they can be, but no first or last one that is wrong: by these two the segment is told from those beside it, and one
+ * flipped bit must not make it, or those, look like what was never meant to stay. Returns the queue offset of the last. */
 static int64_t count_entries(rp_compaction_segment *segment, bool checks_records) {
     uint32_t count = 0, room = (uint32_t)(written(segment->queue_fd, segment->queue_size) / ENTRY_SIZE);
-    int64_t last_offset = -1;
+    rp_compaction_entry entry, last = {.position = segment->base, .queue_offset = -1}, before_last = last;
     for (; count < room; count++) {
-        rp_compaction_entry entry;
         rp_compaction_segment_entry(segment, count, &entry);
-        if (!can_follow(segment, &entry, segment->log_end, last_offset) || (checks_records && !is_whole(segment, &entry)))
+        uint64_t end = (uint64_t)(last.position - segment->base) + (uint64_t)last.size;
+        if (!can_follow(segment, &entry, end, last.queue_offset) || (checks_records && !is_whole(segment, &entry)) ||
+            (count == 0 && is_wrong(segment, &entry)))
             break;
-        last_offset = entry.queue_offset;
-        segment->log_end = (uint64_t)(entry.position - segment->base) + (uint64_t)entry.size;
+        before_last = last;
+        last = entry;
     }
-    publish(segment, count, last_offset);
-    return last_offset;
+    if (count > 0 && is_wrong(segment, &last)) {
+        last = before_last;
+        count--;
+    }
+    segment->log_end = (uint64_t)(last.position - segment->base) + (uint64_t)last.size;
+    publish(segment, count, last.queue_offset);
+    return last.queue_offset;
 }
 
 /* Makes the entries of records that lie in the log's file behind those of all entries: the file of entries was lost, or damaged. */

@@ -66,6 +66,10 @@ uint64_t rp_compaction_segment_queue_size(const rp_compaction_segment *segment);
 int64_t rp_compaction_segment_last_offset(const rp_compaction_segment *segment);
 /* Entries that were missing when it was opened. */
 uint32_t rp_compaction_segment_made(const rp_compaction_segment *segment);
+/* The bytes of an entry. */
+void rp_compaction_entry_read(const uint8_t *bytes, rp_compaction_entry *entry);
+/* Where in the file of records that begins at `base` and has `log_size` bytes its record is; -1: such an entry cannot be. */
+int64_t rp_compaction_entry_place(const rp_compaction_entry *entry, int64_t base, uint64_t log_size);
 /* Entry `index`, below the count. */
 void rp_compaction_segment_entry(const rp_compaction_segment *segment, uint32_t index, rp_compaction_entry *entry);
 /* The first entry whose queue offset is `offset` or more; the count when there is none. */

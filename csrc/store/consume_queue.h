@@ -16,6 +16,7 @@
 #include "../base/slice.h"
 
 #define RP_CONSUME_QUEUE_ENTRY_SIZE 20
+#define RP_QUEUE_OFFSETS_MAX (INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2) /* no queue comes so far: a record that says so is in none */
 /* The topic of delayed messages: the queue of level l, from 1, is l - 1, and the tags codes of its entries are the times, in ms, at which
  * they are due. */
 #define RP_DELAY_TOPIC "SCHEDULE_TOPIC_XXXX"

@@ -59,11 +59,6 @@ static inline int64_t rp_consume_queue_end_entry(const rp_consume_queue *queue) 
     return atomic_load_explicit(&queue->end_entry, memory_order_acquire);
 }
 
-/* Behind the offsets of what is staged, counted from its max offset. */
-static inline int64_t rp_consume_queue_staged_offsets(const rp_consume_queue *queue) {
-    return __builtin_expect(queue->is_batch, 0) ? queue->staged_messages : queue->staged;
-}
-
 /* An entry of a queue in a file that is pinned for it. NULL: the file cannot be had: error->status, or 0 when there is none. */
 const uint8_t *rp_consume_queue_pin_entry(rp_consume_queue *queue, int64_t entry, rp_mapped_file **file, rp_error *error);
 /* The first of the entries [low, high) whose 8 bytes at field_at are at least `value`; high when none is. What is not written is behind

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../base/bytes_inl.h"
 #include "../base/hash.h"
@@ -229,7 +228,8 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
         atomic_store(&queue->synced_bytes, cut * size);
     }
     if (rp_mapped_file_queue_end(queue->row) == rp_mapped_file_queue_begin(queue->row)) {
-        rmdir(rp_mapped_file_queue_directory(queue->row)); /* recovery would take an empty directory for a queue that has lost its files */
+        /* Recovery would take an empty directory for a queue that has lost its files. */
+        rp_path_remove_empty(rp_consume_queue_directory(queue), 1);
     }
     return rc;
 }

@@ -17,8 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../base/java_number.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "consume_queue_writer.h"
@@ -28,7 +28,6 @@
 #include "store_path.h"
 
 #define GAP_MAX 100000 /* entries filled in one by one; a hostile queue offset must not fill the disk */
-#define OFFSET_MAX (INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2)
 #define DELAY_LEVELS_DEFAULT "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
 static int64_t unit_ms(char unit) {
@@ -67,22 +66,10 @@ int rp_dispatcher_init(rp_dispatcher *dispatcher, rp_queue_table *queues, rp_log
     return RP_OK;
 }
 
-/* A whole number as Java's Integer.parseInt accepts it, 0 for anything else. */
-static int64_t small_number(rp_slice text) {
-    int64_t value = 0;
-    for (uint32_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9' || value > INT32_MAX / 10) {
-            return 0;
-        }
-        value = value * 10 + (text.data[i] - '0');
-    }
-    return value;
-}
-
 int64_t rp_dispatcher_tags_code(const rp_dispatcher *dispatcher, const rp_message *message) {
     if (message->topic.size == sizeof RP_DELAY_TOPIC - 1 && memcmp(message->topic.data, RP_DELAY_TOPIC, message->topic.size) == 0) {
-        int64_t level = small_number(rp_message_property(message->properties, "DELAY"));
-        if (level > 0) {
+        int64_t level;
+        if (rp_java_integer(rp_message_property(message->properties, "DELAY"), 1, INT32_MAX, &level)) {
             level = level > dispatcher->delay_level_max ? dispatcher->delay_level_max : level;
             return message->store_timestamp_ms + dispatcher->delay_level_ms[level];
         }
@@ -147,15 +134,6 @@ static int bridge_gap(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_
     return rc;
 }
 
-/* The queue's, and its topic's when it was the last. */
-static void remove_directories(const rp_consume_queue *queue) {
-    char path[RP_PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s", rp_consume_queue_directory(queue));
-    for (int i = 0; i < 2 && length > 0 && length < (int)sizeof path && rmdir(path) == 0; i++) {
-        *strrchr(path, '/') = 0;
-    }
-}
-
 /* Its topic was deleted and is made again with queues of the other kind. NULL as rp_queue_table_find. */
 static rp_consume_queue *exchange(rp_dispatcher *dispatcher, rp_consume_queue *queue, bool is_batch, rp_error *error) {
     warn(dispatcher, queue, "the topic was made again with queues of another kind, older entries are dropped",
@@ -164,7 +142,7 @@ static rp_consume_queue *exchange(rp_dispatcher *dispatcher, rp_consume_queue *q
         return NULL;
     }
     rp_consume_queue_place(queue, 0);
-    remove_directories(queue);
+    rp_path_remove_empty(rp_consume_queue_directory(queue), 2);
     return rp_queue_table_find_kind(dispatcher->queues, rp_consume_queue_topic(queue), rp_consume_queue_id(queue), is_batch, error);
 }
 
@@ -209,7 +187,7 @@ static int describe(const rp_consume_queue *queue, const rp_message *message, rp
 /* The entry at its offset of the queue, as the head of this file says. */
 static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry, rp_error *error) {
     int64_t next = rp_consume_queue_max_offset(queue);
-    if (offset < 0 || offset > OFFSET_MAX) {
+    if (offset < 0 || offset > RP_QUEUE_OFFSETS_MAX) {
         return rp_error_set(error, RP_E_CORRUPT, 0, NULL, entry->commit_log_offset, "queue offset %lld cannot be", (long long)offset);
     }
     int rc = RP_OK;
@@ -274,7 +252,7 @@ static int place_in_light_queues(const rp_dispatcher *dispatcher, const rp_messa
     while (rc == RP_OK && rp_light_queues_next(&light, &name, &offset)) {
         rp_consume_queue *queue;
         rc = find_light(dispatcher, message, name, &queue, error);
-        if (queue != NULL && offset <= OFFSET_MAX && offset >= rp_consume_queue_next_offset(queue)) {
+        if (queue != NULL && offset <= RP_QUEUE_OFFSETS_MAX && offset >= rp_consume_queue_next_offset(queue)) {
             rp_consume_queue_place(queue, offset + 1);
         }
     }
@@ -330,7 +308,7 @@ int rp_dispatcher_place(rp_dispatcher *dispatcher, const rp_message *message, rp
     if (queue == NULL) {
         return queue_failure(error);
     }
-    if (message->queue_offset < 0 || message->queue_offset > OFFSET_MAX) {
+    if (message->queue_offset < 0 || message->queue_offset > RP_QUEUE_OFFSETS_MAX) {
         return RP_E_CORRUPT;
     }
     rp_queue_entry entry;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/java_number.h"
+
 #define NUMBER "INNER_NUM"
 #define BASE "INNER_BASE"
 
@@ -15,23 +17,16 @@ uint32_t rp_inner_pairs_write(uint8_t *at, int32_t messages, int64_t base) {
     return (uint32_t)size;
 }
 
-/* A whole number as Java parses one, from 0 up to max; -1 for anything else. */
-static int64_t number_of(rp_slice text, int64_t max) {
-    int64_t value = text.size == 0 ? -1 : 0;
-    for (uint32_t i = 0; i < text.size && value >= 0; i++) {
-        int digit = text.data[i] - '0';
-        value = digit < 0 || digit > 9 || value > (max - digit) / 10 ? -1 : value * 10 + digit;
-    }
-    return value;
-}
-
 int rp_inner_batch_read(const rp_message *message, rp_queue_entry *entry) {
     if ((message->sys_flag & RP_SYSFLAG_INNER_BATCH) == 0) {
         return 0;
     }
-    int64_t messages = number_of(rp_message_property(message->properties, NUMBER), RP_INNER_MESSAGES_MAX);
-    int64_t base = number_of(rp_message_property(message->properties, BASE), INT64_MAX);
+    int64_t messages, base;
+    if (!rp_java_integer(rp_message_property(message->properties, NUMBER), 1, RP_INNER_MESSAGES_MAX, &messages) ||
+        !rp_java_integer(rp_message_property(message->properties, BASE), 0, INT64_MAX, &base)) {
+        return 0;
+    }
     entry->queue_offset = base;
     entry->messages = (int32_t)messages;
-    return messages > 0 && base == message->queue_offset;
+    return base == message->queue_offset;
 }

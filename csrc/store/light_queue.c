@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "../base/java_number.h"
 #include "consume_queue.h"
 #include "message.h"
 
@@ -87,24 +88,12 @@ rp_slice rp_light_list_take(rp_slice *list) {
     return part;
 }
 
-/* -1: no number. */
-static int64_t number_of(rp_slice text) {
-    int64_t value = 0;
-    for (uint32_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, text.data[i] - '0', &value)) {
-            return -1;
-        }
-    }
-    return text.size == 0 ? -1 : value;
-}
-
 int rp_light_queues_next(rp_light_queues *queues, rp_slice *name, int64_t *offset) {
     while (queues->names.size != 0) {
         *name = rp_light_list_take(&queues->names);
-        *offset = number_of(rp_light_list_take(&queues->offsets));
+        int is_offset = rp_java_integer(rp_light_list_take(&queues->offsets), 0, INT64_MAX, offset);
         if (rp_is_light_queue(*name)) { /* the others are of no queue that RocketMQ gave an offset for */
-            return *offset >= 0;
+            return is_offset;
         }
     }
     return 0;

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../base/clock_inl.h"
 #include "commit_log_inl.h"
@@ -116,7 +115,7 @@ static int delete_queue(void *context, rp_consume_queue *queue) {
         pthread_mutex_unlock(&deletion->log->append_lock);
         if (goes) {
             delete_copy(deletion, queue);
-            rmdir(rp_mapped_file_queue_directory(queue->row)); /* one left behind would come back as an empty queue */
+            rp_path_remove_empty(rp_consume_queue_directory(queue), 2); /* one left behind would come back as an empty queue */
         }
         deletion->rc = rc < RP_OK ? rc : deletion->rc;
     }
@@ -127,15 +126,6 @@ static int delete_queue(void *context, rp_consume_queue *queue) {
 static void checkpoint_queues(rp_message_store *store) {
     rp_error local = {0};
     (void)rp_flusher_checkpoint_queues(store->flusher, &local);
-}
-
-/* A topic's, when none of its queues is left. */
-static void remove_directory(const char *queues, rp_slice topic) {
-    char path[RP_PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s/%.*s", queues, (int)topic.size, (const char *)topic.data);
-    if (topic.size != 0 && length > 0 && length < (int)sizeof path) {
-        rmdir(path);
-    }
 }
 
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error) {
@@ -153,8 +143,6 @@ int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic
     rp_queue_table_each(store->queues, delete_queue, &deletion);
     rp_queue_table_make_room(store->queues);
     rp_retention_unlock(store->retention);
-    remove_directory(store->paths.queues, topic);
-    remove_directory(store->paths.batch_queues, topic);
     checkpoint_queues(store); /* what came between the two */
     return deletion.rc < RP_OK ? deletion.rc : deletion.kept;
 }

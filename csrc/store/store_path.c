@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int rp_path_join(char *path, const char *directory, const char *name, rp_error *error) {
     int length = snprintf(path, RP_PATH_MAX, "%s/%s", directory, name);
@@ -60,6 +61,18 @@ int rp_path_make_directories(const char *path, rp_error *error) {
         }
     }
     return make_directory(partial, error);
+}
+
+void rp_path_remove_empty(const char *path, int levels) {
+    char directory[RP_PATH_MAX];
+    int length = snprintf(directory, sizeof directory, "%s", path);
+    for (int i = 0; i < levels && length > 0 && length < (int)sizeof directory; i++) {
+        char *name = strrchr(directory, '/');
+        if ((rmdir(directory) != 0 && errno != ENOENT) || name == NULL) {
+            return;
+        }
+        *name = 0;
+    }
 }
 
 int64_t rp_path_file_size(const char *path) {

@@ -26,6 +26,9 @@ int64_t rp_path_offset_of_name(const char *name);
 /* mkdir -p. RP_OK; RP_E_IO, RP_E_DISK_FULL, RP_E_READ_ONLY with the directory in error. */
 int rp_path_make_directories(const char *path, rp_error *error);
 
+/* The directory, when it is empty or gone, and then the one that it was in, up to `levels` of them. What is not empty stays. */
+void rp_path_remove_empty(const char *path, int levels);
+
 /* Length of a regular file, -1 when there is none. */
 int64_t rp_path_file_size(const char *path);
 

@@ -1,5 +1,5 @@
-/* store_verify.c: see store_verify.h. Four passes: the log in order with each message's queue entry, the queues, the index, timed
- * messages. */
+/* store_verify.c: see store_verify.h. Five passes: the log in order with each message's queue entry, the queues, the index, timed
+ * messages, compacted topics. */
 #include "store_verify.h"
 
 #include <dirent.h>
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "checkpoint.h"
+#include "compaction_check.h"
 #include "file_row.h"
 #include "index_key.h"
 #include "log_scan.h"
@@ -284,6 +285,23 @@ static int check_timers(verify_run *run, rp_error *error) {
     return rp_timer_check(&options, &run->counts->timer_records, &run->counts->timer_slots, error);
 }
 
+/* ---- pass 5: compacted topics ---- */
+
+static int report_compaction_damage(void *context, const char *file, int64_t offset, int64_t size, const char *cause) {
+    return report(context, RP_DAMAGE_COMPACTION, file, offset, size, cause);
+}
+
+static int check_compaction(verify_run *run, rp_error *error) {
+    rp_compaction_check_options options = {
+        .root_path = run->options->root_path, .check_crc = run->options->check_crc, .report = report_compaction_damage, .context = run};
+    rp_compaction_check_counts counts;
+    int status = rp_compaction_check(&options, &counts, error);
+    run->counts->compacted_queues = counts.queues;
+    run->counts->compacted_messages = counts.messages;
+    run->counts->compactions_unfinished = counts.unfinished;
+    return status;
+}
+
 /* As our last run left it; INT64_MAX where nothing says it. RocketMQ's is of its last start, unless it is behind a controller. */
 static int64_t confirmed_offset(const char *root_path) {
     char path[PATH_MAX];
@@ -318,6 +336,8 @@ int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, 
             status = check_index(&run, error);
         if (status == RP_OK)
             status = check_timers(&run, error);
+        if (status == RP_OK)
+            status = check_compaction(&run, error);
         if (status == RP_E_CLOSED)
             rp_error_set(error, RP_E_CLOSED, 0, options->root_path, -1, "the check was ended by its caller");
     }

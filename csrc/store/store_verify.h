@@ -6,6 +6,7 @@
  *                 points at its message, sizes and tag codes agree.
  * Index           every entry points at a message that has a key of that hash.
  * Timed messages  timer log, timing wheel and checkpoint agree with each other and with the log (timer_check.h).
+ * Compacted topics  what they have kept is whole, and found by its entries (compaction_check.h).
  *
  * Threads  runs in the caller's; visit is called there too. Nothing is written.
  * Bounds   the log is read once in order; queue and index checks read it again by offset. Memory: a small record per queue.
@@ -18,7 +19,7 @@
 #include "../base/error.h"
 #include "index_file.h"
 
-enum rp_damage_kind { RP_DAMAGE_LOG = 1, RP_DAMAGE_QUEUE = 2, RP_DAMAGE_INDEX = 3, RP_DAMAGE_TIMER = 4 };
+enum rp_damage_kind { RP_DAMAGE_LOG = 1, RP_DAMAGE_QUEUE = 2, RP_DAMAGE_INDEX = 3, RP_DAMAGE_TIMER = 4, RP_DAMAGE_COMPACTION = 5 };
 
 typedef struct rp_damage_row {
     int32_t kind;     /* rp_damage_kind */
@@ -32,6 +33,8 @@ typedef struct rp_verify_counts {
     uint64_t log_files, log_bytes, messages, queues, queue_entries, index_files, index_entries, timer_records, timer_slots, damages;
     uint64_t orphans; /* messages without a queue, or before its begin, because their topic was deleted; and those that are held back */
     uint64_t uncommitted; /* in a log with entries (ledger_entry.h): messages at its end from the first that is in no queue on */
+    uint64_t compacted_queues, compacted_messages;
+    uint64_t compactions_unfinished; /* of those queues: not looked into, the next start moves their files first */
     int64_t log_min_offset, log_max_offset; /* max: behind the last good record */
 } rp_verify_counts;
 

@@ -17,8 +17,8 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_verify_counts, member)
     static const rp_field_row verify_counts_rows[] = {
         ROW(log_files), ROW(log_bytes), ROW(messages), ROW(queues), ROW(queue_entries), ROW(index_files), ROW(index_entries),
-        ROW(timer_records), ROW(timer_slots), ROW(damages), ROW(orphans), ROW(uncommitted), ROW(log_min_offset),
-        ROW(log_max_offset), RP_FIELD_END};
+        ROW(timer_records), ROW(timer_slots), ROW(damages), ROW(orphans), ROW(uncommitted), ROW(compacted_queues),
+        ROW(compacted_messages), ROW(compactions_unfinished), ROW(log_min_offset), ROW(log_max_offset), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *verify_counts_rows
@@ -59,7 +59,7 @@ cdef extern from "store/log_scan.h" nogil:
     int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage)
     int64_t rp_log_scan_offset(const rp_log_scan *scan)
 
-DAMAGE_KINDS = {1: "commitlog", 2: "consumequeue", 3: "index", 4: "timer"}
+DAMAGE_KINDS = {1: "commitlog", 2: "consumequeue", 3: "index", 4: "timer", 5: "compaction"}
 
 
 cdef class VerifyRun:

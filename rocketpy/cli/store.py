@@ -26,6 +26,8 @@ from rocketpy.broker.names import LIGHT_QUEUE_PREFIX
 from rocketpy.cli.process import complain, say
 from rocketpy.cli.tables import output, table_of
 from rocketpy.remoting.json_codec import read_object
+from rocketpy.store.compaction import KIND as COMPACTION
+from rocketpy.store.compaction import CompactedQueue, compacted_queues, damaged_queue, kept_messages, queue_directories
 from rocketpy.store.directory import QUEUE_DIRECTORIES, TIMER_COUNTS, StoreDirectory, StoreSummary, batch_topics, file_size
 
 store_app = typer.Typer(help=__doc__, no_args_is_help=True)
@@ -42,17 +44,19 @@ LogPath = Annotated[Path | None, typer.Option("--commitlog", help="The log, wher
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 SlotCount = Annotated[int, typer.Option(min=1, help="maxHashSlotNum the index was made with.")]
 EntryCount = Annotated[int, typer.Option(min=1, help="maxIndexNum the index was made with.")]
+Compacted = Annotated[bool, typer.Option("--compacted", help="What compacted topics have kept, instead of the commit log.")]
 DelayLevels = Annotated[str | None, typer.Option(help="messageDelayLevel of the store's broker, where it is not RocketMQ's own.")]
 
 
 @store_app.command()
 def info(root: Root, commitlog: LogPath = None, as_json: AsJson = False) -> None:
-    """What lies in a store: files, offsets, queues, checkpoint, who holds it."""
-    summary = StoreDirectory(root, commitlog).summary()
+    """What lies in a store: files, offsets, queues, checkpoint, what compacted topics have kept, who holds it."""
+    summary, compacted = StoreDirectory(root, commitlog).summary(), list(compacted_queues(root))
     if as_json:
-        say(json.dumps(asdict(summary)))
+        say(json.dumps(asdict(summary) | {"compacted_queues": [asdict(queue) for queue in compacted]}))
     else:
         _print_summary(summary)
+        _print_compacted(compacted)
 
 
 @store_app.command()
@@ -64,7 +68,9 @@ def verify(
     entry_count: EntryCount = 20_000_000,
     as_json: AsJson = False,
 ) -> None:
-    """Checks every record, queue entry and index entry, and the files of timed messages. Exit status 3 when something is damaged."""
+    """Checks every record, queue entry and index entry, the files of timed messages and of compacted topics.
+
+    Exit status 3 when something is damaged."""
     counts, damages = _verify(root, commitlog, check_crc, slot_count, entry_count, quiet=as_json)
     if as_json:
         say(json.dumps({"counts": counts, "damages": [damage._asdict() for damage in damages]}))
@@ -82,16 +88,20 @@ def repair(
     delay_levels: DelayLevels = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")] = False,
 ) -> None:
-    """Sets damaged queue and index files aside and builds them again from the commit log. What is whole in the log is never changed."""
+    """Sets damaged queue and index files aside and builds them again from the commit log. What is whole in the log is never changed.
+
+    A damaged copy of a compacted queue is set aside while the log still has all of that queue: the broker's next start makes it again."""
     console = output()
     directory = StoreDirectory(root, commitlog)
     if holder := directory.lock_holder():
         raise StoreLocked(f"the store is in use by process {holder}; stop it, nothing was changed", file=str(root / "lock"))
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
-    targets = sorted({_derived_path(root, damage) for damage in damages if damage.kind not in STAYS})
+    derived = {_derived_path(root, damage) for damage in damages if damage.kind not in STAYS and damage.kind != COMPACTION}
+    copies, why_kept = _copies_to_make_again(directory, damages)
+    targets = sorted(derived | copies)
     for damage in damages:
-        if stays := STAYS.get(damage.kind):
-            console.print(f"[red]{stays}[/red]: {escape(damage.file)} at {damage.offset}: {escape(damage.cause)}")
+        if stays := why_kept.get(damage) or STAYS.get(damage.kind):
+            console.print(f"[red]{escape(stays)}[/red]: {escape(damage.file)} at {damage.offset}: {escape(damage.cause)}")
     for target in targets:
         console.print(f"{'setting aside' if yes else 'would set aside'} {escape(str(target))}")
     if not yes or not targets:
@@ -107,10 +117,13 @@ def repair(
         for target in targets:
             if target.exists():
                 target.rename(_free_name(target))
-    with MessageStore(str(root), **options) as store:
-        for deleted in {topic for topic, _ in store.queues()} - kept:
-            store.delete_topic(deleted)
-        console.print("built again from the commit log")
+    if derived:
+        with MessageStore(str(root), **options) as store:
+            for deleted in {topic for topic, _ in store.queues()} - kept:
+                store.delete_topic(deleted)
+            console.print("built again from the commit log")
+    if copies:
+        console.print("what compacted topics have kept is copied from the commit log again when their broker starts")
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
     _print_verdict(counts, damages)
     raise typer.Exit(EXIT_DAMAGED if counts["damages"] else 0)
@@ -123,11 +136,14 @@ def dump(
     begin: Annotated[int, typer.Option("--from", min=0, help="Physical offset to start at.")] = 0,
     count: Annotated[int, typer.Option(min=0, help="Messages to show.")] = 20,
     topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
+    compacted: Compacted = False,
     as_json: AsJson = False,
 ) -> None:
-    """Shows records of the commit log, damage included."""
+    """Shows records of the commit log, or of what compacted topics have kept, damage included."""
+    if compacted and begin > 0:
+        raise typer.BadParameter("an offset of the commit log says nothing of what compacted topics have kept", param_hint="--from")
     table = table_of("offset", "size", "topic", "queue", "queue offset", "stored", "properties", "body")
-    for record in islice(_records(StoreDirectory(root, commitlog), begin, topic), count):
+    for record in islice(_messages(StoreDirectory(root, commitlog), begin, topic, compacted=compacted), count):
         if as_json:
             say(json.dumps(_as_json(record)))
         elif isinstance(record, Damage):
@@ -144,12 +160,13 @@ def export(
     target: Annotated[Path, typer.Argument(help="File of JSON lines to write; - for standard output.", show_default=False)],
     commitlog: LogPath = None,
     topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
+    compacted: Compacted = False,
 ) -> None:
     """Writes messages as JSON lines, bodies in base64. Exit status 3 when something damaged was passed over."""
     damaged = 0
     directory = StoreDirectory(root, commitlog)  # before target is emptied: there may be none
     with nullcontext(sys.stdout) if str(target) == "-" else target.open("w") as out:
-        for record in _records(directory, 0, topic):
+        for record in _messages(directory, 0, topic, compacted=compacted):
             damaged += isinstance(record, Damage)
             out.write(json.dumps(_as_json(record)) + "\n")
     raise typer.Exit(EXIT_DAMAGED if damaged else 0)
@@ -208,6 +225,28 @@ def _topics(root: Path) -> set[str]:
     return with_queues | set(table)
 
 
+def _copies_to_make_again(directory: StoreDirectory, damages: list[Damage]) -> tuple[set[Path], dict[Damage, str]]:
+    """What of compaction/ is set aside, and why what is not stays. A copy may be all that is left of its messages: it goes only where a log
+    without damage has the queue from its first message on."""
+    targets: set[Path] = set()
+    kept: dict[Damage, str] = {}
+    is_log_whole = all(damage.kind != "commitlog" for damage in damages)
+    for damage in damages:
+        if damage.kind != COMPACTION:
+            continue
+        queue = damaged_queue(directory.root, damage)
+        if queue is None:  # how far each queue was compacted: what it does not say is compacted once more
+            targets.add(Path(damage.file))
+        elif is_log_whole and directory.begins_in_log(*queue):
+            targets.update(path for path in queue_directories(directory.root, *queue) if path.exists())
+        else:
+            topic, queue_id = queue
+            kept[damage] = (
+                f"the log does not have all of {topic}/{queue_id} any more, so its copy stays: what is damaged is lost, the rest is read"
+            )
+    return targets, kept
+
+
 def _derived_path(root: Path, damage: Damage) -> Path:
     """The queue's directory or the index file that a repair builds again."""
     path = Path(damage.file)
@@ -225,6 +264,14 @@ def _free_name(path: Path) -> Path:
         for candidate in (parent / f"{base}{suffix}" for suffix in ("", *(f".{n}" for n in range(1, 1000))))
         if not candidate.exists()
     )
+
+
+def _messages(directory: StoreDirectory, begin: int, topic: str | None, *, compacted: bool) -> Iterator[Message | Damage]:
+    if compacted:
+        return kept_messages(directory.root, topic)
+    if any(topic in (None, queue.topic) for queue in compacted_queues(directory.root)):
+        Console(stderr=True).print("compacted topics keep messages that the commit log has lost: --compacted shows those")
+    return _records(directory, begin, topic)
 
 
 def _records(directory: StoreDirectory, begin: int, topic: str | None) -> Iterator[Message | Damage]:
@@ -280,6 +327,17 @@ def _print_summary(summary: StoreSummary) -> None:
     console.print(table)
 
 
+def _print_compacted(queues: list[CompactedQueue]) -> None:
+    if not queues:
+        return
+    table = table_of("compacted topic", "queue", "min", "max", "kept", "files", "bytes", "")
+    for queue in queues:
+        state = "files are being moved" if queue.is_being_moved else ""
+        numbers = (queue.queue_id, queue.min_offset, queue.max_offset, queue.messages, queue.file_count, queue.bytes)
+        table.add_row(escape(queue.topic), *map(str, numbers), state)
+    output().print(table)
+
+
 def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
     console = output()
     console.print(
@@ -288,6 +346,13 @@ def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
     )
     if counts["timer_records"]:
         console.print(f"timed messages: {counts['timer_records']} timer log records, {counts['timer_slots']} slots hold some that wait")
+    if counts["compacted_queues"]:
+        console.print(f"compacted topics: {counts['compacted_messages']} messages are kept of {counts['compacted_queues']} queues")
+    if counts["compactions_unfinished"]:
+        console.print(
+            f"{counts['compactions_unfinished']} compacted queues were not looked into: their files were being moved, which their broker's "
+            "next start finishes"
+        )
     if counts["uncommitted"]:
         console.print(f"{counts['uncommitted']} messages at the log's end are in no queue: they were not committed yet")
     if counts["orphans"]:

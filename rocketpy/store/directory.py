@@ -2,7 +2,8 @@
 
 Layout (RocketMQ: StorePathConfigHelper): commitlog/<offset>, consumequeue/TOPIC/QUEUE/<offset>, batchconsumequeue/ likewise of topics
 with queue.type=BatchCQ, index/<time>, config/*.json,
-checkpoint, abort (there while a broker runs, or after it died), lock; of timed messages timerwheel, timerlog/<position>, config/timercheck.
+checkpoint, abort (there while a broker runs, or after it died), lock; of timed messages timerwheel, timerlog/<position>, config/timercheck;
+of compacted topics compaction/ (compaction.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from rocketpy.remoting.json_codec import read_object
 
 ENTRY_SIZE = 20
 BATCH_ENTRY_SIZE = 46
+GONE_SIZE = 2**31 - 1
+"""Of an entry that stands for a message that was gone before the queue began."""
 QUEUE_DIRECTORIES = {"consumequeue": ENTRY_SIZE, "batchconsumequeue": BATCH_ENTRY_SIZE}
 LOCKS = Path("/proc/locks")
 CHECKPOINT_FIELDS = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp", "master_flushed_offset", "confirm_phy_offset")
@@ -83,7 +86,7 @@ class StoreDirectory:
     def _find_log(self) -> Path:
         """Of a member of a DLedger group the log lies in dledger-ID/data; a commitlog beside it is older than that."""
         ledgers = sorted(path for path in self.root.glob("dledger-*/data") if path.is_dir())
-        return ledgers[0] if len(ledgers) == 1 and _offset_files(ledgers[0]) else self.root / "commitlog"
+        return ledgers[0] if len(ledgers) == 1 and offset_files(ledgers[0]) else self.root / "commitlog"
 
     @property
     def ledger_index_path(self) -> Path | None:
@@ -102,7 +105,7 @@ class StoreDirectory:
 
     def log_files(self) -> list[Path]:
         """Commit log files in offset order."""
-        return _offset_files(self.commit_log_path)
+        return offset_files(self.commit_log_path)
 
     def queues(self) -> Iterator[QueueFiles]:
         """Every consume queue, topics in order. What a broker deletes meanwhile is passed over."""
@@ -115,7 +118,17 @@ class StoreDirectory:
 
     def queue_files(self, topic: str, queue_id: int) -> list[Path]:
         """The files of one plain consume queue, in offset order."""
-        return _offset_files(self.root / "consumequeue" / topic / str(queue_id))
+        return offset_files(self.root / "consumequeue" / topic / str(queue_id))
+
+    def begins_in_log(self, topic: str, queue_id: int) -> bool:
+        """Whether the log has a plain queue's messages from its very first on."""
+        files = self.queue_files(topic, queue_id)
+        log_files = self.log_files()
+        if not files or not log_files or int(files[0].name) != 0:
+            return False
+        with files[0].open("rb") as file:
+            log_offset, size = struct.unpack(">qi", file.read(12).ljust(12, b"\0"))
+        return bool(0 < size < GONE_SIZE and log_offset >= int(log_files[0].name))
 
     def checkpoint(self) -> dict[str, int]:
         """The checkpoint's longs by RocketMQ's names; empty without the file."""
@@ -155,7 +168,7 @@ class StoreDirectory:
 
     def summary(self) -> StoreSummary:
         """Everything above in one look."""
-        timer_logs = _offset_files(self.root / "timerlog")
+        timer_logs = offset_files(self.root / "timerlog")
         return StoreSummary(
             root=str(self.root),
             is_running_or_died=(self.root / "abort").exists(),
@@ -206,7 +219,7 @@ def _names(directory: Path) -> tuple[str, ...]:
     return tuple(sorted(path.name for path in directory.iterdir())) if directory.is_dir() else ()
 
 
-def _offset_files(directory: Path) -> list[Path]:
+def offset_files(directory: Path) -> list[Path]:
     """What the store takes for its own: 20 digits that are an offset of 63 bits."""
     return sorted(path for path in listed(directory) if re.fullmatch("[0-9]{20}", path.name) and int(path.name) < 1 << 63)
 
@@ -227,7 +240,7 @@ def batch_topics(root: Path) -> str:
 
 def _describe_queue(directory: Path, entry_size: int) -> QueueFiles | None:
     """None when it has gone since it was listed: a topic's deletion takes the last file, which retention leaves."""
-    topic, queue_id, files = directory.parent.name, int(directory.name), _offset_files(directory)
+    topic, queue_id, files = directory.parent.name, int(directory.name), offset_files(directory)
     if not files:
         return QueueFiles(topic, queue_id, 0, 0, 0) if directory.exists() else None
     last = files[-1]

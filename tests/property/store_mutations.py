@@ -5,7 +5,8 @@ a crash of the native code ends this process and not the test's.
 
 Opening a damaged store either refuses with one of our errors or comes up with messages that are all original: nothing is invented, and
 what verification called whole beforehand loses nothing. Every second store is opened with its queues made again: then each record that is
-whole in the log is found, whatever lies damaged before it, as long as the checkpoint can say what was synced.
+whole in the log is found, whatever lies damaged before it, as long as the checkpoint can say what was synced. What a compacted topic has
+kept is held to the same: only what was sent, and all of it where verification saw no damage.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from __future__ import annotations
 import random
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+from rocketpy._core.broker import Broker
 from rocketpy._core.errors import RocketpyError
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import MessageStore, decode_message
+from rocketpy.store.compaction import kept_messages
+from tests.processes import PATIENCE_S
 
 LOG_FILE_SIZE = 64 * 1024
 QUEUES = 3
@@ -31,7 +36,10 @@ OPTIONS: MessageStoreOptions = {
     "populate_ahead_bytes": 4096,
     "index_slot_count": INDEX_SLOTS,
     "index_entry_count_max": INDEX_ENTRIES,
+    "compaction_file_size": 8192,
+    "compaction_queue_file_size": 21 * 46,
 }
+KEPT, KEPT_SENT, KEPT_KEYS = "Kept", 100, 60
 
 
 def build_template(root: Path, messages: int = 400) -> None:
@@ -41,6 +49,23 @@ def build_template(root: Path, messages: int = 400) -> None:
         for number in range(messages):
             properties = f"KEYS\x01k{number}\x02TAGS\x01t{number % 3}\x02UNIQ_KEY\x01U{number}\x02"
             store.append("Fuzz", number % QUEUES, dice.randbytes(dice.randrange(600)), properties, born_timestamp_ms=1_700_000_000_000)
+    with MessageStore(root, **OPTIONS, compaction_interval_ms=20) as store, Broker(store) as broker:
+        broker.put_topic(KEPT, 1, 1, 6, compacted=True)
+        for number in range(KEPT_SENT):
+            store.append(KEPT, 0, _kept_body(number), f"KEYS\x01k{number % KEPT_KEYS}\x02", born_timestamp_ms=1_700_000_000_000)
+        until = time.monotonic() + PATIENCE_S
+        while (stats := store.compaction_stats())["behind"] > 0 or stats["dropped"] == 0:
+            assert time.monotonic() < until, stats
+            time.sleep(0.01)
+
+
+def _kept_body(number: int) -> bytes:
+    return b"kept %d" % number
+
+
+def kept(root: Path) -> dict[int, bytes]:
+    """By its offset, what can be read of what is kept."""
+    return {message.queue_offset: message.body for message in kept_messages(root) if not isinstance(message, Damage)}
 
 
 def originals(root: Path) -> dict[int, bytes]:
@@ -139,13 +164,18 @@ def check_one(template: Path, work: Path, seed: int, records: dict[int, bytes]) 
     is_anew = seed % 2 == 1
     whole = _must_be_found(template, work, records) if is_anew else set()
     try:
-        with MessageStore(work, **OPTIONS, rebuild_queues=is_anew) as store:
+        with MessageStore(work, **OPTIONS, rebuild_queues=is_anew) as store, Broker(store) as broker:
             found = _read_back(store, records, f"seed {seed}: {done}")
+            broker.put_topic(KEPT, 1, 1, 6, compacted=True)
     except RocketpyError as error:
         assert str(error).strip(), f"seed {seed}: refused without a word after {done}"
         return "refused"
     lost = expected - found
     assert damages or not lost, f"seed {seed}: {len(lost)} messages are lost though verify saw no damage: {done}"
+    bodies = kept(work)
+    assert set(bodies.values()) <= {_kept_body(number) for number in range(KEPT_SENT)}, f"seed {seed}: a kept message was invented: {done}"
+    lost = kept(template).keys() - bodies.keys()
+    assert damages or not lost, f"seed {seed}: {len(lost)} kept messages are lost though verify saw no damage: {done}"
     lost = whole - found
     assert not lost, f"seed {seed}: {len(lost)} messages that are whole in the log are in no queue, {min(lost)} is the first: {done}"
     return "recovered"

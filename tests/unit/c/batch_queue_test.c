@@ -432,6 +432,32 @@ static void an_entry_that_is_lost_or_wrong_is_named_and_built_again(void) {
     fixture_remove(path);
 }
 
+/* What a queue ends with gives the next message its offset. */
+static void an_offset_that_no_queue_has_ends_none(void) {
+    char path[512], name[600];
+    uint64_t entries;
+    uint8_t offset[8];
+    rp_message_store_options options;
+    static const int64_t offsets[] = {INT64_MAX - 3, INT64_MAX / 2, INT64_C(1) << 40, -1};
+    for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+        memory_directory(path, sizeof path);
+        batch_options(&options, path, RP_FLUSH_ASYNC);
+        rp_message_store *store = fixture_open(&options);
+        append_all(store, "Batches");
+        fixture_close(store);
+        snprintf(name, sizeof name, "%s/batchconsumequeue/Batches/1/%020d", path, (APPENDS - 1) / A_FILE * A_FILE * RP_BATCH_ENTRY_SIZE);
+        rp_put_u64(offset, (uint64_t)offsets[i]);
+        int fd = open(name, O_RDWR);
+        CHECK(fd >= 0 && pwrite(fd, offset, sizeof offset, (APPENDS - 1) % A_FILE * RP_BATCH_ENTRY_SIZE + 28) == 8 && close(fd) == 0);
+        CHECK(verify(path, &entries) > 0);
+        store = fixture_open(&options);
+        check_queues(store, "Batches");
+        fixture_close(store);
+        CHECK(verify(path, &entries) == 0);
+        fixture_remove(path);
+    }
+}
+
 static void a_light_queue_of_a_topic_with_batch_queues_is_sound(void) {
     char path[512];
     uint64_t entries, room[64];
@@ -511,6 +537,7 @@ int main(void) {
     moments_are_found_by_the_entries();
     expired_ones_raise_the_min_offset();
     an_entry_that_is_lost_or_wrong_is_named_and_built_again();
+    an_offset_that_no_queue_has_ends_none();
     too_much_for_a_record_is_refused();
     return 0;
 }

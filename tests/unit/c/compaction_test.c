@@ -268,6 +268,67 @@ static void entries_that_are_lost_are_made_anew(void) {
     fixture_remove(path);
 }
 
+/* The queue offsets of a segment's first and last entry say what is behind what: neither this one nor those behind it go. */
+static void an_entry_that_is_wrong_takes_no_segment_with_it(void) {
+    char path[512], name[700];
+    rp_message_store_options options;
+    rp_consume_queue *queue;
+    const struct {
+        int segment, entry;
+        uint8_t spoiled; /* of its queue offset, or its position */
+        int at;
+    } flips[] = {{0, 19, 0x40, 34}, {1, 0, 0x10, 35},  {1, 5, 0x40, 34}, {1, 5, 0x10, 35},
+                 {2, 0, 0x40, 34},  {2, 19, 0x20, 35}, {1, 5, 0x80, 0},  {2, 19, 0x40, 28}};
+    rp_message_store *store = open_compacting(path, &options, NEVER_MS, &queue);
+    append_numbers(store, queue, 0, 70, 70);
+    await_copied(store, queue);
+    fixture_close(store);
+    int64_t size = segment_size(path);
+    for (size_t i = 0; i < sizeof flips / sizeof flips[0]; i++) {
+        uint8_t byte;
+        path_of(name, sizeof name, path, "compactionCq", "T", flips[i].segment * size);
+        int fd = open(name, O_RDWR);
+        int64_t at = flips[i].entry * RP_COMPACTION_ENTRY_SIZE + flips[i].at;
+        CHECK(fd >= 0 && pread(fd, &byte, 1, at) == 1);
+        byte ^= flips[i].spoiled;
+        CHECK(pwrite(fd, &byte, 1, at) == 1);
+        close(fd);
+        store = fixture_open(&options);
+        queue = compacted_queue(store, "T");
+        read_kept(queue, &kept); /* before the thread copies anything again */
+        fixture_close(store);
+        CHECK(kept.count == 70);
+        for (int number = 0; number < 70; number++)
+            CHECK(kept.offsets[number] == number && kept.numbers[number] == number);
+    }
+    fixture_remove(path);
+}
+
+/* Nor does a record that is damaged. */
+static void a_record_that_is_damaged_takes_no_segment_with_it(void) {
+    char path[512], name[700];
+    rp_message_store_options options;
+    rp_consume_queue *queue;
+    rp_message_store *store = open_compacting(path, &options, NEVER_MS, &queue);
+    append_numbers(store, queue, 0, 70, 70);
+    await_copied(store, queue);
+    fixture_close(store);
+    path_of(name, sizeof name, path, "compactionLog", "T", segment_size(path));
+    spoil(name, 88, 1);
+    store = fixture_open(&options);
+    rp_compaction_log *log = rp_consume_queue_compacted(compacted_queue(store, "T"));
+    for (int64_t at = 0; at < 70; at++) {
+        rp_compaction_entry entry;
+        rp_compaction_segment *segment = rp_compaction_log_find(log, at);
+        CHECK(segment != NULL);
+        rp_compaction_segment_entry(segment, rp_compaction_segment_find(segment, at), &entry);
+        CHECK(entry.queue_offset == at);
+        rp_compaction_segment_release(segment);
+    }
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 static void a_deleted_topic_leaves_nothing(void) {
     char path[512], directory[700];
     fixture_directory(path, sizeof path);
@@ -541,19 +602,6 @@ static int sync_or_fail(void *context, int fd) {
     return rp_file_ops_system()->sync_data(context, fd);
 }
 
-/* Twenty times as fast: syncs are a second apart. */
-static int64_t fast_ns(void *context) {
-    (void)context;
-    return rp_clock_monotonic_ns(rp_clock_system()) * 20;
-}
-
-static int64_t wall_ms(void *context) {
-    (void)context;
-    return rp_clock_wall_ms(rp_clock_system());
-}
-
-static const rp_clock fast_clock = {fast_ns, wall_ms, NULL};
-
 static void await_synced(rp_consume_queue *queue, int64_t end) {
     int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
     while (rp_compaction_log_synced_end(rp_consume_queue_compacted(queue)) < end) {
@@ -592,113 +640,6 @@ static void what_could_not_be_synced_is_written_once_more(void) {
     fixture_remove(path);
 }
 
-/* ---- files that cannot be moved ---- */
-
-static _Atomic int fails_move, moves_failed;
-
-static int move_or_fail(void *context, const char *source, const char *target) {
-    if (fails_move && strstr(source, "/compacting/0") != NULL && --fails_move == 0) {
-        fails_move = 1; /* this one and all that follow */
-        moves_failed++;
-        errno = EIO;
-        return -1;
-    }
-    return rp_file_ops_system()->rename(context, source, target);
-}
-
-/* Until retention takes no more files. */
-static void expire_all(rp_message_store *store, rp_consume_queue *queue, int64_t offset) {
-    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
-    while (rp_consume_queue_min_offset(queue) < offset) {
-        (void)rp_message_store_expire_file(store, NULL);
-        CHECK(!is_late(begun_ns));
-        poll(NULL, 0, 1);
-    }
-}
-
-static void await_failed_moves(int count) {
-    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
-    while (moves_failed < count) {
-        CHECK(!is_late(begun_ns));
-        poll(NULL, 0, 1);
-    }
-}
-
-/* From the move-th on none works: of the first segments, or when some are moved. Then they do again, or the store is opened again. */
-static void what_cannot_be_moved_is_moved_later_and_holds_up_nothing(int move, int is_opened_again) {
-    char path[512];
-    fixture_directory(path, sizeof path);
-    full_ops = *rp_file_ops_system();
-    full_ops.rename = move_or_fail;
-    rp_message_store_options options;
-    compacting_options(&options, path, OFTEN_MS);
-    options.clock = &fast_clock;
-    options.file_ops = &full_ops;
-    rp_message_store *store = fixture_open(&options);
-    rp_consume_queue *queue = compacted_queue(store, "T");
-    moves_failed = 0;
-    fails_move = move;
-    append_numbers(store, queue, 0, 100, 60);
-    await_failed_moves(3);
-    append_numbers(store, queue, 100, 700, 60);
-    await_copied(store, queue);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 20000) == RP_OK);
-    expire_all(store, queue, 200);
-    read_kept(queue, &kept);
-    CHECK(kept.count > 600 && has_last_of_each(&kept, 700, 60) && kept.offsets[0] < 100);
-    if (is_opened_again) {
-        fixture_close(store);
-        fails_move = 0;
-        store = fixture_open(&options);
-        queue = compacted_queue(store, "T");
-    }
-    fails_move = 0;
-    await_kept(queue, 60 + 20, &kept);
-    CHECK(has_last_of_each(&kept, 700, 60));
-    fixture_close(store);
-    fixture_remove(path);
-}
-
-static void the_first_move_may_fail(void) { what_cannot_be_moved_is_moved_later_and_holds_up_nothing(1, 0); }
-static void a_later_move_may_fail(void) { what_cannot_be_moved_is_moved_later_and_holds_up_nothing(4, 0); }
-static void the_next_start_moves_what_could_not_be(void) { what_cannot_be_moved_is_moved_later_and_holds_up_nothing(4, 1); }
-
-/* What comes from another leader is compared with the copy once the files are where they belong: they would bring back what is cut. */
-static void what_is_cut_while_files_cannot_be_moved_does_not_come_back(void) {
-    char path[512];
-    fixture_directory(path, sizeof path);
-    full_ops = *rp_file_ops_system();
-    full_ops.rename = move_or_fail;
-    rp_message_store_options options;
-    compacting_options(&options, path, OFTEN_MS);
-    options.clock = &fast_clock;
-    options.file_ops = &full_ops;
-    rp_message_store *store = fixture_open(&options);
-    rp_consume_queue *queue = compacted_queue(store, "T");
-    moves_failed = 0;
-    fails_move = 2;
-    append_numbers(store, queue, 0, 100, 100);
-    await_failed_moves(2);
-    rp_commit_log *log = rp_message_store_commit_log(store);
-    pthread_mutex_lock(&log->append_lock);
-    CHECK(rp_consume_queue_truncate(queue, 10, NULL) == RP_OK);
-    pthread_mutex_unlock(&log->append_lock);
-    await_failed_moves(moves_failed + 2);
-    fails_move = 0;
-    append_numbers(store, queue, 500, 505, 100);
-    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
-    for (read_kept(queue, &kept); kept.count != 15 || kept.numbers[14] != 504; read_kept(queue, &kept)) {
-        CHECK(!is_late(begun_ns));
-        poll(NULL, 0, 1);
-    }
-    fixture_close(store);
-    store = fixture_open(&options);
-    read_kept(compacted_queue(store, "T"), &kept);
-    CHECK(kept.count == 15 && kept.numbers[14] == 504);
-    fixture_close(store);
-    fixture_remove(path);
-}
-
 int main(void) {
     RUN(the_last_message_of_each_key_stays);
     RUN(a_message_without_a_body_deletes_its_key);
@@ -708,15 +649,13 @@ int main(void) {
     RUN(a_cut_behind_what_was_compacted_takes_no_key_with_it);
     RUN(a_queue_that_begins_again_takes_its_copies_with_it);
     RUN(entries_that_are_lost_are_made_anew);
+    RUN(an_entry_that_is_wrong_takes_no_segment_with_it);
+    RUN(a_record_that_is_damaged_takes_no_segment_with_it);
     RUN(a_deleted_topic_leaves_nothing);
     RUN(a_latecomer_is_given_what_its_master_kept);
     RUN(a_queue_that_begins_behind_its_copy_has_no_end_before_that);
     RUN(a_slave_that_is_cut_behind_what_was_compacted_asks_its_master);
     RUN(a_full_disk_keeps_the_commit_log_until_there_is_space);
     RUN(what_could_not_be_synced_is_written_once_more);
-    RUN(the_first_move_may_fail);
-    RUN(a_later_move_may_fail);
-    RUN(the_next_start_moves_what_could_not_be);
-    RUN(what_is_cut_while_files_cannot_be_moved_does_not_come_back);
     return 0;
 }

@@ -120,7 +120,7 @@ def test_topics_that_are_deleted_meanwhile_are_passed_over(root: Path, monkeypat
         shutil.rmtree(queue)
         return files
 
-    monkeypatch.setattr("rocketpy.store.directory._offset_files", listed_and_deleted)
+    monkeypatch.setattr("rocketpy.store.directory.offset_files", listed_and_deleted)
     assert list(StoreDirectory(root / "later").queues()) == []
 
 
