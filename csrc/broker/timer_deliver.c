@@ -20,7 +20,7 @@
 
 #define BATCHES_IN_TURN 16
 #define COMMIT_WAIT_MS 100 /* a stop waits for it */
-#define ENTER_WAIT_MS 1    /* for the queue's entries of what was rolled */
+#define ENTER_WAIT_MS 10   /* for the queue's entries of what was rolled */
 
 static const rp_slice nothing = {(const uint8_t *)"", 0};
 
@@ -393,6 +393,11 @@ static int deliver_some(rp_timer_service *service, int64_t now_ms) {
     return rp_timer_make_anew(service, &error, now_ms);
 }
 
+/* Where entering is refused it says itself when it is tried again. */
+static bool waits_for_entering(const rp_timer_service *service, int64_t now_ms) {
+    return service->rolled_from_ms < rp_timer_floor(service, now_ms) && !service->enter_refused;
+}
+
 int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms) {
     if (rp_timer_is_on(&service->broker->settings.timer_stop_dequeue))
         return RP_TIMER_NEXT_NEVER;
@@ -403,7 +408,7 @@ int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms) {
         bool is_well = status == RP_OK || status == RP_E_TIMEOUT || status == RP_E_NOT_FOUND;
         rp_timer_tell(service, &service->deliver_refused, "timed messages cannot be delivered", is_well ? RP_OK : status);
         if (status == RP_E_NOT_FOUND)
-            return service->rolled_from_ms < rp_timer_floor(service, now_ms) ? now_ms + ENTER_WAIT_MS : RP_TIMER_NEXT_NEVER;
+            return waits_for_entering(service, now_ms) ? now_ms + ENTER_WAIT_MS : RP_TIMER_NEXT_NEVER;
         if (!is_well) /* over the bridge each try is a request to another master */
             return now_ms + (rp_escape_is_on(service->broker) ? RP_TIMER_NOT_WRITABLE_MS : RP_TIMER_REFUSED_MS);
     }

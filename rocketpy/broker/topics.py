@@ -130,10 +130,12 @@ class TopicTable:
         return self._settings.light_queues_max > 0 and names.is_light(topic)
 
     def serve_light(self, topic: str, *, has_messages: bool) -> bool:
-        """The native table gets a light queue when it is used first. False: it has as many as it may."""
+        """The native table gets a light queue when it is used first. False: it has as many as it may; half of them while it is a lite
+        topic's without messages: whoever may read the parent may make up names, and has all of them for one right."""
         if topic in self._light:
             return True
-        if len(self._light) >= self._settings.light_queues_max * (2 if has_messages else 1):
+        most = self._settings.light_queues_max
+        if len(self._light) >= (2 * most if has_messages else most // 2 if names.lite_parts(topic) else most):
             return False
         self._sink.put_topic(topic, 1, 1, names.PERM_READ | names.PERM_WRITE, native_send=True, native_pull=True)
         self._light.add(topic)
