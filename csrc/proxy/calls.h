@@ -60,15 +60,17 @@ void rp_send_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_s
 void rp_ack_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_change_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_receive_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
+/* Its broker goes away and has not handled it: 1: it is asked again; 0: it is not, and ends. */
+int rp_ack_call_again(rp_lane *lane, rp_waiting_call *waiting);
 /* It is Python's after all: what was taken for it goes back. */
-void rp_ack_call_undo(rp_lane *lane, rp_waiting_call *waiting); /* of a change, too */
+void rp_change_call_undo(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_undo(rp_lane *lane, rp_waiting_call *waiting);
 /* Its client waits no more, and nobody hears of the broker's answer; but for a receive, whose messages are put back when they come. */
+void rp_ack_call_drop(rp_lane *lane, rp_waiting_call *waiting);
+void rp_change_call_drop(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_leave(rp_waiting_call *waiting);
 /* It is answered at once: its client does not take what it has. */
 void rp_receive_call_refuse(rp_lane *lane, rp_grpc_call *call);
-/* Behind an answer: what its client has not taken. */
-void rp_receive_call_delivered(rp_lane *lane, rp_reactor *reactor, void *delivery, uint64_t untaken_bytes);
 
 /* errands.c: */
 

@@ -76,14 +76,6 @@ static rp_held_handle **find(rp_held_handles *handles, const rp_held_key *key, u
     return link;
 }
 
-static rp_slice put_text(uint8_t **at, rp_slice text) {
-    rp_slice copy = {*at, text.size};
-    if (text.size > 0)
-        memcpy(*at, text.data, text.size);
-    *at += text.size;
-    return copy;
-}
-
 static rp_held_handle *copy_message(const rp_held_message *message, uint64_t hash) {
     const rp_held_key *key = &message->key;
     rp_held_handle *made =
@@ -92,11 +84,11 @@ static rp_held_handle *copy_message(const rp_held_message *message, uint64_t has
         return NULL;
     uint8_t *at = (uint8_t *)(made + 1);
     *made = (rp_held_handle){.hash = hash, .state = RP_HELD, .since_ms = message->since_ms, .attempts = message->attempts};
-    made->key.client_id = put_text(&at, key->client_id);
-    made->key.group = put_text(&at, key->group);
-    made->key.first = put_text(&at, key->first);
-    made->topic = put_text(&at, message->topic);
-    made->message_id = put_text(&at, message->message_id);
+    made->key.client_id = rp_slice_put(&at, key->client_id);
+    made->key.group = rp_slice_put(&at, key->group);
+    made->key.first = rp_slice_put(&at, key->first);
+    made->topic = rp_slice_put(&at, message->topic);
+    made->message_id = rp_slice_put(&at, message->message_id);
     return made;
 }
 
@@ -167,11 +159,11 @@ static rp_held_message *copy_of(const rp_held_handle *held) {
     if (copy == NULL)
         return NULL;
     uint8_t *at = (uint8_t *)(copy + 1);
-    copy->key.client_id = put_text(&at, key->client_id);
-    copy->key.group = put_text(&at, key->group);
-    copy->key.first = put_text(&at, key->first);
-    copy->topic = put_text(&at, held->topic);
-    copy->message_id = put_text(&at, held->message_id);
+    copy->key.client_id = rp_slice_put(&at, key->client_id);
+    copy->key.group = rp_slice_put(&at, key->group);
+    copy->key.first = rp_slice_put(&at, key->first);
+    copy->topic = rp_slice_put(&at, held->topic);
+    copy->message_id = rp_slice_put(&at, held->message_id);
     copy->since_ms = held->since_ms;
     copy->attempts = held->attempts;
     return copy;

@@ -94,13 +94,6 @@ static bool is_valid(rp_slice key, const rp_route *route) {
     return true;
 }
 
-static rp_slice put_text(uint8_t **at, rp_slice text) {
-    rp_slice copy = {*at, text.size};
-    memcpy(*at, text.data, text.size);
-    *at += text.size;
-    return copy;
-}
-
 static known_route *copy_route(rp_slice key, const rp_route *route) {
     size_t brokers = route->broker_count * sizeof *route->brokers, queues = route->queue_count * sizeof *route->queues, texts = key.size;
     for (uint32_t i = 0; i < route->broker_count; i++)
@@ -114,10 +107,10 @@ static known_route *copy_route(rp_slice key, const rp_route *route) {
     *made = (known_route){.route = *route};
     made->route.brokers = broker;
     made->route.queues = queue;
-    made->key = put_text(&at, key);
+    made->key = rp_slice_put(&at, key);
     memcpy(queue, route->queues, queues);
     for (uint32_t i = 0; i < route->broker_count; i++)
-        broker[i] = (rp_route_broker){put_text(&at, route->brokers[i].name), route->brokers[i].address};
+        broker[i] = (rp_route_broker){rp_slice_put(&at, route->brokers[i].name), route->brokers[i].address};
     return made;
 }
 
@@ -159,9 +152,9 @@ rp_slice rp_reading_key(rp_slice topic, rp_slice group, uint8_t room[RP_ROUTE_KE
     if ((uint64_t)topic.size + 1 + group.size > RP_ROUTE_KEY_MAX)
         return (rp_slice){room, 0};
     uint8_t *at = room;
-    put_text(&at, topic);
+    rp_slice_put(&at, topic);
     *at++ = '@';
-    put_text(&at, group);
+    rp_slice_put(&at, group);
     return (rp_slice){room, (uint32_t)(at - room)};
 }
 
@@ -199,10 +192,10 @@ static void fill_choice(rp_route_choice *choice, const rp_route *route, uint32_t
     memcpy(choice->broker_name, broker->name.data, broker->name.size);
 }
 
-int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t type, rp_slice group, int64_t now_ns, rp_route_choice *choice) {
+int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t types, rp_slice group, int64_t now_ns, rp_route_choice *choice) {
     pthread_mutex_lock(&table->lock);
     known_route *known = *find(table, topic);
-    bool is_there = known != NULL && (known->route.types & type) != 0 && is_fresh(known, now_ns);
+    bool is_there = known != NULL && (known->route.types & types) == types && is_fresh(known, now_ns);
     if (is_there) {
         const rp_route *route = &known->route;
         uint32_t place = group.size > 0 ? rp_consistent_bucket(rp_hash_java(group.data, group.size), route->queue_count)
