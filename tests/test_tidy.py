@@ -262,6 +262,22 @@ def test_banned_calls_are_absent_from_python(pattern: str, instead: str) -> None
     assert not hits, f"{instead}: {hits}"
 
 
+LOCKS_OF = {"auth_gate": "auth_table", "dledger_log": "dledger", "reactor": "rp_server", "worker": "load"}
+"""Headers whose locks are called by another noun."""
+
+
+def test_every_lock_of_c_is_in_the_table_of_locks() -> None:
+    told = (ROOT / "docs" / "locks.md").read_text()
+    untold = []
+    for path in (each for each in files(".c", ".h") if each.is_relative_to(CSRC)):
+        stem = path.stem.removesuffix("_inl")
+        for name in re.findall(r"^    pthread_(?:mutex|rwlock)_t (\w+)(?:\[\w+\])?;", path.read_text(), re.MULTILINE):
+            whole = f"{LOCKS_OF.get(stem, stem)}.{name}"
+            if f"`{whole}`" not in told and (name in ("lock", "mutex") or f"{name}`" not in told):
+                untold.append(f"{relative(path)}: {whole}")
+    assert not untold, f"say in docs/locks.md what they guard, and what is locked under them: {untold}"
+
+
 def test_no_mutable_globals_in_c() -> None:
     """Objects in .data and .bss of the library; what the loader relocates once lies elsewhere (.data.rel.ro)."""
     library = str(PACKAGE / "_core" / "librocketpy.so")

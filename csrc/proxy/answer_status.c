@@ -18,6 +18,7 @@ typedef struct code_name {
 
 static const code_name names[RP_ANSWER_CODES] = {
     {RP_CODE_OK, "OK"},
+    {RP_CODE_MULTIPLE_RESULTS, "MULTIPLE_RESULTS"},
     {RP_CODE_TOPIC_NOT_FOUND, "TOPIC_NOT_FOUND"},
     {RP_CODE_CONSUMER_GROUP_NOT_FOUND, "CONSUMER_GROUP_NOT_FOUND"},
     {RP_CODE_TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS"},
@@ -48,7 +49,7 @@ static const code_name brokers_names[] = {
 };
 
 #define INTERNAL_PLACE 6u
-_Static_assert(RP_ANSWER_CODES == 13, "names has a row for each code");
+_Static_assert(RP_ANSWER_CODES == 14, "names has a row for each code");
 
 uint32_t rp_answer_code_place(int32_t code) {
     uint32_t place = 0;

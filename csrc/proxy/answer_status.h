@@ -17,6 +17,7 @@
 /* apache.rocketmq.v2.Code */
 enum rp_answer_code {
     RP_CODE_OK = 20000,
+    RP_CODE_MULTIPLE_RESULTS = 30000,
     RP_CODE_MESSAGE_NOT_FOUND = 40401,
     RP_CODE_TOPIC_NOT_FOUND = 40402,
     RP_CODE_CONSUMER_GROUP_NOT_FOUND = 40403,
@@ -31,7 +32,7 @@ enum rp_answer_code {
     RP_CODE_SLAVE_PERSISTENCE_TIMEOUT = 50402
 };
 
-#define RP_ANSWER_CODES 13
+#define RP_ANSWER_CODES 14
 
 /* Codes of a broker's answer to a send that it has stored; and GO_AWAY, of a broker that is about to stop. */
 enum rp_stored_code {

@@ -61,15 +61,17 @@ void rp_send_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_s
 void rp_ack_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_change_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_receive_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
+/* Its broker goes away and has not handled it. Returns 1 when it is asked again, 0 when the call ends. */
+int rp_ack_call_again(rp_lane *lane, rp_waiting_call *waiting);
 /* The call is left to Python after all: gives back what was taken for it. */
-void rp_ack_call_undo(rp_lane *lane, rp_waiting_call *waiting); /* of a change, too */
+void rp_change_call_undo(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_undo(rp_lane *lane, rp_waiting_call *waiting);
-/* The client of a receive waits no more: the messages are put back when they come. (Other calls are simply forgotten.) */
+/* The client waits no more, and nobody hears of the answer of the broker; except for a receive: its messages are put back when they come. */
+void rp_ack_call_drop(rp_lane *lane, rp_waiting_call *waiting);
+void rp_change_call_drop(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_leave(rp_waiting_call *waiting);
 /* Answers a receive at once, without asking a broker: its client does not take what it has been sent already. */
 void rp_receive_call_refuse(rp_lane *lane, rp_grpc_call *call);
-/* After the answer to a receive has ended: deals with the messages that its client has not taken. */
-void rp_receive_call_delivered(rp_lane *lane, rp_reactor *reactor, void *delivery, uint64_t untaken_bytes);
 
 /* errands.c: */
 

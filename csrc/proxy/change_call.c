@@ -4,6 +4,8 @@
  * needs. */
 #include "../base/clock_inl.h"
 #include "calls.h"
+#include "change_answer.h"
+#include "change_command.h"
 #include "changed_message.h"
 
 #define PATIENCE_NS (3000 * RP_NS_PER_MS) /* as of brokers.py's calls, however long the client waits */
@@ -26,7 +28,7 @@ rp_waiting_call *rp_change_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp
     rp_waiting_call *waiting = NULL;
     if (rp_receipt_handle_read(today, &handle) && handle.visible_ms > rp_clock_wall_ms(proxy->clock) &&
         rp_broker_addresses_find(proxy->brokers, handle.broker, &address)) {
-        rp_change_command_fill(&change, &changed, today, &handle);
+        rp_change_command_fill(&change, changed.topic, changed.group, changed.invisible_ms, today, &handle);
         rp_lane *lane = &proxy->lanes[rp_reactor_index(reactor)];
         waiting = rp_lane_ask(lane, reactor, &address, &change.command, rp_reactor_now_ns(reactor) + PATIENCE_NS);
     }
@@ -62,4 +64,14 @@ void rp_change_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_com
     rp_receipt_handle_read(waiting->noted, &handle); /* it could be read before */
     rp_change_answer_of(&answer, &handle, response);
     answer_with(lane, waiting, &answer);
+}
+
+void rp_change_call_undo(rp_lane *lane, rp_waiting_call *waiting) {
+    if (waiting->taken != NULL)
+        rp_held_handles_give_back(lane->proxy->held, waiting->taken);
+}
+
+void rp_change_call_drop(rp_lane *lane, rp_waiting_call *waiting) {
+    (void)lane;
+    rp_held_handle_free(waiting->taken);
 }

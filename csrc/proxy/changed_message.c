@@ -2,17 +2,11 @@
 #include "changed_message.h"
 
 #include <stdbool.h>
-#include <string.h>
 
-#include "../base/decimal_inl.h"
 #include "protobuf.h"
 #include "resource.h"
 
-#define LANGUAGE_PYTHON 3
-#define VERSION_5_3_3 479
-
 enum request_field { REQUEST_GROUP = 1, REQUEST_TOPIC = 2, REQUEST_HANDLE = 3, REQUEST_INVISIBLE = 4, REQUEST_MESSAGE_ID = 5 };
-enum response_field { RESPONSE_STATUS = 1, RESPONSE_HANDLE = 2 };
 
 int rp_changed_message_read(rp_slice request, int64_t invisible_max_ms, rp_changed_message *changed) {
     rp_protobuf_field field;
@@ -38,84 +32,4 @@ int rp_changed_message_read(rp_slice request, int64_t invisible_max_ms, rp_chang
     }
     return status == 0 && (invisible_max_ms <= 0 || changed->invisible_ms <= invisible_max_ms) && rp_resource_is_topic(changed->topic) &&
            rp_resource_is_group(changed->group);
-}
-
-static void add(rp_command *command, const char *name, rp_slice value) {
-    rp_command_add_field(command, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)}, value); /* never full: there are seven */
-}
-
-void rp_change_command_fill(rp_change_command *change, const rp_changed_message *changed, rp_slice today, const rp_receipt_handle *handle) {
-    rp_command *command = &change->command;
-    uint8_t *digits = change->invisible_ms;
-    rp_command_clear(command, RP_REQUEST_CHANGE_INVISIBLE_TIME, RP_SERIALIZE_JSON); /* the binary encoding has no such numbers */
-    command->language = LANGUAGE_PYTHON;
-    command->version = VERSION_5_3_3;
-    add(command, "consumerGroup", changed->group);
-    add(command, "topic", rp_receipt_handle_topic(handle, changed->topic, changed->group, change->topic));
-    add(command, "queueId", handle->queue_id);
-    add(command, "extraInfo", today);
-    add(command, "offset", handle->offset);
-    add(command, "invisibleTime", (rp_slice){digits, (uint32_t)(rp_decimal(digits, changed->invisible_ms) - digits)});
-    add(command, "suspend", (rp_slice){(const uint8_t *)"false", 5});
-}
-
-/* ---- the answer ---- */
-
-static bool read_number(const rp_command *response, const char *name, int64_t *number) {
-    rp_slice text = rp_command_field(response, name);
-    return text.data != NULL && rp_slice_to_i64(text, number) == RP_OK;
-}
-
-static uint8_t *put_number(uint8_t *at, int64_t number) {
-    at = rp_decimal(at, number);
-    *at++ = ' ';
-    return at;
-}
-
-static uint8_t *put_text(uint8_t *at, rp_slice text) {
-    memcpy(at, text.data, text.size);
-    at[text.size] = ' ';
-    return at + text.size + 1;
-}
-
-/* It begins where the message lies, as the broker has popped it once more. */
-static uint32_t write_handle(const rp_receipt_handle *handle, int64_t pop_ms, int64_t invisible_ms, int64_t revive_queue, uint8_t *target) {
-    uint8_t *at = put_text(target, handle->offset);
-    at = put_number(put_number(put_number(at, pop_ms), invisible_ms), revive_queue);
-    at = put_text(put_number(at, handle->kind), handle->broker);
-    at = put_text(put_text(at, handle->queue_id), handle->offset);
-    if (handle->log_offset.data != NULL)
-        at = put_text(at, handle->log_offset);
-    return (uint32_t)(at - target) - 1;
-}
-
-void rp_change_answer_of(rp_change_answer *answer, const rp_receipt_handle *handle, const rp_command *response) {
-    int64_t pop_ms, invisible_ms, revive_queue;
-    int broker_size = (int)handle->broker.size;
-    const char *broker = (const char *)handle->broker.data;
-    answer->handle_size = 0;
-    if (response->code != 0) {
-        bool has_remark = response->remark.size > 0;
-        rp_answer_status_set(&answer->status, RP_CODE_INTERNAL_SERVER_ERROR, "changeInvisibleDuration failed: %.*s",
-                             has_remark ? (int)response->remark.size : INT32_MAX,
-                             has_remark ? (const char *)response->remark.data : "status is abnormal");
-    } else if (!read_number(response, "popTime", &pop_ms) || !read_number(response, "invisibleTime", &invisible_ms) ||
-               !read_number(response, "reviveQid", &revive_queue)) {
-        rp_answer_status_set(&answer->status, RP_CODE_INTERNAL_SERVER_ERROR,
-                             "%.*s answered a change of invisible time with fields that cannot be read", broker_size, broker);
-    } else {
-        rp_answer_status_name(&answer->status, RP_CODE_OK);
-        answer->handle_size = write_handle(handle, pop_ms, invisible_ms, revive_queue, answer->handle);
-    }
-}
-
-uint32_t rp_change_answer_size(const rp_change_answer *answer) {
-    uint32_t size = rp_answer_status_size(&answer->status);
-    return rp_protobuf_head_size(RESPONSE_STATUS, size) + size + rp_protobuf_bytes_size(RESPONSE_HANDLE, answer->handle_size);
-}
-
-void rp_change_answer_write(const rp_change_answer *answer, uint8_t *target) {
-    target = rp_protobuf_put_head(target, RESPONSE_STATUS, rp_answer_status_size(&answer->status));
-    target = rp_answer_status_write(&answer->status, target);
-    rp_protobuf_put_bytes(target, RESPONSE_HANDLE, (rp_slice){answer->handle, answer->handle_size});
 }

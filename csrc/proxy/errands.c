@@ -7,14 +7,13 @@
 
 #include "../base/clock_inl.h"
 #include "../base/slice_inl.h"
-#include "acked_message.h"
+#include "ack_command.h"
+#include "broker_command_inl.h"
 #include "calls.h"
-#include "changed_message.h"
+#include "change_command.h"
 
 #define PATIENCE_NS (3000 * RP_NS_PER_MS)
 #define PUT_BACK_MS 1000 /* as NACK_MS of receiving.py */
-#define LANGUAGE_PYTHON 3
-#define VERSION_5_3_3 479
 #define REQUEST_SEND_BACK 36
 
 /* Sends the command to the broker of the message with this handle. */
@@ -34,24 +33,22 @@ static rp_waiting_call *ask(rp_lane *lane, rp_reactor *reactor, const rp_receipt
 void rp_errand_put_back(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand) {
     rp_receipt_handle handle;
     rp_change_command change;
-    const rp_changed_message changed = {errand->topic, errand->group, errand->handle, PUT_BACK_MS};
     if (!rp_receipt_handle_read(errand->handle, &handle)) {
         rp_lane_count(&lane->failed_errands);
         return;
     }
-    rp_change_command_fill(&change, &changed, errand->handle, &handle);
+    rp_change_command_fill(&change, errand->topic, errand->group, PUT_BACK_MS, errand->handle, &handle);
     ask(lane, reactor, &handle, &change.command, RP_WAY_ERRAND);
 }
 
 void rp_errand_ack(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand) {
     rp_receipt_handle handle;
     rp_ack_command ack;
-    const rp_acked_message acked = {errand->topic, errand->group, errand->message_id, errand->handle};
     if (!rp_receipt_handle_read(errand->handle, &handle)) {
         rp_lane_count(&lane->failed_errands);
         return;
     }
-    rp_ack_command_fill(&ack, &acked, errand->handle, &handle);
+    rp_ack_command_fill(&ack, errand->topic, errand->group, errand->handle, &handle);
     ask(lane, reactor, &handle, &ack.command, RP_WAY_ERRAND);
 }
 
@@ -75,25 +72,15 @@ static burial *copy_of(const rp_errand *errand, rp_reactor *reactor) {
     return made;
 }
 
-static void add(rp_command *command, const char *name, rp_slice value) {
-    rp_command_add_field(command, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)}, value); /* never full: there are seven */
-}
-
-static void add_text(rp_command *command, const char *name, const char *value) {
-    add(command, name, (rp_slice){(const uint8_t *)value, (uint32_t)strlen(value)});
-}
-
 static void fill_send_back(rp_command *command, const rp_errand *errand, const rp_receipt_handle *handle, rp_slice topic) {
-    rp_command_clear(command, REQUEST_SEND_BACK, RP_SERIALIZE_JSON);
-    command->language = LANGUAGE_PYTHON;
-    command->version = VERSION_5_3_3;
-    add(command, "offset", handle->log_offset);
-    add(command, "group", errand->group);
-    add_text(command, "delayLevel", "-1"); /* to the dead letters at once */
-    add(command, "originMsgId", errand->message_id);
-    add(command, "originTopic", topic);
-    add_text(command, "unitMode", "false");
-    add_text(command, "maxReconsumeTimes", "0");
+    rp_broker_command_begin(command, REQUEST_SEND_BACK, RP_SERIALIZE_JSON);
+    rp_broker_command_add(command, "offset", handle->log_offset);
+    rp_broker_command_add(command, "group", errand->group);
+    rp_broker_command_add_text(command, "delayLevel", "-1"); /* to the dead letters at once */
+    rp_broker_command_add(command, "originMsgId", errand->message_id);
+    rp_broker_command_add(command, "originTopic", topic);
+    rp_broker_command_add_text(command, "unitMode", "false");
+    rp_broker_command_add_text(command, "maxReconsumeTimes", "0");
 }
 
 void rp_errand_bury(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand) {

@@ -9,6 +9,7 @@
 #include "../base/clock_inl.h"
 #include "../remoting/protocol.h"
 #include "calls.h"
+#include "delivery.h"
 
 _Static_assert(RP_PROXY_CODES == RP_ANSWER_CODES, "a counter for each code");
 
@@ -18,26 +19,24 @@ typedef struct way {
     rp_waiting_call *(*pass_on)(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
     void (*answer)(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
     void (*end)(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
+    int (*again)(rp_lane *lane, rp_waiting_call *waiting); /* its broker goes away; NULL: undone, it is Python's, who asks once more */
     void (*undo)(rp_lane *lane, rp_waiting_call *waiting);
-    void (*drop)(rp_waiting_call *waiting);  /* its client waits no more, nor does anybody */
-    void (*leave)(rp_waiting_call *waiting); /* or the answer is waited for all the same; NULL: no */
+    void (*drop)(rp_lane *lane, rp_waiting_call *waiting); /* its client waits no more, nor does anybody */
+    void (*leave)(rp_waiting_call *waiting);               /* or the answer is waited for all the same; NULL: no */
 } way;
 
-static void undo_nothing(rp_lane *lane, rp_waiting_call *waiting) { (void)lane, (void)waiting; }
-
-static void drop_nothing(rp_waiting_call *waiting) { (void)waiting; }
-
-static void drop_handle(rp_waiting_call *waiting) { rp_held_handle_free(waiting->taken); }
+static void do_nothing(rp_lane *lane, rp_waiting_call *waiting) { (void)lane, (void)waiting; }
 
 static const way ways[RP_WAYS] = {
-    [RP_PROXY_SEND] = {"SEND_MESSAGE_V2", rp_send_call_pass_on, rp_send_call_answer, rp_send_call_end, undo_nothing, drop_nothing, NULL},
-    [RP_PROXY_ACK] = {"ACK_MESSAGE", rp_ack_call_pass_on, rp_ack_call_answer, rp_ack_call_end, rp_ack_call_undo, drop_handle, NULL},
-    [RP_PROXY_CHANGE] = {"CHANGE_MESSAGE_INVISIBLETIME", rp_change_call_pass_on, rp_change_call_answer, rp_change_call_end,
-                         rp_ack_call_undo, drop_handle, NULL},
-    [RP_PROXY_RECEIVE] = {"POP_MESSAGE", rp_receive_call_pass_on, rp_receive_call_answer, rp_receive_call_end, rp_receive_call_undo,
-                          drop_nothing, rp_receive_call_leave},
-    [RP_WAY_ERRAND] = {"", NULL, rp_errand_answer, rp_errand_end, undo_nothing, drop_nothing, NULL},
-    [RP_WAY_BURIAL] = {"", NULL, rp_burial_answer, rp_burial_end, undo_nothing, drop_nothing, NULL},
+    [RP_PROXY_SEND] = {"SEND_MESSAGE_V2", rp_send_call_pass_on, rp_send_call_answer, rp_send_call_end, NULL, do_nothing, do_nothing, NULL},
+    [RP_PROXY_ACK] = {"ACK_MESSAGE", rp_ack_call_pass_on, rp_ack_call_answer, rp_ack_call_end, rp_ack_call_again, NULL, rp_ack_call_drop,
+                      NULL},
+    [RP_PROXY_CHANGE] = {"CHANGE_MESSAGE_INVISIBLETIME", rp_change_call_pass_on, rp_change_call_answer, rp_change_call_end, NULL,
+                         rp_change_call_undo, rp_change_call_drop, NULL},
+    [RP_PROXY_RECEIVE] = {"POP_MESSAGE", rp_receive_call_pass_on, rp_receive_call_answer, rp_receive_call_end, NULL, rp_receive_call_undo,
+                          NULL, rp_receive_call_leave},
+    [RP_WAY_ERRAND] = {"", NULL, rp_errand_answer, rp_errand_end, NULL, NULL, NULL, NULL},
+    [RP_WAY_BURIAL] = {"", NULL, rp_burial_answer, rp_burial_end, NULL, NULL, NULL, NULL},
 };
 
 void rp_lane_count(_Atomic uint64_t *figure) {
@@ -90,6 +89,8 @@ static void fill_failure(rp_answer_status *status, const rp_upstream_failure *fa
                              (long long)timeout_ms);
     else if (failure->fault == RP_UPSTREAM_LOST)
         rp_answer_status_set(status, RP_CODE_INTERNAL_SERVER_ERROR, "connection to %s was lost before the response", address);
+    else if (failure->fault == RP_UPSTREAM_LEAVES)
+        rp_answer_status_set(status, RP_CODE_INTERNAL_SERVER_ERROR, "%s: the broker at %s goes away", request, address);
     else if (failure->os_errno == ETIMEDOUT)
         rp_answer_status_set(status, RP_CODE_INTERNAL_SERVER_ERROR, "connect to %s failed: no answer within %d s", address,
                              RP_DIAL_PATIENCE_MS / 1000);
@@ -99,10 +100,14 @@ static void fill_failure(rp_answer_status *status, const rp_upstream_failure *fa
 
 static void on_failure(void *context, rp_waiting_call *waiting, const rp_upstream_failure *failure) {
     const way *its = &ways[waiting->method];
-    if (failure->fault == RP_UPSTREAM_LEAVES && waiting->asker != NULL) { /* it has not handled the request: Python asks once more */
-        its->undo(context, waiting);
-        rp_grpc_call_punt(waiting->asker);
-        return;
+    if (failure->fault == RP_UPSTREAM_LEAVES && waiting->asker != NULL) { /* it has not handled the request */
+        if (its->again == NULL) {
+            its->undo(context, waiting);
+            rp_grpc_call_punt(waiting->asker);
+            return;
+        }
+        if (its->again(context, waiting))
+            return;
     }
     rp_answer_status status;
     fill_failure(&status, failure, its->request, waiting->timeout_ms);
@@ -155,12 +160,13 @@ static void on_cancelled(void *context, rp_reactor *reactor, rp_grpc_call *call)
         its->leave(waiting);
         return;
     }
-    its->drop(waiting);
-    rp_upstreams_forget(lane_of(context, reactor)->upstreams, waiting);
+    rp_lane *lane = lane_of(context, reactor);
+    its->drop(lane, waiting);
+    rp_upstreams_forget(lane->upstreams, waiting);
 }
 
 static void on_delivered(void *context, rp_reactor *reactor, void *watched, uint64_t untaken_bytes) {
-    rp_receive_call_delivered(lane_of(context, reactor), reactor, watched, untaken_bytes);
+    rp_delivery_end(lane_of(context, reactor), reactor, watched, untaken_bytes);
 }
 
 /* ---- the reactor's hooks ---- */
@@ -191,6 +197,7 @@ void rp_proxy_options_default(rp_proxy_options *options) {
                                   .user_properties_max = 128,
                                   .user_property_size_max = 16u * 1024,
                                   .message_group_size_max = 64,
+                                  .lite_topic_size_max = 64,
                                   .delay_ms_max = 86400000,
                                   .polling_min_ms = 5000,
                                   .polling_max_ms = 20000,
@@ -234,6 +241,7 @@ int rp_proxy_open(const rp_proxy_options *options, rp_proxy **proxy_out, rp_erro
                                    .user_properties_max = options->user_properties_max,
                                    .user_property_size_max = options->user_property_size_max,
                                    .message_group_size_max = options->message_group_size_max,
+                                   .lite_topic_size_max = options->lite_topic_size_max,
                                    .delay_ms_max = options->delay_ms_max,
                                    .takes_empty_body = options->takes_empty_body,
                                    .uses_delay_level = options->uses_delay_level};

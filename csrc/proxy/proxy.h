@@ -6,9 +6,9 @@
  *   client ── call ──► on_call ─┬─ message or handle, request ──► upstream ──► broker ──► answer ──► client
  *                               └─ anything unusual: Python, as if this were not here; its way fills the tables
  *
- * Native is a SendMessage of one message of type NORMAL, FIFO or DELAY (sent_message.h says which), by a client that names itself, to a
- * topic whose route Python has put here and that takes such messages; an AckMessage or a ChangeInvisibleDuration of one message that is
- * not being renewed just now, and whose time is not over; and a ReceiveMessage (received_request.h says which) of a client and a group
+ * Native is a SendMessage of messages of any type but TRANSACTION (sent_message.h says which), by a client that names itself, to a topic
+ * whose route Python has put here and that takes such messages; an AckMessage, or a ChangeInvisibleDuration, of messages that are not
+ * being renewed just now, and whose time is not over; and a ReceiveMessage (received_request.h says which) of a client and a group
  * whose settings and readings Python has put here. Brokers' addresses are numbers. All else is Python's: what is wrong, too, so that there
  * is one place where words are found for it; and who is not let in, as he may be new.
  *
@@ -31,7 +31,7 @@
 #include "sent_message.h"
 
 #define RP_PROXY_REACTORS_MAX 64
-#define RP_PROXY_CODES 13  /* rp_proxy_times: of answers */
+#define RP_PROXY_CODES 14  /* rp_proxy_times: of answers */
 #define RP_PROXY_CLASSES 10 /* as of rocketpy/remoting/latencies.py */
 
 typedef struct rp_proxy rp_proxy;
@@ -44,6 +44,7 @@ typedef struct rp_proxy_options {
     uint32_t user_properties_max;
     uint32_t user_property_size_max;
     uint32_t message_group_size_max;
+    uint32_t lite_topic_size_max;
     int64_t delay_ms_max;
     int32_t takes_empty_body;
     int32_t uses_delay_level;

@@ -2,17 +2,12 @@
 #include "received_request.h"
 
 #include <stdbool.h>
-#include <string.h>
 
-#include "../base/decimal_inl.h"
-#include "../base/slice_inl.h"
 #include "protobuf.h"
 #include "resource.h"
+#include "tag_filter.h"
 
-#define LANGUAGE_PYTHON 3
-#define VERSION_5_3_3 479
 #define BATCH_MAX 32
-#define FROM_END 1 /* a new group begins with what comes after it */
 #define FILTER_SQL 2u
 
 enum request_field {
@@ -165,42 +160,15 @@ static bool read_field(const rp_protobuf_field *field, rp_received_request *rece
     }
 }
 
-/* Takes the next tag off the front of *filter, without the blanks around it; false: there is none left. */
-static bool next_tag(rp_slice *filter, rp_slice *tag) {
-    if (filter->data == NULL)
-        return false;
-    uint32_t end = 0;
-    while (end < filter->size && !(filter->data[end] == '|' && end + 1 < filter->size && filter->data[end + 1] == '|'))
-        end++;
-    *tag = (rp_slice){filter->data, end};
-    *filter = end < filter->size ? (rp_slice){filter->data + end + 2, filter->size - end - 2} : (rp_slice){NULL, 0};
-    while (tag->size > 0 && tag->data[0] == ' ')
-        *tag = (rp_slice){tag->data + 1, tag->size - 1};
-    while (tag->size > 0 && tag->data[tag->size - 1] == ' ')
-        tag->size--;
-    return true;
-}
-
-int rp_filter_takes(rp_slice filter, rp_slice tag) {
-    rp_slice each;
-    while (next_tag(&filter, &each)) {
-        if (each.size > 0 && rp_slice_equals(each, tag))
-            return 1;
-    }
-    return 0;
-}
-
 /* Of visible letters and blanks, with a tag in it where it is of tags. */
 static bool is_filter(rp_slice filter, bool is_sql) {
-    rp_slice tag;
-    bool has_tag = is_sql;
+    if (filter.size > RP_FILTER_SIZE_MAX)
+        return false;
     for (uint32_t at = 0; at < filter.size; at++) {
         if (filter.data[at] < 0x20 || filter.data[at] > 0x7E)
             return false;
     }
-    while (!has_tag && next_tag(&filter, &tag))
-        has_tag = tag.size > 0;
-    return has_tag && filter.size <= RP_FILTER_SIZE_MAX;
+    return is_sql || rp_tag_filter_is_one(filter);
 }
 
 int rp_received_request_read(rp_slice request, const rp_receive_rules *rules, rp_received_request *received) {
@@ -221,8 +189,7 @@ int rp_received_request_read(rp_slice request, const rp_receive_rules *rules, rp
         return 0;
     if (received->filter.size == 0)
         received->filter = (rp_slice){(const uint8_t *)"*", 1};
-    return status == 0 && seen.queues == 1 && received->filter.size <= RP_FILTER_SIZE_MAX &&
-           is_filter(received->filter, received->is_sql != 0) && rp_resource_is_topic(received->topic) &&
+    return status == 0 && seen.queues == 1 && is_filter(received->filter, received->is_sql != 0) && rp_resource_is_topic(received->topic) &&
            rp_resource_is_group(received->group);
 }
 
@@ -234,36 +201,4 @@ int64_t rp_receive_polling_ms(const rp_received_request *received, const rp_rece
     if (wanted_ms <= remaining_ms)
         return wanted_ms;
     return remaining_ms >= rules->polling_min ? remaining_ms : -1;
-}
-
-static void add(rp_command *command, const char *name, rp_slice value) {
-    rp_command_add_field(command, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)}, value); /* never full: there are twelve */
-}
-
-static void add_text(rp_command *command, const char *name, const char *value) {
-    add(command, name, (rp_slice){(const uint8_t *)value, (uint32_t)strlen(value)});
-}
-
-static void add_number(rp_command *command, const char *name, int64_t value, uint8_t digits[RP_DECIMAL_SIZE_MAX]) {
-    add(command, name, (rp_slice){digits, (uint32_t)(rp_decimal(digits, value) - digits)});
-}
-
-void rp_pop_command_fill(rp_pop_command *pop, const rp_received_request *received, int64_t polling_ms, int64_t now_ms, int is_orderly) {
-    rp_command *command = &pop->command;
-    rp_command_clear(command, RP_REQUEST_POP_MESSAGE, RP_SERIALIZE_JSON); /* the binary encoding has no such numbers */
-    command->language = LANGUAGE_PYTHON;
-    command->version = VERSION_5_3_3;
-    add(command, "consumerGroup", received->group);
-    add(command, "topic", received->topic);
-    add_text(command, "queueId", "-1");
-    add_number(command, "maxMsgNums", received->batch_size, pop->numbers[0]);
-    add_number(command, "invisibleTime", received->invisible_ms, pop->numbers[1]);
-    add_number(command, "pollTime", polling_ms, pop->numbers[2]);
-    add_number(command, "bornTime", now_ms, pop->numbers[3]);
-    add_number(command, "initMode", FROM_END, pop->numbers[4]);
-    add_text(command, "expType", received->is_sql ? "SQL92" : "TAG");
-    add(command, "exp", received->filter);
-    add_text(command, "order", is_orderly ? "true" : "false");
-    if (received->attempt_id.data != NULL)
-        add(command, "attemptId", received->attempt_id);
 }

@@ -9,16 +9,16 @@
 
 #include "answer_status.h"
 
-/* What is written: a status, and perhaps the entry of a message. Texts point to the answer and to what the message is called. */
+/* What is written: a status, and perhaps the entry of a message. Texts point to the answer; request is that whose messages it is about. */
 typedef struct rp_send_answer {
     rp_answer_status status;
     rp_answer_status entry_status; /* where has_entry */
     int32_t has_entry;
     int64_t offset;
-    rp_slice message_id, transaction_id, recall_handle;
+    rp_slice request, transaction_id, recall_handle; /* request data NULL: they are not named */
 } rp_send_answer;
 
-void rp_send_answer_of(rp_send_answer *answer, const rp_command *response, rp_slice message_id);
+void rp_send_answer_of(rp_send_answer *answer, const rp_command *response, rp_slice request);
 uint32_t rp_send_answer_size(const rp_send_answer *answer);
 /* Writes rp_send_answer_size bytes. */
 void rp_send_answer_write(const rp_send_answer *answer, uint8_t *target);

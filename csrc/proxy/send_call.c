@@ -7,6 +7,7 @@
 #include "calls.h"
 #include "send_answer.h"
 #include "send_command.h"
+#include "sent_batch.h"
 
 #define NO_DEADLINE_NS (30000 * RP_NS_PER_MS) /* of a client that sets none */
 
@@ -18,35 +19,70 @@ static rp_slice host_of(const rp_address *address, char text[RP_ADDRESS_TEXT_MAX
     return (rp_slice){(const uint8_t *)text + is_bracketed, (uint32_t)(end - text) - 2u * is_bracketed};
 }
 
+/* What one call sends, and what of it lies in the reactor's arena. */
+typedef struct outgoing {
+    rp_sent_message first;
+    uint32_t types;
+    rp_slice group; /* by which its queue is found */
+    rp_slice properties, batch;
+} outgoing;
+
+static bool write_properties(rp_arena *arena, outgoing *own, rp_slice host) {
+    uint8_t *target = rp_arena_take(arena, rp_sent_message_properties_size(&own->first, host.size));
+    if (target == NULL)
+        return false;
+    uint32_t size = rp_sent_message_write_properties(&own->first, host, target);
+    rp_arena_give_back(arena, target + size);
+    own->properties = (rp_slice){target, size};
+    return true;
+}
+
+static bool write_batch(rp_arena *arena, outgoing *own, rp_slice request, const rp_send_rules *rules, int64_t now_ms, rp_slice host,
+                        uint64_t size_max) {
+    uint8_t *target = rp_arena_take(arena, size_max);
+    if (target == NULL)
+        return false;
+    uint64_t size = rp_sent_batch_write(request, rules, now_ms, host, target);
+    rp_arena_give_back(arena, target + size);
+    own->batch = (rp_slice){target, (uint32_t)size};
+    return true;
+}
+
+static bool read_one(rp_slice request, const rp_send_rules *rules, int64_t now_ms, outgoing *own) {
+    rp_slice bytes, none;
+    if (rp_sent_next(&request, &bytes) != 1 || !rp_sent_message_read(bytes, rules, now_ms, &own->first))
+        return false;
+    own->types = rp_sent_message_type(&own->first);
+    own->group = rp_sent_message_group(&own->first);
+    return rp_sent_next(&request, &none) == 0;
+}
+
 rp_waiting_call *rp_send_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id) {
-    rp_sent_message message;
+    outgoing own;
+    rp_sent_batch batch;
     rp_route_choice choice;
     rp_send_command sent;
     char peer[RP_ADDRESS_TEXT_MAX];
-    int64_t now_ns = rp_reactor_now_ns(reactor), deadline_ns = rp_grpc_call_deadline_ns(call);
+    rp_arena *arena = rp_reactor_arena(reactor);
+    const rp_send_rules *rules = &proxy->rules;
+    const rp_slice request = rp_grpc_call_message(call), host = host_of(rp_connection_address(rp_grpc_call_connection(call)), peer);
+    int64_t now_ns = rp_reactor_now_ns(reactor), now_ms = rp_clock_wall_ms(proxy->clock), deadline_ns = rp_grpc_call_deadline_ns(call);
     (void)client_id;
+    own.group = own.batch = (rp_slice){NULL, 0};
     if (deadline_ns == INT64_MAX)
         deadline_ns = now_ns + NO_DEADLINE_NS;
-    if (deadline_ns - now_ns < RP_NS_PER_MS ||
-        !rp_sent_message_read(rp_grpc_call_message(call), &proxy->rules, rp_clock_wall_ms(proxy->clock), &message))
+    if (deadline_ns - now_ns < RP_NS_PER_MS)
         return NULL;
-    const rp_asked_right right = {RP_RESOURCE_TOPIC, RP_ACTION_PUB, message.topic};
-    uint32_t type = rp_sent_message_type(&message);
+    bool is_batch = rp_sent_has_several(request);
+    if (is_batch ? !rp_sent_batch_read(request, rules, now_ms, host.size, &own.first, &batch) : !read_one(request, rules, now_ms, &own))
+        return NULL;
+    const rp_asked_right right = {RP_RESOURCE_TOPIC, RP_ACTION_PUB, own.first.topic};
     if (!rp_call_is_admitted(proxy->gate, reactor, call, &right, 1) ||
-        !rp_route_table_choose(proxy->routes, message.topic, type, message.message_group, now_ns, &choice))
+        !rp_route_table_choose(proxy->routes, own.first.topic, is_batch ? batch.types : own.types, own.group, now_ns, &choice) ||
+        !write_properties(arena, &own, host) || (is_batch && !write_batch(arena, &own, request, rules, now_ms, host, batch.size_max)))
         return NULL;
-    rp_slice host = host_of(rp_connection_address(rp_grpc_call_connection(call)), peer);
-    uint8_t *properties = rp_arena_take(rp_reactor_arena(reactor), rp_sent_message_properties_size(&message, host.size));
-    if (properties == NULL)
-        return NULL;
-    uint32_t size = rp_sent_message_write_properties(&message, host, properties);
-    rp_arena_give_back(rp_reactor_arena(reactor), properties + size);
-    rp_send_command_fill(&sent, &message, &choice, (rp_slice){properties, size});
-    rp_lane *lane = &proxy->lanes[rp_reactor_index(reactor)];
-    rp_waiting_call *waiting = rp_lane_ask(lane, reactor, &choice.address, &sent.command, deadline_ns);
-    if (waiting != NULL)
-        waiting->noted = message.message_id; /* of the call's message, which lives as long as the call waits */
-    return waiting;
+    rp_send_command_fill(&sent, &own.first, &choice, own.properties, own.batch);
+    return rp_lane_ask(&proxy->lanes[rp_reactor_index(reactor)], reactor, &choice.address, &sent.command, deadline_ns);
 }
 
 static void answer_with(rp_lane *lane, rp_waiting_call *waiting, const rp_send_answer *answer) {
@@ -60,7 +96,7 @@ static void answer_with(rp_lane *lane, rp_waiting_call *waiting, const rp_send_a
 
 void rp_send_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response) {
     rp_send_answer answer;
-    rp_send_answer_of(&answer, response, waiting->noted);
+    rp_send_answer_of(&answer, response, rp_grpc_call_message(waiting->asker));
     answer_with(lane, waiting, &answer);
 }
 

@@ -1,4 +1,4 @@
-/* send_command.h: the SEND_MESSAGE_V2 that a broker gets for a gRPC client's message. RocketMQ: SendMessageActivity, ProducerProcessor
+/* send_command.h: the SEND_MESSAGE_V2, or SEND_BATCH_MESSAGE, that a broker gets for a gRPC client's messages. RocketMQ: ProducerProcessor
  * (5.3.3 proxy/), SendMessageRequestHeaderV2 (5.3.3 remoting/).
  *
  * It says what rocketpy/proxy/sending.py says, in the binary encoding, which costs brokers less.
@@ -13,6 +13,7 @@
 #include "sent_message.h"
 
 #define RP_REQUEST_SEND_MESSAGE_V2 310
+#define RP_REQUEST_SEND_BATCH_MESSAGE 320
 
 /* A command, and the numbers that its fields point to: never copied. */
 typedef struct rp_send_command {
@@ -21,7 +22,9 @@ typedef struct rp_send_command {
     uint8_t born_ms[20];
 } rp_send_command;
 
-/* properties is what rp_sent_message_write_properties wrote. The fields point to all of the arguments. */
-void rp_send_command_fill(rp_send_command *request, const rp_sent_message *message, const rp_route_choice *choice, rp_slice properties);
+/* message: the only one, or the first; properties: what rp_sent_message_write_properties wrote for it; batch: what rp_sent_batch_write
+ * wrote, data NULL for one message. The fields point to all of the arguments. */
+void rp_send_command_fill(rp_send_command *request, const rp_sent_message *message, const rp_route_choice *choice, rp_slice properties,
+                          rp_slice batch);
 
 #endif

@@ -162,6 +162,18 @@ static bool read_plain_text(const rp_protobuf_field *field, rp_slice *text) {
     return field->wire_type == RP_WIRE_BYTES && is_plain(*text);
 }
 
+/* Of letters, digits and two marks, as it is part of a light queue's name; or empty, which says nothing. */
+static bool read_lite_topic(const rp_protobuf_field *field, rp_slice *name) {
+    *name = field->bytes;
+    for (uint32_t at = 0; at < name->size; at++) {
+        uint8_t c = name->data[at];
+        bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!is_letter && c != '_' && c != '-')
+            return false;
+    }
+    return field->wire_type == RP_WIRE_BYTES;
+}
+
 /* One field of the system properties; *born counts the time stamps, which are messages: two of them would be joined. */
 static bool read_system_field(const rp_protobuf_field *field, rp_sent_message *message, uint32_t *born, int32_t *encoding) {
     bool is_bytes = field->wire_type == RP_WIRE_BYTES;
@@ -192,6 +204,11 @@ static bool read_system_field(const rp_protobuf_field *field, rp_sent_message *m
         return read_text(field, &message->message_group);
     case SYSTEM_TRACE:
         return read_plain_text(field, &message->trace_context);
+    case SYSTEM_LITE_TOPIC:
+        return read_lite_topic(field, &message->lite_topic);
+    case SYSTEM_PRIORITY:
+        message->has_priority = 1;
+        return read_number(field, &message->priority);
     default:
         return field->number > SYSTEM_PRIORITY;
     }
@@ -287,25 +304,43 @@ static bool is_allowed(const rp_sent_message *message, const rp_send_rules *rule
            message->message_id.size > 0 && message->message_id.size <= RP_SENT_ID_MAX && is_bare(message->born_host) &&
            message->property_count <= rules->user_properties_max && size_of_properties(message) <= rules->user_property_size_max &&
            (rules->message_group_size_max == 0 || group_size < rules->message_group_size_max) &&
-           !(message->has_delivery && (is_late || rules->uses_delay_level));
+           message->lite_topic.size <= rules->lite_topic_size_max && !(message->has_delivery && (is_late || rules->uses_delay_level));
 }
 
-int rp_sent_message_read(rp_slice request, const rp_send_rules *rules, int64_t now_ms, rp_sent_message *message) {
+int rp_sent_next(rp_slice *request, rp_slice *message) {
     rp_protobuf_field field;
-    uint32_t messages = 0;
     int status;
-    memset(message, 0, offsetof(rp_sent_message, properties));
-    while ((status = rp_protobuf_next(&request, &field)) == 1) {
+    while ((status = rp_protobuf_next(request, &field)) == 1) {
         if (field.number != REQUEST_MESSAGES)
             continue;
-        if (field.wire_type != RP_WIRE_BYTES || ++messages > 1 || !read_message(field.bytes, message))
-            return 0;
+        *message = field.bytes;
+        return field.wire_type == RP_WIRE_BYTES ? 1 : RP_E_PROTOCOL;
     }
-    return status == 0 && messages == 1 && is_allowed(message, rules, now_ms);
+    return status;
+}
+
+int rp_sent_has_several(rp_slice request) {
+    rp_slice message;
+    return rp_sent_next(&request, &message) == 1 && rp_sent_next(&request, &message) == 1;
+}
+
+int rp_sent_message_read(rp_slice bytes, const rp_send_rules *rules, int64_t now_ms, rp_sent_message *message) {
+    memset(message, 0, offsetof(rp_sent_message, properties));
+    return read_message(bytes, message) && is_allowed(message, rules, now_ms);
 }
 
 uint32_t rp_sent_message_type(const rp_sent_message *message) {
-    return message->has_delivery ? RP_SENT_DELAY : message->message_group.size > 0 ? RP_SENT_FIFO : RP_SENT_NORMAL;
+    if (message->has_delivery)
+        return RP_SENT_DELAY;
+    if (message->message_group.size > 0)
+        return RP_SENT_FIFO;
+    if (message->has_priority)
+        return RP_SENT_PRIORITY;
+    return message->lite_topic.size > 0 ? RP_SENT_LITE : RP_SENT_NORMAL;
+}
+
+rp_slice rp_sent_message_group(const rp_sent_message *message) {
+    return message->message_group.size > 0 ? message->message_group : message->lite_topic;
 }
 
 /* Room for the names, marks and numbers of all properties but the client's own. */
@@ -313,7 +348,8 @@ uint32_t rp_sent_message_type(const rp_sent_message *message) {
 
 uint32_t rp_sent_message_properties_size(const rp_sent_message *message, uint32_t peer_host_size) {
     return OWN_SIZE_MAX + size_of_properties(message) + 2 * message->property_count + message->key_count + message->message_id.size +
-           message->topic.size + message->message_group.size + message->trace_context.size + message->born_host.size + peer_host_size;
+           message->topic.size + message->message_group.size + message->lite_topic.size + message->trace_context.size +
+           message->born_host.size + peer_host_size;
 }
 
 static uint8_t *put(uint8_t *target, rp_slice text) {
@@ -362,10 +398,14 @@ uint32_t rp_sent_message_write_properties(const rp_sent_message *message, rp_sli
     at = put_own(at, "UNIQ_KEY", message->message_id);
     if (message->has_delivery)
         at = put_own_number(at, "TIMER_DELIVER_MS", message->deliver_ms);
+    if (message->has_priority)
+        at = put_own_number(at, "_SYS_MSG_PRIORITY_", message->priority);
     at = put_own_number(at, "RECONSUME_TIME", message->attempt);
     at = put_own(at, "PGROUP", message->topic);
     if (message->message_group.size > 0)
         at = put_own(at, "__SHARDINGKEY", message->message_group);
+    if (message->lite_topic.size > 0)
+        at = put_own(at, "__LITE_TOPIC", message->lite_topic);
     if (message->trace_context.size > 0)
         at = put_own(at, "TRACE_CONTEXT", message->trace_context);
     if (host.size > 0)

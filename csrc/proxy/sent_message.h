@@ -2,9 +2,9 @@
  * RocketMQ: SendMessageActivity.buildMessage, buildMessageProperty, GrpcValidator (5.3.3 proxy/).
  *
  * rocketpy/proxy/messages.py is the specification: what is read here becomes the properties that it makes, and all that it refuses, or that
- * is seldom, is left to it. That is: a request of no message or several; transactions; delays by levels; a name of a property that brokers
- * know, or twice the same; more than RP_SENT_PROPERTIES_MAX or RP_SENT_KEYS_MAX of them; a long message id; a text that may be blank, or
- * has control characters; what is too large, empty where it may not be, or no protobuf.
+ * is seldom, is left to it. That is: transactions; delays by levels; a name of a property that brokers know, or twice the same; more than
+ * RP_SENT_PROPERTIES_MAX or RP_SENT_KEYS_MAX of them; a long message id; a text that may be blank, or has control characters; what is too
+ * large, empty where it may not be, or no protobuf.
  *
  * Threads  pure functions. Slices of a message point into the request.
  */
@@ -13,25 +13,27 @@
 
 #include <stdint.h>
 
+#include "../base/error.h"
 #include "../base/slice.h"
 
 #define RP_SENT_PROPERTIES_MAX 32
 #define RP_SENT_KEYS_MAX 16
 #define RP_SENT_ID_MAX 128
 
-/* Of the proxy's settings; 0 for no bound but of user_properties_max and user_property_size_max. */
+/* Of the proxy's settings; 0 for no bound but of user_properties_max, user_property_size_max and lite_topic_size_max. */
 typedef struct rp_send_rules {
     uint32_t message_size_max;       /* bytes of a body */
     uint32_t user_properties_max;
     uint32_t user_property_size_max; /* bytes of all, with tag and keys */
     uint32_t message_group_size_max; /* bytes; a group of so many is too long */
+    uint32_t lite_topic_size_max;    /* bytes */
     int64_t delay_ms_max;
     int32_t takes_empty_body;
     int32_t uses_delay_level;
 } rp_send_rules;
 
 /* MessageType of RocketMQ's gRPC, and a bit each: what topics take. */
-enum rp_sent_type { RP_SENT_NORMAL = 1, RP_SENT_FIFO = 2, RP_SENT_DELAY = 4 };
+enum rp_sent_type { RP_SENT_NORMAL = 1, RP_SENT_FIFO = 2, RP_SENT_DELAY = 4, RP_SENT_PRIORITY = 8, RP_SENT_LITE = 16 };
 
 typedef struct rp_sent_property {
     rp_slice name;
@@ -39,10 +41,12 @@ typedef struct rp_sent_property {
 } rp_sent_property;
 
 typedef struct rp_sent_message {
-    rp_slice topic, body, tag, message_id, message_group, trace_context, born_host;
+    rp_slice topic, body, tag, message_id, message_group, lite_topic, trace_context, born_host;
     int64_t born_ms;
     int64_t deliver_ms; /* where has_delivery */
     int32_t has_delivery;
+    int32_t has_priority;
+    int32_t priority; /* where has_priority */
     int32_t is_compressed;
     int32_t attempt;
     uint32_t property_count, key_count;
@@ -50,10 +54,16 @@ typedef struct rp_sent_message {
     rp_slice keys[RP_SENT_KEYS_MAX];
 } rp_sent_message;
 
-/* 1; 0: the request is Python's, and *message holds nothing of use. */
-int rp_sent_message_read(rp_slice request, const rp_send_rules *rules, int64_t now_ms, rp_sent_message *message);
+/* Takes the bytes of the next message off the front of a request. 1; 0: there is none left; RP_E_PROTOCOL. */
+int rp_sent_next(rp_slice *request, rp_slice *message);
+/* Whether there are two at least, as far as the request can be read. */
+int rp_sent_has_several(rp_slice request);
+/* 1; 0: it is Python's, and *message holds nothing of use. */
+int rp_sent_message_read(rp_slice bytes, const rp_send_rules *rules, int64_t now_ms, rp_sent_message *message);
 /* rp_sent_type. */
 uint32_t rp_sent_message_type(const rp_sent_message *message);
+/* By what it finds its queue, if it is sent alone: empty where any will do. */
+rp_slice rp_sent_message_group(const rp_sent_message *message);
 /* Whether no producer may give a property this name. */
 int rp_sent_name_is_reserved(rp_slice name);
 

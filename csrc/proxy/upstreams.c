@@ -207,11 +207,14 @@ static void arm(rp_upstreams *upstreams, rp_reactor *reactor, rp_waiting_call *c
     }
 }
 
+int rp_upstreams_have_room(const rp_upstreams *upstreams, uint32_t calls) {
+    return (uint64_t)rp_upstreams_waiting(upstreams) + calls <= upstreams->calls_max;
+}
+
 rp_waiting_call *rp_upstreams_ask(rp_upstreams *upstreams, rp_reactor *reactor, const rp_address *address, rp_command *command,
                                   int64_t deadline_ns) {
     rp_connection *connection;
-    bool is_full = rp_upstreams_waiting(upstreams) >= upstreams->calls_max;
-    if (is_full || (upstreams->free_first == NULL && !make_calls(upstreams)))
+    if (!rp_upstreams_have_room(upstreams, 1) || (upstreams->free_first == NULL && !make_calls(upstreams)))
         return NULL;
     rp_upstream *upstream = find(upstreams, reactor, address, &connection);
     if (upstream == NULL || rp_connection_unsent_bytes(connection) >= RP_UPSTREAM_UNSENT_MAX)

@@ -66,6 +66,8 @@ void rp_upstreams_destroy(rp_upstreams *upstreams); /* after the reactor's end; 
  * begun. */
 rp_waiting_call *rp_upstreams_ask(rp_upstreams *upstreams, rp_reactor *reactor, const rp_address *address, rp_command *command,
                                   int64_t deadline_ns);
+/* Whether so many calls more may wait: 1; 0. */
+int rp_upstreams_have_room(const rp_upstreams *upstreams, uint32_t calls);
 /* Frees a call whose answer nobody waits for any more. */
 void rp_upstreams_forget(rp_upstreams *upstreams, rp_waiting_call *call);
 

@@ -13,6 +13,8 @@ METHOD_RECEIVE: Final[int]
 TYPE_NORMAL: Final[int]
 TYPE_FIFO: Final[int]
 TYPE_DELAY: Final[int]
+TYPE_PRIORITY: Final[int]
+TYPE_LITE: Final[int]
 
 @disjoint_base
 class Proxy(Handler):

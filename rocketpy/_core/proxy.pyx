@@ -89,10 +89,10 @@ cdef extern from *:
     #include "fields_inl.h"
     #define ROW(member) RP_FIELD_ROW(rp_proxy_options, member)
     static const rp_field_row proxy_option_rows[] = {
-        ROW(message_size_max), ROW(user_properties_max), ROW(user_property_size_max), ROW(message_group_size_max), ROW(delay_ms_max),
-        ROW(takes_empty_body), ROW(uses_delay_level), ROW(polling_min_ms), ROW(polling_max_ms), ROW(invisible_min_ms),
-        ROW(invisible_max_ms), ROW(invisible_renewed_ms), ROW(may_renew), ROW(reactors), ROW(topics_max), ROW(calls_max),
-        ROW(send_method), ROW(ack_method), ROW(change_method), ROW(receive_method), RP_FIELD_END};
+        ROW(message_size_max), ROW(user_properties_max), ROW(user_property_size_max), ROW(message_group_size_max),
+        ROW(lite_topic_size_max), ROW(delay_ms_max), ROW(takes_empty_body), ROW(uses_delay_level), ROW(polling_min_ms), ROW(polling_max_ms),
+        ROW(invisible_min_ms), ROW(invisible_max_ms), ROW(invisible_renewed_ms), ROW(may_renew), ROW(reactors), ROW(topics_max),
+        ROW(calls_max), ROW(send_method), ROW(ack_method), ROW(change_method), ROW(receive_method), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_proxy_stats, member)
     static const rp_field_row proxy_stats_rows[] = {
@@ -110,6 +110,8 @@ METHOD_RECEIVE = 3
 TYPE_NORMAL = 1
 TYPE_FIFO = 2
 TYPE_DELAY = 4
+TYPE_PRIORITY = 8
+TYPE_LITE = 16
 
 
 cdef class Proxy(Handler):
@@ -195,10 +197,7 @@ cdef class Proxy(Handler):
             free(native_brokers)
             free(native_queues)
             self.leave()
-        if status == RP_E_BUSY:
-            return False
-        check(status, NULL)
-        return True
+        return is_put(status)
 
     def forget_route(self, str topic not None):
         self.enter()
@@ -221,10 +220,7 @@ cdef class Proxy(Handler):
             status = rp_proxy_put_client(self.native, slice_of_text(client_id), reserve_ms)
         finally:
             self.leave()
-        if status == RP_E_BUSY:
-            return False
-        check(status, NULL)
-        return True
+        return is_put(status)
 
     def forget_client(self, str client_id not None):
         self.enter()
@@ -242,10 +238,7 @@ cdef class Proxy(Handler):
             status = rp_proxy_put_broker(self.native, broker.name, &broker.address)
         finally:
             self.leave()
-        if status == RP_E_BUSY:
-            return False
-        check(status, NULL)
-        return True
+        return is_put(status)
 
     def forget_broker(self, str name not None):
         self.enter()
@@ -262,10 +255,7 @@ cdef class Proxy(Handler):
             status = rp_held_handles_hold(rp_proxy_held(self.native), &key)
         finally:
             self.leave()
-        if status == RP_E_BUSY:
-            return False
-        check(status, NULL)
-        return True
+        return is_put(status)
 
     def tell_held(self, int64_t before_ms):
         cdef rp_held_message *told = NULL
@@ -357,6 +347,14 @@ cdef class Proxy(Handler):
             self.gate = None
         self.handler = NULL
         self.call_handler = NULL
+
+
+cdef bint is_put(int status) except -1:
+    """What a table answers to a row: False where it has as many as may be."""
+    if status == RP_E_BUSY:
+        return False
+    check(status, NULL)
+    return True
 
 
 cdef rp_held_key held_key(str client_id, str group, str first) except *:

@@ -18,7 +18,18 @@ from typing import Any, Final
 
 from .._core.auth import AuthTable
 from .._core.errors import NetworkError, RocketpyError
-from .._core.proxy import METHOD_ACK, METHOD_CHANGE, METHOD_RECEIVE, METHOD_SEND, TYPE_DELAY, TYPE_FIFO, TYPE_NORMAL, Proxy
+from .._core.proxy import (
+    METHOD_ACK,
+    METHOD_CHANGE,
+    METHOD_RECEIVE,
+    METHOD_SEND,
+    TYPE_DELAY,
+    TYPE_FIFO,
+    TYPE_LITE,
+    TYPE_NORMAL,
+    TYPE_PRIORITY,
+    Proxy,
+)
 from ..remoting.client import split_address
 from ..remoting.latencies import GRPC, Kind, Latency
 from . import schema
@@ -33,7 +44,9 @@ _TYPES: Final[Mapping[str, int]] = {
     "NORMAL": TYPE_NORMAL,
     "FIFO": TYPE_FIFO,
     "DELAY": TYPE_DELAY,
-    "MIXED": TYPE_NORMAL | TYPE_FIFO | TYPE_DELAY,
+    "PRIORITY": TYPE_PRIORITY,
+    "LITE": TYPE_LITE,
+    "MIXED": TYPE_NORMAL | TYPE_FIFO | TYPE_DELAY | TYPE_PRIORITY | TYPE_LITE,
 }
 """What is sent natively to topics of a type. Transactions are not."""
 METHODS: Final[Mapping[str, int]] = {
@@ -71,6 +84,7 @@ class NativeCalls:
             user_properties_max=_bound(settings.user_property_max_num),
             user_property_size_max=_bound(settings.max_user_property_size),
             message_group_size_max=_bound(settings.max_message_group_size),
+            lite_topic_size_max=_bound(settings.max_lite_topic_size),
             delay_ms_max=max(0, settings.max_delay_time_mills),
             takes_empty_body=int(not settings.enable_message_body_empty_check),
             uses_delay_level=int(settings.use_delay_level),

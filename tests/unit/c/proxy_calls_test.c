@@ -43,7 +43,7 @@ static void *ask_many(void *context) {
     for (int round = 0; round < ROUNDS; round++) {
         int32_t streams[CALLS];
         for (int at = 0; at < CALLS; at++)
-            streams[at] = client_call_with(&client, methods[at].path, calls[at], sizes[at], 0, named);
+            streams[at] = client_call_with(&client, path_of(at), calls[at], sizes[at], 0, named);
         for (int at = 0; at < CALLS; at++) {
             struct answer *answer = client_await(&client, streams[at]);
             CHECK(answer->is_closed && answer->http_status == 200 && answer->status == 0 && answer->size >= 5);
@@ -79,18 +79,6 @@ static void *ask_and_go(void *context) {
     return NULL;
 }
 
-/* Answers what was left to Python. */
-static uint32_t answer_punted(struct grpc_server *server) {
-    rp_request *requests[64];
-    uint32_t count = rp_server_take(server->server, requests, 64);
-    for (uint32_t index = 0; index < count; index++) {
-        if (requests[index]->kind == RP_REQUEST_CALL)
-            rp_grpc_send(server->server, requests[index]->connection_id, requests[index]->command.opaque, text_slice(""), 1);
-        rp_request_free(requests[index]);
-    }
-    return count;
-}
-
 static void change_tables(rp_proxy *proxy, const rp_address *address, uint32_t round) {
     const rp_route_broker broker = {text_slice("b"), *address};
     const rp_route_queue queues[2] = {{0, 0}, {0, 1}};
@@ -114,26 +102,13 @@ static void change_tables(rp_proxy *proxy, const rp_address *address, uint32_t r
         rp_proxy_forget_broker(proxy, text_slice("b"));
 }
 
-static rp_server *start_broker(rp_address *address) {
-    const rp_handler handler = {.on_request = on_request};
-    rp_server_options options;
-    rp_error error = {0};
-    rp_server *broker;
-    rp_server_options_default(&options);
-    options.bind_address = "127.0.0.1";
-    options.reactors = 1;
-    CHECK(rp_server_open(&options, &handler, &broker, &error) == RP_OK && rp_server_start(broker, &error) == RP_OK);
-    *address = (rp_address){{127, 0, 0, 1}, 4, rp_server_port(broker)};
-    return broker;
-}
-
 int main(void) {
     static _Atomic uint32_t running = CLIENTS;
     struct grpc_server server = {0};
     rp_address address;
     rp_proxy *proxy;
     client_thread clients[CLIENTS];
-    rp_server *broker = start_broker(&address);
+    rp_server *broker = start_broker(on_request, &address);
     start_proxy(&server, &proxy, 2);
     for (int at = 0; at < CLIENTS; at++) {
         clients[at] = (client_thread){.server = &server, .running = &running};

@@ -11,18 +11,6 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
     return rp_connection_write(connection, &response) == RP_OK ? RP_HANDLED : RP_E_NO_MEMORY;
 }
 
-static rp_server *start_broker(rp_address *address) {
-    const rp_handler handler = {.on_request = on_request};
-    rp_server_options options;
-    rp_error error = {0};
-    rp_server *broker;
-    rp_server_options_default(&options);
-    options.bind_address = "127.0.0.1";
-    CHECK(rp_server_open(&options, &handler, &broker, &error) == RP_OK && rp_server_start(broker, &error) == RP_OK);
-    *address = (rp_address){{127, 0, 0, 1}, 4, rp_server_port(broker)};
-    return broker;
-}
-
 static void put_route(rp_proxy *proxy, const rp_address *address) {
     const rp_route_broker broker = {text_slice("b"), *address};
     const rp_route_queue queue = {0, 0};
@@ -30,16 +18,6 @@ static void put_route(rp_proxy *proxy, const rp_address *address) {
     CHECK(rp_proxy_put_broker(proxy, text_slice("b"), address) == RP_OK);
     CHECK(rp_proxy_put_route(proxy, text_slice("t"), &route) == RP_OK);
     put_reading(proxy, address);
-}
-
-/* Answers what was left to Python. */
-static void answer_punted(struct grpc_server *server) {
-    rp_request *event;
-    while (rp_server_take(server->server, &event, 1) == 1) {
-        if (event->kind == RP_REQUEST_CALL)
-            rp_grpc_send(server->server, event->connection_id, event->command.opaque, text_slice(""), 1);
-        rp_request_free(event);
-    }
 }
 
 /* A call of each kind, at once. 1: all are answered; 0: not, or the connection has ended. */
@@ -52,7 +30,7 @@ static int live(struct grpc_server *server) {
     for (int kind = 0; kind < CALL_KINDS; kind++) {
         uint32_t size;
         calls[kind] = call_of(kind, &size);
-        answers[kind] = answer_of(&client, client_call_with(&client, methods[kind].path, calls[kind], size, 0, named));
+        answers[kind] = answer_of(&client, client_call_with(&client, path_of(kind), calls[kind], size, 0, named));
     }
     for (int64_t until = now_ms() + WAIT_MS; closed < CALL_KINDS && !client.is_over;) {
         CHECK(now_ms() < until);
@@ -72,7 +50,7 @@ static int live(struct grpc_server *server) {
 
 static void memory_that_is_out_leaves_no_call_without_an_end(void) {
     rp_address address;
-    rp_server *broker = start_broker(&address);
+    rp_server *broker = start_broker(on_request, &address);
     long failed = 0;
     for (long number = 1;; number++) {
         struct grpc_server server = {0};

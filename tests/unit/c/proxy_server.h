@@ -8,21 +8,25 @@
 
 #define HANDLE "5 9000000000000 60000 0 0 b 1 7"
 
-enum { CALL_SEND = 0, CALL_ACK, CALL_CHANGE, CALL_RECEIVE, CALL_KINDS };
+enum { CALL_SEND = 0, CALL_ACK, CALL_CHANGE, CALL_RECEIVE, CALL_BATCH, CALL_KINDS };
 
 static const rp_grpc_method methods[] = {
     {"/test.Service/Send", 0}, {"/test.Service/Ack", 0}, {"/test.Service/Change", 0}, {"/test.Service/Receive", 0}};
 static const char *const named[] = {"x-mq-client-id", "c", NULL};
 static const uint8_t sent[] = {0x0A, 14, 0x0A, 3, 0x12, 1, 't', 0x1A, 4, 0x1A, 2, 'M', '1', 0x22, 1, 'x'};
-static const uint8_t acked[] = "\x0A\x03\x12\x01g\x12\x03\x12\x01t\x1A\x21\x12\x1F" HANDLE;
+static const uint8_t batch[] = {0x0A, 14, 0x0A, 3, 0x12, 1, 't', 0x1A, 4, 0x1A, 2, 'M', '1', 0x22, 1, 'x',
+                                0x0A, 14, 0x0A, 3, 0x12, 1, 't', 0x1A, 4, 0x1A, 2, 'M', '2', 0x22, 1, 'y'};
+static const uint8_t acked[] = "\x0A\x03\x12\x01g\x12\x03\x12\x01t\x1A\x21\x12\x1F" HANDLE "\x1A\x21\x12\x1F" HANDLE; /* two */
 static const uint8_t changed[] = "\x0A\x03\x12\x01g\x12\x03\x12\x01t\x1A\x1F" HANDLE "\x22\x02\x08\x05";
 static const uint8_t received[] = "\x0A\x03\x12\x01g\x12\x05\x0A\x03\x12\x01t\x2A\x02\x08\x3C\x30\x01"; /* renewed */
 _Static_assert(sizeof HANDLE - 1 == 0x1F, "its size stands in acked and changed");
 
+static const char *path_of(int kind) { return methods[kind == CALL_BATCH ? CALL_SEND : kind].path; }
+
 /* A call of one of the kinds, framed; to be freed. */
 static uint8_t *call_of(int kind, uint32_t *size) {
-    const uint8_t *const messages[] = {sent, acked, changed, received};
-    const uint32_t sizes[] = {sizeof sent, sizeof acked - 1, sizeof changed - 1, sizeof received - 1};
+    const uint8_t *const messages[] = {sent, acked, changed, received, batch};
+    const uint32_t sizes[] = {sizeof sent, sizeof acked - 1, sizeof changed - 1, sizeof received - 1, sizeof batch};
     return framed(messages[kind], sizes[kind], size);
 }
 
@@ -68,6 +72,34 @@ static void put_reading(rp_proxy *proxy, const rp_address *address) {
     CHECK(rp_proxy_put_client(proxy, text_slice("c"), 1000) == RP_OK);
 }
 
+typedef int (*broker_ask)(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted);
+
+/* A broker with one reactor, which on_request answers for. */
+static rp_server *start_broker(broker_ask on_request, rp_address *address) {
+    const rp_handler handler = {.on_request = on_request};
+    rp_server_options options;
+    rp_error error = {0};
+    rp_server *broker;
+    rp_server_options_default(&options);
+    options.bind_address = "127.0.0.1";
+    options.reactors = 1;
+    CHECK(rp_server_open(&options, &handler, &broker, &error) == RP_OK && rp_server_start(broker, &error) == RP_OK);
+    *address = (rp_address){{127, 0, 0, 1}, 4, rp_server_port(broker)};
+    return broker;
+}
+
+/* Answers what was left to Python; how much that was. */
+static uint32_t answer_punted(struct grpc_server *server) {
+    rp_request *requests[64];
+    uint32_t count = rp_server_take(server->server, requests, 64);
+    for (uint32_t index = 0; index < count; index++) {
+        if (requests[index]->kind == RP_REQUEST_CALL)
+            rp_grpc_send(server->server, requests[index]->connection_id, requests[index]->command.opaque, text_slice(""), 1);
+        rp_request_free(requests[index]);
+    }
+    return count;
+}
+
 /* Without brokers and routes. The program ends with 77 where there is no libnghttp2. */
 static void start_proxy(struct grpc_server *server, rp_proxy **proxy, uint32_t reactors) {
     rp_proxy_options proxy_options;
@@ -79,7 +111,7 @@ static void start_proxy(struct grpc_server *server, rp_proxy **proxy, uint32_t r
     CHECK(rp_proxy_open(&proxy_options, proxy, &error) == RP_OK);
     rp_grpc_options_default(&grpc_options);
     grpc_options.methods = methods;
-    grpc_options.method_count = CALL_KINDS;
+    grpc_options.method_count = sizeof methods / sizeof *methods;
     grpc_options.handler = rp_proxy_grpc_handler(*proxy);
     if (rp_grpc_create(&grpc_options, &server->grpc, &error) != RP_OK) {
         fprintf(stderr, "%s\n", error.message);

@@ -34,52 +34,54 @@ HANDLE = f"5 {POP_MS} 60000 3 0 broker-a 1 7 4096"
 
 
 class Cluster:
-    """In the place of Brokers: notes the request, and gives an answer."""
+    """In the place of Brokers: notes the requests, and gives answers, the last of them again and again."""
 
-    def __init__(self, answer: Command) -> None:
-        self.answer = answer
-        self.asked: tuple[str, int, Mapping[str, str]] | None = None
+    def __init__(self, *answers: Command) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, int, Mapping[str, str]]] = []
 
     async def call(self, broker: str, code: int, header: Any) -> Command:
-        self.asked = (broker, int(code), header.encode())
-        return self.answer
+        self.asked.append((broker, int(code), header.encode()))
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-def by_python(request: bytes, answer: Command = DONE) -> tuple[Any, bytes]:
-    """(what the broker was asked, what the client was answered); None for what is refused as a whole."""
-    cluster = Cluster(answer)
+def by_python(request: bytes, *answers: Command) -> tuple[list[tuple[str, int, Mapping[str, str]]], bytes]:
+    """(what brokers were asked, what the client was answered); nothing of what is refused as a whole."""
+    cluster = Cluster(*answers or (DONE,))
     receiving = Receiving(SETTINGS, cluster, Clients(now_ms, 1))  # type: ignore[arg-type]
     try:
         response = asyncio.run(receiving.ack_message(CONTEXT, schema.message("AckMessageRequest").FromString(request)))
     except (DecodeError, ProxyError):
-        return None, b""
+        return [], b""
     return cluster.asked, response.SerializeToString()
 
 
-def by_c(request: bytes) -> tuple[str, Command] | None:
-    """(which broker, what it is asked); None: that is left to Python."""
+def by_c(request: bytes) -> list[tuple[str, int, Mapping[str, str]]] | None:
+    """What brokers are asked; None: that is left to Python."""
     keep: list[Any] = []
-    acked, handle, ack = ffi.new("rp_acked_message *"), ffi.new("rp_receipt_handle *"), ffi.new("rp_ack_command *")
-    if not lib.rp_acked_message_read(slice_of(request, keep), acked):
+    acked, handle, ack = ffi.new("rp_acked_messages *"), ffi.new("rp_receipt_handle *"), ffi.new("rp_ack_command *")
+    if not lib.rp_acked_messages_read(slice_of(request, keep), acked):
         return None
-    if not lib.rp_receipt_handle_read(acked.handle, handle) or handle.visible_ms <= now_ms():
-        return None
-    lib.rp_ack_command_fill(ack, acked, acked.handle, handle)
-    frame = ffi.new("uint8_t[]", lib.rp_command_size_max(ffi.addressof(ack.command)))
-    written = check(lib.rp_command_encode(ffi.addressof(ack.command), frame, len(frame)))
-    broker = bytes(ffi.buffer(handle.broker.data, handle.broker.size)).decode()
-    return broker, decode_command(bytes(ffi.buffer(frame, written)))
+    asked = []
+    for message in acked.messages[0 : acked.count]:
+        if not lib.rp_receipt_handle_read(message.handle, handle) or handle.visible_ms <= now_ms():
+            return None
+        lib.rp_ack_command_fill(ack, acked.topic, acked.group, message.handle, handle)
+        frame = ffi.new("uint8_t[]", lib.rp_command_size_max(ffi.addressof(ack.command)))
+        written = check(lib.rp_command_encode(ffi.addressof(ack.command), frame, len(frame)))
+        command = decode_command(bytes(ffi.buffer(frame, written)))
+        assert (command.language, command.version) == (3, 479)
+        asked.append((bytes(ffi.buffer(handle.broker.data, handle.broker.size)).decode(), command.code, dict(command.fields)))
+    return asked
 
 
 def compare(request: bytes) -> bool:
     """Whether the request went the native way; where it did, it says what Python's says."""
-    asked, _ = by_python(request)
     native = by_c(request)
     if native is None:
         return False
-    assert asked is not None, "Python refuses it"
-    broker, command = native
-    assert (broker, command.code, dict(command.fields)) == asked and (command.language, command.version) == (3, 479)
+    asked, _ = by_python(request)
+    assert native == asked, "Python refuses it, or says something else"
     return True
 
 
@@ -104,6 +106,13 @@ def entry(handle: str = HANDLE, message_id: str = "M1", **fields: Any) -> Any:
 )
 def test_usual_acknowledgements_go_without_python_and_say_the_same(handle: str) -> None:
     assert compare(encoded(entry(handle), topic="%DLQ%g-1", group="group_2"))
+    assert compare(encoded(entry(handle), entry(message_id=""), entry(handle, "M2"), entry(handle, "M2")))
+
+
+def test_as_many_as_are_received_at_once_are_acknowledged_at_once() -> None:
+    handles = [HANDLE.replace(" 7 ", f" {number} ") for number in range(33)]
+    assert compare(encoded(*map(entry, handles[:32])))
+    assert by_c(encoded(*map(entry, handles))) is None
 
 
 @pytest.mark.parametrize(
@@ -111,7 +120,8 @@ def test_usual_acknowledgements_go_without_python_and_say_the_same(handle: str) 
     [
         b"",
         encoded(),
-        encoded(entry(), entry()),
+        encoded(entry(), entry("x"), entry()),
+        encoded(entry(), entry(lite_topic="l")),
         encoded(entry(), topic=""),
         encoded(entry(), topic="a b"),
         encoded(entry(), topic="t" * 128),
@@ -134,7 +144,7 @@ def test_usual_acknowledgements_go_without_python_and_say_the_same(handle: str) 
         encoded(entry()) + b"\x12\x03\x12\x01t",
         encoded(entry(message_id="xyz")).replace(b"xyz", b"\xc3\x28z"),
     ],
-    ids=range(24),
+    ids=range(25),
 )
 def test_what_is_unusual_or_wrong_is_left_to_python(request_bytes: bytes) -> None:
     assert not compare(request_bytes)
@@ -170,22 +180,36 @@ def test_names_are_those_that_the_python_way_allows(name: str) -> None:
     assert bool(lib.rp_resource_is_group(native)) == is_named(group_of, name)
 
 
+def answered_by_c(request: bytes, *answers: tuple[int, str | None]) -> bytes:
+    keep: list[Any] = []
+    acked = ffi.new("rp_acked_messages *")
+    assert lib.rp_acked_messages_read(slice_of(request, keep), acked)
+    failed = ffi.new("rp_answer_status *[]", len(answers))
+    for number, (code, remark) in enumerate(answers):
+        command, error, status = ffi.new("rp_command *"), ffi.new("rp_error *"), ffi.new("rp_answer_status *")
+        frame = encode_command(code, remark=remark, flag=1, serialize_type=1)
+        keep += [status, ffi.new("uint8_t[]", frame)]
+        check(lib.rp_command_decode(keep[-1], len(frame), ffi.NULL, command, error), error)
+        lib.rp_ack_status_of(status, command)
+        if code != 0:
+            failed[number] = status
+    target = ffi.new("uint8_t[]", lib.rp_ack_answer_size(acked, failed))
+    lib.rp_ack_answer_write(acked, failed, target)
+    return bytes(ffi.buffer(target))
+
+
 @pytest.mark.parametrize("code", [0, 1, 2, 17, 4711])
 @pytest.mark.parametrize("remark", [None, "[NODE] причина"])
 def test_an_answer_is_the_same_to_the_byte(code: int, remark: str | None) -> None:
-    answer = decode_command(encode_command(code, remark=remark))
-    keep: list[Any] = []
-    request = encoded(entry())
-    acked, status = ffi.new("rp_acked_message *"), ffi.new("rp_answer_status *")
-    command, error = ffi.new("rp_command *"), ffi.new("rp_error *")
-    frame = encode_command(code, remark=remark, flag=1, serialize_type=1) if code < 1 << 15 else b""
-    keep.append(ffi.new("uint8_t[]", frame))
-    check(lib.rp_command_decode(keep[-1], len(frame), ffi.NULL, command, error), error)
-    assert lib.rp_acked_message_read(slice_of(request, keep), acked)
-    lib.rp_ack_status_of(status, command)
-    target = ffi.new("uint8_t[]", lib.rp_ack_answer_size(acked, status))
-    lib.rp_ack_answer_write(acked, status, target)
-    assert bytes(ffi.buffer(target)) == by_python(request, answer)[1]
+    request, answer = encoded(entry()), decode_command(encode_command(code, remark=remark))
+    assert answered_by_c(request, (code, remark)) == by_python(request, answer)[1]
+
+
+@pytest.mark.parametrize("codes", [(0, 0, 0), (1, 1, 2), (0, 1, 0), (1, 0, 0), (0, 0, 1)], ids=str)
+def test_an_answer_about_several_is_the_same_to_the_byte(codes: tuple[int, ...]) -> None:
+    request = encoded(entry(), entry(message_id=""), entry(HANDLE.rpartition(" ")[0], "M3"))
+    answers = [decode_command(encode_command(code, remark=f"broker {code}")) for code in codes]
+    assert answered_by_c(request, *((code, f"broker {code}") for code in codes)) == by_python(request, *answers)[1]
 
 
 # ---- messages that are renewed ----

@@ -251,7 +251,7 @@ def test_tags_are_those_that_python_lets_through(expression: str, tag: str) -> N
         tags = frozenset()
     if tags:
         keep: list[Any] = []
-        assert bool(lib.rp_filter_takes(slice_of(expression.encode(), keep), slice_of(tag.encode(), keep))) == (tag in tags)
+        assert bool(lib.rp_tag_filter_takes(slice_of(expression.encode(), keep), slice_of(tag.encode(), keep))) == (tag in tags)
 
 
 # ---- what a client is answered ----
@@ -462,7 +462,7 @@ def change_by_c(request: bytes, answer: Command = CHANGED) -> tuple[str, Command
         return None
     if not lib.rp_receipt_handle_read(changed.handle, handle) or handle.visible_ms <= now_ms():
         return None
-    lib.rp_change_command_fill(change, changed, changed.handle, handle)
+    lib.rp_change_command_fill(change, changed.topic, changed.group, changed.invisible_ms, changed.handle, handle)
     command, error, result = ffi.new("rp_command *"), ffi.new("rp_error *"), ffi.new("rp_change_answer *")
     frame = encode_command(answer.code, dict(answer.fields), remark=answer.remark, flag=1, serialize_type=1)
     keep.append(ffi.new("uint8_t[]", frame))

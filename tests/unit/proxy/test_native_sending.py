@@ -4,7 +4,9 @@ the same answer of a broker the same bytes to the client; what the Python way re
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -25,7 +27,7 @@ from tests.unit.native import check, ffi, lib
 
 SETTINGS = ProxySettings(namesrv_addr="127.0.0.1:9876")
 QUEUES = [Queue("broker-a", 0), Queue("broker-a", 1), Queue("broker-b", 0)]
-TYPES = {"NORMAL": 1, "FIFO": 2, "DELAY": 4, "MIXED": 7}
+TYPES = {"NORMAL": 1, "FIFO": 2, "DELAY": 4, "PRIORITY": 8, "LITE": 16, "MIXED": 31}
 HOST = "10.0.0.7"
 NOW_MS = now_ms()
 DAY_S = 86_400
@@ -89,6 +91,7 @@ def rules_of(limits: ProxySettings) -> Any:
             "user_properties_max": limits.user_property_max_num,
             "user_property_size_max": limits.max_user_property_size,
             "message_group_size_max": limits.max_message_group_size,
+            "lite_topic_size_max": limits.max_lite_topic_size,
             "delay_ms_max": limits.max_delay_time_mills,
             "takes_empty_body": not limits.enable_message_body_empty_check,
             "uses_delay_level": limits.use_delay_level,
@@ -114,23 +117,56 @@ def put_route(table: Any, topic: bytes, types: int, ages_ns: tuple[int, int] = (
     return int(lib.rp_route_table_put(table, slice_of(topic, keep), route, 0))
 
 
+@dataclass
+class Outgoing:
+    """What csrc/proxy/send_call.c finds in a request."""
+
+    first: Any
+    types: int
+    group: Any
+    batch: bytes | None = None
+
+
+def read_by_c(request: Any, rules: Any, at_ms: int, keep: list[Any]) -> Outgoing | None:
+    first, batch, rest, one = (
+        ffi.new("rp_sent_message *"),
+        ffi.new("rp_sent_batch *"),
+        ffi.new("rp_slice *", request),
+        ffi.new("rp_slice *"),
+    )
+    keep.append(first)
+    if lib.rp_sent_has_several(request):
+        if not lib.rp_sent_batch_read(request, rules, at_ms, len(HOST), first, batch):
+            return None
+        target = ffi.new("uint8_t[]", batch.size_max)
+        size = lib.rp_sent_batch_write(request, rules, at_ms, slice_of(HOST.encode(), keep), target)
+        assert size <= batch.size_max
+        return Outgoing(first, batch.types, slice_of(b"", keep), bytes(ffi.buffer(target, size)))
+    is_read = lib.rp_sent_next(rest, one) == 1 and lib.rp_sent_message_read(one[0], rules, at_ms, first)
+    if not is_read or lib.rp_sent_next(rest, one) != 0:
+        return None
+    return Outgoing(first, lib.rp_sent_message_type(first), lib.rp_sent_message_group(first))
+
+
 def by_c(request: bytes, topic: str, topic_type: str, limits: ProxySettings) -> Command | None:
     """What the broker is asked; None: that is left to Python."""
     keep: list[Any] = []
-    message, choice = ffi.new("rp_sent_message *"), ffi.new("rp_route_choice *")
-    if not lib.rp_sent_message_read(slice_of(request, keep), rules_of(limits), now_ms(), message):
+    choice, rules = ffi.new("rp_route_choice *"), rules_of(limits)
+    own = read_by_c(slice_of(request, keep), rules, now_ms(), keep)
+    if own is None:
         return None
     table = ffi.gc(lib.rp_route_table_create(10), lib.rp_route_table_destroy)
-    if topic and put_route(table, topic.encode(), TYPES.get(topic_type, 0) if limits.enable_topic_message_type_check else 7) != 0:
+    if topic and put_route(table, topic.encode(), TYPES.get(topic_type, 0) if limits.enable_topic_message_type_check else 31) != 0:
         return None
-    if not lib.rp_route_table_choose(table, message.topic, lib.rp_sent_message_type(message), message.message_group, 0, choice):
+    if not lib.rp_route_table_choose(table, own.first.topic, own.types, own.group, 0, choice):
         return None
-    room = lib.rp_sent_message_properties_size(message, len(HOST))
+    room = lib.rp_sent_message_properties_size(own.first, len(HOST))
     properties = ffi.new("uint8_t[]", room)
-    size = lib.rp_sent_message_write_properties(message, slice_of(HOST.encode(), keep), properties)
+    size = lib.rp_sent_message_write_properties(own.first, slice_of(HOST.encode(), keep), properties)
     assert size <= room
     native = ffi.new("rp_send_command *")
-    lib.rp_send_command_fill(native, message, choice, ffi.new("rp_slice *", {"data": properties, "size": size})[0])
+    batch = ffi.new("rp_slice *")[0] if own.batch is None else slice_of(own.batch, keep)
+    lib.rp_send_command_fill(native, own.first, choice, ffi.new("rp_slice *", {"data": properties, "size": size})[0], batch)
     frame = ffi.new("uint8_t[]", lib.rp_command_size_max(ffi.addressof(native.command)))
     written = check(lib.rp_command_encode(ffi.addressof(native.command), frame, len(frame)))
     return decode_command(bytes(ffi.buffer(frame, written)))
@@ -149,18 +185,38 @@ def compare(request: bytes, topic: str, topic_type: str = "NORMAL", limits: Prox
     assert asked is not None, "Python refuses it"
     code, fields, body = asked
     native_fields = dict(native.fields)
-    ours, theirs = pairs(native_fields.pop("i")), pairs(fields["i"])
+    messages = schema.message("SendMessageRequest").FromString(request).messages
+    compare_properties(native_fields.pop("i"), fields["i"], messages[0])
     assert native_fields == {name: value for name, value in fields.items() if name != "i"}
-    assert len(dict(ours)) == len(ours) and dict(ours) == dict(theirs)
-    own = [name for name, _ in ours if name not in request_properties(request)]
-    assert own == [name for name, _ in theirs if name not in request_properties(request)], "in another order"
-    assert (native.code, native.body, native.language, native.version) == (code, body, 3, 479)
-    assert len(pairs(fields["i"])) == len(ours)
+    assert (native.code, native.language, native.version) == (code, 3, 479)
+    if len(messages) == 1:
+        assert native.body == body
+        return True
+    ours, theirs = records(bytes(native.body)), records(body)
+    assert [each for each, _ in ours] == [each for each, _ in theirs] and len(ours) == len(messages)
+    for (_, our_properties), (_, their_properties), message in zip(ours, theirs, messages, strict=True):
+        compare_properties(our_properties, their_properties, message)
     return True
 
 
-def request_properties(request: bytes) -> set[str]:
-    return set(schema.message("SendMessageRequest").FromString(request).messages[0].user_properties)
+def compare_properties(ours: str, theirs: str, message: Any) -> None:
+    """The same; those of a producer's own in any order."""
+    our_pairs, their_pairs = pairs(ours), pairs(theirs)
+    assert len(dict(our_pairs)) == len(our_pairs) == len(their_pairs) and dict(our_pairs) == dict(their_pairs)
+    own = [name for name, _ in our_pairs if name not in message.user_properties]
+    assert own == [name for name, _ in their_pairs if name not in message.user_properties], "in another order"
+
+
+def records(batch: bytes) -> list[tuple[tuple[bytes, bytes], str]]:
+    """((what nobody reads, body), properties) of each message of a batch."""
+    found = []
+    while batch:
+        size, body_size = struct.unpack_from(">I12xI", batch)
+        body, properties = batch[20 : 20 + body_size], batch[22 + body_size : size]
+        assert struct.unpack_from(">H", batch, 20 + body_size) == (len(properties),)
+        found.append(((batch[4:16], body), properties.decode()))
+        batch = batch[size:]
+    return found
 
 
 def message_of(topic: str = "t", body: bytes = b"body", user: Mapping[str, str] | None = None, **system: Any) -> Any:
@@ -195,6 +251,12 @@ USUAL: Mapping[str, tuple[Any, str]] = {
     "before 1970": (message_of(born_ms=-1500), "NORMAL"),
     "in letters of all kinds": (message_of(tag="ярлык", keys=["ключ", "鍵"], user={"цвет": "красный\u00a0🚀"}), "NORMAL"),
     "with a digest": (message_of(), "NORMAL"),
+    "of a priority": (message_of(priority=3), "PRIORITY"),
+    "of the priority 0": (message_of(message_type=6, priority=0), "MIXED"),
+    "of a lite topic": (message_of(message_type=5, lite_topic="Lite_1-a"), "LITE"),
+    "of a lite topic that is as long as may be": (message_of(lite_topic="l" * 64), "MIXED"),
+    "of a group, a priority and a lite topic": (message_of(message_group="g", priority=2**31 - 1, lite_topic="l"), "FIFO"),
+    "delayed, of a priority and a lite topic": (message_of(priority=1, lite_topic="l", deliver_ms=NOW_MS), "DELAY"),
 }
 USUAL["as clients send it"][0].user_properties.pop("")
 USUAL["with a digest"][0].system_properties.body_digest.checksum = "AB12"
@@ -206,9 +268,37 @@ def test_usual_messages_go_without_python_and_say_the_same(name: str) -> None:
     assert compare(encoded(message), "t", topic_type)
 
 
+SEVERAL: Mapping[str, tuple[list[Any], str]] = {
+    "two": ([message_of(), message_of(message_id="2", tag="T", user={"a": "1", "b": "2"})], "NORMAL"),
+    "of groups, which count for no queue": ([message_of(message_group=name) for name in "abc"], "FIFO"),
+    "of several types": ([message_of(), message_of(message_group="g"), message_of(priority=1), message_of(deliver_ms=NOW_MS)], "MIXED"),
+    "the first compressed": ([message_of(body_encoding=2), message_of()], "NORMAL"),
+    "the second compressed": ([message_of(), message_of(body_encoding=2)], "NORMAL"),
+    "of their own times and hosts": ([message_of(born_ms=NOW_MS - at, born_host="" if at else "h") for at in range(3)], "NORMAL"),
+    "as many as may be": ([message_of(message_id=str(number), body=b"x") for number in range(1024)], "NORMAL"),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_messages_are_one_batch_and_say_the_same(name: str) -> None:
+    several, topic_type = SEVERAL[name]
+    assert compare(encoded(*several), "t", topic_type)
+
+
 UNUSUAL: Mapping[str, tuple[bytes, str]] = {
     "no message": (b"", "NORMAL"),
-    "two messages": (encoded(message_of(), message_of()), "NORMAL"),
+    "several, one of another topic": (encoded(message_of(), message_of(topic="u")), "NORMAL"),
+    "several, one of another type": (encoded(message_of(), message_of(message_group="g")), "NORMAL"),
+    "several, one of a lite topic": (encoded(message_of(), message_of(lite_topic="l")), "MIXED"),
+    "several, one wrong": (encoded(message_of(), message_of(message_id=""), message_of()), "NORMAL"),
+    "several, one a transaction": (encoded(message_of(), message_of(message_type=4)), "MIXED"),
+    "more than a thousand": (encoded(*[message_of()] * 1025), "NORMAL"),
+    "several, cut off": (encoded(message_of(), message_of())[:-1], "NORMAL"),
+    "several and no message": (encoded(message_of(), message_of()) + b"\x08\x01", "NORMAL"),
+    "a priority below 0": (encoded(message_of(priority=-1)), "PRIORITY"),
+    "a priority for a topic without": (encoded(message_of(priority=1)), "NORMAL"),
+    "a lite topic's name that is none": (encoded(message_of(lite_topic="a.b")), "LITE"),
+    "a lite topic's name that is too long": (encoded(message_of(lite_topic="l" * 65)), "LITE"),
     "a transaction": (encoded(message_of(message_type=4)), "TRANSACTION"),
     "another type than the topic's": (encoded(message_of(message_group="g")), "NORMAL"),
     "no topic": (encoded(message_of(topic="")), "NORMAL"),
@@ -283,6 +373,10 @@ def messages(draw: Any) -> Any:
         system["keys"] = draw(st.lists(_TEXT, max_size=3))
     if draw(st.booleans()):
         system["deliver_ms"] = NOW_MS + draw(st.integers(-1000, 2 * DAY_S * 1000))
+    if draw(st.booleans()):
+        system["lite_topic"] = draw(st.sampled_from(["l", "L-1_a", "a b", "é", "", "x" * 65]))
+    if draw(st.booleans()):
+        system["priority"] = draw(st.sampled_from([0, 1, -1, 2**31 - 1]))
     system["born_ms"] = draw(st.integers(-5000, NOW_MS))
     system["message_type"] = draw(st.integers(0, 5))
     system["body_encoding"] = draw(st.integers(0, 3))
@@ -292,12 +386,13 @@ def messages(draw: Any) -> Any:
 
 
 @settings(max_examples=100)
-@given(messages(), st.sampled_from(["NORMAL", "FIFO", "DELAY", "MIXED", "TRANSACTION", "UNSPECIFIED"]))
-def test_any_message_says_the_same_or_is_left_to_python(message: Any, topic_type: str) -> None:
-    compare(encoded(message), "t", topic_type)
+@given(st.lists(messages(), min_size=1, max_size=3), st.sampled_from([*TYPES, "TRANSACTION", "UNSPECIFIED"]))
+def test_any_messages_say_the_same_or_are_left_to_python(several: list[Any], topic_type: str) -> None:
+    compare(encoded(*several), "t", topic_type)
 
 
-SEED = encoded(message_of(born_ms=NOW_MS, tag="T", keys=["k"], user={"color": "red"}, message_group="g"))
+ONE = message_of(born_ms=NOW_MS, tag="T", keys=["k"], user={"color": "red"}, message_group="g")
+SEED = encoded(ONE, ONE)
 
 
 @settings(max_examples=100)
@@ -319,27 +414,32 @@ def test_the_bucket_of_a_key_is_guavas(key: int) -> None:
 # ---- answers ----
 
 
-def answered_by_c(answer: Command, message_id: str) -> bytes:
+def answered_by_c(answer: Command, *messages: Any) -> bytes:
+    """To the request of these messages."""
     keep: list[Any] = []
     command, error, native = ffi.new("rp_command *"), ffi.new("rp_error *"), ffi.new("rp_send_answer *")
     frame = encode_command(answer.code, answer.fields, b"", flag=1, remark=answer.remark, serialize_type=1)
     keep.append(ffi.new("uint8_t[]", frame))
     check(lib.rp_command_decode(keep[-1], len(frame), ffi.NULL, command, error), error)
-    lib.rp_send_answer_of(native, command, slice_of(message_id.encode(), keep))
+    lib.rp_send_answer_of(native, command, slice_of(encoded(*messages), keep))
     target = ffi.new("uint8_t[]", lib.rp_send_answer_size(native))
     lib.rp_send_answer_write(native, target)
     return bytes(ffi.buffer(target))
 
 
+NAMED = [[message_of()], [message_of(), message_of(message_id="2"), message_of(message_id="鍵")]]
+
+
 CODES = [code for code in ResponseCode if code not in (ResponseCode.GO_AWAY,)]
 
 
+@pytest.mark.parametrize("several", NAMED, ids=["one", "several"])
 @pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
-def test_an_answer_with_a_word_is_the_same_to_the_byte(code: ResponseCode) -> None:
+def test_an_answer_with_a_word_is_the_same_to_the_byte(code: ResponseCode, several: list[Any]) -> None:
     fields = {"queueOffset": "1234567890123", "msgId": "7F00000100002A9F" + "0" * 16, "transactionId": "tx", "recallHandle": "rh"}
     answer = decode_command(encode_command(int(code), fields, remark="[NODE] причина"))
-    _, theirs = by_python(encoded(message_of()), "NORMAL", SETTINGS, answer)
-    assert answered_by_c(answer, "01ABCDEF") == theirs
+    _, theirs = by_python(encoded(*several), "NORMAL", SETTINGS, answer)
+    assert answered_by_c(answer, *several) == theirs
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 10, 11, 12, 13, 14, 16, 17, 26, 4711])
@@ -347,13 +447,13 @@ def test_an_answer_with_a_word_is_the_same_to_the_byte(code: ResponseCode) -> No
 def test_an_answer_without_a_word_is_the_same_to_the_byte(code: int, fields: dict[str, str]) -> None:
     answer = decode_command(encode_command(code, fields))
     _, theirs = by_python(encoded(message_of()), "NORMAL", SETTINGS, answer)
-    assert answered_by_c(answer, "01ABCDEF") == theirs
+    assert answered_by_c(answer, message_of()) == theirs
 
 
 def test_what_a_broker_says_that_is_no_answer_becomes_an_error_that_can_be_read() -> None:
-    response = schema.message("SendMessageResponse").FromString(answered_by_c(answer_of(0, {"queueOffset": "x" * 500}), "id"))
+    response = schema.message("SendMessageResponse").FromString(answered_by_c(answer_of(0, {"queueOffset": "x" * 500}), message_of()))
     assert response.status.code == 50001 and len(response.status.message) < 200 and not response.entries
-    long = schema.message("SendMessageResponse").FromString(answered_by_c(answer_of(1, {}, "ж" * 5000), "id"))
+    long = schema.message("SendMessageResponse").FromString(answered_by_c(answer_of(1, {}, "ж" * 5000), message_of()))
     assert long.status.message.startswith("CODE: 1  DESC: жж") and 2000 < len(long.status.message) < 2100
 
 

@@ -94,7 +94,7 @@ class Broker:
             body = write_json({"brokerDatas": brokers, "queueDatas": queues, "filterServerTable": {}})
         elif request.code == RequestCode.GET_TOPIC_CONFIG:
             body = write_json({"topicName": TOPIC, "attributes": {"message.type": self.topic_type}})
-        elif request.code in (RequestCode.SEND_MESSAGE_V2, RequestCode.ACK_MESSAGE):
+        elif request.code in (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE, RequestCode.ACK_MESSAGE):
             self.sends.append(request)
             answer = self.script.pop(0) if self.script else STORED
         elif request.code == RequestCode.CHANGE_MESSAGE_INVISIBLETIME:
@@ -125,19 +125,25 @@ class Client:
         )
         self._ids = itertools.count(1)
 
-    async def ack(self, handle: str, client_id: str = "c1", headers: Any = ()) -> tuple[str, Any]:
-        request = schema.message("AckMessageRequest")(
-            topic={"name": TOPIC}, group={"name": "g"}, entries=[{"message_id": "M", "receipt_handle": handle}]
-        )
-        answer = await self._ack(request, metadata=(*headers, ("x-mq-client-id", client_id)), timeout=PATIENCE_S)
+    def begin_ack(self, *handles: str, client_id: str = "c1", headers: Any = ()) -> Any:
+        entries = [{"message_id": "M", "receipt_handle": handle} for handle in handles]
+        request = schema.message("AckMessageRequest")(topic={"name": TOPIC}, group={"name": "g"}, entries=entries)
+        return self._ack(request, metadata=(*headers, ("x-mq-client-id", client_id)), timeout=PATIENCE_S)
+
+    async def ack(self, *handles: str, client_id: str = "c1", headers: Any = ()) -> tuple[str, Any]:
+        answer = await self.begin_ack(*handles, client_id=client_id, headers=headers)
         return schema.label("Code", answer.status.code), answer
 
-    def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, **system: Any) -> Any:
-        message = schema.message("Message")(
-            topic={"name": TOPIC}, body=b"hello", user_properties={"color": "red"},
-            system_properties={"message_id": f"M{next(self._ids)}", "tag": "T", "keys": ["k"], **system},
-        )  # fmt: skip
-        return self._send(schema.message("SendMessageRequest")(messages=[message]), metadata=headers, timeout=timeout)
+    def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, count: int = 1, **system: Any) -> Any:
+        """So many messages in one request."""
+        messages = [
+            schema.message("Message")(
+                topic={"name": TOPIC}, body=b"hello", user_properties={"color": "red"},
+                system_properties={"message_id": f"M{next(self._ids)}", "tag": "T", "keys": ["k"], **system},
+            )
+            for _ in range(count)
+        ]  # fmt: skip
+        return self._send(schema.message("SendMessageRequest")(messages=messages), metadata=headers, timeout=timeout)
 
     async def send(self, **given: Any) -> tuple[str, Any]:
         answer = await self.begin(**given)
@@ -188,6 +194,37 @@ def test_the_first_message_of_a_topic_comes_by_python_and_the_others_say_the_sam
     running(test)
 
 
+def test_several_messages_of_a_call_go_without_python_as_one_batch() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        for _ in range(3):
+            code, answer = await client.send(count=3)
+            assert code == "OK" and len(answer.entries) == 1 and answer.entries[0].offset == 7
+        assert answer.entries[0].message_id == "M7,M8,M9"
+        assert broker.kinds == "PNN" and {each.code for each in broker.sends} == {RequestCode.SEND_BATCH_MESSAGE}
+        first, second = broker.sends[:2]
+        assert bytes(first.body).replace(b"M1", b"M4").replace(b"M2", b"M5").replace(b"M3", b"M6") == bytes(second.body)
+        assert first.fields["i"].replace("M1", "M4") == second.fields["i"] and second.fields["m"] == "true"
+        broker.script = [Answer(1500), Answer(13, remark="too large"), Answer(hangs_up=True)]
+        assert [(await client.send(count=2))[0] for _ in range(3)] == ["INTERNAL_SERVER_ERROR"] * 2 + ["OK"]
+        assert broker.kinds == "PNNNPNN" and figures(proxy)["waiting"] == 0
+
+    running(test)
+
+
+@pytest.mark.parametrize(
+    ("topic_type", "system"), [("PRIORITY", {"priority": 3}), ("LITE", {"lite_topic": "l"}), ("MIXED", {"priority": 0})]
+)
+def test_messages_of_a_priority_and_of_lite_topics_go_without_python(topic_type: str, system: dict[str, Any]) -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        broker.topic_type = topic_type
+        for _ in range(3):
+            assert (await client.send(**system))[0] == "OK"
+        first, second = (each.fields["i"] for each in broker.sends[:2])
+        assert broker.kinds == "PNN" and first.replace("M1", "M2") == second
+
+    running(test)
+
+
 def handle_of(offset: int, pop_ms: int | None = None) -> ReceiptHandle:
     return ReceiptHandle(offset, now_ms() if pop_ms is None else pop_ms, 60_000, 0, "0", "b", 1, offset)
 
@@ -203,7 +240,7 @@ def test_acknowledgements_go_without_python_by_the_handle_that_is_true_today() -
         renewals.add(held)
         renewals.renewed(held, today)
         assert (await client.ack(plain.text))[0] == "OK"
-        assert (await client.ack(first.text, "c2"))[0] == "OK", "of another client: nothing is held"
+        assert (await client.ack(first.text, client_id="c2"))[0] == "OK", "of another client: nothing is held"
         assert native.is_held("c1", "g", first.text)
         code, answer = await client.ack(first.text)
         assert code == "OK" and answer.entries[0].receipt_handle == first.text
@@ -215,10 +252,66 @@ def test_acknowledgements_go_without_python_by_the_handle_that_is_true_today() -
         code, answer = await client.ack(plain.text)
         assert code == "INTERNAL_SERVER_ERROR" and answer.entries[0].status.message == "ack failed: no"
         broker.script = [Answer(1500)]
-        assert (await client.ack(plain.text))[0] == "OK", "asked again by Python"
+        assert (await client.ack(plain.text))[0] == "OK", "asked again"
+        broker.script = [Answer(1500), Answer(1500)]
+        code, answer = await client.ack(plain.text)
+        assert code == "INTERNAL_SERVER_ERROR" and "goes away" in answer.entries[0].status.message
         broker.script = [Answer(hangs_up=True)]
         code, answer = await client.ack(plain.text)
         assert code == "INTERNAL_SERVER_ERROR" and "was lost" in answer.entries[0].status.message
+
+    running(test)
+
+
+def codes_of(answer: Any) -> list[str]:
+    return [schema.label("Code", each.status.code) for each in answer.entries]
+
+
+def test_several_acknowledgements_of_a_call_go_without_python_and_each_has_its_own_answer() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        broker.sends.clear()
+        assert proxy.native is not None and proxy.receiving is not None
+        native, handles = proxy.native.handler, [handle_of(number).text for number in range(32)]
+        proxy.receiving.renewals.add(Held("c1", "g", TOPIC, "M", handles[1], handle_of(1), now_ms(), 1000))
+        code, answer = await client.ack(*handles)
+        assert code == "OK" and codes_of(answer) == ["OK"] * 32 and [each.receipt_handle for each in answer.entries] == handles
+        assert not native.is_held("c1", "g", handles[1])
+        assert [each.fields["extraInfo"] for each in broker.sends] == handles
+        broker.script = [Answer(1500), STORED, Answer(1, remark="no"), STORED, STORED]
+        code, answer = await client.ack(*handles[:4])
+        assert code == "MULTIPLE_RESULTS" and codes_of(answer) == ["OK", "OK", "INTERNAL_SERVER_ERROR", "OK"], "the first is asked again"
+        broker.script = [STORED, Answer(hangs_up=True)]
+        code, answer = await client.ack(*handles[:3])
+        assert code == "MULTIPLE_RESULTS" and codes_of(answer) == ["OK", *["INTERNAL_SERVER_ERROR"] * 2]
+        assert figures(proxy)["acknowledged"] == 3 and figures(proxy)["punted"] == 1 and figures(proxy)["waiting"] == 0
+        assert Kind("grpc_v2", "AckMessage", "MULTIPLE_RESULTS", False) in {kind for kind, _ in proxy.native.latencies()}
+
+    running(test)
+
+
+def test_one_of_several_that_python_has_words_for_takes_the_others_there_with_what_they_were_held_for() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        assert proxy.receiving is not None
+        held, over = handle_of(1), handle_of(2, pop_ms=1)
+        proxy.receiving.renewals.add(Held("c1", "g", TOPIC, "M", held.text, held, now_ms(), 1000))
+        code, answer = await client.ack(held.text, over.text)
+        assert code == "MULTIPLE_RESULTS" and codes_of(answer) == ["OK", "INVALID_RECEIPT_HANDLE"]
+        assert figures(proxy)["acknowledged"] == 0 and proxy.receiving.renewals.take("c1", "g", held.text) is None
+
+    running(test)
+
+
+def test_who_does_not_wait_for_several_acknowledgements_leaves_nothing_behind() -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        broker.script = [STORED, *[Answer(is_silent=True)] * 3]
+        given_up = client.begin_ack(*(handle_of(number).text for number in range(4)))
+        await until(lambda: figures(proxy)["waiting"] == 3 and len(broker.sends) == 5)
+        given_up.cancel()
+        await until(lambda: figures(proxy)["waiting"] == 0)
+        assert (await client.ack(handle_of(5).text))[0] == "OK" and figures(proxy)["upstreams"] == 1
 
     running(test)
 

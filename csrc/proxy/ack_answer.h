@@ -1,0 +1,20 @@
+/* ack_answer.h: the AckMessageResponse that a client gets for what brokers answered. RocketMQ: AckMessageActivity (5.3.3 proxy/). The same
+ * bytes as of rocketpy/proxy/receiving.py.
+ *
+ * Threads  pure functions.
+ */
+#ifndef RP_PROXY_ACK_ANSWER_H
+#define RP_PROXY_ACK_ANSWER_H
+
+#include "acked_messages.h"
+#include "answer_status.h"
+
+/* What became of one of the messages. */
+void rp_ack_status_of(rp_answer_status *status, const rp_command *response);
+/* failed: of each message why it is not acknowledged; NULL: it is. The code of all of them: theirs, or that they differ. */
+int32_t rp_ack_answer_code(uint32_t count, const rp_answer_status *const failed[]);
+uint32_t rp_ack_answer_size(const rp_acked_messages *acked, const rp_answer_status *const failed[]);
+/* Writes rp_ack_answer_size bytes. */
+void rp_ack_answer_write(const rp_acked_messages *acked, const rp_answer_status *const failed[], uint8_t *target);
+
+#endif

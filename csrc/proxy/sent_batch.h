@@ -1,0 +1,34 @@
+/* sent_batch.h: the messages of a SendMessageRequest with several, as brokers take a batch. RocketMQ: SendMessageActivity, MessageBatch,
+ * MessageDecoder.encodeMessages (5.3.3 proxy/, common/).
+ *
+ *   of each: [size u32][magic, CRC and flag: 12 bytes, which nobody reads][body size u32][body][properties size u16][properties]
+ *
+ * rocketpy/proxy/sending.py and encoding.py are the specification. Left to it is what sent_message.h leaves to it of any of them, and more
+ * than RP_SENT_BATCH_MAX, messages of several topics, lite topics, and properties that may be too long.
+ *
+ * Threads  pure functions.
+ */
+#ifndef RP_PROXY_SENT_BATCH_H
+#define RP_PROXY_SENT_BATCH_H
+
+#include "sent_message.h"
+
+#define RP_SENT_BATCH_MAX 1024
+
+typedef struct rp_sent_batch {
+    uint32_t count;
+    uint32_t types;   /* rp_sent_type bits of all */
+    uint64_t size_max; /* an upper bound of what rp_sent_batch_write writes */
+} rp_sent_batch;
+
+/* 1; 0: the request is Python's. first: the first of the messages; their clients' host has so many bytes. */
+int rp_sent_batch_read(rp_slice request, const rp_send_rules *rules, int64_t now_ms, uint32_t peer_host_size, rp_sent_message *first,
+                       rp_sent_batch *batch);
+/* Of a request that could be read by these rules and at this time; its size. */
+uint64_t rp_sent_batch_write(rp_slice request, const rp_send_rules *rules, int64_t now_ms, rp_slice peer_host, uint8_t *target);
+
+/* The ids of a request's messages, one or several, with a comma between two: their size, and writing them. */
+uint32_t rp_sent_ids_size(rp_slice request);
+uint8_t *rp_sent_ids_write(rp_slice request, uint8_t *target);
+
+#endif
