@@ -71,6 +71,7 @@ class Telemetry:
                     yield stream.get_nowait()
                 return
         finally:
+            told.cancel()
             reader.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await reader

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import socket
 import ssl
@@ -132,6 +133,28 @@ def test_a_message_is_sent_received_put_off_and_acknowledged(cluster: LocalRocke
             wrong = await peer.ask("AckMessage", **handle, entries=[{"receipt_handle": "x"}, {"receipt_handle": "1 1 1 1 0 b 1 1"}])
             assert code(wrong) == "INVALID_RECEIPT_HANDLE" and len(wrong.entries) == 2
         assert code(await peer.ask("NotifyClientTermination", group={"name": "g"})) == "OK"
+
+    running(cluster, test)
+
+
+def test_a_client_that_cuts_its_telemetry_off_leaves_no_task_behind(cluster: LocalRocketMQ) -> None:
+    """As the Rust client does after NotifyClientTermination; what is left is an error in the log once it is collected."""
+    topic = cluster.make_topic("Shop")
+
+    def waits() -> bool:
+        return any("Queue.get" in repr(task.get_coro()) for task in asyncio.all_tasks())
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        complaints: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context["message"]))
+        async with peer.telemetry(**consumer(topic, "g")):
+            assert code(await peer.ask("NotifyClientTermination", group={"name": "g"})) == "OK"
+            assert waits()
+        async with asyncio.timeout(PATIENCE_S):
+            while waits():
+                await asyncio.sleep(0.01)
+                gc.collect()
+        assert complaints == []
 
     running(cluster, test)
 
