@@ -85,38 +85,53 @@ static inline int broker_read(int fd, void *target, size_t size) {
     return 1;
 }
 
-static inline int broker_answer(test_broker *broker, int fd, const broker_request *request, int code, const char *names[],
-                                const long long *values, int count, const uint8_t *body, uint32_t body_size) {
-    uint8_t head[1024];
-    uint32_t at = 8;
-    int type = request->serialize_type ^ broker->other_encoding;
-    if (type == 0) {
-        char *text = (char *)head;
-        at += (uint32_t)sprintf(text + at, "{\"code\":%d,\"extFields\":{", code);
-        for (int i = 0; i < count; i++)
-            at += (uint32_t)sprintf(text + at, "%s\"%s\":\"%lld\"", i == 0 ? "" : ",", names[i], values[i]);
-        at += (uint32_t)sprintf(
-            text + at, "},\"flag\":1,\"language\":\"JAVA\",\"opaque\":%u,\"remark\":\"a \\\"remark\\\"\",\"version\":1}", request->opaque);
-    } else {
-        memset(head + 8, 0, 21);
-        rp_put_u16(head + 8, (uint16_t)code);
-        rp_put_u32(head + 13, request->opaque);
-        rp_put_u32(head + 17, 1);
-        at = 29;
-        for (int i = 0; i < count; i++) {
-            rp_put_u16(head + at, (uint16_t)strlen(names[i]));
-            memcpy(head + at + 2, names[i], strlen(names[i]));
-            at += 2 + (uint32_t)strlen(names[i]);
-            int digits = sprintf((char *)head + at + 4, "%lld", values[i]);
-            rp_put_u32(head + at, (uint32_t)digits);
-            at += 4 + (uint32_t)digits;
-        }
-        rp_put_u32(head + 25, at - 29);
+/* An answer's code, fields and body. */
+typedef struct broker_response {
+    int code;
+    const char *const *names;
+    const long long *values;
+    int count; /* of names and values */
+    const uint8_t *body;
+    uint32_t body_size;
+} broker_response;
+
+/* Both write a header and return its size. */
+static inline uint32_t broker_json_header(char *header, uint32_t opaque, const broker_response *response) {
+    uint32_t at = (uint32_t)sprintf(header, "{\"code\":%d,\"extFields\":{", response->code);
+    for (int i = 0; i < response->count; i++)
+        at += (uint32_t)sprintf(header + at, "%s\"%s\":\"%lld\"", i == 0 ? "" : ",", response->names[i], response->values[i]);
+    return at + (uint32_t)sprintf(
+                    header + at, "},\"flag\":1,\"language\":\"JAVA\",\"opaque\":%u,\"remark\":\"a \\\"remark\\\"\",\"version\":1}", opaque);
+}
+
+static inline uint32_t broker_binary_header(uint8_t *header, uint32_t opaque, const broker_response *response) {
+    uint32_t at = 21;
+    memset(header, 0, at);
+    rp_put_u16(header, (uint16_t)response->code);
+    rp_put_u32(header + 5, opaque);
+    rp_put_u32(header + 9, 1); /* the flag of an answer */
+    for (int i = 0; i < response->count; i++) {
+        uint16_t name_size = (uint16_t)strlen(response->names[i]);
+        rp_put_u16(header + at, name_size);
+        memcpy(header + at + 2, response->names[i], name_size);
+        at += 2 + name_size;
+        uint32_t digits = (uint32_t)sprintf((char *)header + at + 4, "%lld", response->values[i]);
+        rp_put_u32(header + at, digits);
+        at += 4 + digits;
     }
-    rp_put_u32(head, at - 4 + body_size);
-    rp_put_u32(head + 4, (uint32_t)type << 24 | (at - 8));
-    return send(fd, head, at, MSG_NOSIGNAL) == (ssize_t)at &&
-           (body_size == 0 || send(fd, body, body_size, MSG_NOSIGNAL) == (ssize_t)body_size);
+    rp_put_u32(header + 17, at - 21); /* the fields' size */
+    return at;
+}
+
+static inline int broker_answer(test_broker *broker, int fd, const broker_request *request, broker_response response) {
+    uint8_t head[1024];
+    int type = request->serialize_type ^ broker->other_encoding;
+    uint32_t size = type == 0 ? broker_json_header((char *)head + 8, request->opaque, &response)
+                              : broker_binary_header(head + 8, request->opaque, &response);
+    rp_put_u32(head, 4 + size + response.body_size);
+    rp_put_u32(head + 4, (uint32_t)type << 24 | size);
+    return send(fd, head, 8 + size, MSG_NOSIGNAL) == (ssize_t)(8 + size) &&
+           (response.body_size == 0 || send(fd, response.body, response.body_size, MSG_NOSIGNAL) == (ssize_t)response.body_size);
 }
 
 static inline void broker_store(test_broker *broker, int queue, const uint8_t *body, uint32_t size) {
@@ -149,7 +164,7 @@ static inline int broker_send(test_broker *broker, int fd, const broker_request 
         return 1;
     if (broker->close_every != 0 && number % broker->close_every == 0)
         return 0;
-    return broker_answer(broker, fd, request, refuse ? 2 : 0, (const char **)names, values, refuse ? 0 : 2, NULL, 0);
+    return broker_answer(broker, fd, request, refuse ? (broker_response){.code = 2} : (broker_response){0, names, values, 2, NULL, 0});
 }
 
 /* The record as a commit log holds it. Returns its size. */
@@ -199,7 +214,7 @@ static inline int broker_pull(test_broker *broker, int fd, const broker_request 
     CHECK(queue >= 0 && queue < BROKER_QUEUES && offset >= 0 && most > 0);
     if (broker->has_lost_all && offset > 0) {
         static const long long from_0[] = {0, 0, 0, 0};
-        return broker_answer(broker, fd, request, 21, (const char **)names, from_0, 4, NULL, 0);
+        return broker_answer(broker, fd, request, (broker_response){21, names, from_0, 4, NULL, 0});
     }
     uint8_t *body = malloc((size_t)most * 4096 + 8192);
     uint32_t size = 0;
@@ -227,7 +242,7 @@ static inline int broker_pull(test_broker *broker, int fd, const broker_request 
     }
     long long values[] = {0, next, 0, broker->counts[queue]};
     pthread_mutex_unlock(&broker->lock);
-    int alive = broker_answer(broker, fd, request, size > 0 ? 0 : 19, (const char **)names, values, 4, body, size);
+    int alive = broker_answer(broker, fd, request, (broker_response){size > 0 ? 0 : 19, names, values, 4, body, size});
     free(body);
     return alive;
 }
@@ -238,7 +253,7 @@ static inline int broker_offset(test_broker *broker, int fd, const broker_reques
     pthread_mutex_lock(&broker->lock);
     long long value = request->code == 30 ? broker->counts[queue] : 0;
     pthread_mutex_unlock(&broker->lock);
-    return broker_answer(broker, fd, request, 0, (const char **)names, &value, 1, NULL, 0);
+    return broker_answer(broker, fd, request, (broker_response){0, names, &value, 1, NULL, 0});
 }
 
 static inline int broker_serve(test_broker *broker, int fd, const uint8_t *frame, uint32_t size) {
