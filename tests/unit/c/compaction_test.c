@@ -1,7 +1,5 @@
-/* compaction_test.c: what a compacted queue keeps, through restarts, retention, cuts, damage, deletion and a full disk. */
-#include <errno.h>
+/* compaction_test.c: what a compacted queue keeps, through restarts, retention, cuts, damage and deletion. */
 #include <fcntl.h>
-#include <stdatomic.h>
 
 #include "../../../csrc/store/commit_log_inl.h"
 #include "../../../csrc/store/consume_queue_writer.h"
@@ -533,113 +531,6 @@ static void a_slave_that_is_cut_behind_what_was_compacted_asks_its_master(void) 
     fixture_remove(path);
 }
 
-/* ---- a full disk ---- */
-
-static rp_file_ops full_ops;
-static _Atomic int is_full;
-
-static int64_t write_unless_full(void *context, int fd, const void *source, size_t size, int64_t offset) {
-    char link[64], name[512] = "";
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, name, sizeof name - 1);
-    if (length > 0 && strstr(name, "/compaction/") != NULL && atomic_load(&is_full)) {
-        errno = ENOSPC;
-        return -1;
-    }
-    return rp_file_ops_system()->write_at(context, fd, source, size, offset);
-}
-
-static void a_full_disk_keeps_the_commit_log_until_there_is_space(void) {
-    char path[512];
-    fixture_directory(path, sizeof path);
-    full_ops = *rp_file_ops_system();
-    full_ops.write_at = write_unless_full;
-    rp_message_store_options options;
-    compacting_options(&options, path, OFTEN_MS);
-    options.file_ops = &full_ops;
-    rp_message_store *store = fixture_open(&options);
-    rp_consume_queue *queue = compacted_queue(store, "T");
-    append_numbers(store, queue, 0, 50, 10);
-    await_copied(store, queue);
-    atomic_store(&is_full, 1);
-    append_numbers(store, queue, 50, 1000, 10);
-    rp_commit_log *log = rp_message_store_commit_log(store);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
-    CHECK(rp_message_store_expire_file(store, NULL) == RP_E_NOT_FOUND);
-    rp_compaction_stats stats;
-    rp_message_store_read_compaction(store, &stats);
-    CHECK(stats.behind >= 900);
-    atomic_store(&is_full, 0);
-    await_copied(store, queue);
-    await_kept(queue, 10 + 20, &kept);
-    CHECK(has_last_of_each(&kept, 1000, 10));
-    fixture_close(store);
-    fixture_remove(path);
-}
-
-/* ---- a sync that fails ---- */
-
-static _Atomic int fails_sync, syncs_failed;
-static _Atomic int records_written;
-
-static int is_of_copies(int fd) {
-    char link[64], name[512] = "";
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    return readlink(link, name, sizeof name - 1) > 0 && strstr(name, "/compactionLog/") != NULL;
-}
-
-static int64_t write_counted(void *context, int fd, const void *source, size_t size, int64_t offset) {
-    records_written += is_of_copies(fd);
-    return rp_file_ops_system()->write_at(context, fd, source, size, offset);
-}
-
-static int sync_or_fail(void *context, int fd) {
-    if (is_of_copies(fd) && fails_sync) {
-        syncs_failed++;
-        errno = EIO;
-        return -1;
-    }
-    return rp_file_ops_system()->sync_data(context, fd);
-}
-
-static void await_synced(rp_consume_queue *queue, int64_t end) {
-    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
-    while (rp_compaction_log_synced_end(rp_consume_queue_compacted(queue)) < end) {
-        CHECK(!is_late(begun_ns));
-        poll(NULL, 0, 1);
-    }
-}
-
-static void what_could_not_be_synced_is_written_once_more(void) {
-    char path[512];
-    fixture_directory(path, sizeof path);
-    full_ops = *rp_file_ops_system();
-    full_ops.write_at = write_counted;
-    full_ops.sync_data = sync_or_fail;
-    rp_message_store_options options;
-    compacting_options(&options, path, NEVER_MS);
-    options.clock = &fast_clock;
-    options.file_ops = &full_ops;
-    rp_message_store *store = fixture_open(&options);
-    rp_consume_queue *queue = compacted_queue(store, "T");
-    append_numbers(store, queue, 0, 5, 5);
-    await_synced(queue, 5);
-    fails_sync = 1;
-    append_numbers(store, queue, 5, 12, 12);
-    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
-    while (syncs_failed == 0) {
-        CHECK(!is_late(begun_ns));
-        poll(NULL, 0, 1);
-    }
-    fails_sync = 0;
-    await_synced(queue, 12);
-    CHECK(records_written >= 5 + 2 * 7);
-    read_kept(queue, &kept);
-    CHECK(kept.count == 12 && has_last_of_each(&kept, 12, 12));
-    fixture_close(store);
-    fixture_remove(path);
-}
-
 int main(void) {
     RUN(the_last_message_of_each_key_stays);
     RUN(a_message_without_a_body_deletes_its_key);
@@ -655,7 +546,5 @@ int main(void) {
     RUN(a_latecomer_is_given_what_its_master_kept);
     RUN(a_queue_that_begins_behind_its_copy_has_no_end_before_that);
     RUN(a_slave_that_is_cut_behind_what_was_compacted_asks_its_master);
-    RUN(a_full_disk_keeps_the_commit_log_until_there_is_space);
-    RUN(what_could_not_be_synced_is_written_once_more);
     return 0;
 }
