@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -122,6 +123,7 @@ class LiteRequests:
         self._subscriptions = parts.lite
         self._sharding = LiteSharding(parts.routes, parts.settings.broker_name)
         self._begun: set[str] = set()  # lite topics without messages that groups were told to begin at
+        self._has_told = False  # that these are too many
 
     def handlers(self, listener: int) -> HandlerTable:
         return {RequestCode.LITE_SUBSCRIPTION_CTL: functools.partial(self._control, listener)}
@@ -168,8 +170,7 @@ class LiteRequests:
             queues = self._active(entry, await self._sharding.senders(entry.topic))
             subscriptions.check(group)
             if entry.offset is not None:  # first: its pops may wait
-                for queue in queues:
-                    self._begin_at(group, queue, entry.offset)
+                self._begin(group, queues, entry.offset)
             try:
                 self._act(subscriptions.add(group, client_id, entry.topic, queues, channel))
             except LiteQuotaExceeded as error:
@@ -196,11 +197,14 @@ class LiteRequests:
         return self._sharding.is_own(lite, senders) or self._parts.store.max_offset(queue, 0) > 0
 
     def _act(self, actions: Iterable[LiteAction]) -> None:
+        reset: dict[str, list[str]] = defaultdict(list)
         for action in actions:
             if isinstance(action, Excluded):
                 self._tell(action)
             else:
-                self._begin_at(action.group, action.queue, OffsetOption("POLICY", _MIN))
+                reset[action.group].append(action.queue)
+        for group, queues in reset.items():
+            self._begin(group, queues, OffsetOption("POLICY", _MIN))
 
     def _tell(self, excluded: Excluded) -> None:
         parts = names.lite_parts(excluded.queue)
@@ -208,22 +212,30 @@ class LiteRequests:
         header = NotifyUnsubscribeLiteRequestHeader(lite_topic=parts[1], consumer_group=excluded.group, client_id=excluded.client_id)
         channel = excluded.channel
         if channel is None or not self._parts.link.notify(channel, RequestCode.NOTIFY_UNSUBSCRIBE_LITE, header):
-            log.info("notifyUnsubscribeLite: client %s of group %s is gone", excluded.client_id, excluded.group)
+            log.debug("notifyUnsubscribeLite: client %s of group %s is gone", excluded.client_id, excluded.group)
 
-    def _begin_at(self, group: str, queue: str, option: OffsetOption) -> None:
-        """The group's next pop of it begins there, whoever has messages of it now."""
+    def _begin(self, group: str, queues: Iterable[str], option: OffsetOption) -> None:
+        """The group's next pop of each begins there, whoever has messages of it now. One line in the log, however many a client names."""
+        begun = [queue for queue in queues if self._begin_at(group, queue, option)]
+        if begun:
+            log.info("group %s begins %d lite queues anew, %s first: %s", group, len(begun), begun[0], option)
+
+    def _begin_at(self, group: str, queue: str, option: OffsetOption) -> bool:
         parts = self._parts
         current, end = parts.offsets.query(group, queue, 0), parts.store.max_offset(queue, 0)
         target = option.target(current, end)
-        if target is not None and target != current and (end > 0 or self._may_begin_empty(queue)):
-            log.info("group %s begins lite queue %s at %d, not %d: %s", group, queue, target, current, option)
-            parts.offsets.reset(group, queue, 0, target)
+        if target is None or target == current or (end <= 0 and not self._may_begin_empty(queue)):
+            return False
+        parts.offsets.reset(group, queue, 0, target)
+        return True
 
     def _may_begin_empty(self, queue: str) -> bool:
         """An offset keeps its memory until the broker stops, and names cost whoever makes them up nothing. Past the bound a group begins
         such a lite topic as any other does."""
         if queue not in self._begun and len(self._begun) >= self._subscriptions.most:
-            log.warning("lite topic %s has no message, and is one of too many whose beginning was asked for: it stays open", queue)
+            if not self._has_told:
+                log.warning("lite topic %s has no message, and is one of too many whose beginning was asked for: theirs stays open", queue)
+            self._has_told = True
             return False
         self._begun.add(queue)
         return True

@@ -151,6 +151,9 @@ class LiteSubscriptions:
             raise
         finally:
             self._drop_if_empty(client)
+            if lost := [action for action in actions if isinstance(action, Excluded)]:
+                shown = (len(lost), group, lost[0].queue, lost[0].client_id, client_id)
+                log.info("%d lite topics of group %s, %s of client %s first, go to client %s", *shown)
         return actions
 
     def remove(self, group: str, client_id: str, queues: Iterable[str]) -> list[LiteAction]:
@@ -312,7 +315,6 @@ class LiteSubscriptions:
         others = [other for other in self._readers.get(queue, {}).values() if other.group == client.group and other is not client]
         actions: list[LiteAction] = []
         for other in others:
-            log.info("lite topic %s of group %s goes from client %s to %s", queue, client.group, other.client_id, client.client_id)
             self._unsubscribe(other, queue)
             self._drop_if_empty(other)
             actions.append(Excluded(other.channel, other.client_id, client.group, queue))

@@ -264,12 +264,28 @@ def test_names_that_clients_make_up_are_bounded(tmp_path: Path, caplog: pytest.L
             assert (await lite.control("PARTIAL_REMOVE", name, "of nobody", "$")).code == 0
         info = await peer.value(RequestCode.GET_BROKER_LITE_INFO)
         assert (info["liteSubscriptionCount"], info["offsetTableSize"]) == (0, 5)
-        assert "one of too many" in caplog.text
+        assert caplog.text.count("one of too many") == 1
         assert (await send(peer, "7", b"m")).code == 0
         assert (await lite.control("PARTIAL_ADD", "7", **begin)).code == 0, "with messages it is a place in a queue"
         assert (await lite.pop()).code == ResponseCode.POLLING_TIMEOUT
 
     on(test, tmp_path, maxLiteSubscriptionCount="5")
+
+
+def test_a_request_is_a_line_in_the_log_however_many_names_it_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(at: Running) -> None:
+        peer, lite = at.peer(), Lite(at.peer(), "c1")
+        more = ",+lite.sub.model=Exclusive,+lite.sub.reset.offset.exclusive=true"
+        await make(peer, group_attributes=more.removeprefix(","))
+        for name in "abc":
+            assert (await send(peer, name, b"m")).code == 0
+        caplog.set_level("INFO", "rocketpy.broker")
+        assert (await lite.control("PARTIAL_ADD", *"abc", offsetOption={"type": "POLICY", "value": 2})).code == 0
+        assert (await Lite(at.peer(), "c2").control("PARTIAL_ADD", *"abc")).code == 0
+        assert caplog.text.count("begins 3 lite queues anew") == 2 and caplog.text.count("3 lite topics of group") == 1
+        assert caplog.text.count("lite queue") == 2, caplog.text
+
+    on(test, tmp_path)
 
 
 def test_a_pull_names_a_lite_topic(tmp_path: Path) -> None:
