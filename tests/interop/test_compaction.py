@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rocketpy._core.inspect import Damage, verify_store
 from tests.processes import PATIENCE_S, wait_until
 
 from . import stored, wire
@@ -81,6 +82,14 @@ def compacted(cluster: Cluster, end: int) -> list[stored.Record]:
     return wait_until(is_done, 3 * PATIENCE_S, "the compaction is over")
 
 
+def damages_of(broker: Broker) -> list[Damage]:
+    """What `rocketpy store verify` says of what either product has kept."""
+    found: list[Damage] = []
+    counts = verify_store(str(broker.store), on_damage=found.append)
+    assert counts["compacted_messages"] > 0
+    return [damage for damage in found if damage.kind == "compaction"]
+
+
 def test_both_keep_the_same_messages(new_cluster: Callable[..., Cluster], product: Product, peer: Product) -> None:
     said: list[dict[str, Any]] = []
     for each in (product, peer):
@@ -113,6 +122,7 @@ def test_a_store_changes_hands_and_comes_back(new_cluster: Callable[..., Cluster
     records = compacted(cluster, end)
     for owner in (second, first):
         cluster.broker.stop()
+        assert damages_of(cluster.broker) == []
         before = numbers(records)
         count = len(before)
         cluster.broker.product = owner
