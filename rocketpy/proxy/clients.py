@@ -1,7 +1,8 @@
 """The clients that have said what they are: their settings, when they were last heard of, and the stream by which they are told something.
 RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ClientActivity (5.3.3 proxy/grpc/v2/).
 
-Threads  one event loop. Bounds: CLIENTS_MAX clients, TOLD_MAX commands that wait for one that does not read; the rest is dropped and said.
+Threads  one event loop. Bounds: CLIENTS_MAX clients, SETTINGS_TOTAL_MAX bytes of their settings; TOLD_MAX commands that wait for one that
+         does not read; the rest is dropped and said.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ CLIENTS_MAX: Final = 65_536
 TOLD_MAX: Final = 64
 SETTINGS_BYTES_MAX: Final = 256 * 1024
 """Of one client's settings, which are kept."""
+SETTINGS_TOTAL_MAX: Final = 256 << 20
+"""Of all clients': anybody may call himself as many clients as there may be."""
 
 
 @dataclass(slots=True)
@@ -91,6 +94,7 @@ class Clients:
         self._now_ms = now_ms
         self._expires_ms = expires_ms
         self._clients: dict[str, Client] = {}
+        self._settings_bytes = 0
         self._listener: Callable[[str, Any], None] | None = None
 
     def tell(self, listener: Callable[[str, Any], None]) -> None:
@@ -116,10 +120,14 @@ class Clients:
         """A client's settings, new or again. Raises ProxyError."""
         if client_id not in self._clients and len(self._clients) >= CLIENTS_MAX:
             raise ProxyError("TOO_MANY_REQUESTS", f"this proxy has {CLIENTS_MAX} clients already")
-        if settings.ByteSize() > SETTINGS_BYTES_MAX:
+        if (size := settings.ByteSize()) > SETTINGS_BYTES_MAX:
             raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_BYTES_MAX} bytes")
-        topics = frozenset(str(topic.name) for topic in settings.publishing.topics)
         known = self._clients.get(client_id)
+        more = size - (0 if known is None else known.settings.ByteSize())
+        if more > 0 and self._settings_bytes + more > SETTINGS_TOTAL_MAX:
+            raise ProxyError("TOO_MANY_REQUESTS", f"this proxy keeps {SETTINGS_TOTAL_MAX} bytes of clients' settings already")
+        self._settings_bytes += more
+        topics = frozenset(str(topic.name) for topic in settings.publishing.topics)
         kept = stream if stream is not None or known is None else known.stream
         client = Client(
             client_id, settings, self._now_ms(), kept, topics, str(settings.subscription.group.name), address, language_of(language)
@@ -146,7 +154,10 @@ class Clients:
 
     def remove(self, client_id: str) -> Client | None:
         self._tell(client_id, None)
-        return self._clients.pop(client_id, None)
+        client = self._clients.pop(client_id, None)
+        if client is not None:
+            self._settings_bytes -= client.settings.ByteSize()
+        return client
 
     def stream_ended(self, client_id: str, stream: asyncio.Queue[Any]) -> Client | None:
         """The client whose stream it was. It stays until it is silent for long: it may come back with another stream."""

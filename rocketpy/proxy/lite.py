@@ -77,11 +77,11 @@ class LiteSubscriptions:
         self._brokers = brokers
         self._clients = clients
         self._rate = Rate(settings.max_sync_lite_subscription_rate)
-        self._goodbyes: set[asyncio.Task[None]] = set()
+        self._goodbyes: dict[str, asyncio.Task[None]] = {}
 
     async def stop(self) -> None:
         """Waits for what is said for clients that are gone."""
-        await asyncio.gather(*self._goodbyes, return_exceptions=True)
+        await asyncio.gather(*self._goodbyes.values(), return_exceptions=True)
 
     # ---- clients ----
 
@@ -130,11 +130,10 @@ class LiteSubscriptions:
     def leave(self, client: Client) -> None:
         """Brokers give a lite client that is gone no more events; others of its group get them."""
         subscriptions = client.settings.subscription.subscriptions
-        if not client.is_lite or not subscriptions:
+        if not client.is_lite or not subscriptions or client.client_id in self._goodbyes:
             return
-        task = asyncio.ensure_future(self._say_goodbye(client, str(subscriptions[0].topic.name)))
-        self._goodbyes.add(task)
-        task.add_done_callback(self._goodbyes.discard)
+        task = self._goodbyes[client.client_id] = asyncio.ensure_future(self._say_goodbye(client, str(subscriptions[0].topic.name)))
+        task.add_done_callback(lambda _: self._goodbyes.pop(client.client_id))
 
     async def _say_goodbye(self, client: Client, topic: str) -> None:
         try:

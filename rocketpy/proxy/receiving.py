@@ -50,6 +50,8 @@ WAITED_FOR_MAX: Final = 10_000
 """Answers, to clients that went away, whose messages are put back; those beyond come again when their time is over."""
 POLL_MARGIN_MS: Final = 2000
 """So much longer than its poll a broker may take to answer, however soon the client gives up."""
+LET_GO_S: Final = 2.0
+"""So long a proxy that stops waits for what is being said of messages."""
 _EMPTY: Final[Mapping[int, tuple[str, str]]] = {
     ResponseCode.POLLING_FULL: ("TOO_MANY_REQUESTS", "polling full"),
     ResponseCode.POLLING_TIMEOUT: ("MESSAGE_NOT_FOUND", "no new message"),
@@ -76,6 +78,8 @@ class Receiving:
         self._brokers = brokers
         self._clients = clients
         self._background: set[asyncio.Task[Any]] = set()
+        self._left_polls: set[asyncio.Task[Any]] = set()
+        """Those of them that wait for brokers' answers to clients that are gone."""
         self._renewing: dict[tuple[str, str, str], asyncio.Task[None]] = {}
         self._native = native
         self.renewals = Renewals(settings, native.handler if native is not None else None)
@@ -183,7 +187,9 @@ class Receiving:
         except asyncio.CancelledError:  # the client is gone; the broker's messages are not
             if len(self._background) < WAITED_FOR_MAX:
                 what = f"putting back what {context.client_id} went away from"
-                self._in_background(self._give_back(context, request, asking, broker, read), what)
+                task = self._in_background(self._give_back(context, request, asking, broker, read), what)
+                self._left_polls.add(task)
+                task.add_done_callback(self._left_polls.discard)
             else:
                 asking.cancel()
             raise
@@ -242,19 +248,21 @@ class Receiving:
         self, context: Context, request: Any, asking: asyncio.Future[Command], broker: str, read: Callable[..., list[Popped]]
     ) -> None:
         response = await asking
+        self._left_polls.discard(asyncio.current_task())
         if response.code == ResponseCode.SUCCESS:
             topic = request.message_queue.topic.name
             await self._put_back(context, request, read(response.fields, read_records(bytes(response.body)), broker, topic))
 
-    def _in_background(self, work: Any, what: str) -> None:
+    def _in_background(self, work: Any, what: str) -> asyncio.Task[Any]:
         def ended(task: asyncio.Task[Any]) -> None:
             self._background.discard(task)
             if not task.cancelled() and (error := task.exception()) is not None:
                 log.warning("%s failed: %s", what, error)
 
-        task = asyncio.ensure_future(work)
+        task: asyncio.Task[Any] = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(ended)
+        return task
 
     def _hold(self, each: Popped, context: Context, group: str, topic: str, config: GroupConfig) -> None:
         message, handle = each.message, each.handle
@@ -416,3 +424,14 @@ class Receiving:
         clear_ms = self._settings.invisible_time_millis_when_clear
         await self._adopt(FOREVER_MS, HANDLES_MAX)
         await asyncio.gather(*(self._renew(Renewal(held, clear_ms, is_last=True)) for held in self.renewals.all()))
+        await self._end_background()
+
+    async def _end_background(self) -> None:
+        """What is being said of messages is said; nobody polls on for clients that are gone."""
+        for task in self._left_polls:
+            task.cancel()
+        if self._background:
+            _, late = await asyncio.wait(self._background, timeout=LET_GO_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)

@@ -53,16 +53,17 @@ class Telemetry:
         """Commands both ways, for as long as the client keeps the stream. Settings come first and are answered."""
         stream: asyncio.Queue[Any] = asyncio.Queue(TOLD_MAX)
         reader = asyncio.ensure_future(self._read(context, requests, stream))
+        told = asyncio.ensure_future(stream.get())
         is_over = False
         try:
             while True:
-                told = asyncio.ensure_future(stream.get())
                 await asyncio.wait((told, reader), return_when=asyncio.FIRST_COMPLETED)
                 if told.done():
-                    if told.result() is ENDS:
+                    if (command := told.result()) is ENDS:
                         is_over = True
                         return
-                    yield told.result()
+                    told = asyncio.ensure_future(stream.get())
+                    yield command
                     continue
                 told.cancel()
                 reader.result()  # what the client said cannot be: the stream ends with the error
@@ -73,8 +74,9 @@ class Telemetry:
         finally:
             told.cancel()
             reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await reader
+            told.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.gather(reader, told, return_exceptions=True)
             client = self._clients.stream_ended(context.client_id, stream)
             if client is not None and not is_over:  # its connection is gone, and perhaps so is the client
                 self._lite.leave(client)
