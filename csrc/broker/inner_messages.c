@@ -53,10 +53,10 @@ uint32_t rp_inner_messages(const rp_message *record, int64_t from, uint32_t most
     rp_batch_message message;
     uint32_t count = 0, position = 0;
     *size = 0;
-    if (!is_batch(record, &entry)) {
+    if (most > 0 && !is_batch(record, &entry)) {
         rp_encode_source source = source_of(record, entry.queue_offset);
         offsets[0] = entry.queue_offset;
-        return most > 0 && from < entry.queue_offset + entry.messages && put(&source, size, to);
+        return from < entry.queue_offset + entry.messages && put(&source, size, to);
     }
     for (int64_t offset = entry.queue_offset; count < most && rp_batch_next(record->body, &position, &message) == 1; offset++) {
         if (offset < from)
