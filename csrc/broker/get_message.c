@@ -107,7 +107,8 @@ static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
     const rp_get_limits *limits = walk->limits;
     if (result->bytes == 0 || result->count == 0)
         return 0;
-    if ((int64_t)result->count + entry->messages > walk->request->max_messages || (int64_t)result->bytes + entry->size > walk->bytes_max)
+    int32_t more = walk->request->takes_part ? 1 : entry->messages;
+    if ((int64_t)result->count + more > walk->request->max_messages || (int64_t)result->bytes + entry->size > walk->bytes_max)
         return 1;
     int in_memory = is_in_memory(walk, entry->commit_log_offset);
     uint32_t bytes_max = in_memory ? limits->transfer_bytes_memory : limits->transfer_bytes_disk;
@@ -130,6 +131,11 @@ static int passes_expression(get_walk *walk, const rp_log_range *record) {
         walk->is_spent = now_ns() >= walk->stop_at_ns;
     }
     return passes;
+}
+
+/* Messages of the entry in front of the first that is wanted: they come with it, and count where they are not taken off. */
+static int32_t unasked(const rp_get_request *request, const rp_queue_entry *entry) {
+    return request->takes_part && entry->queue_offset < request->offset ? (int32_t)(request->offset - entry->queue_offset) : 0;
 }
 
 /* Adds a record. RP_OK, OTHER_FILE, UNWANTED, or what reading it failed with. In the first way file_offset holds the log offset until the
@@ -161,7 +167,7 @@ static int add_record(get_walk *walk, const rp_queue_entry *entry) {
         *range = (rp_file_range){NULL, size, -1, entry->commit_log_offset, keep_nothing, NULL};
         result->range_count++;
     }
-    result->count += (uint32_t)entry->messages;
+    result->count += (uint32_t)(entry->messages - unasked(walk->request, entry));
     result->bytes += size;
     return RP_OK;
 }

@@ -71,6 +71,7 @@ typedef struct rp_get_request {
     void *context;
     uint32_t disk_looks; /* records that are looked at all the same */
     int64_t *offsets;    /* gets the queue offset of each message, max_messages of them at most; NULL: not wanted */
+    int32_t takes_part;  /* of batches one message is enough: those before offset do not count, and the last may have too many */
 } rp_get_request;
 
 typedef struct rp_get_result {

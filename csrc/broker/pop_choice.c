@@ -6,6 +6,7 @@
 #include "../base/clock.h"
 #include "../base/log_inl.h"
 #include "../store/light_queue.h"
+#include "inner_messages.h"
 #include "lane.h"
 #include "offset_requests.h"
 #include "pop_extra_info.h"
@@ -53,10 +54,8 @@ static int find_cell(choice *choice) {
     return choice->cell != NULL;
 }
 
-/* Batch queues are not opened: clients do not take apart a batch that they popped. */
 static int open_queue(choice *choice) {
-    return rp_topic_open_queue(choice->lane->broker->topics, choice->topic, choice->queue_id, &choice->queue) != NULL &&
-           !rp_consume_queue_is_batch(choice->queue);
+    return rp_topic_open_queue(choice->lane->broker->topics, choice->topic, choice->queue_id, &choice->queue) != NULL;
 }
 
 /* ---- where to begin ---- */
@@ -273,6 +272,23 @@ static void take(const choice *choice, const rp_get_result *result) {
     count_out(choice, result);
 }
 
+/* Of a batch queue its messages, one by one. */
+static void take_apart(choice *choice, rp_get_result *result) {
+    rp_get_scratch *scratch = &choice->lane->scratch;
+    uint32_t most = (uint32_t)choice->pop->max_messages - choice->caught->count;
+    if (rp_consume_queue_is_batch(choice->queue) &&
+        rp_inner_messages_got(scratch, result, choice->offset, most, choice->offsets) != RP_OK) {
+        rp_get_release(scratch, result);
+        choice->caught->status = RP_E_NO_MEMORY;
+        choice->caught->rest += result->max_offset - choice->offset;
+        return;
+    }
+    if (result->count > 0)
+        take(choice, result);
+    else
+        rp_get_release(scratch, result);
+}
+
 /* ---- looking ---- */
 
 /* What the last look missed is on disk only. 1: the pop waits until it has been read in, and is woken as by an arrival in its queue. 0: the
@@ -308,6 +324,7 @@ static void get(choice *choice, uint32_t disk_looks, rp_get_result *result) {
         .context = lane,
         .disk_looks = disk_looks,
         .offsets = choice->offsets,
+        .takes_part = rp_consume_queue_is_batch(choice->queue),
     };
     rp_get_scratch_reserve(&lane->scratch, &choice->caught->limits);
     int64_t begun_ns = is_sql(choice->pop) ? rp_clock_monotonic_ns(rp_clock_system()) : 0;
@@ -377,7 +394,7 @@ static void look(choice *choice) {
             rp_get_release(&choice->lane->scratch, &result);
             return;
         }
-        take(choice, &result);
+        take_apart(choice, &result);
         return;
     }
     if (result.max_offset > choice->offset) {

@@ -117,10 +117,6 @@ int rp_pop_read(rp_lane *lane, rp_connection *connection, const rp_command *comm
     if (pop->topic == NULL || pop->group == NULL ||
         !(atomic_load_explicit(&pop->topic->flags, memory_order_relaxed) & RP_TOPIC_NATIVE_PULL))
         return RP_PULL_PUNTED;
-    if (__builtin_expect(atomic_load_explicit(&pop->topic->flags, memory_order_relaxed) & RP_TOPIC_BATCH, 0))
-        return rp_answer(to, RP_RESPONSE_REQUEST_CODE_NOT_SUPPORTED, NULL, 0,
-                         "messages of topic %.*s (queue.type=BatchCQ) are pulled, not popped: who pops them takes no batch apart",
-                         (int)pop->topic->head.name.size, (const char *)pop->topic->head.name.data);
     return RP_OK;
 }
 

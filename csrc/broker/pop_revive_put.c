@@ -7,6 +7,7 @@
 #include "../store/message.h"
 #include "../store/compaction_log.h"
 #include "escape_bridge.h"
+#include "inner_messages.h"
 #include "pop_revive_inl.h"
 #include "property_text.h"
 #include "stored_message.h"
@@ -112,6 +113,21 @@ static int copy_kept(rp_compaction_log *log, int64_t offset, int64_t log_offset_
     return status;
 }
 
+/* The one of a batch queue's record that was popped. */
+static int take_apart(int64_t offset, revived_message *due) {
+    int64_t found;
+    uint64_t size;
+    if (rp_inner_messages(&due->stored.message, offset, 1, &found, &size, NULL) == 0)
+        return RP_E_NOT_FOUND;
+    due->record = malloc(size);
+    if (due->record == NULL)
+        return RP_E_NO_MEMORY;
+    (void)rp_inner_messages(&due->stored.message, offset, 1, &found, &size, due->record);
+    rp_stored_message_close(&due->stored);
+    int kind = rp_message_decode(due->record, size, RP_CHECK_NO_CRC, &due->stored.message, NULL);
+    return kind == RP_RECORD_MESSAGE ? RP_OK : RP_E_NOT_FOUND;
+}
+
 /* The stored record; RP_E_NOT_FOUND: it is gone, and so is what was to come of it; RP_E_IO, RP_E_NO_MEMORY. */
 static int open_message(rp_pop_revive *revive, const rp_pop_checkpoint *record, int64_t offset, revived_message *due) {
     rp_consume_queue *queue = rp_message_store_queue(revive->broker->store, record->topic, record->queue_id, 0, NULL);
@@ -119,14 +135,16 @@ static int open_message(rp_pop_revive *revive, const rp_pop_checkpoint *record, 
         return RP_E_NOT_FOUND;
     int64_t log_offset_max = due->kept->log_offset;
     int status = open_queued(revive, queue, offset, log_offset_max, &due->stored);
+    if (status == RP_OK && rp_consume_queue_is_batch(queue))
+        return take_apart(offset, due);
     rp_compaction_log *log = rp_consume_queue_compacted(queue);
     return status == RP_E_NOT_FOUND && log != NULL ? copy_kept(log, offset, log_offset_max, due) : status;
 }
 
 /* The properties with the time of the first pop, without the CRC that the old record ends with. RP_OK, RP_E_NO_MEMORY. */
 static int set_properties(rp_append_item *item, revived_message *due) {
-    static const char *const replaced[] = {"__CRC32#", RP_LIGHT_OFFSETS, FIRST_POP_TIME, NULL};
-    static const char *const replaced_later[] = {"__CRC32#", RP_LIGHT_OFFSETS, NULL};
+    static const char *const replaced[] = {"__CRC32#", RP_LIGHT_OFFSETS, "INNER_NUM", "INNER_BASE", FIRST_POP_TIME, NULL};
+    static const char *const replaced_later[] = {"__CRC32#", RP_LIGHT_OFFSETS, "INNER_NUM", "INNER_BASE", NULL};
     const rp_message *message = &due->stored.message;
     bool is_first = (message->reconsume_times == 0 || rp_message_property(message->properties, FIRST_POP_TIME).data == NULL) &&
                     message->properties.size + FIRST_POP_ROOM <= RP_PROPERTIES_SIZE_MAX; /* where it fits */

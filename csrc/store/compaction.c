@@ -79,8 +79,8 @@ static void bound_position(followed_queue *followed) {
 
 static void save_position(rp_compaction *compaction, const followed_queue *followed);
 
-/* Writer's lock. Of what was compacted the newest messages are not in the log any more; older ones of their keys went for them. What the
- * queue has is copied once more, the others come from the master where there is one. As rp_compaction_copy_compare. */
+/* Writer's lock. Of what was compacted the newest messages are not in the log any more; older ones of their keys went for them. Those that
+ * the queue has are copied once more, the others come from the master where there is one. As rp_compaction_copy_compare. */
 static int copy_anew(rp_compaction *compaction, followed_queue *followed, rp_error *error) {
     int64_t min = rp_consume_queue_min_offset(followed->queue);
     int64_t from = atomic_load(&compaction->holds_gaps) ? 0 : min;
@@ -88,8 +88,8 @@ static int copy_anew(rp_compaction *compaction, followed_queue *followed, rp_err
     rp_log_write(compaction->options.log, RP_LOG_WARNING,
                  "compacted queue %.*s/%d was compacted up to offset %lld, and its log is cut before that: it is copied once more from "
                  "offset %lld on",
-                 (int)topic.size, (const char *)topic.data, rp_consume_queue_id(followed->queue), (long long)followed->position,
-                 (long long)from);
+                 "offset %lld on", (int)topic.size, (const char *)topic.data, rp_consume_queue_id(followed->queue),
+                 (long long)followed->position, (long long)from);
     int rc = rp_compaction_log_cut(followed->log, from, error);
     if (rc != RP_OK)
         return rc;

@@ -16,13 +16,15 @@ from tests.processes import wait_until
 
 from . import stored, wire
 from .javaenv import JavaClients
+from .popping import Popper
 from .products import Broker, Cluster, Product
+from .test_pop_java import set_mode
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 TOPIC, GROUP = "batches", "GID-batches"
 UPDATE_TOPIC, PULL, SEND_V2, SEND_BATCH, SEARCH, MAX_OFFSET, MIN_OFFSET, DELETE_TOPIC = 17, 11, 310, 320, 29, 30, 31, 215
 QUERY_CONSUME_QUEUE, GET_TOPIC_CONFIG = 321, 351
-MESSAGE_ILLEGAL, NOT_SUPPORTED = 13, 3
+MESSAGE_ILLEGAL = 13
 
 
 def create(cluster: Cluster, topic: str = TOPIC, kind: str = "BatchCQ", queues: int = 1) -> None:
@@ -151,8 +153,7 @@ def test_messages_one_by_one_are_read_as_they_came(new_cluster: Callable[..., Cl
     assert [(each.body, each.queue_offset, each.sys_flag & 0xC0) for each in found] == [
         (b"m0", 0, 0x80), (b"m1", 1, 0x80), (b"m2", 2, 0x80), (b"late", 3, 0x80),
     ]  # fmt: skip
-    assert ask(cluster, 200050, consumerGroup="readers", topic=TOPIC, queueId=0, maxMsgNums=1, invisibleTime=10_000, pollTime=0,
-               bornTime=0, initMode=0).code == NOT_SUPPORTED  # fmt: skip
+    assert [each.body for each in Popper(cluster.broker.address, "poppers", TOPIC).pop()] == ["m0", "m1", "m2", "late"]
 
 
 def test_what_no_client_could_take_apart_is_refused(new_cluster: Callable[..., Cluster], product: Product) -> None:
@@ -268,3 +269,35 @@ def test_a_message_of_a_batch_that_is_rejected_comes_again_alone(
     attempts = consumer.attempts(6)
     assert sorted(each["body"] for each in attempts) == [b"m0", b"m0", b"m1", b"m1", b"m2", b"m2"]
     assert len(consumer.received(3)) == 3
+
+
+def test_a_batch_is_popped_message_by_message_where_rocketmq_gives_it_whole(
+    new_cluster: Callable[..., Cluster], product: Product, peer: Product
+) -> None:
+    given = []
+    for each in (product, peer):
+        cluster = new_cluster(brokers=[each])
+        create(cluster)
+        assert send(cluster, "m", 3).code == 0
+        given.append(
+            [
+                (each.body, each.record.queue_offset, each.record.sys_flag)
+                for each in Popper(cluster.broker.address, GROUP, TOPIC).pop_until(1)
+            ]
+        )
+    ours, theirs = given
+    assert ours == [(f"m-{number}", number, 0) for number in range(3)]
+    assert theirs == [(encoded("m-0", "m-1", "m-2").decode(), 0, 0xC0)]
+
+
+def test_java_pops_the_messages_of_batches(new_cluster: Callable[..., Cluster], clients: Callable[..., JavaClients]) -> None:
+    cluster = new_cluster()
+    create(cluster)
+    java = clients(cluster)
+    producer = java.producer()
+    producer.send(TOPIC, *({"body": f"{number}", "keys": f"K{number}"} for number in range(40)), how="batch")
+    set_mode(cluster, TOPIC, GROUP)
+    consumer = java.push(GROUP, TOPIC, popInvisibleTime=60_000, rejectTimes=0)
+    received = consumer.received(40)
+    assert sorted(int(each["body"]) for each in received) == list(range(40))
+    assert all(each["keys"] == f"K{each['body'].decode()}" for each in received)

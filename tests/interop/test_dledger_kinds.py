@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import struct
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -140,21 +139,25 @@ def check(member: Broker, acked: dict[str, list[str]]) -> None:
     assert all(kept[int(body) % KEYS] >= int(body) for body in acked["table"])
 
 
+def all_send_more(senders: dict[str, Sender]) -> None:
+    for sender in senders.values():
+        sender.more()
+
+
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 def test_nothing_acknowledged_is_missing_in_any_kind_of_topic_when_leaders_are_killed(product: Product, tmp_path: Path, flush: str) -> None:
     with dledger_group(product, [product] * 3, tmp_path, {**SETTINGS, "flushDiskType": flush}) as brokers:
         brokers.start()
         make_topics(brokers.await_roles())
         senders = {topic: Sender(brokers, topic) for topic in ATTRIBUTES}
-        each: Callable[[], list[None]] = lambda: [sender.more() for sender in senders.values()]
         for sender in senders.values():
             sender.start()
         for _ in range(2):
-            each()
+            all_send_more(senders)
             killed = brokers.await_master()
             killed.kill()
             brokers.await_master(other_than=killed)
-            each()
+            all_send_more(senders)
             brokers.start(killed)
         acked = {topic: sender.end() for topic, sender in senders.items()}
         leader = brokers.await_roles()

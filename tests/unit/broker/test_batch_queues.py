@@ -15,7 +15,10 @@ from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.store.directory import QueueFiles, StoreDirectory, batch_topics
 from tests.unit.broker.recorder import Recorder
 from tests.unit.broker.running import Peer, run, running
+from tests.unit.broker.test_delays import messages
+from tests.unit.broker.test_pop import pop
 from tests.unit.broker.test_service import create_topic
+from tests.unit.broker.test_timers import now_ms
 from tests.unit.broker.test_topics import make_table
 
 
@@ -88,3 +91,68 @@ def test_a_topic_that_only_its_messages_tell_of_keeps_its_kind(tmp_path: Path) -
     assert table.get("plain").attributes == {}  # type: ignore[union-attr]
     config = table.get("batches")
     assert config is not None and (config.attributes, config.write_queue_nums) == ({"queue.type": "BatchCQ"}, 2)
+
+
+async def popped_of(peer: Peer, **changes: object) -> tuple[Command, list[tuple[int, bytes]]]:
+    """The answer, and offset and body of each message."""
+    answer = await pop(peer, "batches", "g", queueId=0, **changes)
+    assert answer.code in (ResponseCode.SUCCESS, ResponseCode.POLLING_TIMEOUT), answer.remark
+    found = messages(answer) if answer.code == ResponseCode.SUCCESS else []
+    assert all(each.sys_flag & 0xC0 == 0 for each in found), "no client takes anything apart here"
+    return answer, [(each.queue_offset, each.body) for each in found]
+
+
+async def ack(peer: Peer, popped: Command, start: int, offset: int) -> None:
+    head = [popped.fields[name] for name in ("popTime", "invisibleTime", "reviveQid")]
+    handle = " ".join([str(start), *head, "0", "broker-a", "0", str(offset)])
+    fields = {"consumerGroup": "g", "topic": "batches", "queueId": 0, "offset": offset, "extraInfo": handle}
+    assert (await peer.ask(RequestCode.ACK_MESSAGE, fields)).code == 0
+
+
+def test_batches_are_popped_message_by_message(tmp_path: Path) -> None:
+    """Where RocketMQ gives a consumer the batch as one message."""
+
+    async def test() -> None:
+        async with running(tmp_path, reviveAckWaitMs="100") as at:
+            await create_topic(at, "batches", attributes="+queue.type=BatchCQ")
+            peer = at.peer()
+            many = [b"%d" % number for number in range(3, 43)]
+            assert (await send_batch(peer, batch_of(b"0", b"1", b"2"))).code == 0
+            assert (await send_batch(peer, batch_of(*many))).code == 0
+            assert (await peer.send("batches", b"43", "A\x01b\x02")).code == 0
+            peeked = await peer.ask(RequestCode.PEEK_MESSAGE, {"consumerGroup": "g", "topic": "batches", "queueId": 0, "maxMsgNums": 5})
+            assert [each.body for each in messages(peeked)] == [b"0", b"1", b"2", b"3", b"4"]
+            first, found = await popped_of(peer, maxMsgNums=2, invisibleTime=300_000)
+            assert found == [(0, b"0"), (1, b"1")] and first.fields["msgOffsetInfo"] == "0 0 0,1"
+            second, found = await popped_of(peer, invisibleTime=2_000)
+            assert found == [(number, b"%d" % number) for number in range(2, 34)] and second.fields["restNum"] == "10"
+            _, found = await popped_of(peer, invisibleTime=300_000)
+            assert found == [(number, b"%d" % number) for number in range(34, 44)]
+            assert (await popped_of(peer))[1] == []
+            for offset in range(2, 34):
+                if offset not in (2, 20):
+                    await ack(peer, second, 2, offset)
+            again: list[bytes] = []
+            while len(again) < 2:
+                answer = await pop(peer, "batches", "g", queueId=0, pollTime=5_000, bornTime=now_ms())
+                again += [each.body for each in messages(answer)] if answer.code == 0 else []
+                assert all(each.sys_flag & 0xC0 == 0 and b"INNER" not in answer.body for each in messages(answer) if answer.code == 0)
+            assert sorted(again) == [b"2", b"20"], "those that were not acked, each alone"
+
+    run(test)
+
+
+def test_an_order_consumer_pops_a_batch_in_pieces(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            await create_topic(at, "batches", attributes="+queue.type=BatchCQ")
+            peer = at.peer()
+            assert (await send_batch(peer, batch_of(*(b"%d" % number for number in range(40))))).code == 0
+            first, found = await popped_of(peer, order=True)
+            assert [offset for offset, _ in found] == list(range(32))
+            for offset in range(32):
+                await ack(peer, first, 0, offset)
+            _, found = await popped_of(peer, order=True)
+            assert found == [(number, b"%d" % number) for number in range(32, 40)]
+
+    run(test)
