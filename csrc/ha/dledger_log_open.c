@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "../base/slice_inl.h"
 #include "dledger_log_inl.h"
 
 #define STUCK_LOOK_MS 10000
@@ -15,14 +16,18 @@ void rp_dledger_options_default(rp_dledger_options *options) {
         .window = 1000, .window_bytes = 4u << 20, .push_timeout_ms = 1000, .retry_ms = 500, .commit_interval_ms = 1000};
 }
 
-static int add_follower(rp_dledger_log *dledger, const char *id, size_t id_size, const char *address, size_t address_size) {
+typedef struct peer {
+    char id[RP_DLEDGER_ID_MAX], endpoint[RP_ENDPOINT_TEXT_MAX];
+} peer;
+
+static int add_follower(rp_dledger_log *dledger, const peer *added) {
     rp_dledger_follower *one = calloc(1, sizeof *one);
     if (one == NULL) {
         return RP_E_NO_MEMORY;
     }
     one->dledger = dledger;
-    memcpy(one->id, id, id_size);
-    memcpy(one->address, address, address_size);
+    memcpy(one->id, added->id, sizeof one->id);
+    memcpy(one->address, added->endpoint, sizeof one->address);
     memcpy(one->row.id, one->id, sizeof one->id);
     memcpy(one->row.address, one->address, sizeof one->address);
     one->matched_index = -1;
@@ -35,34 +40,58 @@ static int add_follower(rp_dledger_log *dledger, const char *id, size_t id_size,
     return one->wake_fd >= 0 && one->arena != NULL ? RP_OK : RP_E_NO_MEMORY;
 }
 
+/* Takes one "n0-host:port" apart. */
+static int read_peer(const char *text, size_t size, peer *read, rp_error *error) {
+    const char *dash = memchr(text, '-', size);
+    size_t id_size = dash == NULL ? 0 : (size_t)(dash - text), endpoint_size = dash == NULL ? 0 : size - id_size - 1;
+    if (id_size == 0 || id_size >= sizeof read->id || endpoint_size == 0 || endpoint_size >= sizeof read->endpoint) {
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: \"%.*s\" is not ID-HOST:PORT", (int)(size < 80 ? size : 80),
+                            text);
+    }
+    *read = (peer){0};
+    memcpy(read->id, text, id_size);
+    memcpy(read->endpoint, dash + 1, endpoint_size);
+    return RP_OK;
+}
+
+/* What is wrong with a peer; NULL: nothing. */
+static const char *fault_of(const peer *one, bool is_known) {
+    char host[RP_ENDPOINT_TEXT_MAX];
+    const char *port;
+    if (!rp_dledger_is_plain(one->id, sizeof one->id)) {
+        return "is not printable ASCII";
+    }
+    if (rp_endpoint_split(one->endpoint, host, &port) != RP_OK) {
+        return "has no HOST:PORT";
+    }
+    return is_known ? "is there twice" : NULL;
+}
+
 /* "n0-host:port;n1-host:port". */
 static int read_peers(rp_dledger_log *dledger, rp_error *error) {
     bool has_self = false;
     const char *at = dledger->options.peers == NULL ? "" : dledger->options.peers;
     while (*at != 0) {
+        peer one;
         size_t size = strcspn(at, ";");
-        const char *dash = memchr(at, '-', size), *port;
-        char host[RP_ENDPOINT_TEXT_MAX], endpoint[RP_ENDPOINT_TEXT_MAX] = {0};
-        size_t id_size = dash == NULL ? 0 : (size_t)(dash - at), address_size = dash == NULL ? 0 : size - id_size - 1;
-        char id[RP_DLEDGER_ID_MAX] = {0};
-        if (id_size == 0 || id_size >= RP_DLEDGER_ID_MAX || address_size == 0 || address_size >= sizeof endpoint) {
-            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: \"%.*s\" is not ID-HOST:PORT", (int)(size < 80 ? size : 80),
-                                at);
-        }
-        memcpy(id, at, id_size);
-        memcpy(endpoint, dash + 1, address_size);
-        bool is_self = strcmp(id, dledger->self_id) == 0;
-        if ((is_self && has_self) || !rp_dledger_is_plain(id, sizeof id) || rp_endpoint_split(endpoint, host, &port) != RP_OK ||
-            rp_dledger_member(dledger, (rp_slice){(const uint8_t *)at, (uint32_t)id_size}) != NULL ||
-            dledger->follower_count == RP_DLEDGER_PEERS_MAX - 1) {
-            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
-                                "dLegerPeers: %s is not a member's, is there twice, or is one of more than %d", id, RP_DLEDGER_PEERS_MAX);
-        }
-        has_self = has_self || is_self;
-        int rc = is_self ? RP_OK : add_follower(dledger, id, id_size, endpoint, address_size);
+        int rc = read_peer(at, size, &one, error);
         if (rc != RP_OK) {
+            return rc;
+        }
+        bool is_self = strcmp(one.id, dledger->self_id) == 0;
+        bool is_known = is_self ? has_self : rp_dledger_member(dledger, rp_slice_of(one.id)) != NULL;
+        const char *fault = fault_of(&one, is_known);
+        if (fault != NULL) {
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: %s %s", one.id, fault);
+        }
+        if (!is_self && dledger->follower_count == RP_DLEDGER_PEERS_MAX - 1) {
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: %s is one member too many; a group has at most %d", one.id,
+                                RP_DLEDGER_PEERS_MAX);
+        }
+        if (!is_self && (rc = add_follower(dledger, &one)) != RP_OK) {
             return rp_error_set(error, rc, 0, NULL, -1, "no memory or descriptors for the members of group %s", dledger->group);
         }
+        has_self = has_self || is_self;
         at += size + (at[size] == ';');
     }
     return has_self ? RP_OK : rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers do not name this member, %s", dledger->self_id);

@@ -24,58 +24,58 @@ static int is(rp_slice slice, const char *chars) {
 }
 
 static void properties_are_kept_unless_the_broker_owns_them(void) {
-    enum { PREPARED = 2, TIMED = 3, SAYS_NO = 4 };
+    enum { PLAIN = 0, SPECIAL, PREPARED, TIMED, SAYS_NO };
     static const struct {
         const char *sent, *stored;
-        int special, wait; /* special: 1, PREPARED, TIMED, or SAYS_NO: a timer that does */
+        int kind, wait; /* SPECIAL: a delay that is not a number; SAYS_NO: a timer whose value is 0 or below */
     } cases[] = {
-        {"", "", 0, 1},
-        {"A\1b\2", "A\1b\2", 0, 1},
-        {"A\1b", "A\1b", 0, 1},
-        {"WAIT\1true\2A\1b\2", "WAIT\1true\2A\1b\2", 0, 1},
-        {"WAIT\1false\2", "WAIT\1false\2", 0, 0},
-        {"A\1b\2CLUSTER\1x\2C\1d", "A\1b\2C\1d\2", 0, 1},
-        {"MSG_REGION\1x\2TRACE_ON\1true\2POP_CK\1z\2__CRC32#\0011234567890\2A\1b\2", "A\1b\2", 0, 1},
-        {"A\1\2B\1c\2", "B\1c\2", 0, 1},          /* a pair without value */
-        {"\1x\2B\1c\2", "B\1c\2", 0, 1},          /* without name */
-        {"abc\2B\1c\2\2\2", "B\1c\2", 0, 1},      /* without separator, and empty pieces */
-        {"DELAY\0013\2", "DELAY\0013\2", 0, 1},
-        {"DELAY\0010\2", "DELAY\0010\2", 0, 1},
+        {"", "", PLAIN, 1},
+        {"A\1b\2", "A\1b\2", PLAIN, 1},
+        {"A\1b", "A\1b", PLAIN, 1},
+        {"WAIT\1true\2A\1b\2", "WAIT\1true\2A\1b\2", PLAIN, 1},
+        {"WAIT\1false\2", "WAIT\1false\2", PLAIN, 0},
+        {"A\1b\2CLUSTER\1x\2C\1d", "A\1b\2C\1d\2", PLAIN, 1},
+        {"MSG_REGION\1x\2TRACE_ON\1true\2POP_CK\1z\2__CRC32#\0011234567890\2A\1b\2", "A\1b\2", PLAIN, 1},
+        {"A\1\2B\1c\2", "B\1c\2", PLAIN, 1},          /* a pair without value */
+        {"\1x\2B\1c\2", "B\1c\2", PLAIN, 1},          /* without name */
+        {"abc\2B\1c\2\2\2", "B\1c\2", PLAIN, 1},      /* without separator, and empty pieces */
+        {"DELAY\0013\2", "DELAY\0013\2", PLAIN, 1},
+        {"DELAY\0010\2", "DELAY\0010\2", PLAIN, 1},
         {"TRAN_MSG\1true\2", "TRAN_MSG\1true\2", PREPARED, 1},
         {"TRAN_MSG\1TRUE\2", "TRAN_MSG\1TRUE\2", PREPARED, 1},
-        {"TRAN_MSG\1false\2", "TRAN_MSG\1false\2", 0, 1},
-        {"TRAN_MSG\1False\2", "TRAN_MSG\1False\2", 0, 1},
-        {"TRAN_MSG\0011\2", "TRAN_MSG\0011\2", 0, 1}, /* not for Java's parseBoolean */
-        {"DELAY\0013\2DELAY\0010\2", "DELAY\0013\2DELAY\0010\2", 0, 1},
-        {"DELAY\0010\2DELAY\0013\2", "DELAY\0010\2DELAY\0013\2", 0, 1},
-        {"INNER_NUM\0013\2DELAY\0010\2", "DELAY\0010\2", 0, 1},
-        {"TRAN_MSG\1true\2TRAN_MSG\1false\2", "TRAN_MSG\1true\2TRAN_MSG\1false\2", 0, 1},
+        {"TRAN_MSG\1false\2", "TRAN_MSG\1false\2", PLAIN, 1},
+        {"TRAN_MSG\1False\2", "TRAN_MSG\1False\2", PLAIN, 1},
+        {"TRAN_MSG\0011\2", "TRAN_MSG\0011\2", PLAIN, 1}, /* not for Java's parseBoolean */
+        {"DELAY\0013\2DELAY\0010\2", "DELAY\0013\2DELAY\0010\2", PLAIN, 1},
+        {"DELAY\0010\2DELAY\0013\2", "DELAY\0010\2DELAY\0013\2", PLAIN, 1},
+        {"INNER_NUM\0013\2DELAY\0010\2", "DELAY\0010\2", PLAIN, 1},
+        {"TRAN_MSG\1true\2TRAN_MSG\1false\2", "TRAN_MSG\1true\2TRAN_MSG\1false\2", PLAIN, 1},
         {"TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", SAYS_NO, 1},
         {"TIMER_DELAY_MS\0015\2TIMER_DELAY_SEC\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_SEC\0010\2", TIMED, 1},
-        {"DELAY\1-2\2", "DELAY\1-2\2", 0, 1},
-        {"DELAY\1false\2", "DELAY\1false\2", 1, 1},
-        {"TIMER_OUT_MS\0015\2", "TIMER_OUT_MS\0015\2", 0, 1},
-        {"TIMER_DELIVER_MS\0015\2TIMER_OUT_MS\0015\2", "TIMER_DELIVER_MS\0015\2TIMER_OUT_MS\0015\2", 0, 1},
-        {"TIMER_OUT_MS\0015\2CLUSTER\1x\2TIMER_DELIVER_MS\0015", "TIMER_OUT_MS\0015\2TIMER_DELIVER_MS\0015\2", 0, 1},
-        {"TIMER_OUT_MS\0015\2DELAY\0013\2", "TIMER_OUT_MS\0015\2DELAY\0013\2", 0, 1},
-        {"TIMER_DELIVER_MS\0015\2DELAY\00112\2", "TIMER_DELIVER_MS\0015\2DELAY\00112\2", 0, 1},
-        {"DELAY\0013\2DELAY\1soon\2", "DELAY\0013\2DELAY\1soon\2", 1, 1},
-        {"DELAY\0012147483648\2", "DELAY\0012147483648\2", 1, 1},
+        {"DELAY\1-2\2", "DELAY\1-2\2", PLAIN, 1},
+        {"DELAY\1false\2", "DELAY\1false\2", SPECIAL, 1},
+        {"TIMER_OUT_MS\0015\2", "TIMER_OUT_MS\0015\2", PLAIN, 1},
+        {"TIMER_DELIVER_MS\0015\2TIMER_OUT_MS\0015\2", "TIMER_DELIVER_MS\0015\2TIMER_OUT_MS\0015\2", PLAIN, 1},
+        {"TIMER_OUT_MS\0015\2CLUSTER\1x\2TIMER_DELIVER_MS\0015", "TIMER_OUT_MS\0015\2TIMER_DELIVER_MS\0015\2", PLAIN, 1},
+        {"TIMER_OUT_MS\0015\2DELAY\0013\2", "TIMER_OUT_MS\0015\2DELAY\0013\2", PLAIN, 1},
+        {"TIMER_DELIVER_MS\0015\2DELAY\00112\2", "TIMER_DELIVER_MS\0015\2DELAY\00112\2", PLAIN, 1},
+        {"DELAY\0013\2DELAY\1soon\2", "DELAY\0013\2DELAY\1soon\2", SPECIAL, 1},
+        {"DELAY\0012147483648\2", "DELAY\0012147483648\2", SPECIAL, 1},
         {"DELAY\0013\2TRAN_MSG\1true\2", "DELAY\0013\2TRAN_MSG\1true\2", PREPARED, 1},
         {"TIMER_DELIVER_MS\0015\2", "TIMER_DELIVER_MS\0015\2", TIMED, 1},
         {"TIMER_DELAY_MS\0015\2", "TIMER_DELAY_MS\0015\2", TIMED, 1},
         {"TIMER_DELAY_SEC\0015\2", "TIMER_DELAY_SEC\0015\2", TIMED, 1},
-        {"CLUSTER\1x\2INNER_NUM\0012\2A\1b\2INNER_BASE\0012\2", "A\1b\2", 0, 1},
-        {"__LITE_TOPIC\0010\2", "__LITE_TOPIC\0010\2", 0, 1},
-        {"__LITE_TOPIC\1\2A\1b\2", "A\1b\2", 0, 1},
+        {"CLUSTER\1x\2INNER_NUM\0012\2A\1b\2INNER_BASE\0012\2", "A\1b\2", PLAIN, 1},
+        {"__LITE_TOPIC\0010\2", "__LITE_TOPIC\0010\2", PLAIN, 1},
+        {"__LITE_TOPIC\1\2A\1b\2", "A\1b\2", PLAIN, 1},
     };
     rp_arena *arena = rp_arena_create(1 << 12, 1 << 20);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         rp_sent_properties properties;
         CHECK(rp_sent_properties_scan(text(cases[i].sent), arena, &properties) == RP_OK);
         CHECK(is(properties.text, cases[i].stored));
-        CHECK((properties.special != 0) == (cases[i].special == 1) && (properties.prepared != 0) == (cases[i].special == PREPARED));
-        CHECK(properties.timed == (cases[i].special == TIMED ? 2 : cases[i].special == SAYS_NO));
+        CHECK((properties.special != 0) == (cases[i].kind == SPECIAL) && (properties.prepared != 0) == (cases[i].kind == PREPARED));
+        CHECK(properties.timed == (cases[i].kind == TIMED ? 2 : cases[i].kind == SAYS_NO));
         CHECK(properties.wait == cases[i].wait);
     }
     rp_sent_properties properties;

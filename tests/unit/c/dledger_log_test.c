@@ -217,6 +217,29 @@ static void bad_options_are_refused(void) {
     ledger_close(&one);
 }
 
+static void a_group_has_sixteen_members_wherever_this_one_stands(void) {
+    ledger one;
+    rp_error error;
+    rp_dledger_options options;
+    rp_dledger_log *dledger;
+    char peers[RP_DLEDGER_PEERS_MAX * 20 + 20] = "";
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    rp_dledger_options_default(&options);
+    options.store = one.store;
+    options.group = "G";
+    options.self_id = "n0";
+    options.peers = peers;
+    for (int i = RP_DLEDGER_PEERS_MAX - 1; i >= 0; i--) {
+        snprintf(peers + strlen(peers), sizeof peers - strlen(peers), "n%d-127.0.0.1:%d;", i, i + 1);
+    }
+    CHECK(rp_dledger_open(&options, &dledger, &error) == RP_OK);
+    rp_dledger_close(dledger);
+    snprintf(peers + strlen(peers), sizeof peers - strlen(peers), "n%d-127.0.0.1:%d", RP_DLEDGER_PEERS_MAX, RP_DLEDGER_PEERS_MAX + 1);
+    CHECK(rp_dledger_open(&options, &dledger, &error) == RP_E_INVALID);
+    CHECK(strstr(error.message, "n16 is one member too many") != NULL);
+    ledger_close(&one);
+}
+
 typedef struct sender {
     member *one;
     pthread_t thread;
@@ -343,6 +366,7 @@ int main(void) {
     RUN(a_log_that_ends_before_its_leaders_begins_stays_as_it_is);
     RUN(claims_are_told);
     RUN(bad_options_are_refused);
+    RUN(a_group_has_sixteen_members_wherever_this_one_stands);
     RUN(roles_change_under_load);
     return 0;
 }
