@@ -407,6 +407,9 @@ def _remark(config: Config, name: str, place: str) -> None:
         if config.unknown[name] != default:
             _note(config, f"{place}: {name} is a key of RocketMQ 4, kept without effect: {advice}")
         return
+    if name == "brokerConfigPaths":
+        _note(config, f"{place}: {name} is a key of mqbrokercontainer's, without effect here: start a broker for each of the files")
+        return
     for role, table in TABLES.items():
         if name in table:
             _note(config, f"{place}: {name} is a key of the {role}, not of the {config.role}; it is kept and has no effect")

@@ -175,11 +175,13 @@ def test_an_unknown_key_is_kept_and_reported_once_with_the_nearest_name(file: Pa
 
 
 def test_keys_of_another_role_and_keys_without_effect_are_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file.write_text("kvConfigPath=/x\nsendMessageThreadPoolNums=16\n")
+    file.write_text("kvConfigPath=/x\nsendMessageThreadPoolNums=16\nbrokerConfigPaths=a.conf:b.conf\n")
     with caplog.at_level(logging.INFO):
         load_config("broker", file).report_remarks()
     assert caplog.messages[0] == f"{file}:1: kvConfigPath is a key of the namesrv, not of the broker; it is kept and has no effect"
     assert caplog.messages[1].startswith(f"{file}:2: sendMessageThreadPoolNums has no effect: ")
+    container = "is a key of mqbrokercontainer's, without effect here: start a broker for each of the files"
+    assert caplog.messages[2] == f"{file}:3: brokerConfigPaths {container}"
 
 
 def test_a_file_that_rocketmq_4_wrote_is_no_heap_of_warnings_and_a_key_with_another_name_now_is_told_it(
