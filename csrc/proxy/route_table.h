@@ -64,9 +64,9 @@ void rp_route_table_destroy(rp_route_table *table);
  * many of either; RP_E_BUSY; RP_E_NO_MEMORY: then what was known stays. */
 int rp_route_table_put(rp_route_table *table, rp_slice key, const rp_route *route, int64_t now_ns);
 void rp_route_table_forget(rp_route_table *table, rp_slice key);
-/* A queue for messages of these rp_sent_type bits: for a message group its own, else the next one. 1; 0: there is none, or Python is to
+/* A queue for a message of one of rp_sent_type: for a message group its own, else the next one. 1; 0: there is none, or Python is to
  * ask. */
-int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t types, rp_slice group, int64_t now_ns, rp_route_choice *choice);
+int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t type, rp_slice group, int64_t now_ns, rp_route_choice *choice);
 /* A queue of the broker that is wanted, the first, or where there is none the one whose turn it is. As rp_route_table_choose. */
 int rp_route_table_choose_broker(rp_route_table *table, rp_slice key, rp_slice wanted, uint64_t turn, int64_t now_ns,
                                  rp_route_choice *choice);
