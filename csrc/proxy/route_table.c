@@ -192,10 +192,10 @@ static void fill_choice(rp_route_choice *choice, const rp_route *route, uint32_t
     memcpy(choice->broker_name, broker->name.data, broker->name.size);
 }
 
-int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t types, rp_slice group, int64_t now_ns, rp_route_choice *choice) {
+int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t type, rp_slice group, int64_t now_ns, rp_route_choice *choice) {
     pthread_mutex_lock(&table->lock);
     known_route *known = *find(table, topic);
-    bool is_there = known != NULL && (known->route.types & types) == types && is_fresh(known, now_ns);
+    bool is_there = known != NULL && (known->route.types & type) != 0 && is_fresh(known, now_ns);
     if (is_there) {
         const rp_route *route = &known->route;
         uint32_t place = group.size > 0 ? rp_consistent_bucket(rp_hash_java(group.data, group.size), route->queue_count)

@@ -64,9 +64,9 @@ void rp_route_table_destroy(rp_route_table *table);
  * have, too many of either; RP_E_BUSY; RP_E_NO_MEMORY. After an error what was known stays. */
 int rp_route_table_put(rp_route_table *table, rp_slice key, const rp_route *route, int64_t now_ns);
 void rp_route_table_forget(rp_route_table *table, rp_slice key);
-/* Chooses a queue for messages of these rp_sent_type bits: a message group has a queue of its own, other messages take the queues in turn. 1;
- * 0: there is no route for them, or Python has to ask for it anew. */
-int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t types, rp_slice group, int64_t now_ns, rp_route_choice *choice);
+/* Chooses a queue for a message of this rp_sent_type: a message group has a queue of its own, other messages take the queues in turn.
+ * 1; 0: there is no route for it, or Python has to ask for it anew. */
+int rp_route_table_choose(rp_route_table *table, rp_slice topic, uint32_t type, rp_slice group, int64_t now_ns, rp_route_choice *choice);
 /* The first queue of the wanted broker; when the route has none, the queue whose turn it is. Returns as rp_route_table_choose. */
 int rp_route_table_choose_broker(rp_route_table *table, rp_slice key, rp_slice wanted, uint64_t turn, int64_t now_ns,
                                  rp_route_choice *choice);

@@ -22,7 +22,6 @@ static rp_slice host_of(const rp_address *address, char text[RP_ADDRESS_TEXT_MAX
 /* What one call sends, and what of it lies in the reactor's arena. */
 typedef struct outgoing {
     rp_sent_message first;
-    uint32_t types;
     rp_slice group; /* by which its queue is found */
     rp_slice properties, batch;
 } outgoing;
@@ -52,7 +51,6 @@ static bool read_one(rp_slice request, const rp_send_rules *rules, int64_t now_m
     rp_slice bytes, none;
     if (rp_sent_next(&request, &bytes) != 1 || !rp_sent_message_read(bytes, rules, now_ms, &own->first))
         return false;
-    own->types = rp_sent_message_type(&own->first);
     own->group = rp_sent_message_group(&own->first);
     return rp_sent_next(&request, &none) == 0;
 }
@@ -78,7 +76,7 @@ rp_waiting_call *rp_send_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_g
         return NULL;
     const rp_asked_right right = {RP_RESOURCE_TOPIC, RP_ACTION_PUB, own.first.topic};
     if (!rp_call_is_admitted(proxy->gate, reactor, call, &right, 1) ||
-        !rp_route_table_choose(proxy->routes, own.first.topic, is_batch ? batch.types : own.types, own.group, now_ns, &choice) ||
+        !rp_route_table_choose(proxy->routes, own.first.topic, rp_sent_message_type(&own.first), own.group, now_ns, &choice) ||
         !write_properties(arena, &own, host) || (is_batch && !write_batch(arena, &own, request, rules, now_ms, host, batch.size_max)))
         return NULL;
     rp_send_command_fill(&sent, &own.first, &choice, own.properties, own.batch);

@@ -19,7 +19,6 @@ static uint64_t size_max_of(const rp_sent_message *message, uint32_t peer_host_s
 static bool join(rp_sent_batch *batch, const rp_sent_message *first, const rp_sent_message *message, uint32_t peer_host_size) {
     uint32_t properties = rp_sent_message_properties_size(message, peer_host_size);
     batch->count++;
-    batch->types |= rp_sent_message_type(message);
     batch->size_max += size_max_of(message, peer_host_size);
     return batch->count <= RP_SENT_BATCH_MAX && message->lite_topic.size == 0 && properties <= UINT16_MAX &&
            rp_slice_equals(message->topic, first->topic) && batch->size_max <= INT32_MAX;

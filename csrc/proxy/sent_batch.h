@@ -17,7 +17,6 @@
 
 typedef struct rp_sent_batch {
     uint32_t count;
-    uint32_t types;   /* rp_sent_type bits of all */
     uint64_t size_max; /* an upper bound of what rp_sent_batch_write writes */
 } rp_sent_batch;
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .._core.results import Message
+from ..broker.names import DLQ_PREFIX, RETRY_PREFIX
 from . import schema
 from .encoding import COMPRESSED
 from .handles import Popped
@@ -126,6 +127,11 @@ def message_type_of(properties: Mapping[str, str]) -> str:
         return "DELAY"
     kinds = {"__SHARDINGKEY": "FIFO", "_SYS_MSG_PRIORITY_": "PRIORITY", "__LITE_TOPIC": "LITE"}
     return next((kind for name, kind in kinds.items() if name in properties), "NORMAL")
+
+
+def is_type_checked(settings: ProxySettings, topic: str) -> bool:
+    """Whether the topic takes messages of its type alone: retries and dead letters are of any."""
+    return settings.enable_topic_message_type_check and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
 def check_type(topic_type: str, properties: Mapping[str, str]) -> None:

@@ -34,6 +34,7 @@ from ..remoting.client import split_address
 from ..remoting.latencies import GRPC, Kind, Latency
 from . import schema
 from .brokers import TIMEOUT_S, Brokers
+from .messages import is_type_checked
 from .settings import ProxySettings
 from .status import ProxyError
 from .validation import millis
@@ -116,7 +117,7 @@ class NativeCalls:
         if known is None or self._learned.get(topic) == known.ask_again_s:
             return
         self.forget(topic)
-        types = _TYPES.get(known.message_type, 0) if self._settings.enable_topic_message_type_check else _TYPES["MIXED"]
+        types = _TYPES.get(known.message_type, 0) if is_type_checked(self._settings, topic) else _TYPES["MIXED"]
         names = list(known.addresses)
         brokers = [found for name in names if (found := _numeric(known.addresses[name])) is not None]
         if not types or not known.queues or len(brokers) < len(names):

@@ -12,7 +12,7 @@ from typing import Any, Final
 from .._core.errors import ProtocolError, RocketpyError
 from .._core.remoting import Command
 from ..remoting.codes import RequestCode, ResponseCode
-from ..remoting.command import CommandError
+from ..remoting.command import CommandError, Fields
 from ..remoting.headers import (
     AckMessageRequestHeader,
     ChangeInvisibleTimeRequestHeader,
@@ -312,6 +312,13 @@ class Receiving:
             return status_of(error)
         return status(OK)
 
+    async def _call(self, handle: ReceiptHandle, code: RequestCode, header: Fields) -> Command:
+        """Its broker's answer. Raises ProxyError, RocketpyError."""
+        try:
+            return await self._brokers.call(handle.broker, code, header)
+        except ProxyError as error:
+            raise ProxyError("INVALID_RECEIPT_HANDLE", f"cannot find broker {handle.broker}") from error
+
     async def _ack(self, handle: ReceiptHandle, group: str, topic: str, lite_topic: str) -> None:
         handle.check_valid(now_ms())
         header = AckMessageRequestHeader(
@@ -322,7 +329,7 @@ class Receiving:
             offset=handle.offset,
             lite_topic=lite_topic or None,
         )
-        response = await self._brokers.call(handle.broker, RequestCode.ACK_MESSAGE, header)
+        response = await self._call(handle, RequestCode.ACK_MESSAGE, header)
         if response.code != ResponseCode.SUCCESS:
             raise ProxyError("INTERNAL_SERVER_ERROR", f"ack failed: {response.remark or 'status is abnormal'}")
 
@@ -349,7 +356,7 @@ class Receiving:
             lite_topic=lite_topic or None,
             suspend=suspends,
         )
-        response = await self._brokers.call(handle.broker, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
+        response = await self._call(handle, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
         if response.code != ResponseCode.SUCCESS:
             raise ProxyError("INTERNAL_SERVER_ERROR", f"changeInvisibleDuration failed: {response.remark or 'status is abnormal'}")
         try:
@@ -377,7 +384,7 @@ class Receiving:
             origin_topic=handle.real_topic(topic, group),
             max_reconsume_times=0,
         )
-        response = await self._brokers.call(handle.broker, RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        response = await self._call(handle, RequestCode.CONSUMER_SEND_MSG_BACK, header)
         if response.code != ResponseCode.SUCCESS:
             raise CommandError(response.code, response.remark)
         await self._ack(handle, group, topic, lite_topic)

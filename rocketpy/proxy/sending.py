@@ -19,7 +19,7 @@ from . import schema
 from .brokers import Brokers, Queue
 from .context import Context, now_ms
 from .encoding import COMPRESSED, PREPARED, write_batch, write_properties
-from .messages import body_of, check_type, properties_of
+from .messages import body_of, check_type, is_type_checked, properties_of
 from .native_calls import NativeCalls
 from .settings import ProxySettings
 from .status import OK, ProxyError, joined, status
@@ -68,7 +68,8 @@ class Sending:
         self._turns = itertools.count()
 
     async def send_message(self, context: Context, request: Any) -> Any:
-        """One message, or several of one topic as one batch, which has one entry in the answer."""
+        """One message, or several of one topic as one batch, which has one entry in the answer. As with RocketMQ's proxy a batch is of the
+        type of its first message."""
         if not request.messages:
             raise ProxyError("MESSAGE_CORRUPTED", "no message to send")
         topic = topic_of(request.messages[0].topic)
@@ -82,9 +83,8 @@ class Sending:
         if len(parts) > 1 and any("__LITE_TOPIC" in properties for _, properties in parts):
             raise ProxyError("BAD_REQUEST", "messages of lite topics are sent one by one: brokers store those of a batch in no lite topic")
         topic_type, queues = await self._look_up(topic)
-        if self._settings.enable_topic_message_type_check:
-            for _, properties in parts:
-                check_type(topic_type, properties)
+        if is_type_checked(self._settings, topic):
+            check_type(topic_type, parts[0][1])
         queue = self._queue_for(queues, request.messages)
         sys_flag = _sys_flag(request.messages[0])
         header = {
@@ -122,7 +122,7 @@ class Sending:
     async def _look_up(self, topic: str) -> tuple[str, list[Queue]]:
         """(a topic's type, where it is looked at; its queues); what is native hears of them, or that they are not known any more."""
         try:
-            topic_type = await self._brokers.message_type(topic) if self._settings.enable_topic_message_type_check else ""
+            topic_type = await self._brokers.message_type(topic) if is_type_checked(self._settings, topic) else ""
             queues = await self._brokers.writable_queues(topic)
         except (ProxyError, RocketpyError):
             if self._native is not None:

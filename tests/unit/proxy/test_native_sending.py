@@ -141,7 +141,7 @@ def read_by_c(request: Any, rules: Any, at_ms: int, keep: list[Any]) -> Outgoing
         target = ffi.new("uint8_t[]", batch.size_max)
         size = lib.rp_sent_batch_write(request, rules, at_ms, slice_of(HOST.encode(), keep), target)
         assert size <= batch.size_max
-        return Outgoing(first, batch.types, slice_of(b"", keep), bytes(ffi.buffer(target, size)))
+        return Outgoing(first, lib.rp_sent_message_type(first), slice_of(b"", keep), bytes(ffi.buffer(target, size)))
     is_read = lib.rp_sent_next(rest, one) == 1 and lib.rp_sent_message_read(one[0], rules, at_ms, first)
     if not is_read or lib.rp_sent_next(rest, one) != 0:
         return None
@@ -272,6 +272,7 @@ SEVERAL: Mapping[str, tuple[list[Any], str]] = {
     "two": ([message_of(), message_of(message_id="2", tag="T", user={"a": "1", "b": "2"})], "NORMAL"),
     "of groups, which count for no queue": ([message_of(message_group=name) for name in "abc"], "FIFO"),
     "of several types": ([message_of(), message_of(message_group="g"), message_of(priority=1), message_of(deliver_ms=NOW_MS)], "MIXED"),
+    "of the first one's type": ([message_of(), message_of(message_group="g"), message_of(deliver_ms=NOW_MS)], "NORMAL"),
     "the first compressed": ([message_of(body_encoding=2), message_of()], "NORMAL"),
     "the second compressed": ([message_of(), message_of(body_encoding=2)], "NORMAL"),
     "of their own times and hosts": ([message_of(born_ms=NOW_MS - at, born_host="" if at else "h") for at in range(3)], "NORMAL"),
@@ -288,7 +289,7 @@ def test_several_messages_are_one_batch_and_say_the_same(name: str) -> None:
 UNUSUAL: Mapping[str, tuple[bytes, str]] = {
     "no message": (b"", "NORMAL"),
     "several, one of another topic": (encoded(message_of(), message_of(topic="u")), "NORMAL"),
-    "several, one of another type": (encoded(message_of(), message_of(message_group="g")), "NORMAL"),
+    "several, the first of another type": (encoded(message_of(message_group="g"), message_of()), "NORMAL"),
     "several, one of a lite topic": (encoded(message_of(), message_of(lite_topic="l")), "MIXED"),
     "several, one wrong": (encoded(message_of(), message_of(message_id=""), message_of()), "NORMAL"),
     "several, one a transaction": (encoded(message_of(), message_of(message_type=4)), "MIXED"),
@@ -335,6 +336,12 @@ UNUSUAL: Mapping[str, tuple[bytes, str]] = {
 def test_what_is_unusual_or_wrong_is_left_to_python(name: str) -> None:
     request, topic_type = UNUSUAL[name]
     assert not compare(request, "t", topic_type)
+
+
+@pytest.mark.parametrize("topic", ["%RETRY%g", "%DLQ%g"])
+def test_retries_and_dead_letters_are_of_any_type(topic: str) -> None:
+    asked, _ = by_python(encoded(message_of(topic, message_group="g")), "NORMAL", SETTINGS)
+    assert asked is not None and asked[1]["b"] == topic
 
 
 def test_limits_are_the_settings() -> None:

@@ -17,6 +17,7 @@ import grpc.aio
 import pytest
 
 from rocketpy.proxy import schema
+from rocketpy.proxy.context import now_ms
 from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import NO_PORT, ProxySettings
 from rocketpy.remoting.client import RemotingClient
@@ -132,6 +133,8 @@ def test_a_message_is_sent_received_put_off_and_acknowledged(cluster: LocalRocke
             assert code(acked) == "OK"
             wrong = await peer.ask("AckMessage", **handle, entries=[{"receipt_handle": "x"}, {"receipt_handle": "1 1 1 1 0 b 1 1"}])
             assert code(wrong) == "INVALID_RECEIPT_HANDLE" and len(wrong.entries) == 2
+            nowhere = await peer.ask("AckMessage", **handle, entries=[{"receipt_handle": f"1 {now_ms()} 60000 0 0 no-broker 1 1"}])
+            assert (code(nowhere), nowhere.entries[0].status.message) == ("INVALID_RECEIPT_HANDLE", "cannot find broker no-broker")
         assert code(await peer.ask("NotifyClientTermination", group={"name": "g"})) == "OK"
 
     running(cluster, test)
