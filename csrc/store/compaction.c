@@ -88,8 +88,8 @@ static int copy_anew(rp_compaction *compaction, followed_queue *followed, rp_err
     rp_log_write(compaction->options.log, RP_LOG_WARNING,
                  "compacted queue %.*s/%d was compacted up to offset %lld, and its log is cut before that: it is copied once more from "
                  "offset %lld on",
-                 "offset %lld on", (int)topic.size, (const char *)topic.data, rp_consume_queue_id(followed->queue),
-                 (long long)followed->position, (long long)from);
+                 (int)topic.size, (const char *)topic.data, rp_consume_queue_id(followed->queue), (long long)followed->position,
+                 (long long)from);
     int rc = rp_compaction_log_cut(followed->log, from, error);
     if (rc != RP_OK)
         return rc;
