@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/slice_inl.h"
 #include "column.h"
 #include "record_columns.h"
 
@@ -76,7 +77,7 @@ int rp_record_batch_create(const rp_record_batch_options *options, rp_buffer_poo
     batch->options = *options;
     snprintf(batch->broker_name, sizeof batch->broker_name, "%s", options->broker_name == NULL ? "" : options->broker_name);
     batch->options.broker_name = batch->broker_name;
-    batch->context.broker_name = (rp_slice){(const uint8_t *)batch->broker_name, (uint32_t)strlen(batch->broker_name)};
+    batch->context.broker_name = rp_slice_of(batch->broker_name);
     batch->context.properties_as_map = options->properties_as_map;
     batch->pool = pool != NULL ? pool : rp_buffer_pool_create();
     if (pool != NULL)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/slice_inl.h"
 #include "auth_gate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,27 +19,25 @@ static void demand(int claim) {
     }
 }
 
-static rp_slice text(const char *string) { return (rp_slice){(const uint8_t *)string, (uint32_t)strlen(string)}; }
-
 static rp_auth_table *open_table(rp_log *log) {
     rp_auth_table *table;
-    rp_slice source = text("127.0.0.1");
+    rp_slice source = rp_slice_of("127.0.0.1");
     rp_acl_entry entries[] = {
-        {.resource_type = RP_RESOURCE_TOPIC, .pattern = RP_PATTERN_PREFIXED, .actions = RP_ACTION_ALL, .name = text("t")},
+        {.resource_type = RP_RESOURCE_TOPIC, .pattern = RP_PATTERN_PREFIXED, .actions = RP_ACTION_ALL, .name = rp_slice_of("t")},
         {.resource_type = RP_RESOURCE_GROUP,
          .pattern = RP_PATTERN_LITERAL,
          .actions = RP_ACTION_SUB,
-         .name = text("g"),
+         .name = rp_slice_of("g"),
          .sources = &source,
          .source_count = 1},
         {.is_default = 1, .is_deny = 1, .resource_type = RP_RESOURCE_ANY, .pattern = RP_PATTERN_ANY, .actions = RP_ACTION_GET},
     };
-    rp_auth_options options = {.authenticate = 1, .authorize = 1, .cluster_name = text("c")};
+    rp_auth_options options = {.authenticate = 1, .authorize = 1, .cluster_name = rp_slice_of("c")};
     demand(rp_auth_table_open(log, &table) == RP_OK);
     demand(rp_auth_table_set_options(table, &options) == RP_OK);
-    demand(rp_auth_table_put_user(table, text("u"), text("s"), 0, 1) == RP_OK);
-    demand(rp_auth_table_put_user(table, text("r"), text("s"), 1, 1) == RP_OK);
-    demand(rp_auth_table_put_acl(table, text("u"), entries, sizeof entries / sizeof entries[0], NULL) == RP_OK);
+    demand(rp_auth_table_put_user(table, rp_slice_of("u"), rp_slice_of("s"), 0, 1) == RP_OK);
+    demand(rp_auth_table_put_user(table, rp_slice_of("r"), rp_slice_of("s"), 1, 1) == RP_OK);
+    demand(rp_auth_table_put_acl(table, rp_slice_of("u"), entries, sizeof entries / sizeof entries[0], NULL) == RP_OK);
     demand(rp_auth_table_publish(table) == RP_OK);
     return table;
 }
@@ -54,11 +53,12 @@ static bool sign(rp_command *command, const char *user, char signature[RP_SIGNAT
     rp_field_order order = {0};
     rp_hmac_key key;
     rp_hmac_key_make(&key, "s", 1);
-    if (rp_command_add_field(command, text("AccessKey"), text(user)) != RP_OK || rp_field_order_of(command, &order) != RP_OK) {
+    if (rp_command_add_field(command, rp_slice_of("AccessKey"), rp_slice_of(user)) != RP_OK ||
+        rp_field_order_of(command, &order) != RP_OK) {
         return false;
     }
     rp_signature_make(command, &order, &key, signature);
-    return rp_command_add_field(command, text("Signature"), (rp_slice){(uint8_t *)signature, RP_SIGNATURE_TEXT_SIZE}) == RP_OK;
+    return rp_command_add_field(command, rp_slice_of("Signature"), (rp_slice){(uint8_t *)signature, RP_SIGNATURE_TEXT_SIZE}) == RP_OK;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

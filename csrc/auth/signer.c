@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/slice_inl.h"
 #include "signature.h"
 
 struct rp_signer {
@@ -35,9 +36,7 @@ void rp_signer_close(rp_signer *signer) {
     free(signer);
 }
 
-static int add(rp_command *command, const char *name, rp_slice value) {
-    return rp_command_add_field(command, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)}, value);
-}
+static int add(rp_command *command, const char *name, rp_slice value) { return rp_command_add_field(command, rp_slice_of(name), value); }
 
 int rp_signer_sign(const rp_signer *signer, rp_command *command, char signature[RP_SIGNATURE_TEXT_SIZE]) {
     rp_field_order order = {0};

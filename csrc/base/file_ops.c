@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "../base/arena.h"
+#include "../base/slice_inl.h"
 #include "../base/thread.h"
 #include "lane.h"
 #include "pop_kept.h"
@@ -59,10 +60,7 @@ struct rp_pop_revive {
     _Atomic int64_t oldest_due_ms;
 };
 
-static inline rp_slice revive_broker_name(const rp_pop_revive *revive) {
-    const char *name = revive->broker->options.broker_name;
-    return (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)};
-}
+static inline rp_slice revive_broker_name(const rp_pop_revive *revive) { return rp_slice_of(revive->broker->options.broker_name); }
 
 static inline bool revive_is_stopping(const rp_pop_revive *revive) {
     return atomic_load_explicit(&revive->is_stopping, memory_order_relaxed);

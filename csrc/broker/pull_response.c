@@ -1,8 +1,7 @@
 /* pull_response.c: see pull_response.h. */
 #include "pull_response.h"
 
-#include <string.h>
-
+#include "../base/slice_inl.h"
 #include "lane.h"
 #include "response_writer_inl.h"
 
@@ -87,7 +86,7 @@ static int64_t told_offset(const rp_pull *pull, int64_t offset) {
 static uint32_t write_header(const rp_broker *broker, const rp_pull *pull, uint8_t *target, int32_t code, const rp_get_result *result) {
     const char *name = rp_get_status_name(result->status);
     rp_response_writer writer;
-    rp_response_begin(&writer, target, pull->serialize_type, code, pull->opaque, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)});
+    rp_response_begin(&writer, target, pull->serialize_type, code, pull->opaque, rp_slice_of(name));
     RP_RESPONSE_NUMBER(&writer, "suggestWhichBrokerId", suggested_broker(broker, pull, result));
     RP_RESPONSE_NUMBER(&writer, "nextBeginOffset", told_offset(pull, result->next_offset));
     RP_RESPONSE_NUMBER(&writer, "minOffset", told_offset(pull, result->min_offset));

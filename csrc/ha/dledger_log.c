@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "../base/clock_inl.h"
+#include "../base/slice_inl.h"
 #include "dledger_log_inl.h"
 
 #define LOCK_WAIT_MS 500 /* Python's event loop waits */
@@ -186,7 +187,7 @@ int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error) {
 
 int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_id, rp_error *error) {
     leader_id = leader_id == NULL ? "" : leader_id;
-    if (leader_id[0] != 0 && rp_dledger_member(dledger, (rp_slice){(const uint8_t *)leader_id, (uint32_t)strlen(leader_id)}) == NULL) {
+    if (leader_id[0] != 0 && rp_dledger_member(dledger, rp_slice_of(leader_id)) == NULL) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "%.60s is not another member of group %s", leader_id, dledger->group);
     }
     if (!rp_lock_within(&dledger->lock, LOCK_WAIT_MS)) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/slice_inl.h"
 #include "changed_message.h"
 #include "protobuf.h"
 #include "received_message.h"
@@ -25,8 +26,7 @@ static void demand(int claim) {
 }
 
 static void add(rp_command *response, const char *name, const char *value) {
-    rp_command_add_field(response, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)},
-                         (rp_slice){(const uint8_t *)value, (uint32_t)strlen(value)});
+    rp_command_add_field(response, rp_slice_of(name), rp_slice_of(value));
 }
 
 static void try_message(const rp_popped_message *popped, rp_arena *arena) {

@@ -366,9 +366,7 @@ static uint8_t *put_property(uint8_t *target, rp_slice name, rp_slice value) {
     return target;
 }
 
-static uint8_t *put_own(uint8_t *target, const char *name, rp_slice value) {
-    return put_property(target, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)}, value);
-}
+static uint8_t *put_own(uint8_t *target, const char *name, rp_slice value) { return put_property(target, rp_slice_of(name), value); }
 
 static uint8_t *put_own_number(uint8_t *target, const char *name, int64_t value) {
     uint8_t digits[RP_DECIMAL_SIZE_MAX];
