@@ -1,5 +1,5 @@
-/* inner_messages.h: the messages of a batch queue's record as records of their own, as who pops them gets them: clients take apart what
- * they pull, not what they pop. Private to csrc/broker. RocketMQ gives the batch as one message, whose body no listener can read.
+/* inner_messages.h: the messages of a batch queue's record as records of their own, for clients that pop: they take apart what they pull,
+ * but not what they pop. Private to csrc/broker. RocketMQ gives the batch as one message, whose body no listener can read.
  *
  *   record at 17, INNER_NUM=3 ─► record at 17, at 18, at 19: the batch's place, times and hosts; each message's flag, body and properties
  *

@@ -66,7 +66,7 @@ int rp_ack_call_again(rp_lane *lane, rp_waiting_call *waiting);
 /* The call is left to Python after all: gives back what was taken for it. */
 void rp_change_call_undo(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_undo(rp_lane *lane, rp_waiting_call *waiting);
-/* The client waits no more, and nobody hears of the answer of the broker; except for a receive: its messages are put back when they come. */
+/* The client waits no more, and nobody hears of the broker's answer; but a receive's messages are put back when they come. */
 void rp_ack_call_drop(rp_lane *lane, rp_waiting_call *waiting);
 void rp_change_call_drop(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_leave(rp_waiting_call *waiting);
