@@ -195,11 +195,15 @@ class Relay:
         return await self._pass_on(request, broker)
 
     async def _broker_of_group(self, guest: Guest, group: str) -> str:
-        """One that all of the group's clients tell of themselves; "" for a group that no broker knows."""
-        for topic in (*guest.topics_of(group), f"{RETRY_PREFIX}{group}"):
+        """One that all of the group's clients tell of themselves; "" for a group that no broker knows. The retry topic is asked for last:
+        of a new group the name server may not have heard of it yet."""
+        for topic in (*(guest.topics_of(group) or self._topics_of_others(group)), f"{RETRY_PREFIX}{group}"):
             if names := await self._masters(topic):
                 return names[0]
         return ""
+
+    def _topics_of_others(self, group: str) -> tuple[str, ...]:
+        return next((topics for guest in self._guests.values() if (topics := guest.topics_of(group))), ())
 
     async def _consumer_connections(self, request: Request) -> Response:
         """The brokers', and those of gRPC clients of this proxy."""

@@ -170,6 +170,20 @@ def test_a_4x_client_sends_waits_pulls_and_shares_its_group(cluster: LocalRocket
     with_port(cluster, test)
 
 
+def test_who_reads_a_group_is_known_before_its_retry_topic_is(cluster: LocalRocketMQ, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocketpy.proxy.relay.RETRY_PREFIX", "%NOT_HEARD_OF%")
+    topic = cluster.make_topic("New")
+
+    async def test(address: str, peer: Peer) -> None:
+        async with client_of(address) as client, client_of(address) as other:
+            assert (await client.beat("new", topic)).code == ResponseCode.SUCCESS
+            listed = await other.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, consumerGroup="new")
+            assert json.loads(listed.body)["consumerIdList"] == ["c1"]
+            assert (await other.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, consumerGroup="of nobody")).code == ResponseCode.SYSTEM_ERROR
+
+    with_port(cluster, test)
+
+
 def test_a_client_that_goes_is_gone_for_the_brokers(cluster: LocalRocketMQ) -> None:
     topic, group = cluster.make_topic("Leaving"), "leaving"
 
