@@ -164,8 +164,8 @@ static const rp_request_rule rules[] = {
     {200053, SUB, 0, false, GROUP_AND_TOPIC("consumerGroup"), NULL},
     {200054, SUB, 0, false, GROUP_AND_TOPIC("consumerGroup"), NULL},
     {200055, GET, 0, false, GROUP_AND_TOPIC("consumerGroup"), NULL},
-    {200070, SUB, 0, false, GROUP_AND_TOPIC("consumerGroup"), NULL},
-    {200071, SUB, 0, false, {{NULL, 0, 0, 0}}, &lite_subscriptions}, /* stricter: as 200070 */
+    {200070, SUB, 0, false, GROUP_AND_TOPIC("consumerGroup"), NULL}, /* stricter: as 200050 */
+    {200071, SUB, 0, false, {{NULL, 0, 0, 0}}, &lite_subscriptions}, /* stricter: the same */
     {200073, SUB, 0, false, ONE("consumerGroup", GROUP, REQUIRED), NULL},
     OF_CLUSTER(200074, GET), /* stricter, as the next five: as other requests of operators */
     OF_TOPIC(200075, GET),

@@ -141,6 +141,14 @@ STRICTER = {
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
     RequestCode.SET_MESSAGE_REQUEST_MODE,
+    RequestCode.POP_LITE_MESSAGE,
+    RequestCode.LITE_SUBSCRIPTION_CTL,
+    RequestCode.GET_BROKER_LITE_INFO,
+    RequestCode.GET_PARENT_TOPIC_INFO,
+    RequestCode.GET_LITE_TOPIC_INFO,
+    RequestCode.GET_LITE_CLIENT_INFO,
+    RequestCode.GET_LITE_GROUP_INFO,
+    RequestCode.TRIGGER_LITE_DISPATCH,
 }
 """RocketMQ lets every user do these, whatever the rights (docs/design-auth.md)."""
 
