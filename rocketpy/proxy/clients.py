@@ -28,6 +28,8 @@ SETTINGS_BYTES_MAX: Final = 256 * 1024
 """Of one client's settings, which are kept."""
 SETTINGS_TOTAL_MAX: Final = 256 << 20
 """Of all clients': anybody may call himself as many clients as there may be."""
+SETTINGS_TOPICS_MAX: Final = 1024
+"""Of one client's settings: each topic takes 25 times the memory of its bytes."""
 
 
 @dataclass(slots=True)
@@ -122,6 +124,9 @@ class Clients:
             raise ProxyError("TOO_MANY_REQUESTS", f"this proxy has {CLIENTS_MAX} clients already")
         if (size := settings.ByteSize()) > SETTINGS_BYTES_MAX:
             raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_BYTES_MAX} bytes")
+        if len(settings.publishing.topics) + len(settings.subscription.subscriptions) > SETTINGS_TOPICS_MAX:
+            raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_TOPICS_MAX} topics")
+        settings = type(settings).FromString(settings.SerializeToString())  # the command that they came in would stay whole with them
         known = self._clients.get(client_id)
         more = size - (0 if known is None else known.settings.ByteSize())
         if more > 0 and self._settings_bytes + more > SETTINGS_TOTAL_MAX:

@@ -74,7 +74,6 @@ class Telemetry:
         finally:
             told.cancel()
             reader.cancel()
-            told.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.gather(reader, told, return_exceptions=True)
             client = self._clients.stream_ended(context.client_id, stream)

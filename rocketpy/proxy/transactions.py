@@ -21,7 +21,7 @@ from .._core.errors import ProtocolError, RocketpyError
 from .._core.remoting import Command
 from .._core.results import Message
 from ..remoting.codes import RequestCode
-from ..remoting.command import check_success
+from ..remoting.command import CommandError, check_success
 from ..remoting.headers import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
 from ..remoting.headers.base import HeaderError
 from ..remoting.json_codec import write_json
@@ -99,7 +99,7 @@ class Transactions:
         del self._places[topic, transaction_id]  # whoever says it a second time must not have the message delivered twice
         try:
             check_success(await self._brokers_of().call(prepared.broker, RequestCode.END_TRANSACTION, header))
-        except RocketpyError:
+        except CommandError:  # surely not done; after another error it may be, and the broker's next question brings a place
             if (topic, transaction_id) not in self._places:  # the client may try again
                 self.add(topic, transaction_id, prepared)
             raise

@@ -77,6 +77,17 @@ def test_settings_of_all_clients_together_are_bounded(monkeypatch: pytest.Monkey
     known.put("d", settings(1000), None)
 
 
+def test_settings_are_kept_without_the_command_that_they_came_in() -> None:
+    command = schema.message("TelemetryCommand")(settings={"subscription": {"group": {"name": "g"}}})
+    kept = Clients(now_ms, 0).put("a", command.settings, None).settings
+    assert kept == command.settings and kept is not command.settings
+    too_many = schema.message("Settings")()
+    for number in range(clients.SETTINGS_TOPICS_MAX + 1):
+        too_many.publishing.topics.add(name=f"t{number}")
+    with pytest.raises(ProxyError, match="more than 1024 topics"):
+        Clients(now_ms, 0).put("a", too_many, None)
+
+
 class Silent:
     """In the place of Brokers: answers once it may."""
 

@@ -15,7 +15,8 @@ from rocketpy.proxy.context import now_ms
 from rocketpy.proxy.settings import ProxySettings
 from rocketpy.proxy.status import ProxyError
 from rocketpy.proxy.transactions import Prepared, Transactions
-from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.command import CommandError
 
 TOPIC, ID = "Payments", "T1"
 SENT, ASKED, ASKED_AGAIN = (Prepared("b", offset, 1000 * offset) for offset in range(3))
@@ -81,6 +82,19 @@ def test_a_producer_that_does_not_know_yet_may_decide_later(transactions: Transa
 
 
 def test_a_decision_that_the_broker_did_not_take_may_be_said_again(transactions: Transactions, broker: Broker) -> None:
+    def refuses() -> None:
+        broker.before_answering = lambda: None
+        raise CommandError(ResponseCode.SYSTEM_BUSY, "full")
+
+    transactions.add(TOPIC, ID, SENT)
+    broker.before_answering = refuses
+    with pytest.raises(CommandError):
+        end(transactions, "COMMIT")
+    end(transactions, "COMMIT")
+    assert broker.told == [(SENT, 8)] * 2
+
+
+def test_a_decision_that_the_broker_may_have_taken_is_not_said_again_before_it_asks(transactions: Transactions, broker: Broker) -> None:
     def goes() -> None:
         broker.before_answering = lambda: None
         raise NetworkError("the broker is gone")
@@ -89,8 +103,11 @@ def test_a_decision_that_the_broker_did_not_take_may_be_said_again(transactions:
     broker.before_answering = goes
     with pytest.raises(NetworkError):
         end(transactions, "COMMIT")
+    with pytest.raises(ProxyError, match="cannot found transaction data"):
+        end(transactions, "COMMIT")
+    transactions.add(TOPIC, ID, ASKED)
     end(transactions, "COMMIT")
-    assert broker.told == [(SENT, 8)] * 2
+    assert broker.told == [(SENT, 8), (ASKED, 8)]
 
 
 def test_a_decision_that_was_not_taken_goes_to_the_place_that_has_come_meanwhile(transactions: Transactions, broker: Broker) -> None:
