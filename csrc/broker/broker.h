@@ -183,10 +183,11 @@ typedef struct rp_send_back {
     int32_t retry_queue_id, dead_letter_queue_id;
     int32_t delay_level;        /* 0: grows with each try; below 0: to the dead letters at once */
     int32_t reconsume_times_max;
+    rp_slice unique_key; /* of a batch that lies there the one that is meant; size 0: unknown */
 } rp_send_back;
 enum rp_sent_back { RP_SENT_BACK_TO_RETRY = 0, RP_SENT_BACK_TO_DEAD_LETTERS = 1 };
 /* Any thread; blocks on the disk where the message is read from. One of rp_sent_back; RP_E_NOT_FOUND: there is no message at log_offset;
- * RP_E_INVALID: there is a batch, in one record; RP_E_EXISTS: it is for the dead letters, whose topic has to be made first; as of
+ * RP_E_INVALID: there is a batch, in one record, and one for a later try, or none of that unique_key, was meant; RP_E_EXISTS: it is for the dead letters, whose topic has to be made first; as of
  * rp_append_item's status. With a log of entries it waits for the commit: RP_E_TIMEOUT, RP_E_READ_ONLY (the lead was lost) of one that may
  * be lost, or come besides. */
 int rp_broker_send_back(rp_broker *broker, const rp_send_back *request);

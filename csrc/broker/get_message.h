@@ -70,7 +70,7 @@ typedef struct rp_get_request {
     int (*is_on_disk)(void *context, int64_t log_offset, uint32_t size);
     void *context;
     uint32_t disk_looks; /* records that are looked at all the same */
-    int64_t *offsets;    /* gets the queue offset of each message, max_messages of them at most; NULL: not wanted */
+    int64_t *offsets;    /* gets queue offsets, max_messages at most, but of a batch queue nothing to go by; NULL: not wanted */
     int32_t takes_part;  /* of batches one message is enough: those before offset do not count, and the last may have too many */
 } rp_get_request;
 
@@ -78,7 +78,7 @@ typedef struct rp_get_result {
     int32_t status;
     int32_t suggest_slave; /* the consumer is further behind than memory holds */
     int64_t next_offset, min_offset, max_offset;
-    uint32_t count;       /* messages; of a batch all, also those before the offset that was asked for: its record is not taken apart */
+    uint32_t count;       /* messages; without takes_part those of a batch that lie before the asked offset, too */
     uint32_t range_count; /* in the scratch; pinned when FOUND: send or release them */
     uint64_t bytes;
     int64_t file_base; /* log offset of the file that the ranges lie in */

@@ -53,10 +53,12 @@ uint32_t rp_inner_messages(const rp_message *record, int64_t from, uint32_t most
     rp_batch_message message;
     uint32_t count = 0, position = 0;
     *size = 0;
-    if (most > 0 && !is_batch(record, &entry)) {
-        rp_encode_source source = source_of(record, entry.queue_offset);
-        offsets[0] = entry.queue_offset;
-        return from < entry.queue_offset + entry.messages && put(&source, size, to);
+    if (most == 0)
+        return 0;
+    if (!is_batch(record, &entry)) { /* its last offset: who has got it and goes on behind that does not get it again */
+        offsets[0] = entry.queue_offset + entry.messages - 1;
+        rp_encode_source source = source_of(record, offsets[0]);
+        return from <= offsets[0] && put(&source, size, to);
     }
     for (int64_t offset = entry.queue_offset; count < most && rp_batch_next(record->body, &position, &message) == 1; offset++) {
         if (offset < from)
@@ -82,8 +84,10 @@ static uint32_t take_apart(const rp_get_scratch *scratch, const rp_get_result *r
         rp_message record;
         for (uint32_t at = 0; at < range->size; at += record.size) {
             uint64_t own;
-            if (rp_message_decode(range->address + at, range->size - at, RP_CHECK_NO_CRC, &record, NULL) != RP_RECORD_MESSAGE)
-                break;
+            if (rp_message_decode(range->address + at, range->size - at, RP_CHECK_NO_CRC, &record, NULL) != RP_RECORD_MESSAGE) {
+                *next = count > 0 ? offsets[count - 1] + 1 : *next; /* what is behind it here is got by the next look */
+                return count;
+            }
             uint32_t more = rp_inner_messages(&record, from, most - count, offsets + count, &own, to != NULL ? to + *size : NULL);
             count += more;
             *size += own;

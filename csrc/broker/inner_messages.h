@@ -14,7 +14,7 @@
 #include "get_message.h"
 
 /* The first `most` of its messages at queue offset `from` or behind: how many there are. offsets[] are theirs, *size what they take; `to`
- * gets them, NULL: nothing does. One that cannot be taken apart, as RocketMQ may have stored it, is one message at its first offset. */
+ * gets them, NULL: nothing does. One that cannot be taken apart, as RocketMQ may have stored it, is one message at its last offset. */
 uint32_t rp_inner_messages(const rp_message *record, int64_t from, uint32_t most, int64_t *offsets, uint64_t *size, uint8_t *to);
 /* What was got of a batch queue becomes its messages from queue offset `from` on, `most` at most, in memory of their own. RP_OK;
  * RP_E_NO_MEMORY: it is as it was. */

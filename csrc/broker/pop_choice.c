@@ -272,6 +272,16 @@ static void take(const choice *choice, const rp_get_result *result) {
     count_out(choice, result);
 }
 
+/* The first record cannot be taken apart: the next turn begins behind its entry. A peek changes no offset, so it would come back to it. */
+static void pass_over(choice *choice) {
+    rp_queue_entry entry;
+    if (choice->caught->is_peek || rp_consume_queue_read(choice->queue, choice->offset, &entry, 1) != 1)
+        return;
+    choice->offset = entry.queue_offset + entry.messages;
+    commit(choice, choice->offset);
+    choice->pop->more = 1;
+}
+
 /* Of a batch queue its messages, one by one. */
 static void take_apart(choice *choice, rp_get_result *result) {
     rp_get_scratch *scratch = &choice->lane->scratch;
@@ -283,10 +293,12 @@ static void take_apart(choice *choice, rp_get_result *result) {
         choice->caught->rest += result->max_offset - choice->offset;
         return;
     }
-    if (result->count > 0)
+    if (result->count > 0) {
         take(choice, result);
-    else
+    } else {
         rp_get_release(scratch, result);
+        pass_over(choice);
+    }
 }
 
 /* ---- looking ---- */

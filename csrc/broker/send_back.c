@@ -9,9 +9,11 @@
 #include <stdlib.h>
 
 #include "../base/hex_inl.h"
+#include "../base/slice_inl.h"
 #include "../store/light_queue.h"
 #include "lane.h"
 #include "property_text.h"
+#include "send_batch.h"
 #include "stored_message.h"
 
 #define DELAY_FIRST 3 /* the level of the first try after the first failure; each later one has the next */
@@ -120,6 +122,26 @@ static int append(returning *back) {
     return back->delay_level > 0 ? RP_SENT_BACK_TO_RETRY : RP_SENT_BACK_TO_DEAD_LETTERS;
 }
 
+/* Of a batch queue's record the message that is meant, for who popped it: for a later try its client sends it by itself. RP_OK; RP_E_INVALID:
+ * it is not there, or the request does not name it. */
+static int take_inner(returning *back) {
+    rp_message *record = &back->stored.message;
+    rp_batch_message inner;
+    uint32_t position = 0;
+    if (back->request->delay_level >= 0 || back->request->unique_key.size == 0 || (record->sys_flag & RP_SYSFLAG_COMPRESSED) != 0)
+        return RP_E_INVALID;
+    while (rp_batch_next(record->body, &position, &inner) == 1) {
+        if (!rp_slice_equals(rp_message_property(inner.properties, "UNIQ_KEY"), back->request->unique_key))
+            continue;
+        record->flag = inner.flag;
+        record->body = inner.body;
+        record->properties = inner.properties;
+        record->sys_flag &= ~RP_SYSFLAG_BATCH_MASK;
+        return RP_OK;
+    }
+    return RP_E_INVALID;
+}
+
 int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
     returning back = {.broker = broker, .request = request};
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
@@ -127,7 +149,7 @@ int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
     int status = rp_stored_message_open(broker->commit_log, request->log_offset, &back.stored);
     if (status != RP_OK)
         return status;
-    if (back.stored.message.sys_flag & RP_SYSFLAG_NEED_UNWRAP) { /* one of many, nobody can say which: its consumer sends that one */
+    if ((back.stored.message.sys_flag & RP_SYSFLAG_NEED_UNWRAP) && take_inner(&back) != RP_OK) {
         rp_stored_message_close(&back.stored);
         return RP_E_INVALID;
     }

@@ -20,6 +20,7 @@ void rp_timer_begin(rp_timer_service *service) {
     rp_timer_set_read(service, service->done_ms);
     service->keeps_slots = false;
     service->rolled_from_ms = RP_TIMER_NEXT_NEVER;
+    service->rolled_end = 0;
 }
 
 /* Of the first that is set aside; messages are few, or the topic of many has gone. */

@@ -77,6 +77,7 @@ int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error)
     service->write_ms = 0;
     service->keeps_slots = false;
     service->rolled_from_ms = RP_TIMER_NEXT_NEVER;
+    service->rolled_end = 0;
     service->copies.is_begun = false;
     rp_key_set_clear(&service->copies.originals);
     pthread_mutex_lock(&service->lock);

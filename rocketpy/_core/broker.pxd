@@ -39,6 +39,7 @@ cdef extern from "broker/broker.h" nogil:
         rp_slice retry_topic, dead_letter_topic
         int32_t retry_queue_id, dead_letter_queue_id
         int32_t delay_level, reconsume_times_max
+        rp_slice unique_key
     void rp_broker_options_default(rp_broker_options *options)
     int rp_broker_open(const rp_broker_options *options, rp_broker **broker, rp_error *error)
     const rp_handler *rp_broker_handler(rp_broker *broker)

@@ -305,10 +305,12 @@ cdef class Broker(BrokerCounters):
         *,
         int32_t delay_level,
         int32_t reconsume_times_max,
+        str unique_key not None="",
     ):
         cdef rp_send_back request
         cdef int status
         request.log_offset = log_offset
+        request.unique_key = slice_of_text(unique_key)
         request.retry_topic = slice_of_text(retry_topic)
         request.retry_queue_id = retry_queue_id
         request.dead_letter_topic = slice_of_text(dead_letter_topic)

@@ -114,6 +114,7 @@ class ConsumerRetries:
             random.randrange(DEAD_LETTER_QUEUES),
             delay_level=header.delay_level,
             reconsume_times_max=self.tries_max(header.group, header.max_reconsume_times, request.version),
+            unique_key=header.origin_msg_id or "",
         )
         try:
             await self._store(copy, header)

@@ -156,3 +156,51 @@ def test_an_order_consumer_pops_a_batch_in_pieces(tmp_path: Path) -> None:
             assert found == [(number, b"%d" % number) for number in range(32, 40)]
 
     run(test)
+
+
+def test_a_popped_message_goes_to_the_dead_letters_without_its_batch(tmp_path: Path) -> None:
+    def keyed(body: bytes) -> bytes:
+        properties = b"UNIQ_KEY\x01" + body.upper() + b"\x02"
+        sizes = struct.pack(">IIIII", 22 + len(body) + len(properties), 0, 0, 0, len(body))
+        return sizes + body + struct.pack(">H", len(properties)) + properties
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            await create_topic(at, "batches", attributes="+queue.type=BatchCQ")
+            peer = at.peer()
+            await send_batch(peer, b"".join(map(keyed, (b"one", b"two", b"three"))))
+            log_offset = messages(await peer.pull("g", "batches"))[0].commit_log_offset
+            back = {"offset": log_offset, "group": "g", "originTopic": "batches"}
+            for refused in ({"delayLevel": -1}, {"delayLevel": -1, "originMsgId": "FOUR"}, {"delayLevel": 0, "originMsgId": "TWO"}):
+                assert (await peer.ask(RequestCode.CONSUMER_SEND_MSG_BACK, back | refused)).code == ResponseCode.SYSTEM_ERROR
+            assert (await peer.ask(RequestCode.CONSUMER_SEND_MSG_BACK, back | {"delayLevel": -1, "originMsgId": "TWO"})).code == 0
+            dead = messages(await peer.pull("g", "%DLQ%g"))
+            assert [each.body for each in dead] == [b"two"]
+            properties = dead[0].properties
+            assert (properties["UNIQ_KEY"], properties["RETRY_TOPIC"]) == ("TWO", "batches") and "INNER_NUM" not in properties
+
+    run(test)
+
+
+@pytest.mark.parametrize("damaged", [0, 1, 2])
+def test_a_record_that_is_damaged_keeps_back_none_that_lies_beside_it(tmp_path: Path, damaged: int) -> None:
+    batches = [(b"a", b"b"), (b"c", b"d"), (b"e", b"f")]
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            await create_topic(at, "batches", attributes="+queue.type=BatchCQ")
+            peer = at.peer()
+            for batch in batches:
+                await send_batch(peer, batch_of(*batch))
+            places = [each.commit_log_offset for each in messages(await peer.pull("g", "batches"))]
+            with (tmp_path / "store" / "commitlog" / f"{0:020d}").open("r+b") as log:
+                log.seek(places[damaged] + 4)  # its magic
+                log.write(b"\0\0\0\0")
+            expected, found = [body for number, batch in enumerate(batches) for body in batch if number != damaged], []
+            while len(found) < len(expected):
+                popped, more = await popped_of(peer, initMode=0, pollTime=10_000)
+                assert popped.code == 0
+                found += [body for _, body in more]
+            assert found == expected
+
+    run(test)

@@ -440,7 +440,7 @@ static void an_offset_that_no_queue_has_ends_none(void) {
     rp_message_store_options options;
     static const int64_t offsets[] = {INT64_MAX - 3, INT64_MAX / 2, INT64_C(1) << 40, -1};
     for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
-        memory_directory(path, sizeof path);
+        fixture_memory_directory(path, sizeof path);
         batch_options(&options, path, RP_FLUSH_ASYNC);
         rp_message_store *store = fixture_open(&options);
         append_all(store, "Batches");

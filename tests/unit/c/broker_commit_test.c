@@ -112,7 +112,7 @@ typedef struct returned {
 
 static void *send_back(void *context) {
     returned *back = context;
-    rp_send_back request = {RP_LEDGER_HEAD_SIZE, text("%RETRY%G"), text("%DLQ%G"), 0, 0, 0, 16};
+    rp_send_back request = {RP_LEDGER_HEAD_SIZE, text("%RETRY%G"), text("%DLQ%G"), 0, 0, 0, 16, {NULL, 0}};
     request.log_offset += back->status; /* behind the leader's first entry */
     back->status = rp_broker_send_back(back->fx->broker, &request);
     return NULL;

@@ -182,7 +182,9 @@ static void positions_are_put_where_the_queue_is(void) {
     fixture_close(&fx);
 }
 
-static rp_send_back back_of(int64_t log_offset) { return (rp_send_back){log_offset, text("%RETRY%G"), text("%DLQ%G"), 0, 0, 0, 16}; }
+static rp_send_back back_of(int64_t log_offset) {
+    return (rp_send_back){log_offset, text("%RETRY%G"), text("%DLQ%G"), 0, 0, 0, 16, {NULL, 0}};
+}
 
 /* As only a foreign log can hold it: what comes behind it in its level must not wait for it. */
 static void a_name_that_no_topic_can_have_holds_nobody_up(void) {

@@ -88,9 +88,9 @@ static void each_message_has_its_own_record(void) {
 static void is_one_message(const rp_message *record, int64_t behind) {
     uint64_t size;
     rp_message message;
-    CHECK(rp_inner_messages(record, behind - 1, MOST, offsets, &size, out) == 1 && offsets[0] == BASE);
+    CHECK(rp_inner_messages(record, behind - 1, MOST, offsets, &size, out) == 1 && offsets[0] == behind - 1);
     CHECK(rp_message_decode(out, size, RP_CHECK_BODY_CRC, &message, NULL) == RP_RECORD_MESSAGE && message.size == size);
-    CHECK(message.body.size == record->body.size && (message.sys_flag & RP_SYSFLAG_BATCH_MASK) == 0);
+    CHECK(message.queue_offset == behind - 1 && message.body.size == record->body.size && (message.sys_flag & RP_SYSFLAG_BATCH_MASK) == 0);
     CHECK(rp_inner_messages(record, behind, MOST, offsets, &size, out) == 0 && size == 0);
 }
 
