@@ -27,7 +27,15 @@ from rocketpy.cli.process import complain, say
 from rocketpy.cli.tables import output, table_of
 from rocketpy.remoting.json_codec import read_object
 from rocketpy.store.compaction import KIND as COMPACTION
-from rocketpy.store.compaction import CompactedQueue, compacted_queues, damaged_queue, kept_messages, queue_directories
+from rocketpy.store.compaction import (
+    POSITIONS,
+    CompactedQueue,
+    compacted_names,
+    compacted_queues,
+    damaged_queue,
+    kept_messages,
+    queue_directories,
+)
 from rocketpy.store.directory import QUEUE_DIRECTORIES, TIMER_COUNTS, StoreDirectory, StoreSummary, batch_topics, file_size
 
 store_app = typer.Typer(help=__doc__, no_args_is_help=True)
@@ -122,7 +130,7 @@ def repair(
             for deleted in {topic for topic, _ in store.queues()} - kept:
                 store.delete_topic(deleted)
             console.print("built again from the commit log")
-    if copies:
+    if any(copy.name != POSITIONS for copy in copies):
         console.print("what compacted topics have kept is copied from the commit log again when their broker starts")
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
     _print_verdict(counts, damages)
@@ -227,22 +235,24 @@ def _topics(root: Path) -> set[str]:
 
 def _copies_to_make_again(directory: StoreDirectory, damages: list[Damage]) -> tuple[set[Path], dict[Damage, str]]:
     """What of compaction/ is set aside, and why what is not stays. A copy may be all that is left of its messages: it goes only where a log
-    without damage has the queue from its first message on."""
+    without damage has the queue from its first message on, as a queue without damage says."""
     targets: set[Path] = set()
     kept: dict[Damage, str] = {}
     is_log_whole = all(damage.kind != "commitlog" for damage in damages)
+    damaged = {_derived_path(directory.root, damage) for damage in damages if damage.kind == "consumequeue"}
     for damage in damages:
         if damage.kind != COMPACTION:
             continue
         queue = damaged_queue(directory.root, damage)
         if queue is None:  # how far each queue was compacted: what it does not say is compacted once more
             targets.add(Path(damage.file))
-        elif is_log_whole and directory.begins_in_log(*queue):
+        elif is_log_whole and directory.queue_path(*queue) not in damaged and directory.begins_in_log(*queue):
             targets.update(path for path in queue_directories(directory.root, *queue) if path.exists())
         else:
             topic, queue_id = queue
             kept[damage] = (
-                f"the log does not have all of {topic}/{queue_id} any more, so its copy stays: what is damaged is lost, the rest is read"
+                f"it is not sure that the log still has all of {topic}/{queue_id}, so its copy stays: what is damaged is lost, "
+                "the rest is read"
             )
     return targets, kept
 
@@ -269,7 +279,7 @@ def _free_name(path: Path) -> Path:
 def _messages(directory: StoreDirectory, begin: int, topic: str | None, *, compacted: bool) -> Iterator[Message | Damage]:
     if compacted:
         return kept_messages(directory.root, topic)
-    if any(topic in (None, queue.topic) for queue in compacted_queues(directory.root)):
+    if any(topic in (None, name) for name, _, _ in compacted_names(directory.root)):
         Console(stderr=True).print("compacted topics keep messages that the commit log has lost: --compacted shows those")
     return _records(directory, begin, topic)
 

@@ -111,8 +111,7 @@ class Elector:
 
     def led_at(self) -> int | None:
         """The latest time at which a majority agreed that this member leads: nobody of a later term led then. None when it does not lead,
-        or
-        has no other members."""
+        or has no other members."""
         others = sorted(self._confirmed.values(), reverse=True)
         return others[self._settings.majority - 2] if self._member.is_leader and others else None
 

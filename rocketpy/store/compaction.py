@@ -6,6 +6,7 @@ compaction was moving when its process ended has them in both places until the n
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from rocketpy.store.directory import file_size, is_numbered, listed, offset_file
 DIRECTORY = "compaction"
 RECORDS, ENTRIES = "compactionLog", "compactionCq"
 KIND = "compaction"
+POSITIONS = "position-checkpoint"
+"""How far each queue was compacted."""
 _ENTRY = struct.Struct(">qiqqqhii")
 _ENTRIES_AT_ONCE = 1024
 
@@ -46,7 +49,7 @@ class _Entry:
 
 def compacted_queues(root: Path) -> Iterator[CompactedQueue]:
     """Of every compacted queue that has files, topics in order."""
-    for topic, queue_id, directory in _queue_directories(root):
+    for topic, queue_id, directory in compacted_names(root):
         files = offset_files(directory)
         first, end, messages = 0, 0, 0
         for path in files:
@@ -60,7 +63,7 @@ def compacted_queues(root: Path) -> Iterator[CompactedQueue]:
 
 def kept_messages(root: Path, topic: str | None = None) -> Iterator[Message | Damage]:
     """Every message that has an entry, or what is wrong with its record; of one topic, or of all."""
-    for name, queue_id, directory in _queue_directories(root):
+    for name, queue_id, directory in compacted_names(root):
         if topic is None or name == topic:
             for path in offset_files(directory):
                 yield from _kept_in(root, name, queue_id, path)
@@ -78,8 +81,12 @@ def damaged_queue(root: Path, damage: Damage) -> tuple[str, int] | None:
 
 
 def _kept_in(root: Path, topic: str, queue_id: int, path: Path) -> Iterator[Message | Damage]:
-    length = file_size(path) or 0
-    with path.open("rb") as records:
+    try:
+        records = path.open("rb")
+    except FileNotFoundError:  # a compaction of a live store has replaced it
+        return
+    with records:
+        length = os.fstat(records.fileno()).st_size
         for entry in _entries(root, topic, queue_id, path):
             if entry.place < 0 or entry.place + entry.size > length:
                 yield Damage(KIND, str(path), entry.place, entry.size, "the entry points behind the end of the file of records")
@@ -91,7 +98,8 @@ def _kept_in(root: Path, topic: str, queue_id: int, path: Path) -> Iterator[Mess
                 yield Damage(KIND, str(path), entry.place, entry.size, str(error))
 
 
-def _queue_directories(root: Path) -> Iterator[tuple[str, int, Path]]:
+def compacted_names(root: Path) -> Iterator[tuple[str, int, Path]]:
+    """Topic, queue and directory of records of every compacted queue, topics in order; of their files nothing is read."""
     for topic in sorted(listed(root / DIRECTORY / RECORDS)):
         for path in sorted((path for path in listed(topic) if is_numbered(path)), key=lambda path: int(path.name)):
             yield topic.name, int(path.name), path

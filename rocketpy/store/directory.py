@@ -116,9 +116,13 @@ class StoreDirectory:
                 if queue := _describe_queue(path, QUEUE_DIRECTORIES[topic.parent.name]):
                     yield queue
 
+    def queue_path(self, topic: str, queue_id: int) -> Path:
+        """Where the files of one plain consume queue lie."""
+        return self.root / "consumequeue" / topic / str(queue_id)
+
     def queue_files(self, topic: str, queue_id: int) -> list[Path]:
-        """The files of one plain consume queue, in offset order."""
-        return offset_files(self.root / "consumequeue" / topic / str(queue_id))
+        """Those, in offset order."""
+        return offset_files(self.queue_path(topic, queue_id))
 
     def begins_in_log(self, topic: str, queue_id: int) -> bool:
         """Whether the log has a plain queue's messages from its very first on."""

@@ -4,7 +4,6 @@ What is due or popped comes once at least: positions are copied every few second
 from __future__ import annotations
 
 import json
-import struct
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.processes import wait_until
+from tests.unit.broker.test_batch_queues import inner_bodies
 
 from . import stored, wire
 from .dledger_group import Group, dledger_group, knows
@@ -112,18 +112,9 @@ def records(member: Broker, topic: str) -> list[stored.Record]:
             return found
 
 
-def inner(record: stored.Record) -> list[str]:
-    found, at = [], 0
-    while at < len(record.body):
-        size, length = struct.unpack_from(">I12xI", record.body, at)
-        found.append(record.body[at + 20 : at + 20 + length].decode())
-        at += size
-    return found
-
-
 def stored_bodies(member: Broker, topic: str) -> list[str]:
     if topic == "batches":
-        return [body for record in records(member, topic) for body in inner(record)]
+        return [body.decode() for record in records(member, topic) for body in inner_bodies(record.body)]
     return [record.body.decode() for record in records(member, LITE if topic == "parent" else topic)]
 
 

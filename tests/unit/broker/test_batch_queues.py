@@ -26,6 +26,16 @@ def batch_of(*bodies: bytes) -> bytes:
     return b"".join(struct.pack(">IIIII", 22 + len(body), 0, 0, 0, len(body)) + body + b"\0\0" for body in bodies)
 
 
+def inner_bodies(batch: bytes) -> list[bytes]:
+    """A batch taken apart."""
+    found, at = [], 0
+    while at < len(batch):
+        size, length = struct.unpack_from(">I12xI", batch, at)
+        found.append(batch[at + 20 : at + 20 + length])
+        at += size
+    return found
+
+
 async def send_batch(peer: Peer, body: bytes, properties: str = "UNIQ_KEY\x01id\x02", sys_flag: int = 0) -> Command:
     header = {"a": "producers", "b": "batches", "c": "TBW102", "d": 4, "e": 0, "f": sys_flag, "g": 1, "h": 0, "i": properties, "j": 0,
               "k": False, "m": True}  # fmt: skip

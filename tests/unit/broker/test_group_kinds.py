@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from tests.processes import PATIENCE_S
 
 from .replicas import Replica
 from .running import Peer, eventually, run
-from .test_batch_queues import batch_of, send_batch
+from .test_batch_queues import batch_of, inner_bodies, send_batch
 from .test_group_broker import Members, hand_over, members
 from .test_lite import ON, PARENT, Lite
 from .test_lite import bodies as bodies_of
@@ -81,16 +80,6 @@ async def lead_on(group: Members, load: Load, leader: int) -> int:
     return following
 
 
-def inner(record: bytes) -> list[bytes]:
-    """The bodies of a batch."""
-    found, at = [], 0
-    while at < len(record):
-        size, length = struct.unpack_from(">I12xI", record, at)
-        found.append(record[at + 20 : at + 20 + length])
-        at += size
-    return found
-
-
 def acknowledged(stored: list[bytes], wanted: list[bytes]) -> list[bytes]:
     """Those of what is stored that were acknowledged: one that was refused may be there as well."""
     assert len(set(stored)) == len(stored), "none twice"
@@ -98,7 +87,7 @@ def acknowledged(stored: list[bytes], wanted: list[bytes]) -> list[bytes]:
 
 
 async def check(replica: Replica, load: Load) -> None:
-    stored = [body for record in await all_bodies(replica, "batches") for body in inner(record)]
+    stored = [body for record in await all_bodies(replica, "batches") for body in inner_bodies(record)]
     assert acknowledged(stored, load.batches) == load.batches
     assert replica.service.parts is not None and replica.service.parts.store.max_offset("batches", 0) == len(stored)
     for topic, sent in load.lite.items():

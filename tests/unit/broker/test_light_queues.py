@@ -158,6 +158,7 @@ def test_tables_serve_names_up_to_their_bounds_and_keep_none() -> None:
     groups.delete("%LMQ%g0")
     assert sink.names == ["%LMQ%0", "%LMQ%3", "%LMQ%5"]
     assert "%LMQ%any" in topics and "%LMQ%any" in groups
+    assert not any(name in topics for name in ("%LMQ%", "%LMQ%a/b", "%LMQ%" + "x" * 251, "%lmq%a"))
 
 
 def test_lite_topics_without_messages_leave_names_to_others() -> None:
@@ -166,4 +167,3 @@ def test_lite_topics_without_messages_leave_names_to_others() -> None:
     assert lite == [True, True, False] and topics.serve_light("%LMQ%$parent$0", has_messages=False)
     assert [topics.serve_light(f"%LMQ%{number}", has_messages=False) for number in range(3)] == [True, True, False]
     assert [topics.serve_light(f"%LMQ%$parent$m{number}", has_messages=True) for number in range(5)] == [True] * 4 + [False]
-    assert not any(name in topics for name in ("%LMQ%", "%LMQ%a/b", "%LMQ%" + "x" * 251, "%lmq%a"))

@@ -11,7 +11,8 @@ import pytest
 
 from rocketpy._core.broker import Broker
 from rocketpy._core.options import MessageStoreOptions
-from rocketpy._core.store import MessageStore
+from rocketpy._core.store import Message, MessageStore
+from rocketpy.store.compaction import kept_messages
 from tests.processes import PATIENCE_S
 from tests.unit.cli.test_store import OPTIONS, SHAPE, flip, rocketpy
 
@@ -69,6 +70,22 @@ def test_who_exports_the_log_is_told_that_there_is_more(root: Path) -> None:
     assert rocketpy("dump", root, "--compacted", "--from", "5").returncode == 2
 
 
+def test_who_exports_the_log_does_not_wait_until_all_entries_of_copies_are_read(root: Path) -> None:
+    for name in segments(root):
+        (root / ENTRIES / name).unlink()
+        (root / ENTRIES / name).mkdir()  # who reads it fails
+    done = rocketpy("export", root, "/dev/null")
+    assert done.returncode == 0 and "--compacted shows those" in " ".join(done.stderr.split()), done
+
+
+def test_a_file_that_a_compaction_replaces_meanwhile_is_passed_over(root: Path) -> None:
+    kept = kept_messages(root)
+    first = next(kept)
+    (root / RECORDS / segments(root)[1]).unlink()
+    found = [first, *kept]
+    assert 1 < len(found) < MESSAGES and all(isinstance(each, Message) for each in found)
+
+
 def test_a_queue_whose_files_are_being_moved_is_said_to_be(root: Path) -> None:
     (root / RECORDS / "compacting").mkdir(exist_ok=True)
     (root / RECORDS / "compacting" / "replace").touch()
@@ -112,8 +129,29 @@ def test_a_copy_that_the_log_cannot_make_again_stays(root: Path, lost: str) -> N
     assert rocketpy("export", root, "/dev/null", "--compacted").returncode == 3
 
 
+def test_a_copy_stays_while_the_queue_that_says_where_it_begins_is_damaged(root: Path) -> None:
+    """The flipped entry says that the log still has the queue's first message."""
+    with MessageStore(root, **OPTIONS) as store:
+        for _ in range(2):
+            store.append("T", 0, bytes(40_000), "")
+    (root / "commitlog" / f"{0:020d}").unlink()
+    queue = root / "consumequeue" / "C" / "0" / f"{0:020d}"
+    entries = bytearray(queue.read_bytes())
+    entries[4] ^= 0x10
+    queue.write_bytes(entries)
+    records = root / RECORDS / segments(root)[1]
+    flip(records, 90)
+    assert {kind for kind, _, _ in damaged(root)} == {"compaction", "consumequeue"}
+    done = rocketpy("repair", root, *SHAPE, "--yes")
+    assert done.returncode == 3 and "so its copy stays" in " ".join(done.stdout.split()), done
+    assert records.exists()
+    copied(root)
+    assert len(rocketpy("export", root, "-", "--compacted").stdout.splitlines()) == MESSAGES
+
+
 def test_a_damaged_file_of_positions_is_set_aside(root: Path) -> None:
     positions = root / "compaction" / "position-checkpoint"
     positions.write_text('{"queue')
     assert damaged(root) == [("compaction", "compaction/position-checkpoint", -1)]
-    assert rocketpy("repair", root, *SHAPE, "--yes").returncode == 0 and not positions.exists()
+    done = rocketpy("repair", root, *SHAPE, "--yes")
+    assert done.returncode == 0 and not positions.exists() and "copied from the commit log again" not in " ".join(done.stdout.split()), done
