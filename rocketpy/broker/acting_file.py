@@ -13,58 +13,37 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from .._core.errors import RocketpyError
 from . import names
-from .json_members import integer_member, text_member
+from .json_members import integer_member
 from .parts import Parts, now_ms
 from .persistence import SavedState
-from .set_aside import ASIDE_MAX, OFFSET_MAX, SetAside
+from .set_aside import SetAside
+from .timers_passed_on import TIMERS, TimersPassedOn
 
 log = logging.getLogger(__name__)
 
 ACTING_FILE: Final = "actingProgress.json"
-_HALVES, _TIMERS, _LOG_END = "halves", "timers", "logEnd"
-
-
-@dataclass(frozen=True, slots=True)
-class TimersPassedOn:
-    """Slots before read_ms are over for what stands below queue_offset of the timer queue, but for the messages at these offsets."""
-
-    read_ms: int = 0
-    queue_offset: int = 0
-    offsets: tuple[int, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {"readMs": self.read_ms, "queueOffset": self.queue_offset, "offsets": ",".join(map(str, self.offsets))}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        """Raises ValueError."""
-        if not isinstance(value, Mapping):
-            raise ValueError(f"{_TIMERS} is {type(value).__name__}, expected an object")
-        offsets = tuple(int(number) for number in text_member(value, "offsets", None, _TIMERS).split(","))
-        if list(offsets) != sorted(set(offsets)) or not 0 <= offsets[0] <= offsets[-1] <= OFFSET_MAX or len(offsets) > ASIDE_MAX:
-            raise ValueError(f"{_TIMERS}: at most {ASIDE_MAX} offsets are expected, by size")
-        return cls(integer_member(value, "readMs", None, _TIMERS), integer_member(value, "queueOffset", None, _TIMERS), offsets)
+_HALVES, _LOG_END = "halves", "logEnd"
 
 
 @dataclass(frozen=True, slots=True)
 class ActingProgress:
-    """None, or no offsets: what the positions and the checkpoint say is all."""
+    """halves None, or timers without offsets: the positions and the checkpoint say it all."""
 
     log_end: int = -1
     halves: SetAside | None = None
-    timers: TimersPassedOn = TimersPassedOn()
+    timers: TimersPassedOn = field(default_factory=TimersPassedOn)
 
     def to_json(self) -> dict[str, Any]:
         members: dict[str, Any] = {_LOG_END: self.log_end}
         if self.halves is not None:
             members[_HALVES] = self.halves.to_json()
         if self.timers.offsets:
-            members[_TIMERS] = self.timers.to_json()
+            members[TIMERS] = self.timers.to_json()
         return members
 
     @classmethod
@@ -72,12 +51,21 @@ class ActingProgress:
         """Raises ValueError."""
         if not isinstance(value, Mapping):
             raise ValueError(f"{ACTING_FILE} is {type(value).__name__}, expected an object")
-        halves, timers = value.get(_HALVES), value.get(_TIMERS)
+        halves, timers = value.get(_HALVES), value.get(TIMERS)
         return cls(
             integer_member(value, _LOG_END, -1, ACTING_FILE),
             SetAside.from_json(halves, _HALVES) if halves is not None else None,
             TimersPassedOn.from_json(timers) if timers is not None else TimersPassedOn(),
         )
+
+
+def timers_passed_on(parts: Parts) -> TimersPassedOn:
+    """Of a slave that stands in, as of now; without offsets: the checkpoint says it all."""
+    if not parts.config.boolean("timerWheelEnable"):
+        return TimersPassedOn()
+    below = parts.native.timer_stats()["queue_offset"]  # first: what is entered later is not among what was read
+    read_ms, offsets = parts.native.timers_aside()
+    return parts.acting.timers_at(TimersPassedOn(read_ms, below, tuple(offsets)))
 
 
 class ActingFile:
@@ -109,12 +97,8 @@ class ActingFile:
         return await self._saved.save_or_log()
 
     def _now(self) -> ActingProgress:
-        parts, timers = self._parts, TimersPassedOn()
+        parts = self._parts
         if not parts.acting.is_acting or parts.acting.log_end is None:
             return ActingProgress()
-        if parts.config.boolean("timerWheelEnable"):
-            below = parts.native.timer_stats()["queue_offset"]  # first: what is entered later is not among what was read
-            read_ms, offsets = parts.native.timers_aside()
-            timers = TimersPassedOn(read_ms, below, tuple(offsets)) if offsets else timers
-        halves = parts.acting.halves
+        halves, timers = parts.acting.halves, timers_passed_on(parts)
         return ActingProgress(parts.acting.log_end, halves, timers) if halves or timers.offsets else ActingProgress()

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from .._core.errors import RocketpyError
-from .acting_file import ActingFile, TimersPassedOn
+from .acting_file import ActingFile
 from .escape_bridge import EscapeBridge
 from .escaped_halves import EscapedHalves
 from .group_members import group_answers
@@ -29,6 +29,7 @@ from .native_options import timer_options
 from .parts import Parts
 from .periodic import every
 from .slave_synchronize import SlaveSynchronize
+from .timers_passed_on import TimersPassedOn
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +71,7 @@ class ActingMaster:
     async def _begin(self) -> None:
         parts, native = self._parts, self._parts.native
         log.warning("this slave stands in for its master: what is due goes to other masters of the cluster")
-        parts.acting.is_acting = True
-        parts.acting.log_end = parts.store.stats()["commit_log_max_offset"]
+        parts.acting.begin(parts.store.stats()["commit_log_max_offset"])
         self._is_to_follow = False
         self._synchronize.is_standing_in = True
         try:
@@ -79,6 +79,7 @@ class ActingMaster:
             native.open_escape()
             self._bridge.start()
             known = await asyncio.get_running_loop().run_in_executor(None, self._file.read)
+            parts.acting.timers = known.timers
             self._halves.begin(known.halves)
             native.start_delivery()
             await self._run_timers(known.timers)

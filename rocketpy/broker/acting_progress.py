@@ -28,8 +28,8 @@ from .consumer_offsets import SavedOffsets
 from .delay_offsets import SYNC_TIMEOUT_MS, SavedDelayOffsets
 from .json_members import integer_member, object_member
 from .parts import Parts, read_object
-from .set_aside import ASIDE_MAX, HALVES_SET_ASIDE, OFFSET_MAX, SetAside
-from .timers import ACTING_ASIDE, ACTING_LOG_END, ACTING_READ_MS, CHECKPOINT
+from .set_aside import HALVES_SET_ASIDE, SetAside, offsets_of
+from .timers import ACTING_ASIDE, ACTING_BELOW, ACTING_LOG_END, ACTING_READ_MS, CHECKPOINT
 from .transaction_checks import GROUP, HALVES, Fate
 
 log = logging.getLogger(__name__)
@@ -106,12 +106,10 @@ async def _take_timers(parts: Parts, address: str, own_end: int) -> int:
         return 0
     until_ms, _, queue_offset, *_ = CHECKPOINT.unpack_from(answer.body)
     aside = answer.fields.get(ACTING_ASIDE, "")
-    but = sorted({int(offset) for offset in aside.split(",")}) if aside else []
-    if but and not 0 <= but[0] <= but[-1] <= OFFSET_MAX:
-        raise ValueError(f"{ACTING_ASIDE}: offsets are 0 to {OFFSET_MAX}")
-    if but and len(but) <= ASIDE_MAX:
+    but = list(offsets_of(aside, ACTING_ASIDE)) if aside else []
+    if but:
         until_ms = max(until_ms, integer_member(answer.fields, ACTING_READ_MS, 0, "timer checkpoint"))
-        parts.native.set_timers_passed_on(until_ms, queue_offset, but)
-    else:
-        parts.native.set_timers_passed_on(until_ms, queue_offset, [])
+        # what a slave that was started again has entered since may wait in slots that were over before
+        queue_offset = min(queue_offset, integer_member(answer.fields, ACTING_BELOW, queue_offset, "timer checkpoint"))
+    parts.native.set_timers_passed_on(until_ms, queue_offset, but)
     return 1

@@ -130,8 +130,8 @@ class DelayOffsets:
         return after != before or self.aside() != known
 
     def hold_back(self, end_of: Callable[[int], int]) -> int:
-        """Moves positions that are past the end of their level's queue back to it; how many moved. A file of another store says such: what
-        gets those offsets nobody has delivered. end_of: of a level."""
+        """Moves positions that are past the end of their level's queue back to it; how many moved. A file of another store says such, and
+        one of a slave that copies from RocketMQ: what gets those offsets nobody has delivered. end_of: of a level."""
         known, moved = self.aside(), 0
         for level, offset in self.offsets().items():
             said = known.get(level, SetAside(offset))
@@ -193,10 +193,10 @@ class SavedDelayOffsets:
         offsets = {}
         for level in table:
             number, offset = int(level), integer_member(table, level, 0, "offsetTable of the delay offsets")
-            if number >= 1 and offset >= 0:
+            if 1 <= number < 1 << 31 and offset >= 0:
                 offsets[number] = offset
             else:
-                log.error("delay level %d at offset %d is left out: levels begin at 1, offsets at 0", number, offset)
+                log.error("delay level %d at offset %d is left out: levels are 1 to 2147483647, offsets begin at 0", number, offset)
         said = value.get(SET_ASIDE)
         known = {level: said.get(str(level)) for level in offsets} if isinstance(said, Mapping) else {}
         read = {level: SetAside.from_json(each, f"{SET_ASIDE}.{level}") for level, each in known.items() if each is not None}

@@ -3,8 +3,8 @@ RocketMQ: LiteSubscriptionCtlProcessor (5.5.0 broker/processor/).
 
     subscriptionSet ─ each: names checked ─ lite topics of this broker, or with messages here ─ LiteSubscriptions ─► told, offsets set
 
-Bounds: ENTRIES_MAX of a request; names as LiteSubscriptions has room for; as many lite topics without messages that a group was told where
-to begin, until the broker stops.
+Bounds: ENTRIES_MAX of a request; names as LiteSubscriptions has room for; as many lite topics without messages that groups were told where
+to begin, for each group, until the broker stops.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class LiteRequests:
         self._parts = parts
         self._subscriptions = parts.lite
         self._sharding = LiteSharding(parts.routes, parts.settings.broker_name)
-        self._begun: set[str] = set()  # lite topics without messages that groups were told to begin at
+        self._begun: set[tuple[str, str]] = set()  # (group, lite queue without messages), that it was told where to begin
         self._has_told = False  # that these are too many
 
     def handlers(self, listener: int) -> HandlerTable:
@@ -170,7 +170,7 @@ class LiteRequests:
             queues = self._active(entry, await self._sharding.senders(entry.topic))
             subscriptions.check(group)
             if entry.offset is not None:  # first: its pops may wait
-                self._begin(group, queues, entry.offset)
+                self._begin(group, subscriptions.that_fit(group, client_id, entry.topic, queues), entry.offset)
             try:
                 self._act(subscriptions.add(group, client_id, entry.topic, queues, channel))
             except LiteQuotaExceeded as error:
@@ -224,20 +224,20 @@ class LiteRequests:
         parts = self._parts
         current, end = parts.offsets.query(group, queue, 0), parts.store.max_offset(queue, 0)
         target = option.target(current, end)
-        if target is None or target == current or (end <= 0 and not self._may_begin_empty(queue)):
+        if target is None or target == current or (end <= 0 and not self._may_begin_empty(group, queue)):
             return False
         parts.offsets.reset(group, queue, 0, target)
         return True
 
-    def _may_begin_empty(self, queue: str) -> bool:
+    def _may_begin_empty(self, group: str, queue: str) -> bool:
         """An offset keeps its memory until the broker stops, and names cost whoever makes them up nothing. Past the bound a group begins
         such a lite topic as any other does."""
-        if queue not in self._begun and len(self._begun) >= self._subscriptions.most:
+        if (group, queue) not in self._begun and len(self._begun) >= self._subscriptions.most:
             if not self._has_told:
                 log.warning("lite topic %s has no message, and is one of too many whose beginning was asked for: theirs stays open", queue)
             self._has_told = True
             return False
-        self._begun.add(queue)
+        self._begun.add((group, queue))
         return True
 
 

@@ -9,15 +9,15 @@ clients say all they read every half minute, and are forgotten when they say not
 a wildcard group names is not looked at, it reads all of the topic.
 
 Bounds: `most` subscriptions altogether (maxLiteSubscriptionCount), then LiteQuotaExceeded; RocketMQ lets a client's whole list past it. A
-wildcard client counts for one. Of one client its group's lite.sub.client.quota, which clients keep to by themselves, and proxies do: in
-RocketMQ one that does not has all that there are.
+wildcard client counts for one. One client has at most its group's lite.sub.client.quota and QUOTA_SLACK more. RocketMQ leaves that quota to
+clients and proxies: a client that ignores it may take all there are.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -135,6 +135,17 @@ class LiteSubscriptions:
         if config.is_lite_wildcard:
             raise LiteIllegal("subscribe lite operation is not supported for this group")
         return config
+
+    def that_fit(self, group: str, client_id: str, topic: str, queues: Sequence[str]) -> list[str]:
+        """Those that the client has, or that it may still have, in the order of `add`. Raises LiteIllegal."""
+        config, client = self._consuming(group), self.get(group, client_id)
+        has = client.queues if client is not None else set[str]()
+        known = has if client is not None and client.topic == topic else set[str]()  # of another topic, it begins anew
+        room = self._most() - self.count + len(has) - len(known)
+        if config.lite_client_quota >= 0:
+            room = min(room, config.lite_client_quota + QUOTA_SLACK - len(known))
+        new = [queue for queue in queues if queue not in known]
+        return [queue for queue in queues if queue in known] + new[: max(0, room)]
 
     def add(self, group: str, client_id: str, topic: str, queues: Collection[str], channel: Channel) -> list[LiteAction]:
         """Some more. Raises LiteQuotaExceeded, LiteIllegal."""

@@ -47,10 +47,10 @@ def load_tables(parts: Parts, auth: AuthService, directory: Path) -> None:
 
 
 def _hold_delays_back(parts: Parts) -> None:
-    """Of slaves, too: a slave takes of its master's positions what its own log has."""
+    """Of slaves, too: of RocketMQ's masters they take positions that their own logs have not reached."""
     path = parts.saved.delay_offsets.file.path
     if moved := parts.delay_offsets.hold_back(lambda level: parts.store.next_offset(names.SCHEDULE_TOPIC, level - 1)):
-        log.error("%s: %d delay levels were past their queues' ends, as in a file of another store: they go on at the ends", path, moved)
+        log.warning("%s: %d delay levels were past their queues' ends in this log: they go on at the ends", path, moved)
 
 
 def hold_offsets_back(parts: Parts) -> None:

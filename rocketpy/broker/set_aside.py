@@ -10,6 +10,7 @@ Threads  none: values only. Bounds: ASIDE_MAX offsets.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -26,6 +27,14 @@ ASIDE_MAX: Final = 16_384
 OFFSET_MAX: Final = (1 << 63) - 1
 
 
+def offsets_of(text: str, where: str) -> tuple[int, ...]:
+    """Of "17,29", one at least. Raises ValueError."""
+    offsets = tuple(int(number) for number in text.split(","))
+    if list(offsets) != sorted(set(offsets)) or not 0 <= offsets[0] <= offsets[-1] <= OFFSET_MAX or len(offsets) > ASIDE_MAX:
+        raise ValueError(f"{where}: at most {ASIDE_MAX} offsets are expected, 0 to {OFFSET_MAX}, by size")
+    return offsets
+
+
 @dataclass(frozen=True, slots=True)
 class SetAside:
     """offsets: by size, each below `reached`; none: all below are over."""
@@ -38,7 +47,8 @@ class SetAside:
         return self.offsets[0] if self.offsets else self.reached
 
     def is_over(self, offset: int) -> bool:
-        return offset < self.reached and offset not in self.offsets
+        at = bisect_left(self.offsets, offset)
+        return offset < self.reached and self.offsets[at : at + 1] != (offset,)
 
     def cut(self, end: int) -> Self:
         """Of a queue that has no more than that."""
@@ -61,9 +71,9 @@ class SetAside:
             if not isinstance(value, Mapping):
                 raise ValueError(f"{where} is {type(value).__name__}, expected an object")
             reached = integer_member(value, "reached", None, where)
-            offsets = tuple(int(number) for number in text_member(value, "offsets", None, where).split(","))
-            if list(offsets) != sorted(set(offsets)) or not 0 <= offsets[0] <= offsets[-1] < reached or len(offsets) > ASIDE_MAX:
-                raise ValueError(f"{where}: at most {ASIDE_MAX} offsets are expected, by size, below reached")
+            offsets = offsets_of(text_member(value, "offsets", None, where), where)
+            if offsets[-1] >= reached:
+                raise ValueError(f"{where}: offset {offsets[-1]} is not below reached, which is {reached}")
         except ValueError as error:
             log.error("which messages were set aside is not known, and those behind the first of them come again: %s", error)
             return None

@@ -21,15 +21,16 @@ from typing import Final, Protocol
 from .._core.remoting import Command, Request
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
+from .acting_file import timers_passed_on
 from .masters_answers import LOG_END, LoggedAnswers
 from .native_options import timer_options
 from .parts import HandlerTable, Parts, json_response
 
 ACTING_LOG_END: Final = "actingLogEnd"
 """What a slave adds to its answer that has stood in for its master: where its log ended then."""
-ACTING_READ_MS, ACTING_ASIDE = "actingReadMs", "actingSetAside"
-"""What one adds that does so now: slots before are over, but for the messages at these offsets of the timer queue. Who does not read them
-goes by the checkpoint, which is that of the first of these messages."""
+ACTING_READ_MS, ACTING_BELOW, ACTING_ASIDE = "actingReadMs", "actingQueueOffset", "actingSetAside"
+"""What one adds that does so now and has set some aside: slots before are over for what stands below in the timer queue, but for these
+offsets. Who does not read them goes by the checkpoint, which is that of the first of these messages."""
 CHECKPOINT: Final = struct.Struct(">7q")
 """Read until (ms), flushed position of the timer log, queue offset, the master's queue offset; state, time and count of the version."""
 
@@ -57,11 +58,16 @@ class TimerAdmin:
         if checkpoint is None:
             raise CommandError(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
         if acting_log_end is not None:
-            read_ms, aside = self._parts.native.timers_aside()
-            told = {ACTING_READ_MS: str(read_ms), ACTING_ASIDE: ",".join(map(str, aside))} if self._parts.acting.is_acting else {}
-            return Response(fields={ACTING_LOG_END: str(acting_log_end), **told}, body=checkpoint)
+            return Response(fields={ACTING_LOG_END: str(acting_log_end), **self._told_of_aside()}, body=checkpoint)
         log_end = self._parts.ha.durable_log.mark().end  # behind all that the checkpoint calls delivered
         return Response(fields={LOG_END: str(log_end)}, body=checkpoint)
+
+    def _told_of_aside(self) -> dict[str, str]:
+        known = timers_passed_on(self._parts)
+        if not self._parts.acting.is_acting or not known.offsets:
+            return {}
+        aside = ",".join(map(str, known.offsets))
+        return {ACTING_READ_MS: str(known.read_ms), ACTING_BELOW: str(known.queue_offset), ACTING_ASIDE: aside}
 
     def _metrics(self, request: Request) -> Response:
         if not self._parts.config.boolean("timerWheelEnable"):

@@ -96,6 +96,15 @@ class Both:
         await eventually(lambda: all(each.facts["masterEpoch"] == epoch for each in self.replicas), "the epoch at both")
         await eventually(lambda: self.controller.known.ids == {1, 2}, "both in sync")
 
+    async def take_over(self, chosen: Replica) -> None:
+        """As elect, of the one that is `away`: its master learns of both at once."""
+        other = self.replicas[1 - self.replicas.index(chosen)]
+        self.controller.elect(chosen.broker_id)
+        self.controller.is_away = False
+        for each in self.replicas:
+            each.hint()
+        await eventually(lambda: (other.facts["brokerRole"], chosen.facts["brokerRole"]) == ("SLAVE", "SYNC_MASTER"), "the roles")
+
     async def in_sync(self) -> None:
         await eventually(lambda: self.replicas[0].end() == self.replicas[1].end(), "equal logs")
 

@@ -12,14 +12,16 @@ import pytest
 from rocketpy._core.errors import DiskFull
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.broker import acting_master, escape_bridge, escaped_halves
-from rocketpy.broker.acting_file import ACTING_FILE, ActingFile, ActingProgress, TimersPassedOn
+from rocketpy.broker.acting_file import ACTING_FILE, ActingFile, ActingProgress
 from rocketpy.broker.acting_master import ActingMaster
 from rocketpy.broker.acting_progress import take_acting_progress
 from rocketpy.broker.acting_state import ActingState
-from rocketpy.broker.names import TRANS_HALF_TOPIC
+from rocketpy.broker.names import TIMER_TOPIC, TRANS_HALF_TOPIC
 from rocketpy.broker.parts import Parts
 from rocketpy.broker.service import BrokerService
 from rocketpy.broker.set_aside import SetAside
+from rocketpy.broker.timers import CHECKPOINT
+from rocketpy.broker.timers_passed_on import TimersPassedOn
 from rocketpy.broker.transaction_checks import GROUP
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.json_codec import read_json
@@ -211,6 +213,41 @@ def test_a_slave_that_is_started_again_passes_nothing_on_once_more(tmp_path: Pat
     run(test)
 
 
+def test_a_slave_that_is_started_again_while_nobody_answers_forgets_nothing(tmp_path: Path) -> None:
+    """Neither in the file nor to its master."""
+
+    async def test() -> None:
+        async with group(tmp_path, autoCreateTopicEnable="false", maxMessageSize="1000") as three:
+            await three.make_topic()
+            three.of(three.master).native.stop_timers()
+            peer = Peer(three.master.address)
+            for body in (bytes(2000), b"behind"):
+                assert (await peer.send("t", body, "TIMER_DELAY_MS\x01100\x02")).code == 0
+            await peer.client.stop()
+            await eventually(lambda: three.end(three.slave, TIMER_TOPIC) == 2 and "t" in three.of(three.slave).topics)
+            await three.master.stop()
+            await eventually(lambda: three.end(three.at.broker) == 1 and three.of(three.slave).native.timers_aside()[1] == [0])
+            file = tmp_path / "slave" / "store" / "config" / ACTING_FILE
+            await three.slave.stop()
+            before = read_json(file.read_text())["timers"]
+            assert before["offsets"] == "0"
+            await three.at.broker.stop()
+            again = three.slave = BrokerService(broker_config(tmp_path / "slave", brokerRole="SLAVE", brokerId="1", **three.settings))
+            await again.start()
+            housekeeping = again._housekeeping
+            assert housekeeping is not None
+            await eventually(lambda: housekeeping._acting is not None and housekeeping._acting._tasks)
+            asks = Peer(again.address)
+            told = (await asks.ask(RequestCode.GET_TIMER_CHECK_POINT)).fields
+            await asks.client.stop()
+            assert (told["actingReadMs"], told["actingSetAside"]) == (str(before["readMs"]), "0")
+            assert told["actingQueueOffset"] == str(before["queueOffset"])
+            await again.stop()
+            assert read_json(file.read_text())["timers"] == before
+
+    run(test)
+
+
 def test_what_cannot_be_known_of_itself_is_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
@@ -229,7 +266,7 @@ def test_what_cannot_be_known_of_itself_is_nothing(tmp_path: Path, caplog: pytes
             timers = '{"logEnd":0,"timers":{"readMs":1,"queueOffset":1,"offsets":"%s"}}'
             for text in (of_another_log, timers % "x", timers % "-1", timers % (1 << 63), "[]"):
                 path.write_text(text)
-                assert of_slave.read() in (ActingProgress(), ActingProgress(0)), text
+                assert of_slave.read() == ActingProgress(), text
             path.unlink(missing_ok=True)
             path.mkdir()
             assert of_slave.read() == ActingProgress() and "passed on once more" in caplog.text
@@ -257,6 +294,8 @@ class Tells:
         {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":"%d"}}' % (1 << 64))},
         {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": str(1 << 64)}, bytes(56))},
         {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": "-1"}, bytes(56))},
+        {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": "2,1"}, bytes(56))},
+        {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": "1", "actingQueueOffset": "x"}, bytes(56))},
         {"GET_TIMER_CHECK_POINT": ({"actingLogEnd": "0", "actingSetAside": "1", "actingReadMs": str(1 << 64)}, bytes(56))},
     ],
 )
@@ -270,6 +309,35 @@ def test_a_slave_that_talks_nonsense_keeps_no_master_from_starting(
             facts = {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":"0"}}')}
             await take_acting_progress(replace(parts, client=Tells(**{**facts, **answers})), ["127.0.0.1:1"])  # type: ignore[arg-type]
         assert "did not tell what it has passed on" in caplog.text
+
+    run(test)
+
+
+class Timers:
+    """What a master is told of them."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, int, list[int]]] = []
+
+    def set_timers_passed_on(self, until_ms: int, below: int, but: list[int]) -> None:
+        self.told.append((until_ms, below, but))
+
+
+@pytest.mark.parametrize("below", [3, 9])
+def test_a_master_takes_for_passed_on_only_what_was_entered_when_its_slot_was_read(tmp_path: Path, below: int) -> None:
+    """A slave that was started again enters more behind it, into slots that it has read before."""
+
+    async def test() -> None:
+        async with running(tmp_path, timerWheelEnable="true") as at:
+            parts, timers = at.broker.parts, Timers()
+            assert parts is not None
+            fields = {"actingLogEnd": "0", "actingSetAside": "1,2", "actingReadMs": "9000", "actingQueueOffset": str(below)}
+            answers = {
+                "GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":"0"}}'),
+                "GET_TIMER_CHECK_POINT": (fields, CHECKPOINT.pack(1000, 0, 5, 0, 0, 0, 0)),
+            }
+            await take_acting_progress(replace(parts, client=Tells(**answers), native=timers), ["127.0.0.1:1"])  # type: ignore[arg-type]
+            assert timers.told == [(9000, min(below, 5), [1, 2])]
 
     run(test)
 

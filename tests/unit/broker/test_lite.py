@@ -253,7 +253,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 def test_names_that_clients_make_up_are_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test(at: Running) -> None:
         peer, lite = at.peer(), Lite(at.peer(), "c1")
-        await make(peer, group_attributes="+lite.sub.client.quota=0")
+        await make(peer, GROUP, "others", group_attributes="+lite.sub.client.quota=0")
         many = [str(number) for number in range(QUOTA_SLACK + 1)]
         for action in ("PARTIAL_ADD", "COMPLETE_ADD"):
             assert (await lite.control(action, *many)).code == ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED
@@ -262,6 +262,8 @@ def test_names_that_clients_make_up_are_bounded(tmp_path: Path, caplog: pytest.L
         for name in many[:8]:
             assert (await lite.control("PARTIAL_ADD", name, **begin)).code == 0
             assert (await lite.control("PARTIAL_REMOVE", name, "of nobody", "$")).code == 0
+        assert (await Lite(peer, "c1", "others").control("PARTIAL_ADD", many[0], **begin)).code == 0, "its offset is another"
+        assert (await Lite(peer, "c1", "others").control("COMPLETE_REMOVE")).code == 0
         info = await peer.value(RequestCode.GET_BROKER_LITE_INFO)
         assert (info["liteSubscriptionCount"], info["offsetTableSize"]) == (0, 5)
         assert caplog.text.count("one of too many") == 1
@@ -270,6 +272,24 @@ def test_names_that_clients_make_up_are_bounded(tmp_path: Path, caplog: pytest.L
         assert (await lite.pop()).code == ResponseCode.POLLING_TIMEOUT
 
     on(test, tmp_path, maxLiteSubscriptionCount="5")
+
+
+def test_what_a_client_cannot_have_does_not_begin_anew(tmp_path: Path) -> None:
+    async def test(at: Running) -> None:
+        peer, lite = at.peer(), Lite(at.peer(), "c1")
+        await make(peer, group_attributes="+lite.sub.client.quota=0")
+        for name in ("0", "1", "x"):
+            assert (await send(peer, name, b"m")).code == 0
+        assert (await lite.control("PARTIAL_ADD", *map(str, range(1, QUOTA_SLACK)))).code == 0
+        parts, begin = at.broker.parts, {"offsetOption": {"type": "POLICY", "value": 2}}
+        assert parts is not None
+        assert (await lite.control("PARTIAL_ADD", "0", **begin)).code == 0, "the last that it may have"
+        refused = await lite.control("PARTIAL_ADD", "1", "x", **begin)
+        assert refused.code == ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED
+        offsets = [parts.offsets.query(GROUP, f"%LMQ%${PARENT}${name}", 0) for name in ("0", "1", "x")]
+        assert offsets == [1, 1, -1], "the one that it has does begin"
+
+    on(test, tmp_path)
 
 
 def test_a_request_is_a_line_in_the_log_however_many_names_it_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -449,6 +469,8 @@ def test_one_client_has_no_more_than_its_quota_and_takes_from_others_what_it_has
             table.add(group, "c", "t", [next(queue for queue in queues if queue not in client.queues)], channel)  # type: ignore[arg-type]
         table.add(group, "c", "t", list(client.queues), channel)  # type: ignore[arg-type]
         table.add(group, "d", "t", queues[:1], channel)  # type: ignore[arg-type]
+        assert table.that_fit(group, "c", "t", queues) == [queue for queue in queues if queue in client.queues]
+        assert table.that_fit(group, "c", "another", queues) == queues[: most + QUOTA_SLACK], "it begins anew there"
     table.replace("any", "c", "t", queues, channel)  # type: ignore[arg-type]
     table.replace("one", "a", "t", queues[: QUOTA_SLACK - 1], channel)  # type: ignore[arg-type]
     table.add("one", "b", "t", ["%LMQ%$t$last", "%LMQ%$t$before"], channel)  # type: ignore[arg-type]

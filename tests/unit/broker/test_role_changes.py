@@ -51,11 +51,7 @@ def test_what_one_master_had_alone_goes_without_a_restart(tmp_path: Path, monkey
             parts = one.service.parts
             async with away(both, two):
                 assert (await one.peer.send(TOPIC, b"alone", ALONE)).code == 0
-                both.controller.elect(two.broker_id)
-                both.controller.is_away = False
-                for each in both.replicas:
-                    each.hint()
-                await eventually(lambda: (one.facts["brokerRole"], two.facts["brokerRole"]) == ("SLAVE", "SYNC_MASTER"), "the roles")
+                await both.take_over(two)
             await eventually(lambda: both.controller.known.ids == {1, 2}, "both in sync")
             assert (await two.peer.send(TOPIC, b"after")).code == 0
             await eventually(lambda: one.has(2), "the successor's message")

@@ -169,11 +169,7 @@ def test_what_a_master_had_alone_leaves_no_trace_in_any_kind_of_topic(
                 await fill(one.peer, "alone", 45, ALONE)
                 if all_ack == "false":
                     await eventually(lambda: store_of(one).compaction_stats()["dropped"] > 35, "a compaction")
-                both.controller.elect(two.broker_id)
-                both.controller.is_away = False
-                for each in both.replicas:
-                    each.hint()
-                await eventually(lambda: (one.facts["brokerRole"], two.facts["brokerRole"]) == ("SLAVE", "SYNC_MASTER"), "the roles")
+                await both.take_over(two)
             await eventually(lambda: both.controller.known.ids == {1, 2}, "both in sync")
             await fill(two.peer, "after", 1)
             await both.elect(one)
