@@ -85,6 +85,8 @@ class Sending:
         topic_type, queues = await self._look_up(topic)
         if is_type_checked(self._settings, topic):
             check_type(topic_type, parts[0][1])
+        if len(parts) > 1 and any("TIMER_DELIVER_MS" in properties for _, properties in parts):
+            raise ProxyError("BAD_REQUEST", "messages with a delivery time are sent one by one: brokers know of one time for a whole batch")
         queue = self._queue_for(queues, request.messages)
         sys_flag = _sys_flag(request.messages[0])
         header = {
