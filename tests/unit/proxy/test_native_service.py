@@ -134,11 +134,11 @@ class Client:
         answer = await self.begin_ack(*handles, client_id=client_id, headers=headers)
         return schema.label("Code", answer.status.code), answer
 
-    def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, count: int = 1, **system: Any) -> Any:
+    def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, count: int = 1, body: bytes = b"hello", **system: Any) -> Any:
         """So many messages in one request."""
         messages = [
             schema.message("Message")(
-                topic={"name": TOPIC}, body=b"hello", user_properties={"color": "red"},
+                topic={"name": TOPIC}, body=body, user_properties={"color": "red"},
                 system_properties={"message_id": f"M{next(self._ids)}", "tag": "T", "keys": ["k"], **system},
             )
             for _ in range(count)
@@ -375,6 +375,23 @@ def test_what_a_broker_does_is_what_the_client_hears(answer: Answer, code: str, 
         assert heard == code and text in response.status.message
         assert (await client.send())[0] == "OK"
         assert broker.kinds == "PNN" and figures(proxy)["waiting"] == 0
+
+    running(test)
+
+
+@pytest.mark.parametrize("given", [{"count": 5}, {"trace_context": "t" * 13_000_000}], ids=["several", "a trace"])
+def test_what_no_broker_would_read_ends_no_other_call(given: dict[str, Any]) -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        await client.send()
+        broker.script = [Answer(is_silent=True)]
+        other = client.begin()
+        await until(lambda: len(broker.sends) == 3)
+        before = broker.connections
+        code, answer = await client.send(body=b"x" * 4_000_000, **given)
+        assert code == "MESSAGE_BODY_TOO_LARGE" and "16777216" in answer.status.message
+        assert broker.kinds == "PNN" and broker.connections == before and figures(proxy)["waiting"] == 1
+        other.cancel()
 
     running(test)
 
