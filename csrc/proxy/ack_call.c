@@ -5,6 +5,7 @@
  * A message whose invisible time is renewed is acknowledged by its handle of today, and is not renewed any more. Once a broker has been
  * asked the call stays here: what is left of it could not be Python's alone. */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,16 +81,17 @@ static rp_waiting_call *ask(rp_lane *lane, acked_one *one, const rp_acked_messag
 }
 
 static void note_failure(acked_one *one, const rp_answer_status *status) {
-    rp_answer_status *copy = malloc(sizeof *copy);
+    size_t size = offsetof(rp_answer_status, text) + status->size; /* most texts are short, and it is kept while the others wait */
+    rp_answer_status *copy = malloc(size);
     if (copy != NULL)
-        *copy = *status;
+        memcpy(copy, status, size);
     one->failed = copy != NULL ? copy : &no_memory;
 }
 
-/* Every message that was not the first for which there was no room: it is held as before, and its client may say so again. */
+/* A message that was not the first and whose broker cannot be asked: it is held as before, and its client may say so again. */
 static void refuse(rp_lane *lane, acked_one *one) {
     rp_answer_status status;
-    rp_answer_status_set(&status, RP_CODE_TOO_MANY_REQUESTS, "there is no room for one more request to its broker");
+    rp_answer_status_set(&status, RP_CODE_TOO_MANY_REQUESTS, "its broker could not be asked just now: say it again");
     note_failure(one, &status);
     if (one->held != NULL)
         rp_held_handles_give_back(lane->proxy->held, one->held);

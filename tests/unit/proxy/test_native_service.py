@@ -29,6 +29,8 @@ from rocketpy.remoting.credentials import signature
 from rocketpy.remoting.json_codec import write_json
 from rocketpy.remoting.latencies import Kind
 from tests.processes import PATIENCE_S
+from tests.unit.proxy.http2 import PREFACE, Peer, call
+from tests.unit.proxy.http2 import settings as http2_settings
 from tests.unit.proxy.test_authority import signed_by
 
 HEADERS = (("x-mq-client-id", "c1"), ("x-mq-language", "PYTHON"), ("x-mq-client-version", "5.1.2"))
@@ -134,7 +136,7 @@ class Client:
         answer = await self.begin_ack(*handles, client_id=client_id, headers=headers)
         return schema.label("Code", answer.status.code), answer
 
-    def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, count: int = 1, body: bytes = b"hello", **system: Any) -> Any:
+    def request(self, count: int = 1, body: bytes = b"hello", **system: Any) -> Any:
         """So many messages in one request."""
         messages = [
             schema.message("Message")(
@@ -143,7 +145,10 @@ class Client:
             )
             for _ in range(count)
         ]  # fmt: skip
-        return self._send(schema.message("SendMessageRequest")(messages=messages), metadata=headers, timeout=timeout)
+        return schema.message("SendMessageRequest")(messages=messages)
+
+    def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, **given: Any) -> Any:
+        return self._send(self.request(**given), metadata=headers, timeout=timeout)
 
     async def send(self, **given: Any) -> tuple[str, Any]:
         answer = await self.begin(**given)
@@ -423,6 +428,21 @@ def test_who_does_not_wait_leaves_nothing_behind() -> None:
             each.cancel()
         await until(lambda: figures(proxy)["waiting"] == 0)
         assert (await client.send())[0] == "OK" and broker.kinds == "PNNNN"
+
+    running(test)
+
+
+@pytest.mark.parametrize(("count", "name"), [(1, "SEND_MESSAGE_V2"), (2, "SEND_BATCH_MESSAGE")])
+def test_a_request_without_an_answer_is_called_what_it_was(count: int, name: str) -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        broker.script = [Answer(is_silent=True)]
+        peer = await Peer.dial(proxy.port, PREFACE + http2_settings())
+        peer.say(call(1, "SendMessage", client.request(count).SerializeToString(), {"x-mq-client-id": "c1", "grpc-timeout": "300m"}))
+        async with asyncio.timeout(PATIENCE_S):
+            assert f"{name}: wait response on the channel <{broker.address}>".encode() in await peer.ends(1)
+        assert broker.kinds == "PN"
+        peer.close()
 
     running(test)
 
