@@ -14,8 +14,6 @@
 #include "ack_command.h"
 #include "calls.h"
 
-#define PATIENCE_NS (3000 * RP_NS_PER_MS) /* as of brokers.py's calls, however long the client waits */
-
 /* One of a call's messages. */
 typedef struct acked_one {
     struct acking *all;
@@ -100,7 +98,7 @@ static void refuse(rp_lane *lane, acked_one *one) {
 }
 
 static rp_waiting_call *ask_all(rp_lane *lane, acking *own, const rp_acked_messages *acked, const aim aims[], rp_grpc_call *call) {
-    int64_t deadline_ns = rp_reactor_now_ns(own->reactor) + PATIENCE_NS;
+    int64_t deadline_ns = rp_reactor_now_ns(own->reactor) + RP_PATIENCE_NS;
     if (ask(lane, &own->each[0], acked, &aims[0], call, deadline_ns) == NULL)
         return NULL;
     for (uint32_t i = 1; i < own->count; i++) {
