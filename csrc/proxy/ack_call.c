@@ -5,6 +5,7 @@
  * A message whose invisible time is renewed is acknowledged by its handle of today, and is not renewed any more. Once a broker has been
  * asked the call stays here: what is left of it could not be Python's alone. */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,6 @@
 #include "ack_answer.h"
 #include "ack_command.h"
 #include "calls.h"
-
-#define PATIENCE_NS (3000 * RP_NS_PER_MS) /* as of brokers.py's calls, however long the client waits */
 
 /* One of a call's messages. */
 typedef struct acked_one {
@@ -80,16 +79,17 @@ static rp_waiting_call *ask(rp_lane *lane, acked_one *one, const rp_acked_messag
 }
 
 static void note_failure(acked_one *one, const rp_answer_status *status) {
-    rp_answer_status *copy = malloc(sizeof *copy);
+    size_t size = offsetof(rp_answer_status, text) + status->size; /* most texts are short, and it is kept while the others wait */
+    rp_answer_status *copy = malloc(size);
     if (copy != NULL)
-        *copy = *status;
+        memcpy(copy, status, size);
     one->failed = copy != NULL ? copy : &no_memory;
 }
 
-/* Every message that was not the first for which there was no room: it is held as before, and its client may say so again. */
+/* A message that was not the first and whose broker cannot be asked: it is held as before, and its client may say so again. */
 static void refuse(rp_lane *lane, acked_one *one) {
     rp_answer_status status;
-    rp_answer_status_set(&status, RP_CODE_TOO_MANY_REQUESTS, "there is no room for one more request to its broker");
+    rp_answer_status_set(&status, RP_CODE_TOO_MANY_REQUESTS, "its broker could not be asked just now: say it again");
     note_failure(one, &status);
     if (one->held != NULL)
         rp_held_handles_give_back(lane->proxy->held, one->held);
@@ -98,7 +98,7 @@ static void refuse(rp_lane *lane, acked_one *one) {
 }
 
 static rp_waiting_call *ask_all(rp_lane *lane, acking *own, const rp_acked_messages *acked, const aim aims[], rp_grpc_call *call) {
-    int64_t deadline_ns = rp_reactor_now_ns(own->reactor) + PATIENCE_NS;
+    int64_t deadline_ns = rp_reactor_now_ns(own->reactor) + RP_PATIENCE_NS;
     if (ask(lane, &own->each[0], acked, &aims[0], call, deadline_ns) == NULL)
         return NULL;
     for (uint32_t i = 1; i < own->count; i++) {

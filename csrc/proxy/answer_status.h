@@ -34,13 +34,12 @@ enum rp_answer_code {
 
 #define RP_ANSWER_CODES 14
 
-/* Codes of a broker's answer to a send that it has stored; and GO_AWAY, of a broker that is about to stop. */
+/* Codes of a broker's answer to a send that it has stored. */
 enum rp_stored_code {
     RP_STORED = 0,
     RP_STORED_FLUSH_DISK_TIMEOUT = 10,
     RP_STORED_SLAVE_NOT_AVAILABLE = 11,
-    RP_STORED_FLUSH_SLAVE_TIMEOUT = 12,
-    RP_RESPONSE_GO_AWAY = 1500
+    RP_STORED_FLUSH_SLAVE_TIMEOUT = 12
 };
 
 typedef struct rp_answer_status {

@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "../base/clock_inl.h"
 #include "answer_status.h"
 #include "call_claim.h"
 #include "call_times.h"
@@ -14,6 +15,8 @@
 #include "proxy.h"
 #include "received_request.h"
 #include "upstreams.h"
+
+#define RP_PATIENCE_NS (3000 * RP_NS_PER_MS) /* as of brokers.py's calls, however long a client waits; a send has its client's time */
 
 /* What a waiting call is for (rp_waiting_call.method): a client's call of one of rp_proxy_method; or one of these, for which no client
  * waits. */

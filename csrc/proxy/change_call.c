@@ -8,8 +8,6 @@
 #include "change_command.h"
 #include "changed_message.h"
 
-#define PATIENCE_NS (3000 * RP_NS_PER_MS) /* as of brokers.py's calls, however long the client waits */
-
 rp_waiting_call *rp_change_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id) {
     rp_changed_message changed;
     rp_receipt_handle handle;
@@ -30,7 +28,7 @@ rp_waiting_call *rp_change_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp
         rp_broker_addresses_find(proxy->brokers, handle.broker, &address)) {
         rp_change_command_fill(&change, changed.topic, changed.group, changed.invisible_ms, today, &handle);
         rp_lane *lane = &proxy->lanes[rp_reactor_index(reactor)];
-        waiting = rp_lane_ask(lane, reactor, &address, &change.command, rp_reactor_now_ns(reactor) + PATIENCE_NS);
+        waiting = rp_lane_ask(lane, reactor, &address, &change.command, rp_reactor_now_ns(reactor) + RP_PATIENCE_NS);
     }
     if (waiting != NULL) {
         waiting->taken = taken;

@@ -12,7 +12,6 @@
 #include "calls.h"
 #include "change_command.h"
 
-#define PATIENCE_NS (3000 * RP_NS_PER_MS)
 #define PUT_BACK_MS 1000 /* as NACK_MS of receiving.py */
 #define REQUEST_SEND_BACK 36
 
@@ -21,7 +20,7 @@ static rp_waiting_call *ask(rp_lane *lane, rp_reactor *reactor, const rp_receipt
     rp_address address;
     rp_waiting_call *waiting = NULL;
     if (rp_broker_addresses_find(lane->proxy->brokers, handle->broker, &address))
-        waiting = rp_lane_ask(lane, reactor, &address, command, rp_reactor_now_ns(reactor) + PATIENCE_NS);
+        waiting = rp_lane_ask(lane, reactor, &address, command, rp_reactor_now_ns(reactor) + RP_PATIENCE_NS);
     rp_lane_count(waiting != NULL ? &lane->errands : &lane->failed_errands);
     if (waiting != NULL) {
         waiting->asker = waiting->taken = NULL;

@@ -109,8 +109,9 @@ static void on_failure(void *context, rp_waiting_call *waiting, const rp_upstrea
         if (its->again(context, waiting))
             return;
     }
+    bool is_batch = waiting->method == RP_PROXY_SEND && rp_sent_has_several(rp_grpc_call_message(waiting->asker));
     rp_answer_status status;
-    fill_failure(&status, failure, its->request, waiting->timeout_ms);
+    fill_failure(&status, failure, is_batch ? "SEND_BATCH_MESSAGE" : its->request, waiting->timeout_ms);
     its->end(context, waiting, &status);
 }
 

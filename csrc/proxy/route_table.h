@@ -1,8 +1,8 @@
 /* route_table.h: where topics can be sent to, or read from, as Python has learned it from name servers and brokers.
  * RocketMQ: TopicRouteService, MessageQueueSelector (5.3.3 proxy/service/route/).
  *
- *   rocketpy/proxy/hot_routes.py ── put, forget ──► table ──► choose: one queue for one message, or none: then the message is Python's,
- *                                                             whose way fills the table
+ *   rocketpy/proxy/native_calls.py ── put, forget ──► table ──► choose: one queue for one message, or none: then the message is Python's,
+ *                                                               whose way fills the table
  *
  * A route has two ages. Past the first it is to be asked for anew: one message is refused, which makes Python ask, while the others still
  * go by the known route. Past the second age nothing goes by it.

@@ -26,6 +26,7 @@ static void fill_stored(rp_send_answer *answer, const rp_command *response, rp_s
     rp_answer_status_name(&answer->status, RP_CODE_OK);
     rp_answer_status_name(&answer->entry_status, RP_CODE_OK);
     answer->request = request;
+    answer->ids_size = rp_sent_ids_size(request);
     answer->transaction_id = text_of(response, "transactionId");
     answer->recall_handle = text_of(response, "recallHandle");
 }
@@ -34,6 +35,7 @@ static void fill_stored(rp_send_answer *answer, const rp_command *response, rp_s
 static void fill_unsafe(rp_send_answer *answer, int32_t code, const char *send_status) {
     answer->has_entry = 1;
     answer->offset = 0;
+    answer->ids_size = 0;
     answer->request = answer->transaction_id = answer->recall_handle = (rp_slice){NULL, 0};
     rp_answer_status_name(&answer->status, code);
     rp_answer_status_set(&answer->entry_status, code, "send message failed, sendStatus=%s", send_status);
@@ -62,8 +64,7 @@ void rp_send_answer_of(rp_send_answer *answer, const rp_command *response, rp_sl
 
 static uint32_t entry_size(const rp_send_answer *answer) {
     uint32_t status = rp_answer_status_size(&answer->entry_status);
-    return rp_protobuf_head_size(ENTRY_STATUS, status) + status +
-           rp_protobuf_bytes_size(ENTRY_MESSAGE_ID, rp_sent_ids_size(answer->request)) +
+    return rp_protobuf_head_size(ENTRY_STATUS, status) + status + rp_protobuf_bytes_size(ENTRY_MESSAGE_ID, answer->ids_size) +
            rp_protobuf_bytes_size(ENTRY_TRANSACTION_ID, answer->transaction_id.size) +
            rp_protobuf_number_size(ENTRY_OFFSET, answer->offset) + rp_protobuf_bytes_size(ENTRY_RECALL_HANDLE, answer->recall_handle.size);
 }
@@ -83,7 +84,7 @@ void rp_send_answer_write(const rp_send_answer *answer, uint8_t *target) {
     target = rp_protobuf_put_head(target, ENTRY_STATUS, rp_answer_status_size(&answer->entry_status));
     target = rp_answer_status_write(&answer->entry_status, target);
     if (answer->request.size > 0)
-        target = rp_sent_ids_write(answer->request, rp_protobuf_put_head(target, ENTRY_MESSAGE_ID, rp_sent_ids_size(answer->request)));
+        target = rp_sent_ids_write(answer->request, rp_protobuf_put_head(target, ENTRY_MESSAGE_ID, answer->ids_size));
     target = rp_protobuf_put_bytes(target, ENTRY_TRANSACTION_ID, answer->transaction_id);
     target = rp_protobuf_put_number(target, ENTRY_OFFSET, answer->offset);
     rp_protobuf_put_bytes(target, ENTRY_RECALL_HANDLE, answer->recall_handle);

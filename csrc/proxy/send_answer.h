@@ -15,6 +15,7 @@ typedef struct rp_send_answer {
     rp_answer_status entry_status; /* where has_entry */
     int32_t has_entry;
     int64_t offset;
+    uint32_t ids_size; /* of the request's messages */
     rp_slice request, transaction_id, recall_handle; /* request data NULL: they are not named */
 } rp_send_answer;
 

@@ -20,8 +20,8 @@ static bool join(rp_sent_batch *batch, const rp_sent_message *first, const rp_se
     uint32_t properties = rp_sent_message_properties_size(message, peer_host_size);
     batch->count++;
     batch->size_max += size_max_of(message, peer_host_size);
-    return batch->count <= RP_SENT_BATCH_MAX && message->lite_topic.size == 0 && properties <= UINT16_MAX &&
-           rp_slice_equals(message->topic, first->topic) && batch->size_max <= INT32_MAX;
+    return batch->count <= RP_SENT_BATCH_MAX && message->lite_topic.size == 0 && !message->has_delivery && properties <= UINT16_MAX &&
+           rp_slice_equals(message->resource, first->resource) && batch->size_max <= INT32_MAX;
 }
 
 int rp_sent_batch_read(rp_slice request, const rp_send_rules *rules, int64_t now_ms, uint32_t peer_host_size, rp_sent_message *first,

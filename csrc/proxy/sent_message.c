@@ -216,11 +216,11 @@ static bool read_system_field(const rp_protobuf_field *field, rp_sent_message *m
 
 static bool read_system(rp_slice system, rp_sent_message *message) {
     rp_protobuf_field field;
-    uint32_t born = 0;
+    uint32_t born = 0, fields = 0;
     int32_t encoding = 0;
     int status;
     while ((status = rp_protobuf_next(&system, &field)) == 1) {
-        if (!read_system_field(&field, message, &born, &encoding))
+        if (++fields > RP_SENT_FIELDS_MAX || !read_system_field(&field, message, &born, &encoding))
             return false;
     }
     message->is_compressed = encoding == ENCODING_GZIP;
@@ -253,9 +253,11 @@ static bool add_property(rp_sent_message *message, rp_slice pair) {
 
 static bool read_message(rp_slice bytes, rp_sent_message *message) {
     rp_protobuf_field field;
-    uint32_t topics = 0, systems = 0;
+    uint32_t topics = 0, systems = 0, fields = 0;
     int status;
     while ((status = rp_protobuf_next(&bytes, &field)) == 1) {
+        if (++fields > RP_SENT_FIELDS_MAX)
+            return false;
         if (field.number > MESSAGE_BODY)
             continue;
         if (field.wire_type != RP_WIRE_BYTES)
@@ -263,6 +265,7 @@ static bool read_message(rp_slice bytes, rp_sent_message *message) {
         bool is_read = true;
         switch (field.number) {
         case MESSAGE_TOPIC:
+            message->resource = field.bytes;
             is_read = ++topics == 1 && rp_resource_read(field.bytes, &message->topic);
             break;
         case MESSAGE_PROPERTIES:
@@ -310,11 +313,13 @@ static bool is_allowed(const rp_sent_message *message, const rp_send_rules *rule
 int rp_sent_next(rp_slice *request, rp_slice *message) {
     rp_protobuf_field field;
     int status;
-    while ((status = rp_protobuf_next(request, &field)) == 1) {
-        if (field.number != REQUEST_MESSAGES)
-            continue;
-        *message = field.bytes;
-        return field.wire_type == RP_WIRE_BYTES ? 1 : RP_E_PROTOCOL;
+    for (uint32_t skipped = 0; (status = rp_protobuf_next(request, &field)) == 1; skipped++) {
+        if (field.number == REQUEST_MESSAGES) {
+            *message = field.bytes;
+            return field.wire_type == RP_WIRE_BYTES ? 1 : RP_E_PROTOCOL;
+        }
+        if (skipped == RP_SENT_FIELDS_MAX)
+            return RP_E_PROTOCOL;
     }
     return status;
 }

@@ -4,7 +4,7 @@
  * rocketpy/proxy/messages.py is the specification: what is read here becomes the properties that it makes, and all that it refuses, or that
  * is seldom, is left to it. That is: transactions; delays by levels; a name of a property that brokers know, or twice the same; more than
  * RP_SENT_PROPERTIES_MAX or RP_SENT_KEYS_MAX of them; a long message id; a text that may be blank, or has control characters; what is too
- * large, empty where it may not be, or no protobuf.
+ * large, empty where it may not be, or no protobuf; more than RP_SENT_FIELDS_MAX fields, as unknown and repeated ones cost time alone.
  *
  * Threads  pure functions. Slices of a message point into the request.
  */
@@ -19,6 +19,7 @@
 #define RP_SENT_PROPERTIES_MAX 32
 #define RP_SENT_KEYS_MAX 16
 #define RP_SENT_ID_MAX 128
+#define RP_SENT_FIELDS_MAX 4096 /* of a request beside its messages, of a message, of its system properties */
 
 /* Of the proxy's settings; 0 for no bound but of user_properties_max, user_property_size_max and lite_topic_size_max. */
 typedef struct rp_send_rules {
@@ -41,6 +42,7 @@ typedef struct rp_sent_property {
 } rp_sent_property;
 
 typedef struct rp_sent_message {
+    rp_slice resource; /* the topic's, as it came */
     rp_slice topic, body, tag, message_id, message_group, lite_topic, trace_context, born_host;
     int64_t born_ms;
     int64_t deliver_ms; /* where has_delivery */
@@ -54,7 +56,8 @@ typedef struct rp_sent_message {
     rp_slice keys[RP_SENT_KEYS_MAX];
 } rp_sent_message;
 
-/* Takes the bytes of the next message off the front of a request. 1; 0: there is none left; RP_E_PROTOCOL. */
+/* Takes the bytes of the next message off the front of a request. 1; 0: there is none left; RP_E_PROTOCOL, also
+ * for too many fields before it. */
 int rp_sent_next(rp_slice *request, rp_slice *message);
 /* Whether there are two at least, as far as the request can be read. */
 int rp_sent_has_several(rp_slice request);

@@ -216,6 +216,8 @@ rp_waiting_call *rp_upstreams_ask(rp_upstreams *upstreams, rp_reactor *reactor, 
     rp_connection *connection;
     if (!rp_upstreams_have_room(upstreams, 1) || (upstreams->free_first == NULL && !make_calls(upstreams)))
         return NULL;
+    if (rp_command_size_max(command) > RP_FRAME_SIZE_MAX) /* its broker would hang up, on all others too */
+        return NULL;
     rp_upstream *upstream = find(upstreams, reactor, address, &connection);
     if (upstream == NULL || rp_connection_unsent_bytes(connection) >= RP_UPSTREAM_UNSENT_MAX)
         return NULL;

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .._core.errors import ProtocolError, RocketpyError
+from .._core.errors import ProtocolError, RocketpyError, TooLarge
 from .._core.remoting import Command
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, check_success
@@ -85,6 +85,8 @@ class Sending:
         topic_type, queues = await self._look_up(topic)
         if is_type_checked(self._settings, topic):
             check_type(topic_type, parts[0][1])
+        if len(parts) > 1 and any("TIMER_DELIVER_MS" in properties for _, properties in parts):
+            raise ProxyError("BAD_REQUEST", "messages with a delivery time are sent one by one: brokers know of one time for a whole batch")
         queue = self._queue_for(queues, request.messages)
         sys_flag = _sys_flag(request.messages[0])
         header = {
@@ -95,7 +97,10 @@ class Sending:
         is_batch = len(parts) > 1
         code = RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
         body = write_batch(parts) if is_batch else parts[0][0]
-        answer = await self._brokers.call(queue.broker, code, header, body, timeout_s=context.remaining_ms() / 1000)
+        try:
+            answer = await self._brokers.call(queue.broker, code, header, body, timeout_s=context.remaining_ms() / 1000)
+        except TooLarge as error:
+            raise ProxyError("MESSAGE_BODY_TOO_LARGE", str(error)) from error
         return self._sent(answer, queue, request.messages[0], [properties["UNIQ_KEY"] for _, properties in parts], sys_flag)
 
     def _sent(self, answer: Command, queue: Queue, first: Any, message_ids: list[str], sys_flag: int) -> Any:

@@ -4,8 +4,8 @@ RocketMQ: NettyRemotingClient (5.3.3 remoting/netty/).
 One connection per address, made by the first call and shared by all; a lost one is made again by the next call. Requests are matched to
 responses by their opaque, so many may be in flight on one connection. Nothing here is for the data path of messages.
 
-Threads  one event loop. Bounds: in_flight_max calls (then Busy), frame_size_max per response, writes wait while the socket is full.
-Errors   NetworkError (no connection, or lost before the answer), TimedOut, Busy, ProtocolError, Closed; CommandError from `call` only.
+Threads  one event loop. Bounds: in_flight_max calls (then Busy), frame_size_max per frame, writes wait while the socket is full.
+Errors   NetworkError (no connection, or lost before the answer), TimedOut, Busy, TooLarge, ProtocolError, Closed; of `call` CommandError.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterable
 
-from .._core.errors import Busy, Closed, NetworkError, ProtocolError, RocketpyError, TimedOut
+from .._core.errors import Busy, Closed, NetworkError, ProtocolError, RocketpyError, TimedOut, TooLarge
 from .._core.remoting import Command, decode_command, encode_command, scan_frame
 from .codes import CURRENT_VERSION, FLAG_ONEWAY, FLAG_RESPONSE, Language, ResponseCode, SerializeType, request_name
 from .command import Fields, Response, check_success, encode_fields
@@ -357,7 +357,7 @@ class RemotingClient:
 
     def _encode(self, code: int, fields: Fields, body: bytes, opaque: int, flag: int) -> bytes:
         encoded = encode_fields(fields)
-        return encode_command(
+        frame = encode_command(
             code,
             encoded if self._credentials is None else self._credentials.signed(encoded, body),
             body,
@@ -367,3 +367,6 @@ class RemotingClient:
             version=self._version,
             serialize_type=self._serialize_type.value,
         )
+        if len(frame) > self._frame_size_max:  # the other side would hang up, on all that waits on the connection
+            raise TooLarge(f"{request_name(code)} of {len(frame)} bytes: a frame may have {self._frame_size_max}")
+        return frame

@@ -234,6 +234,16 @@ def message_of(topic: str = "t", body: bytes = b"body", user: Mapping[str, str] 
     return message
 
 
+def with_namespace(message: Any) -> Any:
+    message.topic.resource_namespace = "n"
+    return message
+
+
+def with_unknown_fields(message: Any, count: int, *, of_system: bool = False) -> Any:
+    (message.system_properties if of_system else message).MergeFromString(b"\xf8\x01\x00" * count)
+    return message
+
+
 def encoded(*messages: Any) -> bytes:
     return bytes(schema.message("SendMessageRequest")(messages=messages).SerializeToString())
 
@@ -271,8 +281,8 @@ def test_usual_messages_go_without_python_and_say_the_same(name: str) -> None:
 SEVERAL: Mapping[str, tuple[list[Any], str]] = {
     "two": ([message_of(), message_of(message_id="2", tag="T", user={"a": "1", "b": "2"})], "NORMAL"),
     "of groups, which count for no queue": ([message_of(message_group=name) for name in "abc"], "FIFO"),
-    "of several types": ([message_of(), message_of(message_group="g"), message_of(priority=1), message_of(deliver_ms=NOW_MS)], "MIXED"),
-    "of the first one's type": ([message_of(), message_of(message_group="g"), message_of(deliver_ms=NOW_MS)], "NORMAL"),
+    "of several types": ([message_of(), message_of(message_group="g"), message_of(priority=1)], "MIXED"),
+    "of the first one's type": ([message_of(), message_of(message_group="g"), message_of(priority=1)], "NORMAL"),
     "the first compressed": ([message_of(body_encoding=2), message_of()], "NORMAL"),
     "the second compressed": ([message_of(), message_of(body_encoding=2)], "NORMAL"),
     "of their own times and hosts": ([message_of(born_ms=NOW_MS - at, born_host="" if at else "h") for at in range(3)], "NORMAL"),
@@ -290,6 +300,14 @@ UNUSUAL: Mapping[str, tuple[bytes, str]] = {
     "no message": (b"", "NORMAL"),
     "several, one of another topic": (encoded(message_of(), message_of(topic="u")), "NORMAL"),
     "several, the first of another type": (encoded(message_of(message_group="g"), message_of()), "NORMAL"),
+    "several, one of another namespace": (encoded(message_of(), with_namespace(message_of())), "NORMAL"),
+    "several, the first of another namespace": (encoded(with_namespace(message_of()), message_of()), "NORMAL"),
+    "several, the first with a delivery time": (encoded(message_of(deliver_ms=NOW_MS + 10_000), message_of()), "DELAY"),
+    "several, the second with a delivery time": (encoded(message_of(), message_of(deliver_ms=1)), "NORMAL"),
+    "thousands of unknown fields behind it": (encoded(message_of()) + b"\x10\x00" * 4097, "NORMAL"),
+    "thousands of unknown fields between two": (encoded(message_of()) + b"\x10\x00" * 4097 + encoded(message_of()), "NORMAL"),
+    "thousands of unknown fields in it": (encoded(with_unknown_fields(message_of(), 4096)), "NORMAL"),
+    "thousands of unknown fields of its system": (encoded(with_unknown_fields(message_of(), 4096, of_system=True)), "NORMAL"),
     "several, one of a lite topic": (encoded(message_of(), message_of(lite_topic="l")), "MIXED"),
     "several, one wrong": (encoded(message_of(), message_of(message_id=""), message_of()), "NORMAL"),
     "several, one a transaction": (encoded(message_of(), message_of(message_type=4)), "MIXED"),
@@ -336,6 +354,31 @@ UNUSUAL: Mapping[str, tuple[bytes, str]] = {
 def test_what_is_unusual_or_wrong_is_left_to_python(name: str) -> None:
     request, topic_type = UNUSUAL[name]
     assert not compare(request, "t", topic_type)
+
+
+def test_a_few_unknown_fields_change_nothing() -> None:
+    several = [with_unknown_fields(with_unknown_fields(message_of(), 1000), 1000, of_system=True) for _ in range(2)]
+    for request in (encoded(*several), encoded(several[0])):
+        assert compare(request + b"\x10\x00" * 4096, "t")
+
+
+def test_several_messages_are_of_one_namespace_and_the_same_one_may_be_any() -> None:
+    asked, answer = by_python(encoded(message_of(), with_namespace(message_of())), "NORMAL", SETTINGS)
+    assert asked is None and code_of(answer) == "MESSAGE_CORRUPTED"
+    assert compare(encoded(with_namespace(message_of()), with_namespace(message_of(message_id="2"))), "t")
+
+
+@pytest.mark.parametrize("times", [(NOW_MS, None), (None, 1), (NOW_MS, NOW_MS)], ids=["first", "second", "both"])
+def test_several_messages_have_no_delivery_time(times: tuple[int | None, ...]) -> None:
+    several = [message_of() if at_ms is None else message_of(deliver_ms=at_ms) for at_ms in times]
+    asked, answer = by_python(encoded(*several), "MIXED", SETTINGS)
+    assert asked is None and code_of(answer) == "BAD_REQUEST"
+    asked, answer = by_python(encoded(*several), "FIFO", SETTINGS)
+    assert asked is None and code_of(answer) == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", "its type is looked at first"
+
+
+def code_of(answer: bytes) -> str:
+    return schema.label("Code", schema.message("SendMessageResponse").FromString(answer).status.code)
 
 
 @pytest.mark.parametrize("topic", ["%RETRY%g", "%DLQ%g"])

@@ -29,6 +29,8 @@ from rocketpy.remoting.credentials import signature
 from rocketpy.remoting.json_codec import write_json
 from rocketpy.remoting.latencies import Kind
 from tests.processes import PATIENCE_S
+from tests.unit.proxy.http2 import PREFACE, Peer, call
+from tests.unit.proxy.http2 import settings as http2_settings
 from tests.unit.proxy.test_authority import signed_by
 
 HEADERS = (("x-mq-client-id", "c1"), ("x-mq-language", "PYTHON"), ("x-mq-client-version", "5.1.2"))
@@ -134,16 +136,19 @@ class Client:
         answer = await self.begin_ack(*handles, client_id=client_id, headers=headers)
         return schema.label("Code", answer.status.code), answer
 
-    def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, count: int = 1, **system: Any) -> Any:
+    def request(self, count: int = 1, body: bytes = b"hello", **system: Any) -> Any:
         """So many messages in one request."""
         messages = [
             schema.message("Message")(
-                topic={"name": TOPIC}, body=b"hello", user_properties={"color": "red"},
+                topic={"name": TOPIC}, body=body, user_properties={"color": "red"},
                 system_properties={"message_id": f"M{next(self._ids)}", "tag": "T", "keys": ["k"], **system},
             )
             for _ in range(count)
         ]  # fmt: skip
-        return self._send(schema.message("SendMessageRequest")(messages=messages), metadata=headers, timeout=timeout)
+        return schema.message("SendMessageRequest")(messages=messages)
+
+    def begin(self, headers: Any = HEADERS, timeout: float = PATIENCE_S, **given: Any) -> Any:
+        return self._send(self.request(**given), metadata=headers, timeout=timeout)
 
     async def send(self, **given: Any) -> tuple[str, Any]:
         answer = await self.begin(**given)
@@ -379,6 +384,23 @@ def test_what_a_broker_does_is_what_the_client_hears(answer: Answer, code: str, 
     running(test)
 
 
+@pytest.mark.parametrize("given", [{"count": 5}, {"trace_context": "t" * 13_000_000}], ids=["several", "a trace"])
+def test_what_no_broker_would_read_ends_no_other_call(given: dict[str, Any]) -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        await client.send()
+        broker.script = [Answer(is_silent=True)]
+        other = client.begin()
+        await until(lambda: len(broker.sends) == 3)
+        before = broker.connections
+        code, answer = await client.send(body=b"x" * 4_000_000, **given)
+        assert code == "MESSAGE_BODY_TOO_LARGE" and "16777216" in answer.status.message
+        assert broker.kinds == "PNN" and broker.connections == before and figures(proxy)["waiting"] == 1
+        other.cancel()
+
+    running(test)
+
+
 def test_a_broker_that_goes_away_is_asked_again_on_another_connection() -> None:
     async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
         assert (await client.send())[0] == (await client.send())[0] == "OK"
@@ -406,6 +428,21 @@ def test_who_does_not_wait_leaves_nothing_behind() -> None:
             each.cancel()
         await until(lambda: figures(proxy)["waiting"] == 0)
         assert (await client.send())[0] == "OK" and broker.kinds == "PNNNN"
+
+    running(test)
+
+
+@pytest.mark.parametrize(("count", "name"), [(1, "SEND_MESSAGE_V2"), (2, "SEND_BATCH_MESSAGE")])
+def test_a_request_without_an_answer_is_called_what_it_was(count: int, name: str) -> None:
+    async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
+        await client.send()
+        broker.script = [Answer(is_silent=True)]
+        peer = await Peer.dial(proxy.port, PREFACE + http2_settings())
+        peer.say(call(1, "SendMessage", client.request(count).SerializeToString(), {"x-mq-client-id": "c1", "grpc-timeout": "300m"}))
+        async with asyncio.timeout(PATIENCE_S):
+            assert f"{name}: wait response on the channel <{broker.address}>".encode() in await peer.ends(1)
+        assert broker.kinds == "PN"
+        peer.close()
 
     running(test)
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from rocketpy._core.errors import Busy, Closed, NetworkError, ProtocolError, TimedOut
+from rocketpy._core.errors import Busy, Closed, NetworkError, ProtocolError, TimedOut, TooLarge
 from rocketpy._core.remoting import Command, decode_command, encode_command, scan_frame
 from rocketpy.remoting.client import RemotingClient, split_address
 from rocketpy.remoting.codes import FLAG_RESPONSE, RequestCode, ResponseCode
@@ -68,6 +68,20 @@ async def silence(request: Command, writer: asyncio.StreamWriter) -> None:
 
 async def hang_up(request: Command, writer: asyncio.StreamWriter) -> None:
     writer.close()
+
+
+def test_a_request_that_no_server_would_read_is_not_sent_and_ends_no_other() -> None:
+    async def scenario() -> None:
+        async with scripted(echo) as server, RemotingClient(frame_size_max=4096) as client:
+            await client.invoke(server.address, 105, body=b"x" * 3900)
+            with pytest.raises(TooLarge, match=r"of \d+ bytes: a frame may have 4096"):
+                await client.invoke(server.address, 105, body=b"x" * 4096)
+            with pytest.raises(TooLarge):
+                await client.invoke_oneway(server.address, 105, body=b"x" * 4096)
+            await client.invoke(server.address, 105)
+            assert server.connections == 1 and [len(each.body) for each in server.requests] == [3900, 0]
+
+    asyncio.run(scenario())
 
 
 def test_calls_share_one_connection_and_find_their_own_answers() -> None:
