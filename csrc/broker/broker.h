@@ -187,9 +187,9 @@ typedef struct rp_send_back {
 } rp_send_back;
 enum rp_sent_back { RP_SENT_BACK_TO_RETRY = 0, RP_SENT_BACK_TO_DEAD_LETTERS = 1 };
 /* Any thread; blocks on the disk where the message is read from. One of rp_sent_back; RP_E_NOT_FOUND: there is no message at log_offset;
- * RP_E_INVALID: there is a batch, in one record, and one for a later try, or none of that unique_key, was meant; RP_E_EXISTS: it is for the dead letters, whose topic has to be made first; as of
- * rp_append_item's status. With a log of entries it waits for the commit: RP_E_TIMEOUT, RP_E_READ_ONLY (the lead was lost) of one that may
- * be lost, or come besides. */
+ * RP_E_INVALID: there is a batch, in one record, and a later try was meant, or none of that unique_key; RP_E_EXISTS: it is for the dead
+ * letters, whose topic has to be made first; as of rp_append_item's status. With a log of entries it waits for the commit: RP_E_TIMEOUT,
+ * RP_E_READ_ONLY (the lead was lost) of one that may be lost, or come besides. */
 int rp_broker_send_back(rp_broker *broker, const rp_send_back *request);
 
 /* Consumer groups. */

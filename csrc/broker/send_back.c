@@ -122,8 +122,8 @@ static int append(returning *back) {
     return back->delay_level > 0 ? RP_SENT_BACK_TO_RETRY : RP_SENT_BACK_TO_DEAD_LETTERS;
 }
 
-/* Of a batch queue's record the message that is meant, for who popped it: for a later try its client sends it by itself. RP_OK; RP_E_INVALID:
- * it is not there, or the request does not name it. */
+/* Of a batch queue's record the message that is meant, for who popped it; for a later try its client sends it by itself. RP_OK;
+ * RP_E_INVALID: it is not there, or the request does not name it. */
 static int take_inner(returning *back) {
     rp_message *record = &back->stored.message;
     rp_batch_message inner;

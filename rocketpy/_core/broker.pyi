@@ -85,8 +85,9 @@ class Broker(BrokerCounters):
         unique_key: str = "",
     ) -> bool:
         """Stores the message at log_offset again, for a later try or among the dead letters: True for those. delay_level 0 grows with
-        each try, below 0 means dead letters: also for one of a batch, the one of that unique_key. Blocks on the disk. Raises NotFound: there is no message; AlreadyExists: it is for the dead
-        letters, whose topic has to be made first; else why it cannot be stored."""
+        each try, below 0 means dead letters; for them unique_key names one message of a batch. Blocks on the disk. Raises NotFound:
+        there is no message; AlreadyExists: it is for the dead letters, whose topic has to be made first; else why it cannot be
+        stored."""
     def end_transaction(
         self, producer_group: str, queue_offset: int, log_offset: int, decision: int, is_from_check: bool
     ) -> tuple[int, str | None]:
