@@ -457,8 +457,8 @@ static void a_latecomer_is_given_what_its_master_kept(void) {
 
 /* ---- a queue that begins late ---- */
 
-static rp_consume_queue *beginning;
-static int64_t seen_max;
+static rp_consume_queue *_Atomic beginning;
+static _Atomic int64_t seen_max;
 
 static int allocate_looking(void *context, int fd, int64_t offset, int64_t size) {
     if (beginning != NULL)
