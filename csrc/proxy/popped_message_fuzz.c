@@ -10,9 +10,11 @@
 
 #include "../base/slice_inl.h"
 #include "changed_message.h"
+#include "pop_command.h"
 #include "protobuf.h"
 #include "received_message.h"
 #include "received_request.h"
+#include "tag_filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -82,7 +84,7 @@ static void try_requests(rp_slice request) {
         demand(polling_ms >= 5000 && polling_ms <= 20000 && received.batch_size >= 1 && received.batch_size <= 32);
         rp_pop_command_fill(&pop, &received, polling_ms, NOW_MS, 0);
         demand(rp_command_field(&pop.command, "topic").size == received.topic.size);
-        rp_filter_takes(received.filter, received.topic);
+        rp_tag_filter_takes(received.filter, received.topic);
     }
     if (rp_changed_message_read(request, 43200000, &changed))
         demand(changed.invisible_ms >= 0 && changed.invisible_ms <= 43200000 && changed.group.size > 0);

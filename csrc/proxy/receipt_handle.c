@@ -14,9 +14,11 @@ _Static_assert(RP_RETRY_TOPIC_MAX == 7 + RP_GROUP_CHARACTERS_MAX + 1 + RP_TOPIC_
 
 enum part { PART_START, PART_POP, PART_INVISIBLE, PART_REVIVE, PART_KIND, PART_BROKER, PART_QUEUE, PART_OFFSET, PART_LOG_OFFSET, PARTS };
 
-/* How many parts there are between single blanks; 0: too many. */
+/* How many parts there are between single blanks; 0: of no text, or too many. */
 static uint32_t split(rp_slice text, rp_slice parts[PARTS]) {
     uint32_t count = 0, begin = 0;
+    if (text.size == 0)
+        return 0;
     for (uint32_t at = 0; at <= text.size; at++) {
         if (at < text.size && text.data[at] != ' ')
             continue;
