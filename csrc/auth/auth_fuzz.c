@@ -8,16 +8,11 @@
 #include <string.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/fuzz_inl.h"
 #include "../base/slice_inl.h"
 #include "auth_gate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int claim) {
-    if (!claim) {
-        abort();
-    }
-}
 
 static rp_auth_table *open_table(rp_log *log) {
     rp_auth_table *table;

@@ -9,15 +9,11 @@
 #include <string.h>
 
 #include "../base/error.h"
+#include "../base/fuzz_inl.h"
 #include "../base/slice_inl.h"
 #include "pop_records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int claim) {
-    if (!claim)
-        abort();
-}
 
 static void try_checkpoint(rp_slice text, rp_arena *arena) {
     rp_pop_checkpoint checkpoint, again;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../base/arena.h"
+#include "../base/fuzz_inl.h"
 #include "message_properties.h"
 #include "request_header.h"
 #include "response_writer_inl.h"
@@ -17,11 +18,6 @@
 #include "tag_filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int claim) {
-    if (!claim)
-        abort();
-}
 
 static void read_all(rp_slice slice) {
     volatile uint8_t sum = 0;

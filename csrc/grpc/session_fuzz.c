@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/fuzz_inl.h"
 #include "../remoting/reactor.h"
 #include "grpc_inl.h"
 
@@ -24,12 +25,6 @@ static const uint8_t OPENING[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0
 static const uint8_t HEAD[] = {0x83, 0x86, 0x04, 7}; /* POST, http, :path of 7 bytes */
 static const uint8_t TYPE[] = "\x0f\x10\x10"
                               "application/grpc"; /* content-type, not indexed */
-
-static void demand(int claim) {
-    if (!claim) {
-        abort();
-    }
-}
 
 static int on_call(void *context, rp_reactor *reactor, rp_grpc_call *call) {
     (void)context, (void)reactor;

@@ -7,19 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/fuzz_inl.h"
 #include "ack_answer.h"
 #include "ack_command.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int claim) {
-    if (!claim)
-        abort();
-}
-
-static void lies_in(rp_slice part, rp_slice whole) {
-    demand(part.size == 0 || (part.data >= whole.data && part.data + part.size <= whole.data + whole.size));
-}
 
 static void try_message(const rp_acked_messages *acked, const rp_acked_message *message, rp_slice request) {
     rp_receipt_handle handle;

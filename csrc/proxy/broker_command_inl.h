@@ -2,10 +2,10 @@
 #ifndef RP_PROXY_BROKER_COMMAND_INL_H
 #define RP_PROXY_BROKER_COMMAND_INL_H
 
-#include <string.h>
-
 #include "../base/decimal_inl.h"
+#include "../base/slice_inl.h"
 #include "../remoting/command.h"
+#include "receipt_handle.h"
 
 #define RP_LANGUAGE_PYTHON 3
 #define RP_VERSION_5_3_3 479
@@ -18,16 +18,27 @@ static inline void rp_broker_command_begin(rp_command *command, int32_t code, ui
 
 /* Name and value have to live as long as the command. No request of the proxy has as many fields as a command may. */
 static inline void rp_broker_command_add(rp_command *command, const char *name, rp_slice value) {
-    rp_command_add_field(command, (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)}, value);
+    rp_command_add_field(command, rp_slice_of(name), value);
 }
 
 static inline void rp_broker_command_add_text(rp_command *command, const char *name, const char *value) {
-    rp_broker_command_add(command, name, (rp_slice){(const uint8_t *)value, (uint32_t)strlen(value)});
+    rp_broker_command_add(command, name, rp_slice_of(value));
 }
 
 /* digits: the number, as long as the command lives. */
 static inline void rp_broker_command_add_number(rp_command *command, const char *name, int64_t value, uint8_t digits[RP_DECIMAL_SIZE_MAX]) {
     rp_broker_command_add(command, name, (rp_slice){digits, (uint32_t)(rp_decimal(digits, value) - digits)});
+}
+
+/* Begins what is said of one popped message. today: its handle of now; room: for its topic's name, as long as the command lives. */
+static inline void rp_broker_command_begin_popped(rp_command *command, int32_t code, rp_slice topic, rp_slice group, rp_slice today,
+                                                  const rp_receipt_handle *handle, uint8_t room[RP_RETRY_TOPIC_MAX]) {
+    rp_broker_command_begin(command, code, RP_SERIALIZE_JSON); /* the binary encoding has no such numbers */
+    rp_broker_command_add(command, "consumerGroup", group);
+    rp_broker_command_add(command, "topic", rp_receipt_handle_topic(handle, topic, group, room));
+    rp_broker_command_add(command, "queueId", handle->queue_id);
+    rp_broker_command_add(command, "extraInfo", today);
+    rp_broker_command_add(command, "offset", handle->offset);
 }
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/fuzz_inl.h"
 #include "../base/slice_inl.h"
 #include "changed_message.h"
 #include "pop_command.h"
@@ -21,11 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define NOW_MS INT64_C(1700000000000)
 
 static const rp_slice topic = {(const uint8_t *)"t", 1}, broker = {(const uint8_t *)"b", 1};
-
-static void demand(int claim) {
-    if (!claim)
-        abort();
-}
 
 static void add(rp_command *response, const char *name, const char *value) {
     rp_command_add_field(response, rp_slice_of(name), rp_slice_of(value));

@@ -9,20 +9,12 @@
 #include <string.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/fuzz_inl.h"
 #include "protobuf.h"
 #include "send_command.h"
 #include "sent_batch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int claim) {
-    if (!claim)
-        abort();
-}
-
-static void lies_in(rp_slice part, rp_slice whole) {
-    demand(part.size == 0 || (part.data >= whole.data && part.data + part.size <= whole.data + whole.size));
-}
 
 static const rp_send_rules rules = {
     .user_properties_max = 128, .user_property_size_max = 16384, .message_group_size_max = 64, .lite_topic_size_max = 64};

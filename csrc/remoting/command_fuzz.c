@@ -11,16 +11,11 @@
 #include <string.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/fuzz_inl.h"
 #include "command.h"
 #include "header_form.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int claim) {
-    if (!claim) {
-        abort();
-    }
-}
 
 static int slices_equal(rp_slice left, rp_slice right) {
     return (left.data == NULL) == (right.data == NULL) && left.size == right.size &&

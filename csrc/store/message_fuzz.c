@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/fuzz_inl.h"
 #include "../base/hash.h"
 #include "light_queue.h"
 #include "message.h"
@@ -14,14 +15,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void require(int claim) {
-    if (!claim) {
-        abort();
-    }
-}
-
-static void require_inside(rp_slice part, const uint8_t *data, uint64_t size) {
-    require(part.size == 0 || (part.data >= data && part.data + part.size <= data + size));
+static void lies_inside(rp_slice part, const uint8_t *data, uint64_t size) {
+    demand(part.size == 0 || (part.data >= data && part.data + part.size <= data + size));
 }
 
 static void round_trip(const rp_message *message) {
@@ -42,18 +37,18 @@ static void round_trip(const rp_message *message) {
     for (source.append_crc = 0; source.append_crc <= 1; source.append_crc++) {
         int64_t size = rp_message_encoded_size(&source);
         if (size < 0) {
-            require(source.append_crc); /* only the CRC's bytes can make it too large */
+            demand(source.append_crc); /* only the CRC's bytes can make it too large */
             continue;
         }
         uint8_t *target = calloc(1, (size_t)size);
         rp_message again;
-        require(target != NULL);
+        demand(target != NULL);
         rp_message_encode(&source, target, (uint32_t)size);
-        require(rp_message_decode(target, (uint64_t)size, RP_CHECK_RECORD_CRC, &again, NULL) == RP_RECORD_MESSAGE);
-        require(again.body.size == message->body.size && memcmp(again.body.data, message->body.data, again.body.size) == 0);
-        require(again.topic.size == message->topic.size && memcmp(again.topic.data, message->topic.data, again.topic.size) == 0);
-        require(again.queue_offset == message->queue_offset && again.physical_offset == message->physical_offset);
-        require(again.store_timestamp_ms == message->store_timestamp_ms && again.sys_flag == message->sys_flag);
+        demand(rp_message_decode(target, (uint64_t)size, RP_CHECK_RECORD_CRC, &again, NULL) == RP_RECORD_MESSAGE);
+        demand(again.body.size == message->body.size && memcmp(again.body.data, message->body.data, again.body.size) == 0);
+        demand(again.topic.size == message->topic.size && memcmp(again.topic.data, message->topic.data, again.topic.size) == 0);
+        demand(again.queue_offset == message->queue_offset && again.physical_offset == message->physical_offset);
+        demand(again.store_timestamp_ms == message->store_timestamp_ms && again.sys_flag == message->sys_flag);
         free(target);
     }
 }
@@ -65,9 +60,9 @@ static void look_at_light_queues(const rp_message *message, const uint8_t *data)
     rp_slice name;
     int64_t offset;
     while (rp_light_queues_next(&light, &name, &offset)) {
-        require_inside(name, data, message->size);
-        require(rp_is_light_queue(name) && offset >= 0 && rp_light_queue_holds(name, message->properties, offset));
-        require(++found <= names);
+        lies_inside(name, data, message->size);
+        demand(rp_is_light_queue(name) && offset >= 0 && rp_light_queue_holds(name, message->properties, offset));
+        demand(++found <= names);
     }
 }
 
@@ -76,17 +71,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     rp_error error;
     for (int check_crc = RP_CHECK_NO_CRC; check_crc <= RP_CHECK_RECORD_CRC; check_crc++) {
         int kind = rp_message_decode(data, size, check_crc, &message, &error);
-        require(kind == RP_RECORD_MESSAGE || kind == RP_RECORD_BLANK || kind == RP_RECORD_END || kind == RP_E_CORRUPT);
+        demand(kind == RP_RECORD_MESSAGE || kind == RP_RECORD_BLANK || kind == RP_RECORD_END || kind == RP_E_CORRUPT);
         if (kind != RP_RECORD_MESSAGE) {
             continue;
         }
         const rp_slice parts[] = {message.born_host, message.store_host, message.body, message.topic, message.properties};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-            require_inside(parts[i], data, message.size);
+            lies_inside(parts[i], data, message.size);
         }
-        require_inside(rp_message_property(message.properties, "KEYS"), data, message.size);
+        lies_inside(rp_message_property(message.properties, "KEYS"), data, message.size);
         rp_slice tags = rp_message_property(message.properties, "TAGS");
-        require(rp_message_tags_code(message.properties) == (tags.data == NULL ? 0 : rp_hash_java(tags.data, tags.size)));
+        demand(rp_message_tags_code(message.properties) == (tags.data == NULL ? 0 : rp_hash_java(tags.data, tags.size)));
         look_at_light_queues(&message, data);
         round_trip(&message);
     }

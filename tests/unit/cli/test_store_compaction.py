@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from rocketpy._core.broker import Broker
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
 from rocketpy.store.compaction import kept_messages
-from tests.processes import PATIENCE_S
+from tests.processes import wait_until
 from tests.unit.cli.test_store import OPTIONS, SHAPE, flip, rocketpy
 
 COMPACTED: MessageStoreOptions = {**OPTIONS, "compaction_file_size": 8192, "compaction_queue_file_size": 21 * 46}
@@ -27,10 +26,7 @@ def copied(root: Path, *, appends: int = 0) -> None:
         broker.put_topic("C", 1, 1, 6, compacted=True)
         for number in range(appends):
             store.append("C", 0, b"body %d" % number, f"KEYS\x01k{number}\x02")
-        until = time.monotonic() + PATIENCE_S
-        while store.compaction_stats()["behind"] > 0:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        wait_until(lambda: store.compaction_stats()["behind"] == 0, what="all is copied")
 
 
 @pytest.fixture
