@@ -243,8 +243,8 @@ static void a_master_without_descriptors_rests_and_accepts_later(void) {
     none.rlim_cur = (rlim_t)socket(AF_INET, SOCK_STREAM, 0) + 1; /* the client's is the last one */
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(rp_ha_master_port(both.ha_master))};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
     int64_t began_s = monotonic_s();
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0); /* whoever has just accepted the first one looks for another */
     CHECK(connect((int)none.rlim_cur - 1, (struct sockaddr *)&address, sizeof address) == 0);
     int refused = 0;
     for (int i = 0; (refused = refused_accepts(&both)) == 0; i++) {
@@ -264,18 +264,10 @@ static void a_master_without_descriptors_rests_and_accepts_later(void) {
     rp_log_destroy(both.log);
 }
 
-static uint32_t heard_slaves(rp_ha_master *master) {
-    rp_ha_slave_row rows[RP_HA_SLAVES_MAX];
-    uint32_t count = rp_ha_master_read_slaves(master, rows, RP_HA_SLAVES_MAX), heard = 0;
-    for (uint32_t i = 0; i < count; i++)
-        heard += rows[i].acked_offset >= 0;
-    return heard;
-}
-
-/* Until the master has heard `connections` slaves. */
-static void wait_heard(const pair *both, uint32_t connections) {
+/* Until so many slaves count, which is later than the master has heard them. */
+static void wait_counted(const pair *both, uint32_t slaves) {
     struct timespec pause = {.tv_nsec = 200000};
-    for (int i = 0; heard_slaves(both->ha_master) != connections; i++) {
+    for (int i = 0; rp_ha_master_acked_offset(both->ha_master, slaves) < 0; i++) {
         CHECK(i < WAIT_S * 5000);
         nanosleep(&pause, NULL);
     }
@@ -317,7 +309,7 @@ static void reconnect_half_open(uint32_t slaves_required, uint32_t slaves_min) {
 
     int again = connect_from(&both, 1); /* the same slave: with its old connection it is still one replica */
     report(again, end);
-    wait_heard(&both, 3);
+    wait_counted(&both, 3);
     if (slaves_required == 2)
         answer_heartbeat(again, end);
     wait_held(&both, 1, end);
