@@ -11,11 +11,6 @@
 
 #define MANY 700 /* messages of 400 bytes and more: five files of the log, eight of the index */
 
-static int64_t key_hits(ledger *one) {
-    static int64_t offsets[5000];
-    return rp_message_store_query(one->store, fixture_slice("T"), fixture_slice("k"), 0, INT64_MAX / 2, offsets, 5000).found;
-}
-
 /* The store is left as a killed process leaves it: by a child that ends without closing it. The caller's own is opened afterwards. */
 static void killed(ledger *one, void (*work)(ledger *one)) {
     fflush(stdout);
@@ -57,13 +52,13 @@ static void leads_and_commits(int flush_mode) {
     rp_commit_log_commit_entries(ledger_log(&one), 5); /* an older word changes nothing */
     ledger_commit_all(&one);
     ledger_check_queues(&one, MANY);
-    CHECK(key_hits(&one) == MANY);
+    CHECK(fixture_found_by_key(one.store, "T") == MANY);
     CHECK(rp_commit_log_follow_entries(ledger_log(&one), 60000) == RP_OK);
     CHECK(ledger_try_append(&one) == RP_E_READ_ONLY);
     fixture_close(one.store);
     ledger_reopen(&one);
     ledger_check_queues(&one, MANY);
-    CHECK(key_hits(&one) == MANY);
+    CHECK(fixture_found_by_key(one.store, "T") == MANY);
     CHECK(ledger_ends(&one).end_index == MANY && ledger_ends(&one).end_term == 3);
     CHECK(rp_commit_log_lead_entries(ledger_log(&one), 2, &error) == RP_E_RANGE);
     CHECK(rp_commit_log_lead_entries(ledger_log(&one), 4, &error) == RP_OK);
@@ -166,7 +161,7 @@ static void a_follower_has_the_same(int flush_mode) {
     ledger_check_same(&leader, &follower);
     ledger_commit_all(&follower);
     ledger_check_queues(&follower, MANY);
-    CHECK(key_hits(&follower) == MANY);
+    CHECK(fixture_found_by_key(follower.store, "T") == MANY);
     CHECK(rp_commit_log_cut_entries(ledger_log(&follower), MANY - 1, &error) == RP_E_RANGE); /* committed */
     ledger_close(&leader);
     ledger_close(&follower);

@@ -94,11 +94,8 @@ static void a_record_that_comes_in_pieces_is_in_the_index(void) {
     for (int64_t i = 0; i < REPLICATED; i++) {
         rp_queue_entry entry;
         CHECK(rp_consume_queue_read(fixture_queue(stores[0], "T", 0), i, &entry, 1) == 1);
-        rp_message_store_stats stats;
-        do { /* nothing else is left to enter: the index looks at this record, again and again */
-            rp_message_store_read_stats(stores[1], &stats);
-            sched_yield();
-        } while (stats.indexed_offset < entry.commit_log_offset);
+        fixture_wait_indexed(stores[1],
+                             entry.commit_log_offset); /* nothing else is left to enter: it looks at this record, again and again */
         rp_log_range range;
         uint8_t *address;
         int64_t at = entry.commit_log_offset;

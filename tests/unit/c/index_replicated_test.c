@@ -83,11 +83,7 @@ static void replicate(rp_commit_log *from, rp_commit_log *to, int64_t end, uint3
 }
 
 static uint32_t find(rp_message_store *store, const char *key, int64_t *offsets) {
-    rp_message_store_stats stats;
-    do {
-        rp_message_store_read_stats(store, &stats);
-        sched_yield();
-    } while (stats.indexed_offset < stats.dispatched_offset);
+    fixture_wait_indexed(store, rp_commit_log_dispatched_offset(rp_message_store_commit_log(store)));
     int64_t end_ms = (int64_t)time(NULL) * 1000 + 1000000;
     return (uint32_t)rp_message_store_query(store, fixture_slice("T"), fixture_slice(key), 0, end_ms, offsets, OFFSETS_MAX).found;
 }

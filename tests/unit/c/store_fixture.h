@@ -131,14 +131,21 @@ static inline int fixture_append(rp_message_store *store, rp_consume_queue *queu
     return item.status;
 }
 
-/* Messages of the topic that the index knows by the key all of them have, once it has caught up with the log. */
-static inline int64_t fixture_found_by_key(rp_message_store *store, const char *topic) {
-    static int64_t offsets[5000];
+/* The index enters messages in a thread of its own, after they have come into their queues. Ends once it has those below the offset. */
+static inline void fixture_wait_indexed(rp_message_store *store, int64_t offset) {
     rp_message_store_stats stats;
     do {
         rp_message_store_read_stats(store, &stats);
         sched_yield();
-    } while (stats.indexed_offset < stats.commit_log_max_offset);
+    } while (stats.indexed_offset < offset);
+}
+
+/* Messages of the topic that the index knows by the key all of them have, once it has caught up with the log. */
+static inline int64_t fixture_found_by_key(rp_message_store *store, const char *topic) {
+    static int64_t offsets[5000];
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    fixture_wait_indexed(store, stats.commit_log_max_offset);
     int64_t end_ms = (int64_t)time(NULL) * 1000 + 1000000;
     return rp_message_store_query(store, fixture_slice(topic), fixture_slice("k"), 0, end_ms, offsets, 5000).found;
 }
