@@ -331,7 +331,7 @@ static int is_overdue(const rp_dledger_follower *one, int64_t now) {
 
 static int timeout_ms(const rp_dledger_follower *one) {
     rp_pusher_view view = view_of(one);
-    int64_t due = rp_pusher_due_ms(&one->pusher, &view);
+    int64_t due = one->output_size == 0 ? rp_pusher_due_ms(&one->pusher, &view) : INT64_MAX; /* first the socket has to take that */
     if (one->fd >= 0 && one->opaque_first != one->opaque_next) {
         int64_t late = one->sent[one->opaque_first % RP_DLEDGER_WINDOW_MAX].sent_ms + one->dledger->options.push_timeout_ms + 1;
         due = late < due ? late : due;

@@ -148,8 +148,9 @@ int64_t rp_pusher_due_ms(const rp_pusher *pusher, const rp_pusher_view *view) {
     if (pusher->term < 0) {
         return INT64_MAX;
     }
-    if (view->now_ms < pusher->quiet_until_ms) {
-        return pusher->quiet_until_ms;
+    if (pusher->is_appending) {
+        return pusher->flying == 0 ? pusher->told_ms + view->commit_interval_ms : INT64_MAX;
     }
-    return pusher->is_appending && pusher->flying == 0 ? pusher->told_ms + view->commit_interval_ms : INT64_MAX;
+    /* Also when the pause is over by now: rp_pusher_next may have been asked a moment before its end, and would not be asked again. */
+    return pusher->is_asked || view->end_index < 0 ? INT64_MAX : pusher->quiet_until_ms;
 }

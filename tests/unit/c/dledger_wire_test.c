@@ -206,6 +206,8 @@ static void a_follower_with_nothing_begins_with_the_log(void) {
     CHECK(rp_pusher_next(&pusher, &view, &push) && push.type == RP_PUSH_TRUNCATE && push.index == 30);
     answer(&pusher, &push, RP_DLEDGER_INCONSISTENT_STATE, 0, 20, &view); /* it has committed others */
     CHECK(!rp_pusher_next(&pusher, &view, &push) && rp_pusher_due_ms(&pusher, &view) == 1500);
+    view.now_ms = 1501; /* between the two questions the pause ended */
+    CHECK(rp_pusher_due_ms(&pusher, &view) == 1500);
     view.now_ms = 1500;
     CHECK(rp_pusher_next(&pusher, &view, &push) && push.type == RP_PUSH_COMPARE);
     answer(&pusher, &push, RP_DLEDGER_TERM_NOT_READY, 0, 20, &view);
