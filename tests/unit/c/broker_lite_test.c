@@ -125,6 +125,30 @@ static void a_client_that_leaves_with_messages_leaves_them_to_others(void) {
     close_pop(&fx, &c);
 }
 
+static int nothing_is_held(void *context) {
+    const fixture *fx = context;
+    rp_lite_stats stats;
+    rp_broker_read_lite_stats(fx->broker, &stats);
+    return stats.held == 0;
+}
+
+/* One reactor keeps the time of what is out, also of what was popped by way of another, also when nobody waited as it came back before. */
+static void what_is_not_acked_comes_again_each_time(void) {
+    fixture fx;
+    open_lite(&fx, 2);
+    read_lite(&fx, "c", 1);
+    client clients[2] = {client_open(&fx, RP_SERIALIZE_JSON), client_open(&fx, RP_SERIALIZE_JSON)};
+    CHECK(send_message(&clients[0], "T", 0, LITE("1"), "x") == 0);
+    for (int i = 0; i < 2; i++) {
+        for (int times = 0; times < 3; times++) {
+            CHECK(pop_lite(&clients[i], "c", WAIT_MS, 100).code == SUCCESS);
+            wait_until(nothing_is_held, &fx);
+        }
+    }
+    client_close(&clients[0]);
+    close_pop(&fx, &clients[1]);
+}
+
 static void a_deleted_lite_topic_begins_anew(void) {
     fixture fx;
     open_lite(&fx, 1);
@@ -161,6 +185,7 @@ static void an_ack_of_what_is_not_known_to_be_out_passes_nothing_over(void) {
 int main(void) {
     RUN(nothing_is_lost_and_each_comes_in_order);
     RUN(a_client_that_leaves_with_messages_leaves_them_to_others);
+    RUN(what_is_not_acked_comes_again_each_time);
     RUN(a_deleted_lite_topic_begins_anew);
     RUN(an_ack_of_what_is_not_known_to_be_out_passes_nothing_over);
     return 0;
