@@ -126,6 +126,7 @@ static int64_t on_deadline(void *context, rp_reactor *reactor, int64_t now_ns) {
     rp_pop_waits_expire(lane, now_ns);
     rp_pushes_expire(lane, now_ns);
     rp_lane_complete(lane);
+    rp_lane_schedule(lane); /* else another lane's later hold would look as if it had been told already */
     return rp_lane_deadline(lane);
 }
 

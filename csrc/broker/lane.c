@@ -42,11 +42,11 @@ void rp_lane_destroy(rp_lane *lane) {
 
 int64_t rp_lane_deadline(const rp_lane *lane) {
     int64_t polling = earlier(rp_long_polling_deadline(&lane->suspended), rp_pop_waits_deadline(&lane->pop_waits));
-    return earlier(earlier(polling, lane->safe_deadline_ns), earlier(rp_pushes_deadline(&lane->pushes), rp_lite_deadline(lane)));
+    return earlier(earlier(polling, lane->safe_deadline_ns), earlier(rp_pushes_deadline(&lane->pushes), lane->lite_due_ns));
 }
 
 void rp_lane_schedule(rp_lane *lane) {
-    lane->lite_due_ns = rp_lite_deadline(lane);
+    lane->lite_due_ns = rp_lite_deadline(lane); /* once: other lanes move it */
     rp_reactor_set_deadline(lane->reactor, rp_lane_deadline(lane));
 }
 

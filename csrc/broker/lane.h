@@ -155,7 +155,7 @@ static inline void rp_count_max(_Atomic uint64_t *counter, uint64_t value) {
 
 rp_lane *rp_lane_create(rp_broker *broker, rp_server *server, rp_reactor *reactor, uint16_t index);
 void rp_lane_destroy(rp_lane *lane);
-int64_t rp_lane_deadline(const rp_lane *lane); /* the earliest, monotonic ns; INT64_MAX: none */
+int64_t rp_lane_deadline(const rp_lane *lane); /* the earliest, monotonic ns; INT64_MAX: none; of lite topics as told last */
 /* Tells the reactor the earliest of the lane's deadlines. */
 void rp_lane_schedule(rp_lane *lane);
 /* Answers what became safe or late, and schedules what goes on waiting. */

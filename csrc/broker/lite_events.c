@@ -154,8 +154,8 @@ void rp_lite_wake(rp_lite_readers *readers, const rp_lite_interest *interest) {
         wake_reader(readers, waiting);
 }
 
-int rp_lite_pass_on(rp_lite_readers *readers, rp_lite_reader *reader) {
-    pthread_mutex_lock(&readers->lock);
+/* Under the lock. */
+static int pass_on(rp_lite_readers *readers, const rp_lite_reader *reader) {
     int told = reader->first_ready != NULL && wake_reader(readers, reader);
     uint32_t left = told ? 0 : PASSED_MAX;
     for (const rp_lite_subscription *one = reader->first_ready; one != NULL && left > 0; one = one->next_ready, left--) {
@@ -166,6 +166,12 @@ int rp_lite_pass_on(rp_lite_readers *readers, rp_lite_reader *reader) {
             }
         }
     }
+    return told;
+}
+
+int rp_lite_pass_on(rp_lite_readers *readers, rp_lite_reader *reader) {
+    pthread_mutex_lock(&readers->lock);
+    int told = pass_on(readers, reader);
     pthread_mutex_unlock(&readers->lock);
     return told;
 }
@@ -344,13 +350,16 @@ rp_lite_waits *rp_lite_wait(rp_lite_readers *readers, rp_lite_reader *reader, rp
 void rp_lite_unwait(rp_lite_readers *readers, rp_lite_waits *waits) {
     rp_lite_reader *reader = waits->reader;
     pthread_mutex_lock(&readers->lock);
-    if (waits->is_woken)
+    int was_woken = waits->is_woken;
+    if (was_woken)
         unlink_woken(readers, waits);
     rp_lite_waits **at = &reader->waits;
     while (*at != waits)
         at = &(*at)->next;
     *at = waits->next;
     free(waits);
+    if (was_woken) /* and has not looked: nobody else was told of what is there */
+        (void)pass_on(readers, reader);
     rp_lite_let_go_of_reader(readers, reader);
     pthread_mutex_unlock(&readers->lock);
 }

@@ -32,9 +32,10 @@ void rp_lite_tell_due(rp_lane *lane) {
 
 void rp_lite_drain(rp_lane *lane) {
     rp_lite_waits *waits;
+    int64_t earliest_ns = rp_lane_deadline(lane);
     while ((waits = rp_lite_next_woken(lane->broker->lite, lane->index)) != NULL)
         rp_pop_waits_woken(lane, waits->list);
-    if (lane->index == DUE_ON_LANE && rp_lite_deadline(lane) < lane->lite_due_ns)
+    if (rp_lane_deadline(lane) < earliest_ns || rp_lite_deadline(lane) < lane->lite_due_ns)
         rp_lane_schedule(lane);
 }
 

@@ -163,6 +163,7 @@ static int follow_wanted_address(rp_ha_slave *slave) {
     pthread_mutex_lock(&slave->lock);
     memcpy(wanted, slave->wanted_address, sizeof wanted);
     uint64_t changes = slave->wanted_changes;
+    atomic_store(&slave->moves_on, atomic_load(&slave->stopping));
     pthread_mutex_unlock(&slave->lock);
     if (changes == slave->followed_changes)
         return 0;
@@ -195,7 +196,7 @@ static void try_connect(rp_ha_slave *slave) {
         return;
     }
     char why[RP_DIAL_WHY_MAX];
-    slave->fd = rp_dial(slave->address, slave->options.connect_timeout_ms, &slave->stopping, why);
+    slave->fd = rp_dial(slave->address, slave->options.connect_timeout_ms, &slave->moves_on, why);
     if (slave->fd < 0) {
         disconnect(slave, why, RP_LOG_WARNING);
         return;
@@ -313,7 +314,10 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
 void rp_ha_slave_close(rp_ha_slave *slave) {
     if (slave == NULL)
         return;
-    atomic_store_explicit(&slave->stopping, 1, memory_order_release);
+    pthread_mutex_lock(&slave->lock);
+    atomic_store(&slave->stopping, 1);
+    atomic_store(&slave->moves_on, 1);
+    pthread_mutex_unlock(&slave->lock);
     rp_ha_signal_fd(slave->wake_fd);
     rp_thread_join(slave->thread);
     rp_backlog_pipe_close(&slave->pipe);
@@ -345,6 +349,7 @@ int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
         snprintf(slave->wanted_address, sizeof slave->wanted_address, "%s", has_address ? address : "");
         snprintf(slave->stats.master_address, sizeof slave->stats.master_address, "%s", slave->wanted_address);
         slave->wanted_changes++;
+        atomic_store(&slave->moves_on, 1);
         slave->stats.state = RP_HA_SLAVE_READY; /* at once: whoever asks now means the new one, which has proved nothing yet */
     }
     pthread_mutex_unlock(&slave->lock);

@@ -58,6 +58,7 @@ struct rp_ha_slave {
     atomic_int_fast64_t last_write_ms; /* of the slave thread, for stats */
     atomic_uint report_interval_ms, housekeeping_interval_ms; /* as in the options at first */
     atomic_int stopping;
+    atomic_int moves_on; /* written under the lock: who is dialed is wanted no more, or nobody is */
 };
 
 static inline int64_t rp_ha_slave_now_ns(const rp_ha_slave *slave) { return rp_clock_monotonic_ns(slave->options.clock); }

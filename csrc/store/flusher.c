@@ -36,7 +36,8 @@ struct rp_flusher {
 
     pthread_mutex_t wake_lock; /* leaf */
     pthread_cond_t wake, queue_wake; /* of either thread */
-    _Atomic int64_t requested; /* highest offset asked for without waiting */
+    _Atomic int64_t requested; /* highest offset asked for without waiting; a cut may have taken the log's end below it */
+    _Atomic bool is_resting;   /* the log's thread looks at what is requested and goes to sleep */
     rp_flush_timing timing;    /* guarded by wake_lock */
     uint64_t retimed;          /* guarded by wake_lock: how often timing has changed */
     bool stopping;             /* guarded by wake_lock */
@@ -203,13 +204,19 @@ int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms) {
     return rc;
 }
 
+/* What was cut since it was requested never comes to the disk. */
+static bool is_requested(const rp_flusher *flusher) {
+    int64_t flushed = rp_commit_log_flushed_offset(flusher->setup.commit_log);
+    return atomic_load(&flusher->requested) > flushed && rp_commit_log_max_offset(flusher->setup.commit_log) > flushed;
+}
+
 void rp_flusher_request(rp_flusher *flusher, int64_t offset) {
     int64_t before = atomic_load_explicit(&flusher->requested, memory_order_relaxed);
     while (before < offset && !atomic_compare_exchange_weak(&flusher->requested, &before, offset)) {
     }
-    /* The thread is asleep, or about to sleep, only while everything requested before is flushed. */
-    if (before <= rp_commit_log_flushed_offset(flusher->setup.commit_log)) {
-        pthread_mutex_lock(&flusher->wake_lock); /* it has looked, and sleeps, or will look */
+    atomic_thread_fence(memory_order_seq_cst); /* the log's end and the request before the look at what the thread does */
+    if (atomic_load(&flusher->is_resting) && atomic_exchange(&flusher->is_resting, false)) {
+        pthread_mutex_lock(&flusher->wake_lock); /* it has looked, and sleeps */
         pthread_mutex_unlock(&flusher->wake_lock);
         pthread_cond_signal(&flusher->wake);
     }
@@ -225,8 +232,7 @@ void rp_flusher_set_timing(rp_flusher *flusher, const rp_flush_timing *timing) {
 }
 
 int rp_flusher_is_idle(const rp_flusher *flusher) {
-    return !atomic_load_explicit(&flusher->is_syncing, memory_order_relaxed) &&
-           atomic_load_explicit(&flusher->requested, memory_order_relaxed) <= rp_commit_log_flushed_offset(flusher->setup.commit_log);
+    return !atomic_load_explicit(&flusher->is_syncing, memory_order_relaxed) && !is_requested(flusher);
 }
 
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context) {
@@ -325,8 +331,13 @@ static bool take_due(rhythm *rhythm, int64_t now_ns) {
     return thorough;
 }
 
-static bool is_requested(rp_flusher *flusher) {
-    return atomic_load(&flusher->requested) > rp_commit_log_flushed_offset(flusher->setup.commit_log);
+/* Says that it rests before it looks: whoever requests behind the look wakes it. */
+static bool has_work(rp_flusher *flusher, const rhythm *rhythm) {
+    if (!rhythm->is_of_queues) {
+        atomic_store(&flusher->is_resting, true);
+        atomic_thread_fence(memory_order_seq_cst);
+    }
+    return flusher->stopping || flusher->retimed != rhythm->retimed || (!rhythm->is_of_queues && is_requested(flusher));
 }
 
 /* Sleeps until something is due, or of the log requested, or the timing has changed, which it copies; false when the flusher stops. */
@@ -336,9 +347,11 @@ static bool wait_for_work(rp_flusher *flusher, rhythm *rhythm, int64_t now_ns) {
     pthread_cond_t *wake = rhythm->is_of_queues ? &flusher->queue_wake : &flusher->wake;
     pthread_mutex_lock(&flusher->wake_lock);
     int timed_out = left_ns > 0 ? 0 : ETIMEDOUT;
-    while (!flusher->stopping && flusher->retimed == rhythm->retimed && timed_out == 0 &&
-           (rhythm->is_of_queues || !is_requested(flusher))) {
+    while (timed_out == 0 && !has_work(flusher, rhythm)) {
         timed_out = pthread_cond_timedwait(wake, &flusher->wake_lock, &deadline);
+    }
+    if (!rhythm->is_of_queues) {
+        atomic_store(&flusher->is_resting, false);
     }
     bool stopping = flusher->stopping, is_retimed = flusher->retimed != rhythm->retimed;
     rhythm->retimed = flusher->retimed;
@@ -376,7 +389,7 @@ static void run_log(void *context) {
     rhythm rhythm = begin_rhythm(flusher, false, now_ns);
     while (wait_for_work(flusher, &rhythm, now_ns)) {
         int64_t requested = atomic_load(&flusher->requested);
-        if (requested > rp_commit_log_flushed_offset(setup->commit_log)) {
+        if (is_requested(flusher)) {
             if (sync_now(flusher, NULL) == RP_OK) {
                 rp_commit_log_step_ahead(setup->commit_log);
             } else { /* nothing can be flushed any more, or not before it is due: not asked again, but for whoever asked meanwhile */

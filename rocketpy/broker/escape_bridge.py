@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 from collections.abc import Callable
@@ -93,7 +94,7 @@ class EscapeBridge:
         self._clock_ms = clock_ms
         self._routes: dict[str, _Route] = {}
         self._failing: dict[str, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[int]] = set()
         self._bytes = 0
         self._is_refused = self._is_started = False
         self._told_ms: int | None = None
@@ -157,28 +158,32 @@ class EscapeBridge:
                 return
             if taken is None:
                 return
-            task = asyncio.create_task(self._pass_on(*taken), name="message to another master")
+            number, record = taken
+            task = asyncio.create_task(self._pass_on(record), name="message to another master")
             self._tasks.add(task)
-            self._bytes += len(taken[1])
+            self._bytes += len(record)
+            task.add_done_callback(functools.partial(self._settle, number, len(record)))
 
-    async def _pass_on(self, number: int, record: bytes) -> None:
-        status = WAITS
+    async def _pass_on(self, record: bytes) -> int:
         try:
             message = decode_message(record)
-            if place_of(message) is None:
-                log.error("a message is not passed on: its properties name no queue that it may go to")
-                status = TooLarge.status
-            else:
-                status = await self.put(message)
+            if place_of(message) is not None:
+                return await self.put(message)
         except RocketpyError as error:
             log.error("a message cannot be passed on: %s", error)
-        finally:
-            self._native.settle_escaping(number, status)
-            self._bytes -= len(record)
-            task = asyncio.current_task()
-            assert task is not None
-            self._tasks.discard(task)
-            self._take()
+            return WAITS
+        log.error("a message is not passed on: its properties name no queue that it may go to")
+        return TooLarge.status
+
+    def _settle(self, number: int, size: int, task: asyncio.Task[int]) -> None:
+        """Not at the end of _pass_on: of one that is cancelled in the turn that it came in nothing is run."""
+        self._tasks.discard(task)
+        self._bytes -= size
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a message cannot be passed on", exc_info=error)
+        self._native.settle_escaping(number, WAITS if task.cancelled() or error is not None else task.result())
+        self._take()
 
     # ---- to another master ----
 

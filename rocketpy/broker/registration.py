@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._core.errors import RocketpyError
+from .._core.errors import NetworkError, RocketpyError
 from .._core.remoting import Command
 from ..remoting.bodies import PERM_READ, PERM_WRITE, DataVersion, RegisterBrokerBody, TopicConfig
 from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import Fields
 from ..remoting.headers import (
     BrokerHeartbeatRequestHeader,
     HeaderError,
@@ -141,6 +142,7 @@ class Registration:
         """An isolated broker keeps quiet: its group decides first who is master (controller mode)."""
         self._lock = asyncio.Lock()
         self._lost = asyncio.Event()  # a name server that knew us has failed: do not sleep out the period
+        self._left: set[str] = set()  # whose connection has ended since the round under way began: what they answered is of before
         self._changed: set[str] = set()
         self._waiting: asyncio.Task[None] | None = None
         self._told: asyncio.Future[None] | None = None  # done when what is in _changed now has been told
@@ -188,6 +190,7 @@ class Registration:
         self._has_told = True
         async with self._lock:
             self._changed.clear()
+            self._left.clear()
             targets = self.name_servers if is_forced or self._settings.force else await self._outdated()
             results: dict[str, RegisterResult | RocketpyError] = {}
             failed: dict[str, RocketpyError] = {}
@@ -200,6 +203,8 @@ class Registration:
 
     def lost(self, address: str) -> None:
         """The connection to a server has ended. A name server that restarted, or took that for our end, does not know us any more."""
+        if address in self.name_servers:
+            self._left.add(address)
         if self.registered.get(address):
             log.warning("the connection to name server %s was lost: registering again", address)
             self.registered[address] = False
@@ -259,6 +264,7 @@ class Registration:
             async with self._lock:
                 topics, self._changed = self._changed, set()
                 told, self._told = self._told, None
+                self._left.clear()
                 try:
                     if topics:
                         await self._register_some(self._snapshot(topics))
@@ -306,12 +312,18 @@ class Registration:
             compressed=settings.compressed,
             body_crc32=body_crc32(body),
         )
-        answers = await self._client.invoke_all(targets, RequestCode.REGISTER_BROKER, header, body, timeout_s=settings.timeout_s)
+        answers = await self._ask(targets, RequestCode.REGISTER_BROKER, header, body)
         results = {address: self._result(address, answer) for address, answer in answers.items()}
         known = [result for result in results.values() if isinstance(result, RegisterResult)]
         if known:  # one speaks for all, as in RocketMQ; of a slave's, one that knows its master: others may have lost sight of that
             self._on_result(next((result for result in known if result.master_address), known[0]))
         return results
+
+    async def _ask(self, targets: Iterable[str], code: RequestCode, fields: Fields, body: bytes) -> Mapping[str, Command | RocketpyError]:
+        """All of them at once: one that has answered may have gone by the time that the last does."""
+        answers = await self._client.invoke_all(targets, code, fields, body, timeout_s=self._settings.timeout_s)
+        gone = {address: NetworkError(f"the connection to {address} ended behind its answer") for address in answers.keys() & self._left}
+        return {**answers, **gone}
 
     def _result(self, address: str, answer: Command | RocketpyError) -> RegisterResult | RocketpyError:
         try:
@@ -341,9 +353,7 @@ class Registration:
             broker_id=self.identity.broker_id,
         )
         body = self._snapshot(()).version.encode()
-        answers = await self._client.invoke_all(
-            self.name_servers, RequestCode.QUERY_DATA_VERSION, header, body, timeout_s=self._settings.timeout_s
-        )
+        answers = await self._ask(self.name_servers, RequestCode.QUERY_DATA_VERSION, header, body)
         outdated = [address for address, answer in answers.items() if _is_outdated(answer)]
         self.registered |= dict.fromkeys(answers.keys() - set(outdated), True)
         return outdated

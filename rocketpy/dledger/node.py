@@ -234,7 +234,11 @@ class DLedgerNode:
     async def _tick_for_ever(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            self._turn()
+            try:
+                self._turn()
+            except Exception as error:  # outer edge of the task: a member that never ticks again would follow a dead leader for ever
+                log.exception("a turn of the member failed")
+                self._fail(error)
 
     def _turn_soon(self) -> None:
         if not self._turn_due:

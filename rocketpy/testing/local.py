@@ -60,6 +60,7 @@ class LocalRocketMQ:
         if self._thread is not None:
             return self
         started: Future[None] = Future()
+        self._loop = self._ended = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)), name="rocketmq", daemon=True)
         self._thread.start()
         try:
@@ -129,7 +130,8 @@ class LocalRocketMQ:
                 self.namesrv = f"127.0.0.1:{embedded.namesrv.port}"
                 self.broker = embedded.brokers[0].address
                 started.set_result(None)
-                await self._ended.wait()
+                if self._thread is not None:  # else stop came before there was a loop to tell
+                    await self._ended.wait()
                 await stop_all([embedded])
         except BaseException as error:
             if started.done():

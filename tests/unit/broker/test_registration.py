@@ -243,6 +243,28 @@ def test_a_name_server_that_failed_is_tried_again_soon() -> None:
     assert registration.registered == {A: True, B: True} and registration._delay_s(0) == 30
 
 
+@pytest.mark.parametrize("forces", [True, False])
+def test_a_name_server_that_goes_while_others_are_waited_for_is_not_taken_to_know_us(forces: bool) -> None:
+    async def run() -> None:
+        caller = ScriptedCaller(slow=asyncio.Event())
+        registration, _ = make(caller, Topics("t"), force=forces)
+        caller.slow.set()
+        await registration.register_all()
+        assert registration.registered == {A: True, B: True}
+        caller.slow.clear()
+        begun = len(caller.calls)
+        again = asyncio.create_task(registration.register_all())
+        await wait_until(lambda: len(caller.calls) > begun)
+        registration.lost(A)  # it has answered
+        caller.slow.set()
+        await again
+        assert registration.registered == {A: False, B: True}, "it is told again within seconds"
+        await registration.register_all()
+        assert registration.registered == {A: True, B: True}
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("answer", [NetworkError("gone"), Answer(code=1, remark="no"), Answer(body=b"{"), Answer(body=b"[1]")])
 def test_bad_answers_do_not_stop_the_others(answer: Any) -> None:
     caller = ScriptedCaller({A: answer})

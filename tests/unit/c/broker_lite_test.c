@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "broker/lane.h"
 #include "lite_client.h"
 
 enum { PRODUCERS = 2, CONSUMERS = 4, MESSAGES = 400, LITES = 16 };
@@ -125,6 +126,61 @@ static void a_client_that_leaves_with_messages_leaves_them_to_others(void) {
     close_pop(&fx, &c);
 }
 
+static int nothing_is_held(void *context) {
+    const fixture *fx = context;
+    rp_lite_stats stats;
+    rp_broker_read_lite_stats(fx->broker, &stats);
+    return stats.held == 0;
+}
+
+/* One reactor keeps the time of what is out, also of what was popped by way of another, also when nobody waited as it came back before. */
+static void what_is_not_acked_comes_again_each_time(void) {
+    fixture fx;
+    open_lite(&fx, 2);
+    read_lite(&fx, "c", 1);
+    client clients[2] = {client_open(&fx, RP_SERIALIZE_JSON), client_open(&fx, RP_SERIALIZE_JSON)};
+    CHECK(send_message(&clients[0], "T", 0, LITE("1"), "x") == 0);
+    for (int i = 0; i < 2; i++) {
+        for (int times = 0; times < 3; times++) {
+            CHECK(pop_lite(&clients[i], "c", WAIT_MS, 100).code == SUCCESS);
+            wait_until(nothing_is_held, &fx);
+        }
+    }
+    client_close(&clients[0]);
+    close_pop(&fx, &clients[1]);
+}
+
+static int one_waits(void *context) {
+    const fixture *fx = context;
+    return atomic_load(&fx->broker->pops_waiting) == 1;
+}
+
+/* More lite topics than one turn looks at, and the only message is of the last. */
+static void a_pop_that_is_woken_goes_on_with_the_next_turn(void) {
+    enum { MANY = 300 };
+    fixture fx;
+    open_lite(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    char name[64];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, LITE("%d"), i);
+        CHECK(send_message(&c, "T", 0, name, "x") == i);
+        snprintf(name, sizeof name, "%%LMQ%%$T$%d", i);
+        CHECK(rp_broker_put_offset(fx.broker, text("G"), text(name), 0, 1) == RP_OK); /* it was consumed */
+        read_lite(&fx, "c", i);
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK(pop_lite(&c, "c", 0, 60000).code == TIMEOUT);
+    int32_t opaque = send_pop_lite(&c, "c", 4 * WAIT_MS, 60000); /* the end of its time would find it, too */
+    wait_until(one_waits, &fx);
+    rp_broker_delete_offsets(fx.broker, text("G"), text("%LMQ%$T$0"));
+    rp_broker_look_at_lite_queues(fx.broker, text("G"), text("c"));
+    rp_command popped;
+    CHECK(client_receive(&c, &popped, WAIT_MS) == 1 && popped.opaque == opaque);
+    CHECK(popped.code == SUCCESS && messages_in(popped.body) == 1);
+    close_pop(&fx, &c);
+}
+
 static void a_deleted_lite_topic_begins_anew(void) {
     fixture fx;
     open_lite(&fx, 1);
@@ -161,6 +217,8 @@ static void an_ack_of_what_is_not_known_to_be_out_passes_nothing_over(void) {
 int main(void) {
     RUN(nothing_is_lost_and_each_comes_in_order);
     RUN(a_client_that_leaves_with_messages_leaves_them_to_others);
+    RUN(what_is_not_acked_comes_again_each_time);
+    RUN(a_pop_that_is_woken_goes_on_with_the_next_turn);
     RUN(a_deleted_lite_topic_begins_anew);
     RUN(an_ack_of_what_is_not_known_to_be_out_passes_nothing_over);
     return 0;

@@ -63,27 +63,74 @@ static void a_master_is_found_behind_an_address_that_nobody_listens_on(void) {
 }
 
 /* A listener whose queue is full takes no connection and refuses none. */
-static void a_dial_that_is_given_up_does_not_wait_for_a_silent_address(void) {
+typedef struct silence {
+    int listener, waiting;
+    char address[RP_ENDPOINT_TEXT_MAX];
+} silence;
+
+static silence open_silence(void) {
+    silence made = {.listener = socket(AF_INET, SOCK_STREAM, 0), .waiting = socket(AF_INET, SOCK_STREAM, 0)};
     struct sockaddr_in silent = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof silent;
-    char address[RP_ENDPOINT_TEXT_MAX], why[RP_DIAL_WHY_MAX];
-    int listener = socket(AF_INET, SOCK_STREAM, 0), waiting = socket(AF_INET, SOCK_STREAM, 0);
-    CHECK(bind(listener, (struct sockaddr *)&silent, sizeof silent) == 0 && listen(listener, 0) == 0);
-    CHECK(getsockname(listener, (struct sockaddr *)&silent, &size) == 0);
-    CHECK(connect(waiting, (struct sockaddr *)&silent, size) == 0);
-    snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(silent.sin_port));
+    CHECK(bind(made.listener, (struct sockaddr *)&silent, sizeof silent) == 0 && listen(made.listener, 0) == 0);
+    CHECK(getsockname(made.listener, (struct sockaddr *)&silent, &size) == 0);
+    CHECK(connect(made.waiting, (struct sockaddr *)&silent, size) == 0);
+    snprintf(made.address, sizeof made.address, "127.0.0.1:%u", ntohs(silent.sin_port));
+    return made;
+}
+
+static void close_silence(const silence *one) {
+    close(one->waiting);
+    close(one->listener);
+}
+
+static void a_dial_that_is_given_up_does_not_wait_for_a_silent_address(void) {
+    char why[RP_DIAL_WHY_MAX];
+    silence silent = open_silence();
     atomic_int given_up = 0;
-    CHECK(rp_dial(address, 300, &given_up, why) == -1 && strstr(why, "timed out") != NULL);
+    CHECK(rp_dial(silent.address, 300, &given_up, why) == -1 && strstr(why, "timed out") != NULL);
     given_up = 1;
     int64_t begin_ns = rp_clock_monotonic_ns(rp_clock_system());
-    CHECK(rp_dial(address, 600000, &given_up, why) == -1);
+    CHECK(rp_dial(silent.address, 600000, &given_up, why) == -1);
     CHECK(rp_clock_monotonic_ns(rp_clock_system()) - begin_ns < 300 * 1000000000ll);
-    close(waiting);
-    close(listener);
+    close_silence(&silent);
+}
+
+static void follow_silence(const pair *both, const silence *silent, uint64_t disconnects) {
+    struct timespec pause = {.tv_nsec = 200000};
+    rp_ha_slave_stats stats = {0};
+    CHECK(rp_ha_slave_set_master(both->ha_slave, silent->address) == RP_OK);
+    for (int i = 0; stats.disconnects < disconnects; i++) { /* then it dials */
+        rp_ha_slave_read_stats(both->ha_slave, &stats);
+        CHECK(i < WAIT_S * 5000);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* A host that is gone says nothing: whoever becomes the master meanwhile, or follows another, waits for no word of it. */
+static void a_slave_leaves_a_silent_address_for_another(void) {
+    pair both;
+    silence silent = open_silence();
+    open_pair(&both);
+    close_slave(&both);
+    both.connect_timeout_ms = 600000;
+    open_slave(&both);
+    wait_connects(&both, 1);
+    follow_silence(&both, &silent, 1);
+    follow(&both);
+    wait_connects(&both, 2);
+    append(&both, 5);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    follow_silence(&both, &silent, 2);
+    rp_ha_slave_let_go(both.ha_slave);
+    follow_silence(&both, &silent, 2);
+    close_pair(&both);
+    close_silence(&silent);
 }
 
 int main(void) {
     RUN(a_dial_that_is_given_up_does_not_wait_for_a_silent_address);
+    RUN(a_slave_leaves_a_silent_address_for_another);
     RUN(a_master_is_found_behind_an_address_that_nobody_listens_on);
     return 0;
 }

@@ -92,6 +92,7 @@ typedef struct pair {
     int64_t appended;
     int64_t flow_bytes_per_second;
     uint32_t heartbeat_ms, housekeeping_ms; /* until a side speaks unasked, and leaves one that does not; 0: the defaults */
+    uint32_t connect_timeout_ms; /* the slave's; 0: the default */
     rp_log *log, *slave_log; /* NULL: stderr */
     const rp_clock *clock; /* the master's; NULL: the system's */
 } pair;
@@ -153,6 +154,8 @@ static inline void open_slave(pair *both) {
         options.report_interval_ms = both->heartbeat_ms;
     if (both->housekeeping_ms > 0)
         options.housekeeping_interval_ms = both->housekeeping_ms;
+    if (both->connect_timeout_ms > 0)
+        options.connect_timeout_ms = both->connect_timeout_ms;
     options.log = both->slave_log;
     rp_error error;
     CHECK(rp_ha_slave_open(&options, &both->ha_slave, &error) == RP_OK);

@@ -10,7 +10,7 @@
 static inline void open_lite(fixture *fx, uint16_t reactors) {
     fixture_init(fx);
     fx->server_options.reactors = reactors;
-    fx->store_options.light_queues_max = 100;
+    fx->store_options.light_queues_max = 400;
     fixture_open(fx);
     CHECK(rp_broker_put_topic(fx->broker, text("T"), 4, 4, 6, 0, NATIVE | RP_TOPIC_LITE) == RP_OK);
     CHECK(rp_broker_put_lite_group(fx->broker, text("G"), text("T"), 0) == RP_OK);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "check.h"
+#include "ledger_fixture.h"
 #include "store_fixture.h"
 
 enum { APPENDERS = 3, READERS = 2, QUEUES = 4, BATCH = 5, BATCHES = 120 };
@@ -215,10 +216,49 @@ static void who_waits_for_the_log_does_not_wait_for_queues(void) {
     fixture_remove(path);
 }
 
+static void wait_for_idle_flush(const ledger *one) {
+    struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; !rp_message_store_flush_is_idle(one->store); i++) {
+        CHECK(i < 60000);
+        nanosleep(&pause, NULL);
+    }
+}
+
+static void request_flush_of_all(const ledger *one) {
+    rp_message_store_request_flush(one->store, ledger_ends(one).end_offset);
+    wait_for_idle_flush(one);
+    CHECK(rp_commit_log_flushed_offset(ledger_log(one)) == ledger_ends(one).end_offset);
+}
+
+/* A former leader's: what was requested and then cut never comes to the disk; what comes in its place is synced when it is requested. */
+static void a_cut_leaves_no_request_that_is_never_met(void) {
+    ledger one;
+    rp_error error;
+    rp_message_store_options options;
+    ledger_open(&one, RP_FLUSH_SYNC);
+    fixture_close(one.store);
+    ledger_options(&one, &options);
+    fixture_never_flush(&options);
+    one.store = fixture_open(&options);
+    for (int64_t term = 1; term < 4; term++) {
+        int64_t kept = ledger_ends(&one).end_index;
+        CHECK(rp_commit_log_lead_entries(ledger_log(&one), term, &error) == RP_OK);
+        for (int i = 0; i < 20; i++)
+            CHECK(fixture_append(one.store, ledger_queue(&one, 0), i) == RP_OK);
+        request_flush_of_all(&one);
+        CHECK(rp_commit_log_follow_entries(ledger_log(&one), 60000) == RP_OK);
+        CHECK(rp_commit_log_cut_entries(ledger_log(&one), kept + 2, &error) == RP_OK);
+        wait_for_idle_flush(&one);
+        CHECK(rp_commit_log_flushed_offset(ledger_log(&one)) == ledger_ends(&one).end_offset);
+    }
+    ledger_close(&one);
+}
+
 int main(void) {
     RUN(async_flush);
     RUN(sync_flush);
     RUN(a_shorter_pause_between_flushes_holds_at_once);
     RUN(who_waits_for_the_log_does_not_wait_for_queues);
+    RUN(a_cut_leaves_no_request_that_is_never_met);
     return 0;
 }

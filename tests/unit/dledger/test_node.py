@@ -14,6 +14,7 @@ from rocketpy.dledger import DLedgerNode, GroupSettings, NotLeader, Role, parse_
 from rocketpy.dledger.bodies import HeartBeatResponse, Message, MetadataResponse, PushResponse, VoteRequest, VoteResponse
 from rocketpy.dledger.codes import DLedgerRequestCode, DLedgerResponseCode, VoteResult
 from rocketpy.dledger.entry_store import EntryStore
+from rocketpy.dledger.replica import Replica
 from rocketpy.remoting.client import RemotingClient
 from tests.processes import PATIENCE_S, free_port
 
@@ -182,6 +183,27 @@ def test_a_disk_that_fails_takes_the_member_out_and_one_that_works_again_brings_
             await node.append(b"after")
             assert machine.bodies[0] == b"before"
             assert machine.bodies[-1] == b"after"
+
+    asyncio.run(scenario())
+
+
+def test_a_member_ticks_on_behind_a_fault_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr("rocketpy.dledger.node.HEAL_MS", 50)
+        node, machine = node_of(tmp_path, peers_of(1))
+
+        def fails(self: Replica, now: int) -> None:
+            raise ValueError("nobody thought of this")
+
+        async with running(node):
+            await until(lambda: node.is_leader)
+            with monkeypatch.context() as broken:
+                broken.setattr(Replica, "tick", fails)
+                await until(lambda: node.fault is not None)
+                assert not node.is_leader
+            await until(lambda: node.is_leader and node.fault is None)
+            await node.append(b"after")
+            assert machine.bodies == [b"after"]
 
     asyncio.run(scenario())
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +55,36 @@ def test_a_directory_of_the_caller_s_is_kept(tmp_path: Path) -> None:
 def test_what_cannot_start_says_why() -> None:
     with pytest.raises(ConfigError, match="flushDiskType"):
         LocalRocketMQ(keys={"flushDiskType": "NEVER"}).start()
+
+
+@pytest.mark.parametrize("starts_before", [0, 1])
+def test_a_start_that_is_interrupted_before_its_thread_runs_ends(monkeypatch: pytest.MonkeyPatch, starts_before: int) -> None:
+    begun, run, join, result = threading.Event(), asyncio.run, threading.Thread.join, Future.result
+
+    def run_late(serving: Any) -> None:
+        begun.wait()
+        run(serving)
+
+    def let_begin(thread: threading.Thread, timeout: float | None = None) -> None:
+        begun.set()
+        join(thread, timeout)
+
+    def interrupted(future: Future[Any], timeout: float | None = None) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return result(future, timeout)
+
+    with LocalRocketMQ() as rocketmq:
+        for _ in range(starts_before):
+            rocketmq.start()
+        rocketmq.stop()
+        with monkeypatch.context() as patched:
+            patched.setattr(asyncio, "run", run_late)
+            patched.setattr(threading.Thread, "join", let_begin)
+            patched.setattr(Future, "result", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                rocketmq.start()
+        rocketmq.start()
 
 
 def test_two_run_side_by_side() -> None:
