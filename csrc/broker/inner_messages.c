@@ -48,21 +48,45 @@ static int put(const rp_encode_source *source, uint64_t *size, uint8_t *to) {
     return 1;
 }
 
-uint32_t rp_inner_messages(const rp_message *record, int64_t from, uint32_t most, int64_t *offsets, uint64_t *size, uint8_t *to) {
-    rp_queue_entry entry;
+/* ---- places ---- */
+
+static rp_inner_place *place_for(rp_inner_places *places, const rp_message *record, int64_t from) {
+    uint64_t hash = ((uint64_t)record->physical_offset ^ (uint64_t)from) * UINT64_C(0x9E3779B97F4A7C15);
+    return &places->of[(hash >> 32) % RP_INNER_PLACES];
+}
+
+/* NULL: it is not known. */
+static const rp_inner_place *find_place(rp_inner_places *places, const rp_message *record, int64_t from) {
+    const rp_inner_place *known = place_for(places, record, from);
+    int is_it = known->position > 0 && known->from == from && known->log_offset == record->physical_offset &&
+                known->store_ms == record->store_timestamp_ms && known->size == record->size && known->body_crc == record->body_crc;
+    return is_it ? known : NULL;
+}
+
+static void keep_place(rp_inner_places *places, const rp_message *record, int64_t from, int64_t offset, uint32_t position) {
+    *place_for(places, record, from) = (rp_inner_place){
+        .log_offset = record->physical_offset,
+        .store_ms = record->store_timestamp_ms,
+        .from = from,
+        .offset = offset,
+        .size = record->size,
+        .body_crc = record->body_crc,
+        .position = position,
+    };
+}
+
+/* ---- messages ---- */
+
+/* Of a batch, whose message at `offset` begins at `position` of the body. */
+static uint32_t walk(rp_inner_places *places, const rp_message *record, int64_t from, int64_t offset, uint32_t position, uint32_t most,
+                     int64_t *offsets, uint64_t *size, uint8_t *to) {
     rp_batch_message message;
-    uint32_t count = 0, position = 0;
-    *size = 0;
-    if (most == 0)
-        return 0;
-    if (!is_batch(record, &entry)) { /* its last offset: who has got it and goes on behind that does not get it again */
-        offsets[0] = entry.queue_offset + entry.messages - 1;
-        rp_encode_source source = source_of(record, offsets[0]);
-        return from <= offsets[0] && put(&source, size, to);
-    }
-    for (int64_t offset = entry.queue_offset; count < most && rp_batch_next(record->body, &position, &message) == 1; offset++) {
+    uint32_t count = 0;
+    for (uint32_t begin = position; count < most && rp_batch_next(record->body, &position, &message) == 1; offset++, begin = position) {
         if (offset < from)
             continue;
+        if (count == 0 && to == NULL) /* who measures comes back to write */
+            keep_place(places, record, from, offset, begin);
         rp_encode_source source = source_of(record, offset);
         source.flag = message.flag;
         source.body = message.body;
@@ -70,12 +94,31 @@ uint32_t rp_inner_messages(const rp_message *record, int64_t from, uint32_t most
         offsets[count] = offset;
         count += (uint32_t)put(&source, size, to);
     }
+    if (to != NULL && count > 0)
+        keep_place(places, record, offsets[count - 1] + 1, offset, position);
     return count;
 }
 
+uint32_t rp_inner_messages(rp_inner_places *places, const rp_message *record, int64_t from, uint32_t most, int64_t *offsets, uint64_t *size,
+                           uint8_t *to) {
+    rp_queue_entry entry;
+    *size = 0;
+    if (most == 0)
+        return 0;
+    const rp_inner_place *known = find_place(places, record, from);
+    if (known != NULL)
+        return walk(places, record, from, known->offset, known->position, most, offsets, size, to);
+    if (is_batch(record, &entry))
+        return walk(places, record, from, entry.queue_offset, 0, most, offsets, size, to);
+    /* its last offset: who has got it and goes on behind that does not get it again */
+    offsets[0] = entry.queue_offset + entry.messages - 1;
+    rp_encode_source source = source_of(record, offsets[0]);
+    return from <= offsets[0] && put(&source, size, to);
+}
+
 /* All of the ranges, one behind the other. Returns the count; *next: behind the last. */
-static uint32_t take_apart(const rp_get_scratch *scratch, const rp_get_result *result, int64_t from, uint32_t most, int64_t *offsets,
-                           uint64_t *size, uint8_t *to, int64_t *next) {
+static uint32_t take_apart(rp_inner_places *places, const rp_get_scratch *scratch, const rp_get_result *result, int64_t from, uint32_t most,
+                           int64_t *offsets, uint64_t *size, uint8_t *to, int64_t *next) {
     uint32_t count = 0;
     *size = 0;
     *next = result->next_offset;
@@ -88,7 +131,7 @@ static uint32_t take_apart(const rp_get_scratch *scratch, const rp_get_result *r
                 *next = count > 0 ? offsets[count - 1] + 1 : *next; /* what is behind it here is got by the next look */
                 return count;
             }
-            uint32_t more = rp_inner_messages(&record, from, most - count, offsets + count, &own, to != NULL ? to + *size : NULL);
+            uint32_t more = rp_inner_messages(places, &record, from, most - count, offsets + count, &own, to != NULL ? to + *size : NULL);
             count += more;
             *size += own;
             if (count == most) {
@@ -100,14 +143,15 @@ static uint32_t take_apart(const rp_get_scratch *scratch, const rp_get_result *r
     return count;
 }
 
-int rp_inner_messages_got(rp_get_scratch *scratch, rp_get_result *result, int64_t from, uint32_t most, int64_t *offsets) {
+int rp_inner_messages_got(rp_inner_places *places, rp_get_scratch *scratch, rp_get_result *result, int64_t from, uint32_t most,
+                          int64_t *offsets) {
     uint64_t size;
     int64_t next;
-    uint32_t count = take_apart(scratch, result, from, most, offsets, &size, NULL, &next);
+    uint32_t count = take_apart(places, scratch, result, from, most, offsets, &size, NULL, &next);
     uint8_t *bytes = size <= INT32_MAX ? malloc(size + 1) : NULL;
     if (bytes == NULL)
         return RP_E_NO_MEMORY;
-    (void)take_apart(scratch, result, from, most, offsets, &size, bytes, &next);
+    (void)take_apart(places, scratch, result, from, most, offsets, &size, bytes, &next);
     rp_get_release(scratch, result);
     scratch->ranges[0] = (rp_file_range){bytes, (uint32_t)size, -1, 0, free, bytes};
     result->range_count = 1;

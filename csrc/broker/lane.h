@@ -23,6 +23,7 @@
 #include "cold_reads.h"
 #include "get_message.h"
 #include "group_table.h"
+#include "inner_messages.h"
 #include "long_polling.h"
 #include "parked_responses.h"
 #include "pending_replies.h"
@@ -61,6 +62,7 @@ typedef struct rp_lane {
     rp_send_layout send_layout, reply_layout;
     rp_send_batch sends;
     rp_get_scratch scratch;
+    rp_inner_places inner_places; /* of batches that are popped in parts */
     rp_parked_responses parked;
     uint32_t leadership; /* the broker's, as of before the append that is being answered */
     rp_replies replies; /* of repliers here */

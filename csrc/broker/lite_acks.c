@@ -80,7 +80,7 @@ static int ack_in_order(const acking *acking, int64_t *next, int *is_free) {
     rp_broker *broker = acking->lane->broker;
     rp_offset_cell *cell = acking->cell;
     int64_t committed = atomic_load_explicit(&cell->committed, memory_order_relaxed);
-    if (acking->header->offset < committed)
+    if (acking->header->offset < committed || acking->header->offset < 0) /* the least of numbers stands for no offset */
         return RP_OK;
     rp_pop_order_pass(cell->order, committed);
     *next = next_of(acking);
@@ -90,7 +90,7 @@ static int ack_in_order(const acking *acking, int64_t *next, int *is_free) {
         return RP_OK;
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) == RP_OFFSET_NONE && rp_offset_cell_commit(cell, *next))
         atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
-    *is_free = blocked_until(cell, acking->info.invisible_ms) == 0;
+    *is_free = blocked_until(cell, rp_pop_invisible_ms(acking->info.invisible_ms)) == 0;
     return RP_OK;
 }
 
@@ -131,7 +131,7 @@ static int change_in_order(const acking *acking, int64_t visible_ms, int64_t *fr
     int64_t pop_time_ms = acking->info.pop_time_ms;
     int is_changed = header->suspend ? rp_pop_order_suspend(order, pop_time_ms, visible_ms)
                                      : rp_pop_order_change(order, header->offset, pop_time_ms, visible_ms);
-    *free_ms = is_changed ? blocked_until(acking->cell, acking->info.invisible_ms) : 0;
+    *free_ms = is_changed ? blocked_until(acking->cell, rp_pop_invisible_ms(acking->info.invisible_ms)) : 0;
     return is_changed;
 }
 

@@ -6,6 +6,8 @@
 #include "request_header.h"
 #include "response_writer_inl.h"
 
+#define QUEUES_ANYWAY 256 /* of any topic: it may have had more than it has now */
+
 typedef struct offset_question {
     rp_lane *lane;
     rp_answer_to to;
@@ -29,13 +31,22 @@ static int answer_offset(const offset_question *question, int64_t offset) {
     return RP_HANDLED;
 }
 
+static int32_t queues_of(const rp_topic *topic) {
+    int32_t read_queues = atomic_load_explicit(&topic->read_queues, memory_order_relaxed);
+    int32_t write_queues = atomic_load_explicit(&topic->write_queues, memory_order_relaxed);
+    return read_queues > write_queues ? read_queues : write_queues;
+}
+
 /* Asking must not make queues: only ids the topic has are looked up. */
 static void find_queue(offset_question *question) {
-    int32_t read_queues = atomic_load_explicit(&question->topic->read_queues, memory_order_relaxed);
-    int32_t write_queues = atomic_load_explicit(&question->topic->write_queues, memory_order_relaxed);
     int32_t queue_id = question->header.queue_id;
-    if (queue_id >= 0 && queue_id < (read_queues > write_queues ? read_queues : write_queues))
+    if (queue_id >= 0 && queue_id < queues_of(question->topic))
         rp_topic_open_queue(question->lane->broker->topics, question->topic, queue_id, &question->queue);
+}
+
+/* Cells are made up to the one that is named: 2.6 MB for a request of 100 bytes, which RocketMQ takes for any queue. */
+static int may_be_made(const offset_question *question) {
+    return question->header.queue_id < QUEUES_ANYWAY || question->header.queue_id < queues_of(question->topic);
 }
 
 static int update_offset(const offset_question *question) {
@@ -53,7 +64,12 @@ static int update_offset(const offset_question *question) {
                          queue_id, (long long)offset, (int)topic.size, (const char *)topic.data);
     rp_broker *broker = question->lane->broker;
     rp_consumption *consumption = rp_group_table_consumption_entry(broker->groups, question->group, question->topic);
-    rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_open(&consumption->offsets, queue_id) : NULL;
+    rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_find(&consumption->offsets, queue_id) : NULL;
+    if (cell == NULL && !may_be_made(question))
+        return rp_answer(question->to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "queueId %d is illegal, topic is %.*s", queue_id,
+                         (int)topic.size, (const char *)topic.data);
+    if (cell == NULL && consumption != NULL)
+        cell = rp_offset_cells_open(&consumption->offsets, queue_id);
     if (cell == NULL)
         return rp_answer(question->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "no room for the offset of queue %d", queue_id);
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) != RP_OFFSET_NONE)

@@ -92,8 +92,8 @@ static int ack_in_order(const acking *acking, rp_offset_cell *cell, int64_t offs
     int64_t committed = atomic_load_explicit(&cell->committed, memory_order_relaxed);
     if (offset < committed)
         return RP_OK;
-    if ((cell->order == NULL || cell->order->count == 0) && offset != committed)
-        return RP_OK; /* popped at another broker, which led before: those in front of it may not be acked */
+    if ((cell->order == NULL || cell->order->count == 0) && (offset != committed || offset >= rp_consume_queue_max_offset(acking->queue)))
+        return RP_OK; /* popped at another broker, which led before: those in front of it may not be acked. Or it is not there yet */
     rp_pop_order_pass(cell->order, committed);
     int64_t next = rp_pop_order_ack(cell->order, offset, pop_time_ms);
     if (next == RP_POP_ORDER_ILLEGAL)
@@ -103,7 +103,7 @@ static int ack_in_order(const acking *acking, rp_offset_cell *cell, int64_t offs
     order_changed(acking);
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) == RP_OFFSET_NONE && rp_offset_cell_commit(cell, next))
         atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
-    if (rp_pop_order_blocked_until(cell->order, (rp_slice){NULL, 0}, invisible_ms, wall_ms()) == 0)
+    if (rp_pop_order_blocked_until(cell->order, (rp_slice){NULL, 0}, rp_pop_invisible_ms(invisible_ms), wall_ms()) == 0)
         rp_long_polling_wake(acking->slot);
     return RP_OK;
 }

@@ -287,7 +287,7 @@ static void take_apart(choice *choice, rp_get_result *result) {
     rp_get_scratch *scratch = &choice->lane->scratch;
     uint32_t most = (uint32_t)choice->pop->max_messages - choice->caught->count;
     if (rp_consume_queue_is_batch(choice->queue) &&
-        rp_inner_messages_got(scratch, result, choice->offset, most, choice->offsets) != RP_OK) {
+        rp_inner_messages_got(&choice->lane->inner_places, scratch, result, choice->offset, most, choice->offsets) != RP_OK) {
         rp_get_release(scratch, result);
         choice->caught->status = RP_E_NO_MEMORY;
         choice->caught->rest += result->max_offset - choice->offset;

@@ -193,6 +193,7 @@ bool revive_put_due(rp_pop_revive *revive, int32_t queue_id, revive_queue *state
     batch.count = 0;
     batch.bytes = 0;
     batch.is_refused = false;
+    batch.whole.pin = NULL;
     while (!batch.is_refused && !revive_is_stopping(revive)) {
         uint32_t count = 0;
         for (; count < DUE_MAX && (due[count] = next_due(state, due_ms, now_ms)) != NULL; count++) {
@@ -210,6 +211,7 @@ bool revive_put_due(rp_pop_revive *revive, int32_t queue_id, revive_queue *state
             settle(&batch, queue_id, state, due[i], before[i], now_ms);
         tell(&batch);
     }
+    revive_end(&batch);
     return !batch.is_refused;
 }
 

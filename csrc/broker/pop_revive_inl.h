@@ -11,6 +11,7 @@
 #include "../base/arena.h"
 #include "../base/slice_inl.h"
 #include "../base/thread.h"
+#include "inner_messages.h"
 #include "lane.h"
 #include "pop_kept.h"
 #include "pop_log.h"
@@ -54,6 +55,7 @@ struct rp_pop_revive {
     rp_kept_table kept;
     int64_t carry_records; /* fixed: a checkpoint so far behind is written again, the next start need not read all that came since */
     rp_arena *arena; /* texts of the record that is looked at */
+    rp_inner_places inner_places;
     bool is_refused; /* the last append was, and the log has a line about it */
     _Atomic int64_t line_due_ns; /* of lines that may come often */
     _Atomic uint64_t done, revived, put_again, dropped, append_failures, kept_now;
@@ -91,6 +93,8 @@ typedef struct revive_batch {
     uint32_t count;
     uint64_t bytes;
     bool is_refused; /* an append was: the log takes no more just now */
+    rp_stored_message whole; /* the record of a batch queue that was looked into last, which is checked once for all of its messages; pin
+                                NULL: none */
     rp_append_item items[REVIVE_BATCH_MAX];
     revived_message messages[REVIVE_BATCH_MAX];
 } revive_batch;
@@ -103,8 +107,9 @@ rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record);
  * RP_OK, or an error after which it is to be tried again. */
 int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_checkpoint *record, rp_group *group, rp_topic *target,
                 uint32_t index);
-/* Appends the batch, and marks what is over by it. */
+/* Appends the batch, and marks what is over by it. `whole` stays until revive_end. */
 void revive_flush(revive_batch *batch);
+void revive_end(revive_batch *batch);
 
 static inline void revive_count(_Atomic uint64_t *counter) { rp_count(counter, 1); }
 static inline void revive_is_over(rp_kept_checkpoint *kept, uint32_t index) { kept->over |= UINT32_C(1) << index; }

@@ -79,14 +79,13 @@ static void begin_offset(rp_pop_revive *revive, rp_group *group, rp_topic *topic
 /* ---- one message ---- */
 
 /* One behind the checkpoint in the log is another: its topic was deleted and made again. */
-static int open_queued(rp_pop_revive *revive, rp_consume_queue *queue, int64_t offset, int64_t log_offset_max, rp_stored_message *stored) {
+static int find_queued(rp_consume_queue *queue, int64_t offset, int64_t log_offset_max, int64_t *log_offset) {
     rp_queue_entry entry;
     int64_t count = rp_consume_queue_read(queue, offset, &entry, 1);
     if (count <= 0)
         return rp_status_is_passing((int)count) ? (int)count : RP_E_NOT_FOUND;
-    if (entry.commit_log_offset > log_offset_max)
-        return RP_E_NOT_FOUND;
-    return rp_stored_message_open(revive->broker->commit_log, entry.commit_log_offset, stored);
+    *log_offset = entry.commit_log_offset;
+    return entry.commit_log_offset > log_offset_max ? RP_E_NOT_FOUND : RP_OK;
 }
 
 /* What a compacted queue keeps for longer than the commit log does. */
@@ -114,29 +113,39 @@ static int copy_kept(rp_compaction_log *log, int64_t offset, int64_t log_offset_
 }
 
 /* The one of a batch queue's record that was popped. */
-static int take_apart(int64_t offset, revived_message *due) {
+static int take_apart(revive_batch *batch, int64_t log_offset, int64_t offset, revived_message *due) {
+    rp_inner_places *places = &batch->revive->inner_places;
+    rp_stored_message *whole = &batch->whole;
     int64_t found;
     uint64_t size;
-    if (rp_inner_messages(&due->stored.message, offset, 1, &found, &size, NULL) == 0)
+    if (whole->pin == NULL || whole->message.physical_offset != log_offset) {
+        rp_stored_message_close(whole);
+        int status = rp_stored_message_open(batch->revive->broker->commit_log, log_offset, whole);
+        if (status != RP_OK)
+            return status;
+    }
+    if (rp_inner_messages(places, &whole->message, offset, 1, &found, &size, NULL) == 0)
         return RP_E_NOT_FOUND;
     due->record = malloc(size);
     if (due->record == NULL)
         return RP_E_NO_MEMORY;
-    (void)rp_inner_messages(&due->stored.message, offset, 1, &found, &size, due->record);
-    rp_stored_message_close(&due->stored);
+    (void)rp_inner_messages(places, &whole->message, offset, 1, &found, &size, due->record);
     int kind = rp_message_decode(due->record, size, RP_CHECK_NO_CRC, &due->stored.message, NULL);
     return kind == RP_RECORD_MESSAGE ? RP_OK : RP_E_NOT_FOUND;
 }
 
 /* The stored record; RP_E_NOT_FOUND: it is gone, and so is what was to come of it; RP_E_IO, RP_E_NO_MEMORY. */
-static int open_message(rp_pop_revive *revive, const rp_pop_checkpoint *record, int64_t offset, revived_message *due) {
+static int open_message(revive_batch *batch, const rp_pop_checkpoint *record, int64_t offset, revived_message *due) {
+    rp_pop_revive *revive = batch->revive;
     rp_consume_queue *queue = rp_message_store_queue(revive->broker->store, record->topic, record->queue_id, 0, NULL);
     if (queue == NULL || offset < 0)
         return RP_E_NOT_FOUND;
-    int64_t log_offset_max = due->kept->log_offset;
-    int status = open_queued(revive, queue, offset, log_offset_max, &due->stored);
+    int64_t log_offset_max = due->kept->log_offset, log_offset;
+    int status = find_queued(queue, offset, log_offset_max, &log_offset);
     if (status == RP_OK && rp_consume_queue_is_batch(queue))
-        return take_apart(offset, due);
+        status = take_apart(batch, log_offset, offset, due);
+    else if (status == RP_OK)
+        status = rp_stored_message_open(revive->broker->commit_log, log_offset, &due->stored);
     rp_compaction_log *log = rp_consume_queue_compacted(queue);
     return status == RP_E_NOT_FOUND && log != NULL ? copy_kept(log, offset, log_offset_max, due) : status;
 }
@@ -192,6 +201,8 @@ void revive_flush(revive_batch *batch) {
     batch->bytes = 0;
 }
 
+void revive_end(revive_batch *batch) { rp_stored_message_close(&batch->whole); }
+
 int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_checkpoint *record, rp_group *group, rp_topic *target,
                 uint32_t index) {
     rp_pop_revive *revive = batch->revive;
@@ -200,7 +211,7 @@ int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_chec
     revived_message *message = &batch->messages[batch->count];
     rp_append_item *item = &batch->items[batch->count];
     *message = (revived_message){.kept = kept, .index = index, .topic = target};
-    int status = open_message(revive, record, rp_pop_checkpoint_offset(record, index), message);
+    int status = open_message(batch, record, rp_pop_checkpoint_offset(record, index), message);
     if (status == RP_E_NOT_FOUND)
         revive_is_over(kept, index);
     if (status != RP_OK) {

@@ -45,7 +45,7 @@ struct rp_pop_list {
     struct {
         rp_waiting_pop *first, *last;
     } kinds[2]; /* by rp_pop_kind */
-    rp_pop_list *next_made;
+    rp_pop_list *next_made, *previous_made;
     rp_lite_waits *lite; /* of a reader of lite topics, by no topic, and freed with its last pop; NULL: of none */
 };
 
@@ -126,7 +126,42 @@ static int open_tables(rp_pop_waits *waits) {
     return waits->buckets != NULL && waits->connections != NULL;
 }
 
-/* Made for a (group, topic), which stays in the broker's tables, too. NULL: memory. */
+static int is_empty(const rp_pop_list *list) {
+    return list->kinds[RP_POP_MESSAGES].first == NULL && list->kinds[RP_POP_NOTIFICATION].first == NULL;
+}
+
+static void count_lists(rp_pop_waits *waits, int more) {
+    uint32_t count = atomic_load_explicit(&waits->list_count, memory_order_relaxed);
+    atomic_store_explicit(&waits->list_count, count + (uint32_t)more, memory_order_relaxed);
+}
+
+static void forget_list(rp_pop_waits *waits, rp_pop_list *list) {
+    for (int i = 0; i < KEYS; i++) {
+        rp_pop_key *key = &list->keys[i], **link = key->topic != NULL ? bucket_of(waits, key->topic) : NULL;
+        while (link != NULL && *link != key)
+            link = &(*link)->next;
+        if (link != NULL)
+            *link = key->next;
+    }
+    *(list->previous_made != NULL ? &list->previous_made->next_made : &waits->lists) = list->next_made;
+    if (list->next_made != NULL)
+        list->next_made->previous_made = list->previous_made;
+    count_lists(waits, -1);
+    free(list);
+}
+
+/* Each arrival of the topic would look at the lists of all groups that ever waited for it. */
+static void forget_empty_lists(rp_pop_waits *waits, const rp_topic *topic) {
+    for (rp_pop_key *key = *bucket_of(waits, topic), *next; key != NULL; key = next) {
+        rp_pop_list *list = key->list;
+        for (next = key->next; next != NULL && next->list == list;)
+            next = next->next;
+        if (is_empty(list))
+            forget_list(waits, list);
+    }
+}
+
+/* Made for a (group, topic). NULL: memory. */
 static rp_pop_list *open_list(rp_pop_waits *waits, const rp_pop *pop) {
     rp_pop_list *list = find_list(waits, pop->topic, pop->group);
     if (list == NULL) {
@@ -136,7 +171,10 @@ static rp_pop_list *open_list(rp_pop_waits *waits, const rp_pop *pop) {
         list->topic = pop->topic;
         list->group = pop->group;
         list->next_made = waits->lists;
+        if (waits->lists != NULL)
+            waits->lists->previous_made = list;
         waits->lists = list;
+        count_lists(waits, 1);
     }
     enter_key(waits, list, 0, pop->topic);
     enter_key(waits, list, 1, pop->retry_topics[0]);
@@ -426,13 +464,14 @@ void rp_pop_waits_arrived(rp_lane *lane, const rp_queue_slot *slot) {
         serve(lane, key->list, slot);
         tell(lane, key->list, slot);
     }
+    forget_empty_lists(&lane->pop_waits, slot->topic);
 }
 
 int rp_pop_waits_wait_on(const rp_lane *lane, const rp_topic *topic) {
     if (lane->pop_waits.heap_size == 0)
         return 0;
     for (const rp_pop_key *key = *bucket_of(&lane->pop_waits, topic); key != NULL; key = key->next) {
-        if (key->topic == topic && (key->list->kinds[RP_POP_MESSAGES].first != NULL || key->list->kinds[RP_POP_NOTIFICATION].first != NULL))
+        if (key->topic == topic && !is_empty(key->list))
             return 1;
     }
     return 0;

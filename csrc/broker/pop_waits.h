@@ -13,6 +13,7 @@
 #ifndef RP_BROKER_POP_WAITS_H
 #define RP_BROKER_POP_WAITS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "topic_table.h"
@@ -30,7 +31,8 @@ typedef struct rp_pop_list rp_pop_list;
 #define RP_POP_BUCKETS 1024u
 typedef struct rp_pop_waits {
     struct rp_pop_key **buckets; /* lists by topic, RP_POP_BUCKETS; NULL before the first */
-    rp_pop_list *lists;          /* one a (group, topic), kept until the lane ends */
+    rp_pop_list *lists;          /* one a (group, topic) with pops, and until the topic's next arrival without */
+    _Atomic uint32_t list_count; /* tests read it */
     rp_waiting_pop **connections; /* pops by connection, RP_POP_BUCKETS; made with the buckets */
     rp_waiting_pop **heap;       /* by when to look */
     uint32_t heap_size, heap_capacity;

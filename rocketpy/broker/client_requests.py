@@ -35,6 +35,8 @@ from .topics import QUEUES_MAX
 log = logging.getLogger(__name__)
 
 LOCK_QUEUES_MAX = 100_000
+QUEUES_ANYWAY = 256
+"""Whose offsets are kept for any topic: it may have had more queues than it has now."""
 
 
 class ClientRequests:
@@ -153,8 +155,18 @@ class ClientRequests:
             )
         if queue is not None:
             return await self._static.update_offset(request, queue, header)
+        if (
+            not self._may_be_made(header.topic, header.queue_id)
+            and parts.offsets.query(header.consumer_group, header.topic, header.queue_id) < 0
+        ):
+            return Response(ResponseCode.INVALID_PARAMETER, f"queueId {header.queue_id} is illegal, topic is {header.topic}")
         parts.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset, request.remote_address)
         return Response()
+
+    def _may_be_made(self, topic: str, queue_id: int) -> bool:
+        """An offset's place, and those of all queues before it (csrc/broker/offset_requests.c)."""
+        config = self._parts.topics.get(topic)
+        return queue_id < QUEUES_ANYWAY or (config is not None and queue_id < max(config.read_queue_nums, config.write_queue_nums))
 
     async def _query_offset(self, request: Request) -> Response:
         parts = self._parts

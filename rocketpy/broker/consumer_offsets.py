@@ -19,7 +19,7 @@ from ..remoting.bodies import DataVersion
 from ..remoting.json_codec import write_fastjson
 from .json_members import integer_member, object_member
 from .masters_answers import LOG_END
-from .names import LIGHT_QUEUE_PREFIX, is_possible
+from .names import LIGHT_QUEUE_PREFIX, is_light, is_possible
 from .tables import OffsetSink
 from .topics import QUEUES_MAX
 
@@ -171,14 +171,26 @@ class ConsumerOffsets:
             log.warning("remove topic offset, %s", gone[-1])
         return gone
 
-    def merge(self, saved: SavedOffsets, *, forward_only: bool, before: SavedOffsets | None = None) -> int:
+    def merge(
+        self,
+        saved: SavedOffsets,
+        *,
+        forward_only: bool,
+        before: SavedOffsets | None = None,
+        end_of: Callable[[str, int], int] | None = None,
+    ) -> int:
         """Takes over offsets of a master or a file; returns how many changed.
 
         `forward_only`: an offset never goes back, but for one that is still what the same master, there ever since, said `before`: then
-        it was set back at the master, by an operator or a consumer's seek. What it has forgotten since, with a group or a topic, is
-        forgotten here too: else it would take it for something new when it returns (returning_master.py)."""
+        it was set back at the master, by an operator or a consumer's seek. Or for one past its light queue's end here, as end_of says:
+        that has begun anew since. What the master has forgotten since `before`, with a group or a topic, is forgotten here too: else it
+        would take it for something new when it returns (returning_master.py)."""
         changed = 0
         earlier = before.offsets if before is not None else {}
+
+        def is_past(topic: str, queue_id: int, offset: int) -> bool:
+            return end_of is not None and is_light(topic) and offset > end_of(topic, queue_id)
+
         self._index = None
         for key in earlier.keys() - saved.offsets.keys():
             topic, group = split_key(key)
@@ -188,7 +200,8 @@ class ConsumerOffsets:
             topic, group = split_key(key)
             for queue_id, offset in queues.items():
                 current = self._table.read_offset(group, topic, queue_id)
-                if offset == current or (forward_only and offset < current != earlier.get(key, {}).get(queue_id)):
+                is_set_back = current == earlier.get(key, {}).get(queue_id)
+                if offset == current or (forward_only and offset < current and not is_set_back and not is_past(topic, queue_id, current)):
                     continue
                 self._table.put_offset(group, topic, queue_id, offset)
                 changed += 1

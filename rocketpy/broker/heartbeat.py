@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..remoting.json_codec import unknown_members
 from .json_members import boolean_member, enum_member, integer_member, list_member, optional_text_member, text_member
-from .names import java_hash
+from .names import is_possible, java_hash
 
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
@@ -34,6 +34,8 @@ _SUBSCRIPTION_MEMBERS = ("topic", "subString", "expressionType", "tagsSet", "cod
 
 HEARTBEAT_LIST_MAX: Final = 10_000
 """Members of one list of a heartbeat: its groups, or the subscriptions of one. A client of a thousand groups is already an odd one."""
+CLIENT_BYTES_MAX: Final = 1024
+"""Of a client's id (RP_LITE_CLIENT_MAX): each of the groups of a connection, ten thousand at most, may know it by another one."""
 TAGS_MAX: Final = 4096
 """Of a subscription: what the native filter holds (RP_SUBSCRIPTION_CODES_MAX)."""
 
@@ -153,10 +155,13 @@ class Heartbeat:
         consumers = list_member(value, "consumerDataSet", "heartbeat")
         if len(producers) + len(consumers) > HEARTBEAT_LIST_MAX:
             raise ValueError(f"heartbeat: {len(producers) + len(consumers)} groups, more than {HEARTBEAT_LIST_MAX}")
+        client_id = text_member(value, "clientID", None, "heartbeat")
+        if len(client_id.encode()) > CLIENT_BYTES_MAX:
+            raise ValueError(f"heartbeat: clientID has more than {CLIENT_BYTES_MAX} bytes")
         without_sub = boolean_member(value, "withoutSub", False, "heartbeat") or boolean_member(value, "isWithoutSub", False, "heartbeat")
         return Heartbeat(
-            client_id=text_member(value, "clientID", None, "heartbeat"),
-            producer_groups=tuple(group for group in map(_producer_group, producers) if group),
+            client_id=client_id,
+            producer_groups=tuple(group for group in map(_producer_group, producers) if group and is_possible(group)),
             consumers=tuple(ConsumerData.from_json(member) for member in consumers),
             fingerprint=integer_member(value, "heartbeatFingerprint", 0, "heartbeat"),
             without_sub=without_sub,

@@ -22,9 +22,10 @@ from ..remoting.command import Response
 from ..remoting.headers import NotifyUnsubscribeLiteRequestHeader
 from . import names
 from .clients import Channel
+from .heartbeat import CLIENT_BYTES_MAX
 from .json_members import integer_member, text_member
 from .lite_sharding import LiteSharding
-from .lite_subscriptions import CLIENT_BYTES_MAX, Excluded, LiteAction, LiteIllegal, LiteQuotaExceeded
+from .lite_subscriptions import Excluded, LiteAction, LiteIllegal, LiteQuotaExceeded
 from .parts import HandlerTable, Parts, read_body, read_object
 
 log = logging.getLogger(__name__)
@@ -158,6 +159,8 @@ class LiteRequests:
             subscriptions.remove_client(group, client_id)
         elif entry.action == PARTIAL_REMOVE:
             self._act(subscriptions.remove(group, client_id, self._queues(entry)))
+        elif not subscriptions.is_bound(group, entry.topic):
+            log.debug("lite topics of %s are not kept for group %s, which is not bound to it", entry.topic, group)
         elif entry.action == COMPLETE_ADD:
             subscriptions.check_list(group, client_id, len(entry.lite_topics))
             senders = await self._sharding.senders(entry.topic)

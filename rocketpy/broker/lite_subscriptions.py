@@ -10,13 +10,15 @@ a wildcard group names is not looked at, it reads all of the topic.
 
 Bounds: `most` subscriptions altogether (maxLiteSubscriptionCount), then LiteQuotaExceeded; RocketMQ lets a client's whole list past it. A
 wildcard client counts for one. One client has at most its group's lite.sub.client.quota and QUOTA_SLACK more. RocketMQ leaves that quota to
-clients and proxies: a client that ignores it may take all there are.
+clients and proxies: a client that ignores it may take all there are. Who makes up client ids in one group takes no more than nine tenths
+of them: the last tenth is for groups that have less than a tenth.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -30,10 +32,7 @@ from .tables import LiteSink
 
 log = logging.getLogger(__name__)
 
-CLIENT_BYTES_MAX: Final = 1024
-"""Of a client id; RP_LITE_CLIENT_MAX."""
-
-
+SHARES: Final = 10
 QUOTA_SLACK: Final = 300
 """Beyond a client's quota, as proxies let it name more: some of what it had may be gone by now."""
 
@@ -102,6 +101,7 @@ class LiteSubscriptions:
         self._clients: dict[tuple[str, str], LiteClient] = {}
         self._readers: dict[str, dict[tuple[str, str], LiteClient]] = {}
         self._wildcards: dict[str, dict[str, LiteClient]] = {}
+        self._counts: Counter[str] = Counter()  # by group
         self.count = 0
         """Of subscriptions: a lite topic of two clients counts twice."""
 
@@ -128,10 +128,14 @@ class LiteSubscriptions:
         if config is not None and not config.is_lite_wildcard and 0 <= config.lite_client_quota < count - QUOTA_SLACK:
             raise LiteQuotaExceeded(f"lite subscription quota exceeded: {client_id} names {count} lite topics")
 
+    def is_bound(self, group: str, topic: str) -> bool:
+        """Whether the group reads that topic's lite topics: pops of others are refused. Raises LiteIllegal."""
+        return self._consuming(group).lite_topic == topic
+
     def check(self, group: str) -> GroupConfig:
         """Whether a client of the group may add one. Raises LiteQuotaExceeded, LiteIllegal."""
         config = self._consuming(group)
-        self._check_room()
+        self._check_room(group)
         if config.is_lite_wildcard:
             raise LiteIllegal("subscribe lite operation is not supported for this group")
         return config
@@ -141,7 +145,7 @@ class LiteSubscriptions:
         config, client = self._consuming(group), self.get(group, client_id)
         has = client.queues if client is not None else set[str]()
         known = has if client is not None and client.topic == topic else set[str]()  # of another topic, it begins anew
-        room = self._most() - self.count + len(has) - len(known)
+        room = self._room(group, leaving=len(has) - len(known))
         if config.lite_client_quota >= 0:
             room = min(room, config.lite_client_quota + QUOTA_SLACK - len(known))
         new = [queue for queue in queues if queue not in known]
@@ -227,7 +231,7 @@ class LiteSubscriptions:
         """It was deleted. Its readers are not told: they name it again in their next list, as in RocketMQ."""
         for client in self._readers.pop(queue, {}).values():
             client.queues.discard(queue)
-            self.count -= 1
+            self._add_to_count(client.group, -1)
             self._drop_if_empty(client)
         self._sink.forget_lite_queue(queue)
 
@@ -255,7 +259,7 @@ class LiteSubscriptions:
             self._unsubscribe(client, queue)
         if client.is_wildcard:
             client.is_wildcard = False
-            self.count -= 1
+            self._add_to_count(client.group, -1)
             others = self._wildcards[client.group]
             del others[client.client_id]
             if not others:
@@ -275,7 +279,7 @@ class LiteSubscriptions:
         for queue in list(client.queues):
             self._unsubscribe(client, queue)
         try:
-            self._check_room()
+            self._check_room(group)
             if not is_known:
                 self._sink.put_lite_wildcard(group, topic)
         except (Busy, NoMemory) as error:
@@ -286,7 +290,7 @@ class LiteSubscriptions:
             raise
         client.is_wildcard = True
         self._wildcards.setdefault(group, {})[client_id] = client
-        self.count += 1
+        self._add_to_count(group, 1)
 
     def _wildcard_topic(self, group: str) -> str | None:
         """What the group reads all of: what the last of its clients that came said."""
@@ -295,14 +299,29 @@ class LiteSubscriptions:
 
     # ---- subscriptions ----
 
-    def _check_room(self) -> None:
-        if self.count >= (most := self._most()):
-            raise LiteQuotaExceeded(f"lite subscription quota exceeded {most}")
+    def _room(self, group: str, leaving: int = 0) -> int:
+        """For how many more of the group's, once so many of them have gone."""
+        most, count = self._most(), self.count - leaving
+        share = most // SHARES
+        return min(most - count, max(share - self._counts[group] + leaving, most - share - count))
+
+    def _check_room(self, group: str) -> None:
+        if self._room(group) > 0:
+            return
+        most = self._most()
+        of_group = f": {self._counts[group]} are of group {group}, and the last are for others" if self.count < most else ""
+        raise LiteQuotaExceeded(f"lite subscription quota exceeded {most}{of_group}")
+
+    def _add_to_count(self, group: str, by: int) -> None:
+        self.count += by
+        self._counts[group] += by
+        if not self._counts[group]:
+            del self._counts[group]
 
     def _subscribe(self, client: LiteClient, queue: str, config: GroupConfig) -> None:
         if queue in client.queues:
             return
-        self._check_room()
+        self._check_room(client.group)
         if 0 <= config.lite_client_quota <= len(client.queues) - QUOTA_SLACK:
             raise LiteQuotaExceeded(f"lite subscription quota exceeded {config.lite_client_quota} of client {client.client_id}")
         try:
@@ -311,7 +330,7 @@ class LiteSubscriptions:
             raise LiteQuotaExceeded(f"lite subscription quota exceeded: {error}") from error
         client.queues.add(queue)
         self._readers.setdefault(queue, {})[client.group, client.client_id] = client
-        self.count += 1
+        self._add_to_count(client.group, 1)
 
     def _unsubscribe(self, client: LiteClient, queue: str) -> None:
         self._sink.delete_lite_reader(client.group, client.client_id, queue)
@@ -320,7 +339,7 @@ class LiteSubscriptions:
         del readers[client.group, client.client_id]
         if not readers:
             del self._readers[queue]
-        self.count -= 1
+        self._add_to_count(client.group, -1)
 
     def _exclude_others(self, config: GroupConfig, client: LiteClient, queue: str) -> list[LiteAction]:
         others = [other for other in self._readers.get(queue, {}).values() if other.group == client.group and other is not client]

@@ -260,7 +260,8 @@ def read_queue(value: Any) -> MessageQueue:
     """Raises ValueError."""
     members = read_object(value)
     topic, broker, queue_id = members.get("topic"), members.get("brokerName"), members.get("queueId", 0)
-    if not isinstance(topic, str) or not isinstance(broker, str | None) or not isinstance(queue_id, int):
+    is_int = isinstance(queue_id, int) and -(1 << 31) <= queue_id < 1 << 31
+    if not isinstance(topic, str) or not isinstance(broker, str | None) or not is_int:
         raise ValueError(f"{value!r} is not a message queue")
     return MessageQueue(topic, broker or "", queue_id)
 

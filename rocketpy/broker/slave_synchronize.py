@@ -4,8 +4,9 @@ RocketMQ: SlaveSynchronize (5.3.3 broker/slave/).
 One table says what is copied: the request that asks for it, how its body is read, and what happens with it. A new kind of state is a
 row. Nothing is copied from a master that does not have our log: one that lost its store would take topics away whose messages only we
 have. Consumer offsets only ever move forward: after a role change or a master that was away, its file may be older than what consumers
-have committed here since. Only what was set back at a master that has been there all the time is set back here too. With
-topics that were deleted there their queues and offsets go here (deleted_topics.py).
+have committed here since. Only what was set back at a master that has been there all the time is set back here too, and what lies past
+the end of a light queue, which has begun anew meanwhile, as lite topics do. With topics that were deleted there their queues and offsets
+go here (deleted_topics.py).
 
 Threads  one event loop. A row that fails is logged and tried again the next time; the others are not held up by it.
 """
@@ -64,6 +65,8 @@ class Followed(Protocol):
         """Numbers the connections to the master's log: the same number twice says that the master has not been away in between."""
 
     def log_end(self) -> int: ...
+
+    def queue_end(self, topic: str, queue_id: int) -> int: ...
 
 
 def _read_json(answer: Command) -> Any:
@@ -300,7 +303,9 @@ def copied_states(
 
     def take_offsets(value: Any) -> bool:
         copied = logged_rows.hold_back(SavedOffsets.from_json(value), own_log.log_end(), own_log.connection())
-        changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, own_log.connection()))
+        before = masters_offsets.replace(copied, own_log.connection())
+        has_all = 0 < copied.log_end <= own_log.log_end()  # that the master's offsets are about
+        changed = offsets.merge(copied, forward_only=True, before=before, end_of=own_log.queue_end if has_all else None)
         if deleted.of_offsets:  # made again, the topics would have their messages passed over up to the old offsets
             known = copied.topics
             for topic in deleted.of_offsets - known:

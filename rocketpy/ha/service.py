@@ -320,6 +320,10 @@ class HaService:
         """Where our commit log ends."""
         return self._store.stats()["commit_log_max_offset"]
 
+    def queue_end(self, topic: str, queue_id: int) -> int:
+        """Where a queue of our log ends; 0: there is none."""
+        return self._store.next_offset(topic, queue_id)
+
     def _connections(self, end: int) -> list[dict[str, Any]]:
         if self._master is None:
             return []

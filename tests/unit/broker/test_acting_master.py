@@ -248,6 +248,40 @@ def test_a_slave_that_is_started_again_while_nobody_answers_forgets_nothing(tmp_
     run(test)
 
 
+def test_a_stand_in_that_cannot_begin_forgets_nothing_of_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with group(tmp_path, autoCreateTopicEnable="false", maxMessageSize="1000") as three:
+            await three.make_topic()
+            three.of(three.master).native.stop_timers()
+            peer = Peer(three.master.address)
+            for body in (bytes(2000), b"behind"):
+                assert (await peer.send("t", body, "TIMER_DELAY_MS\x01100\x02")).code == 0
+            await peer.client.stop()
+            await eventually(lambda: three.end(three.slave, TIMER_TOPIC) == 2 and "t" in three.of(three.slave).topics)
+            await three.master.stop()
+            parts, file = three.of(three.slave), tmp_path / "slave" / "store" / "config" / ACTING_FILE
+            await eventually(lambda: three.end(three.at.broker) == 1 and parts.native.timers_aside()[1] == [0])
+            is_due, begun = [False], list[str]()
+
+            async def has_no_room(self: ActingMaster, passed_on: TimersPassedOn | None) -> None:
+                if passed_on is not None:
+                    begun.append(file.read_text())
+                    raise DiskFull("no room for a slot")
+                await run_timers(self, passed_on)
+
+            run_timers = ActingMaster._run_timers
+            monkeypatch.setattr(ActingState, "heard", lambda *_, **__: is_due[0])
+            await eventually(lambda: not parts.acting.is_acting and parts.native.timers_aside()[1] == [])
+            before = read_json(file.read_text())["timers"]
+            assert before["offsets"] == "0"
+            monkeypatch.setattr(ActingMaster, "_run_timers", has_no_room)
+            is_due[0] = True
+            await eventually(lambda: len(begun) >= 3)
+            assert all(read_json(text)["timers"] == before for text in begun)
+
+    run(test)
+
+
 def test_what_cannot_be_known_of_itself_is_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:

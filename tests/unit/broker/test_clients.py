@@ -270,6 +270,12 @@ def test_a_heartbeat_of_the_cpp_client_is_read() -> None:
     )
 
 
+def test_producer_groups_of_names_that_cannot_be_are_not_kept() -> None:
+    """A connection may name ten thousand, of any length."""
+    groups = [{"groupName": name} for name in ("p", "x" * 256, "", "y" * 255)]
+    assert Heartbeat.from_json({"clientID": "c" * 1024, "producerDataSet": groups}).producer_groups == ("p", "y" * 255)
+
+
 def test_an_old_client_that_sends_tags_alone_gets_their_codes() -> None:
     subscription = Subscription.from_json({"topic": "t", "subString": "a||b", "tagsSet": ["a", "b"], "subVersion": 1})
     assert subscription.codes == tuple(sorted({java_hash("a"), java_hash("b")})) and subscription.is_by_tag
@@ -294,6 +300,7 @@ def test_a_subscription_is_shown_as_it_came() -> None:
         None,
         {},
         {"clientID": 5},
+        {"clientID": "c" * 1025},
         {"clientID": "c", "producerDataSet": [5]},
         {"clientID": "c", "producerDataSet": {}},
         {"clientID": "c", "consumerDataSet": [{}]},

@@ -103,6 +103,15 @@ def test_a_masters_older_offsets_never_take_ours_back() -> None:
     assert offsets.merge(master, forward_only=False) == 1 and recorder.table[("g", "t", 0)] == 40
 
 
+def test_an_offset_of_a_lite_topic_that_has_begun_anew_follows_the_masters() -> None:
+    ours = {"%LMQ%$t$anew": 5, "%LMQ%$t$same": 50, "%LMQ%$t$ahead": 5, "t": 5}
+    offsets, recorder = make(*(("g", topic, 0, 50) for topic in ours))
+    theirs = {f"{topic}@g": {"0": 60 if "ahead" in topic else 3} for topic in ours}
+    master = SavedOffsets.from_json({"offsetTable": theirs, "dataVersion": {"counter": 1}})
+    assert offsets.merge(master, forward_only=True, end_of=lambda topic, _: ours[topic]) == 2
+    assert [recorder.table["g", topic, 0] for topic in ours] == [3, 50, 60, 50]
+
+
 def test_a_reset_is_told_to_the_pull_path() -> None:
     offsets, recorder = make(("g", "t", 0, 50))
     offsets.reset("g", "t", 0, 3)
@@ -212,6 +221,22 @@ def test_an_offset_below_zero_is_not_committed(tmp_path: Path) -> None:
                 answer = await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, queue | wrong)
                 assert answer.code == ResponseCode.INVALID_PARAMETER and "is negative, topic is t" in answer.remark
             assert (await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, queue)).fields["offset"] == "1"
+
+    run(test)
+
+
+def test_an_offset_of_a_queue_far_behind_those_that_there_are_is_not_kept(tmp_path: Path) -> None:
+    """Which Python says of light queues, C of others."""
+
+    async def test() -> None:
+        async with running(tmp_path, enableLmq="true", enableMultiDispatch="true") as at:
+            peer, fields = at.peer(), {"consumerGroup": "g", "commitOffset": 1}
+            assert (await peer.send("t", b"x", "INNER_MULTI_DISPATCH\x01%LMQ%1\x02")).code == 0
+            assert (await peer.pull("g", "t")).code == 0
+            for topic in ("t", "%LMQ%1"):
+                for queue_id, code in ((255, 0), (600, ResponseCode.INVALID_PARAMETER), (65535, ResponseCode.INVALID_PARAMETER)):
+                    answer = await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**fields, "topic": topic, "queueId": queue_id})
+                    assert answer.code == code, (topic, queue_id)
 
     run(test)
 

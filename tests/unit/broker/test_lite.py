@@ -240,6 +240,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         assert (await Lite(peer, "c1", "nobody").pop()).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
         assert (await peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, {"groupName": "plain"})).code == 0
         assert (await Lite(peer, "c1", "plain").pop()).code == ResponseCode.INVALID_PARAMETER
+        for action in ("PARTIAL_ADD", "COMPLETE_ADD"):
+            assert (await Lite(peer, "c1", "plain").control(action, "a")).code == 0, "as by RocketMQ, to no effect"
+        assert (await peer.value(RequestCode.GET_BROKER_LITE_INFO))["liteSubscriptionCount"] == 0
         assert (await peer.ask(RequestCode.LITE_SUBSCRIPTION_CTL)).code == ResponseCode.ILLEGAL_OPERATION
         assert (await peer.ask(RequestCode.LITE_SUBSCRIPTION_CTL, {}, {})).code == ResponseCode.ILLEGAL_OPERATION
         assert (await Lite(peer, "c1", "nobody").control("PARTIAL_ADD", "a")).code == ResponseCode.ILLEGAL_OPERATION
@@ -248,6 +251,21 @@ def test_what_is_refused(tmp_path: Path) -> None:
         assert refused.code == ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED and "quota exceeded 10" in (refused.remark or "")
 
     on(test, tmp_path, maxLiteSubscriptionCount="10")
+
+
+def test_an_ack_below_all_offsets_commits_none(tmp_path: Path) -> None:
+    async def test(at: Running) -> None:
+        peer, lite, parts = at.peer(), Lite(at.peer(), "c1"), at.broker.parts
+        await make(peer)
+        assert parts is not None and (await lite.control("PARTIAL_ADD", "a")).code == 0
+        assert (await send(peer, "a", b"a0")).code == 0
+        popped = await lite.pop()
+        assert (await lite.ack("a", 0, popped)).code == 0
+        parts.offsets.delete(GROUP, "%LMQ%$parent$a")
+        assert (await lite.ack("a", -(1 << 63), popped)).code == 0
+        assert [row for row in parts.native.offsets() if row[0] == GROUP] == []
+
+    on(test, tmp_path)
 
 
 def test_names_that_clients_make_up_are_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -478,6 +496,33 @@ def test_one_client_has_no_more_than_its_quota_and_takes_from_others_what_it_has
         table.add("one", "a", "t", ["%LMQ%$t$last", "%LMQ%$t$before"], channel)  # type: ignore[arg-type]
     assert refused.value.actions == [Excluded(None, "b", "one", "%LMQ%$t$last")], "who lost one is told, whatever comes behind"
     assert table.readers("%LMQ%$t$last") == {("a", "one")} and table.readers("%LMQ%$t$before") == {("b", "one")}
+
+
+def test_one_group_leaves_room_for_others_however_many_clients_it_makes_up() -> None:
+    groups = {name: GroupConfig(name, attributes={"lite.sub.client.quota": "-1"}) for name in ("g", "late", "more", "last")}
+    groups["all"] = GroupConfig("all", attributes={"lite.sub.wildcard": ""})
+    table, channel = LiteSubscriptions(Sink(), Clock(), groups.get, lambda: 100), None
+    queues = [f"%LMQ%$t${number}" for number in range(200)]
+    assert table.that_fit("g", "c0", "t", queues) == queues[:90]
+    for client in range(3):
+        table.add("g", f"c{client}", "t", queues[:30], channel)  # type: ignore[arg-type]
+    with pytest.raises(LiteQuotaExceeded, match="exceeded 100: 90 are of group g, and the last are for others"):
+        table.add("g", "c3", "t", queues[:1], channel)  # type: ignore[arg-type]
+    assert table.that_fit("g", "c0", "another", queues) == queues[:30], "it begins anew there"
+    table.replace("all", "c", "t", (), channel)  # type: ignore[arg-type]
+    assert table.that_fit("late", "c", "t", queues) == queues[:9]
+    table.replace("late", "c", "t", queues[:5], channel)  # type: ignore[arg-type]
+    table.replace("more", "c", "t", queues[:4], channel)  # type: ignore[arg-type]
+    with pytest.raises(LiteQuotaExceeded, match=r"exceeded 100$"):
+        table.replace("last", "c", "t", queues[:1], channel)  # type: ignore[arg-type]
+    table.remove_client("g", "c0")
+    table.forget(queues[0])
+    table.remove_client("all", "c")
+    assert table.count == 58 + 4 + 3 and table.that_fit("g", "c3", "t", queues) == queues[: 90 - 65]
+    for name in ("g", "late", "more"):
+        for client in list(table):
+            table.remove_client(name, client.client_id)
+    assert table.count == 0 and table.that_fit("last", "c", "t", queues) == queues[:90]
 
 
 def test_decisions_about_subscriptions() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocketpy.broker import rebalance_locks
 from rocketpy.broker.rebalance_locks import EXPIRES_MS, MessageQueue, RebalanceLocks
 from tests.unit.broker.recorder import Clock
 
@@ -54,6 +58,35 @@ def test_abandoned_locks_are_forgotten() -> None:
     locks.lock("g", [A, B], "one")
     clock.ms += 10 * EXPIRES_MS + 1
     assert locks.forget_expired() == 2 and len(locks) == 0
+
+
+def test_a_request_is_a_line_in_the_log_and_names_that_cannot_be_are_not_kept(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    locks = RebalanceLocks(Clock())
+    many = [MessageQueue("t", "b", number) for number in range(1000)]
+    assert locks.lock("g", many, "one") == many and locks.lock("g", many, "two") == []
+    locks.unlock("g", many, "two")
+    assert len(caplog.records) == 2
+    long = "x" * 256
+    odd = [MessageQueue(long, "b", 0), MessageQueue("", "b", 0), MessageQueue("t", long, 0), MessageQueue("t", "", 0)]
+    assert locks.lock("g", odd, "one") == odd[3:]
+    assert locks.lock(long, [A], "one") == locks.lock("", [A], "one") == locks.lock("g", [A], "x" * 1025) == []
+    assert len(locks) == 1001 and len(caplog.records) == 4
+
+
+def test_locks_that_are_not_renewed_give_way_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebalance_locks, "LOCKS_MAX", 2)
+    clock = Clock()
+    locks = RebalanceLocks(clock)
+    assert locks.lock("of a stranger", [A, B], "one") == [A, B]
+    assert locks.lock("g", [A], "two") == []
+    clock.ms += EXPIRES_MS + 1
+    assert locks.lock("g", [A, B], "two") == [A, B] and len(locks) == 2
+    clock.ms += EXPIRES_MS
+    assert locks.lock("g", [A], "two") == [A], "it renews"
+    assert locks.lock("h", [A, B], "two") == []
+    clock.ms += EXPIRES_MS // 10
+    assert locks.lock("h", [A, B], "two") == [A] and len(locks) == 2
 
 
 steps = st.lists(

@@ -106,6 +106,21 @@ def test_a_slave_copies_as_soon_as_it_has_found_its_masters_log_again(tmp_path: 
     run(test)
 
 
+def test_an_offset_of_a_lite_topic_that_began_anew_while_the_slave_was_away_follows_the_masters(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            assert (await both.master.send("t")).code == 0
+            await both.in_sync()
+            masters, slaves = both.at.broker.parts, both.slave_service.parts
+            assert masters is not None and slaves is not None
+            masters.offsets.commit("g", "%LMQ%$t$a", 0, 3, "a consumer")
+            slaves.offsets.commit("g", "%LMQ%$t$a", 0, 50, "of the queue as it was")
+            await both.copy_tables()
+            assert slaves.offsets.query("g", "%LMQ%$t$a", 0) == 3
+
+    run(test)
+
+
 def test_a_slave_takes_no_topic_for_unused_that_it_has_not_heard_of_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rocketpy.broker.housekeeping, "SLAVE_SYNCHRONIZE_S", 3600.0)
 

@@ -205,6 +205,42 @@ static void an_order_consumer_blocks_its_queue_until_it_acks(void) {
     close_pop(&fx, &c);
 }
 
+/* A handle is a text that anybody can write. */
+static void an_ack_of_what_is_not_there_yet_moves_no_order_consumer(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_message(&c, "T", 1, NULL, "first");
+    CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 1, 1) == RP_OK);
+    pop_request pop = pop_of(1);
+    pop.order = 1;
+    CHECK(client_pop(&c, &pop).code == TIMEOUT); /* all was consumed */
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 1, "1 5 60000 999 0 broker-a 1", 0).code == SUCCESS && offset_of(&fx, 1) == 1);
+    send_message(&c, "T", 1, NULL, "second");
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 0, "1 5 60000 999 0 broker-a 1", 0).code == SUCCESS && offset_of(&fx, 1) == 1);
+    CHECK(client_pop(&c, &pop).code == SUCCESS);
+    close_pop(&fx, &c);
+}
+
+/* A file of RocketMQ's need not say for how long: the next who asks does. */
+static void no_handle_says_that_a_queue_is_blocked_for_ever(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < 2; i++)
+        send_message(&c, "T", 1, NULL, "in order");
+    int64_t offsets[] = {0, 1}, visible[] = {0, 0};
+    int32_t times[] = {0, 0};
+    rp_pop_order_row row = {
+        .group = text("G"), .topic = text("T"), .queue_id = 1, .count = 2, .offsets = offsets, .visible_ms = visible, .times = times};
+    CHECK(rp_broker_put_pop_order(fx.broker, &row) == RP_OK);
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 0, "0 0 9223372036854775807 999 0 broker-a 1", 0).code == SUCCESS);
+    pop_request pop = pop_of(1);
+    pop.order = 1;
+    CHECK(client_pop(&c, &pop).code == SUCCESS); /* what was popped in 1970 is over */
+    close_pop(&fx, &c);
+}
+
 static int keep_row(void *context, const rp_pop_order_row *row) {
     CHECK(slice_is(row->group, "G") && slice_is(row->topic, "T") && row->queue_id == 3 && row->count == 2 && row->acked == 1);
     CHECK(row->offsets[1] == 8 && row->times[1] == 5 && slice_is(row->attempt_id, "a"));
@@ -472,6 +508,8 @@ int main(void) {
     a_waiting_pop_is_woken_by_its_topic_and_by_its_retry_topic();
     a_message_is_told_to_the_last_who_asked();
     an_order_consumer_blocks_its_queue_until_it_acks();
+    an_ack_of_what_is_not_there_yet_moves_no_order_consumer();
+    no_handle_says_that_a_queue_is_blocked_for_ever();
     what_order_consumers_have_survives_a_restart();
     acks_and_changes_are_in_the_log_and_strangers_ones_are_refused();
     many_acks_at_once();

@@ -1,4 +1,5 @@
 /* broker_pop_waits_test.c: pops that wait, and what others that wait must not do to them. */
+#include "broker/lane.h"
 #include "pop_fixture.h"
 
 static int waiting_now(const fixture *fx) {
@@ -106,7 +107,44 @@ static void who_goes_takes_only_its_own_along(void) {
     close_pop(&fx, &clients[0]);
 }
 
+static int no_list_is_left(void *context) {
+    const rp_broker *broker = context;
+    uint32_t lists = 0;
+    for (uint32_t i = 0; i < atomic_load(&broker->lane_count); i++)
+        lists += atomic_load(&broker->lanes[i]->pop_waits.list_count);
+    return lists == 0;
+}
+
+static void groups_that_waited_once_cost_later_arrivals_nothing(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client producer = client_open(&fx, RP_SERIALIZE_JSON), c = client_open(&fx, RP_SERIALIZE_JSON);
+    pop_request pop = pop_of(-1);
+    for (int i = 0; i < 40; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "g%d", i);
+        CHECK(rp_broker_put_group(fx.broker, text(name), 1, 1, 0, 1, 0) == RP_OK);
+        pop.group = name;
+        pop.order = i % 2;
+        pop.poll_ms = 1;
+        CHECK(client_ask(&c, RP_CODE_NOTIFICATION, &pop).code == SUCCESS && !no_list_is_left(fx.broker));
+    }
+    pop = pop_of(0);
+    pop.poll_ms = 2 * WAIT_MS;
+    for (int i = 0; i < 2; i++) {
+        client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+        wait_until(as_many_wait, &(number_of_waiting){&fx, 1});
+        send_message(&producer, "T", 0, NULL, "for one of them");
+        rp_command response;
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS && messages_in(response.body) == 1);
+        wait_until(no_list_is_left, fx.broker);
+    }
+    client_close(&producer);
+    close_pop(&fx, &c);
+}
+
 int main(void) {
+    groups_that_waited_once_cost_later_arrivals_nothing();
     who_does_not_read_keeps_nothing_from_who_does();
     who_waits_is_woken_by_queues_that_were_made_meanwhile();
     who_goes_takes_only_its_own_along();

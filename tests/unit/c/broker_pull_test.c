@@ -412,6 +412,19 @@ static void a_committed_offset_is_found_and_counts_as_one_change(void) {
     fixture_close(&fx);
 }
 
+static void an_offset_of_a_queue_far_behind_those_that_there_are_is_not_kept(void) {
+    fixture fx;
+    client c = open_with_four_messages(&fx);
+    CHECK(offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "255", "3", NULL).code == SUCCESS && committed(&fx, 255) == 3);
+    rp_command response = offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "65535", "3", NULL);
+    CHECK(response.code == INVALID_PARAMETER && slice_is(response.remark, "queueId 65535 is illegal, topic is T"));
+    CHECK(committed(&fx, 65535) == -1);
+    CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 65535, 1) == RP_OK); /* of a file: the topic had more queues */
+    CHECK(offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "65535", "3", NULL).code == SUCCESS && committed(&fx, 65535) == 3);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 static void the_ends_of_a_queue_are_answered_and_of_one_that_is_not_here_left_to_python(void) {
     fixture fx;
     client c = open_with_four_messages(&fx);

@@ -13,6 +13,7 @@
 
 static uint8_t record_bytes[4096], out[8192], body[2048];
 static int64_t offsets[MOST];
+static rp_inner_places places;
 
 static rp_slice text(const char *chars) { return (rp_slice){(const uint8_t *)chars, (uint32_t)strlen(chars)}; }
 
@@ -56,8 +57,8 @@ static rp_message record_of(rp_slice of, int32_t sys_flag, int32_t messages) {
 /* Measured and written alike: messages first, first + 1, … of the batch. */
 static void comes(const rp_message *record, int64_t from, uint32_t most, uint32_t first, uint32_t count) {
     uint64_t size, written;
-    CHECK(rp_inner_messages(record, from, most, offsets, &size, NULL) == count && size <= sizeof out);
-    CHECK(rp_inner_messages(record, from, most, offsets, &written, out) == count && written == size);
+    CHECK(rp_inner_messages(&places, record, from, most, offsets, &size, NULL) == count && size <= sizeof out);
+    CHECK(rp_inner_messages(&places, record, from, most, offsets, &written, out) == count && written == size);
     rp_message message;
     uint64_t at = 0;
     for (uint32_t i = first; i < first + count; i++, at += message.size) {
@@ -88,10 +89,10 @@ static void each_message_has_its_own_record(void) {
 static void is_one_message(const rp_message *record, int64_t behind) {
     uint64_t size;
     rp_message message;
-    CHECK(rp_inner_messages(record, behind - 1, MOST, offsets, &size, out) == 1 && offsets[0] == behind - 1);
+    CHECK(rp_inner_messages(&places, record, behind - 1, MOST, offsets, &size, out) == 1 && offsets[0] == behind - 1);
     CHECK(rp_message_decode(out, size, RP_CHECK_BODY_CRC, &message, NULL) == RP_RECORD_MESSAGE && message.size == size);
     CHECK(message.queue_offset == behind - 1 && message.body.size == record->body.size && (message.sys_flag & RP_SYSFLAG_BATCH_MASK) == 0);
-    CHECK(rp_inner_messages(record, behind, MOST, offsets, &size, out) == 0 && size == 0);
+    CHECK(rp_inner_messages(&places, record, behind, MOST, offsets, &size, out) == 0 && size == 0);
 }
 
 static void what_is_no_batch_or_a_damaged_one_is_one_message(void) {
@@ -108,8 +109,35 @@ static void what_is_no_batch_or_a_damaged_one_is_one_message(void) {
     is_one_message(&record, BASE + 1);
 }
 
+/* Who goes on where he left off does not walk over what he had. What stands there now is no message, and nobody looks. */
+static void a_batch_in_parts_is_walked_once(void) {
+    places = (rp_inner_places){0};
+    rp_message record = record_of(batch_of(40), RP_SYSFLAG_BATCH_MASK, 40);
+    comes(&record, BASE, 10, 0, 10);
+    uint8_t *first_size = (uint8_t *)record.body.data + 16;
+    rp_put_u32(first_size, UINT32_MAX);
+    comes(&record, BASE + 10, 10, 10, 10);
+    comes(&record, BASE + 20, MOST, 20, 20);
+    comes(&record, BASE + 10, 5, 10, 5); /* who gets them once more: an order consumer, whose time is over */
+    uint64_t size;
+    CHECK(rp_inner_messages(&places, &record, BASE + 16, 1, offsets, &size, NULL) == 1 && offsets[0] == BASE + 39); /* nobody was there */
+    record.body_crc++; /* another record in its place */
+    CHECK(rp_inner_messages(&places, &record, BASE + 10, 1, offsets, &size, NULL) == 1 && offsets[0] == BASE + 39);
+}
+
+static void a_place_in_front_of_a_batch_is_its_begin(void) {
+    places = (rp_inner_places){0};
+    rp_message record = record_of(batch_of(5), RP_SYSFLAG_BATCH_MASK, 5);
+    for (int i = 0; i < 2; i++)
+        comes(&record, BASE - 3, 2, 0, 2);
+    comes(&record, BASE + 2, MOST, 2, 3);
+    comes(&record, BASE + 5, MOST, 0, 0);
+}
+
 int main(void) {
     each_message_has_its_own_record();
+    a_batch_in_parts_is_walked_once();
+    a_place_in_front_of_a_batch_is_its_begin();
     what_is_no_batch_or_a_damaged_one_is_one_message();
     return 0;
 }
