@@ -4,7 +4,6 @@ RocketMQ: SendMessageCommand, CheckMsgSendRTCommand, SendMsgStatusCommand, CLust
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import time
@@ -19,6 +18,7 @@ from ..remoting.headers import SendMessageRequestHeaderV2, SendMessageResponseHe
 from ..remoting.headers.admin import AUTO_CREATE_TOPIC
 from ..remoting.headers.base import HeaderError
 from ..remoting.route import MASTER_ID, TopicRoute
+from .clusters import every
 from .command_line import Given
 from .errors import AdminError, UsageError, refused
 from .found_message import UNIQUE_ID
@@ -258,7 +258,8 @@ async def cluster_rt(session: Session, given: Given, out: Output) -> None:
     body = b"a" * _size(given, "s", 128)
     if not as_log:
         out.line(CLUSTER_TIMES.head % tuple(CLUSTER_TIMES.names))
-    while True:
+
+    async def work(session: Session, given: Given, out: Output) -> None:
         cluster = await session.cluster()
         names = [given.text("c")] if given.has("c") else list(cluster.clusters)
         for name in names:
@@ -271,8 +272,8 @@ async def cluster_rt(session: Session, given: Given, out: Output) -> None:
                     out.line(CLUSTER_TIMES.form % (name, broker_name, f"{average:.2f}", done, failed))
                 values = (name, broker_name, round(average, 2), done, failed)
                 out.add(CLUSTER_TIMES.member, dict(zip(CLUSTER_TIMES.names.values(), values, strict=True)))
-        out.end()
-        await asyncio.sleep(interval)
+
+    await every(session, given, out, work, interval)
 
 
 async def _round(session: Session, message: Outgoing, count: int) -> tuple[int, int, float]:
