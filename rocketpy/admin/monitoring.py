@@ -7,13 +7,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from ..broker.names import RETRY_PREFIX
 from .clients import connections_in, consumers_of, running_info
 from .clusters import end_round
 from .command_line import Given
 from .errors import AdminError
 from .output import Output
-from .progress import ConsumeStats, consume_stats, note_unless_idle
+from .progress import ConsumeStats, consume_stats, consuming_groups, note_unless_idle
 from .running_info import blocked_queues, has_same_subscriptions
 from .session import Session
 from .texts import human_second
@@ -46,9 +45,8 @@ def undone_of(stats: ConsumeStats, now_ms: int) -> list[Undone]:
 async def start_monitoring(session: Session, given: Given, out: Output) -> None:
     while True:
         try:
-            for topic in await session.topics():
-                if topic.startswith(RETRY_PREFIX):
-                    await _look_at(session, out, topic.removeprefix(RETRY_PREFIX))
+            for group in await consuming_groups(session):
+                await _look_at(session, out, group)
         except AdminError as error:  # the name servers may be back the next time
             session.note(error)
         out.set(time=session.clock())

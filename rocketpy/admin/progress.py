@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..broker.names import RETRY_PREFIX
+from ..broker.names import RETRY_PREFIX, group_of_retry_topic
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import GetConsumeStatsInBrokerHeader, GetConsumeStatsRequestHeader
 from ..remoting.route import TopicRoute
@@ -209,12 +209,14 @@ async def _progress_of_group(session: Session, given: Given, out: Output) -> Non
     out.set(consumeTps=stats.rate, diffTotal=stats.behind(), inflightTotal=inflight_total)
 
 
+async def consuming_groups(session: Session) -> list[str]:
+    """Those with retry topics, of which a POP group has one for each of its topics. Raises AdminError, UsageError."""
+    return list(dict.fromkeys(group_of_retry_topic(topic) for topic in await session.topics() if topic.startswith(RETRY_PREFIX)))
+
+
 async def _progress_of_all(session: Session, out: Output) -> None:
     out.heading(GROUPS)
-    for topic in await session.topics():
-        if not topic.startswith(RETRY_PREFIX):
-            continue
-        group = topic.removeprefix(RETRY_PREFIX)
+    for group in await consuming_groups(session):
         rate, behind, connection = 0, 0, None
         try:
             stats = await consume_stats(session, group, in_part=True)

@@ -8,7 +8,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -32,6 +32,8 @@ STATUSES = {
     ResponseCode.SLAVE_NOT_AVAILABLE: "SLAVE_NOT_AVAILABLE",
 }
 BODY_MAX = 64 << 20
+NEW_QUEUES = 4
+"""Of a topic that is made by being sent to, as a send asks for it."""
 TROUBLES_MAX = 10
 """So many failed sends are told of one by one."""
 SENT = Columns(
@@ -139,6 +141,8 @@ async def find_targets(session: Session, topic: str) -> list[Target]:
             route = await session.route(AUTO_CREATE_TOPIC)
         except AdminError:
             raise error from None
+        queues = (replace(each, write_queue_nums=min(each.write_queue_nums, NEW_QUEUES)) for each in route.queue_datas)
+        route = replace(route, queue_datas=tuple(queues))
     targets = targets_of(route)
     if not targets:
         raise AdminError(f"no queue of {topic} takes messages", remedy="topicRoute shows its permission, wipeWritePerm may be in force")
@@ -157,7 +161,7 @@ async def send(session: Session, message: Outgoing, group: str, target: Target |
         a=group,
         b=message.topic,
         c=AUTO_CREATE_TOPIC,
-        d=4,
+        d=NEW_QUEUES,
         e=target.queue_id,
         f=0,
         g=now,

@@ -225,6 +225,23 @@ def test_sends_are_timed(admin: Admin, document: Callable[..., Any]) -> None:
     assert (row["topic"], row["consumerGroup"], row["accumulation"]) == (topic, None, 0)
 
 
+def test_sends_to_a_new_topic_go_to_the_queues_it_gets(admin: Admin) -> None:
+    """The default topic has more of them."""
+    status, out, err = admin("sendMsgStatus", "-b", "made-by-sends", "-c", "10")
+    assert (status, err, out.count("SEND_OK")) == (0, "", 10)
+
+
+def test_a_broker_that_nobody_knows_is_no_success(admin: Admin) -> None:
+    for command in ("wipeWritePerm", "addWritePerm"):
+        status, out, err = admin(command, "-b", "broker-x")
+        assert status == 1 and " OK, 0" in out and "no topic of a broker 'broker-x' is known there" in err
+
+
+def test_rights_of_a_user_who_is_not_there_are_refused_with_a_word_about_that(admin: Admin) -> None:
+    status, _, err = admin("getAcl", "-b", "{broker}", "-s", "User:nobody")
+    assert status == 1 and "The subject is not exist.; listUser shows the users there are; or, the user needs that right" in err
+
+
 def test_help_lists_the_commands_and_a_commands_options(admin: Admin) -> None:
     for words in ((), ("help",), ("--help",)):
         status, out, _ = admin(*words)

@@ -31,10 +31,12 @@ from tests.unit.broker.running import Peer
 
 AWAY, SLAVE_AWAY = "127.0.0.1:1", "127.0.0.1:2"
 GROUP, TOPIC, RETRY = "readers", "shared", "%RETRY%readers"
+POPPED = ("%RETRY%popping+one", "%RETRY%popping+two")
+"""Retry topics of one POP group."""
 
 
 async def register(peer: Peer, namesrv: str, name: str, broker_id: int, address: str) -> None:
-    body = RegisterBrokerBody({topic: TopicConfig(topic, 2, 2) for topic in (TOPIC, RETRY, "TBW102")}, DataVersion(1, 1)).encode()
+    body = RegisterBrokerBody({topic: TopicConfig(topic, 2, 2) for topic in (TOPIC, RETRY, *POPPED, "TBW102")}, DataVersion(1, 1)).encode()
     fields = {"brokerName": name, "brokerAddr": address, "clusterName": "DefaultCluster", "haServerAddr": address, "brokerId": broker_id}
     answer = await peer.ask(RequestCode.REGISTER_BROKER, fields, body, namesrv)
     assert answer.code == 0, answer.remark
@@ -97,7 +99,8 @@ def test_a_group_is_seen_at_brokers_that_answer(failing: Any) -> None:
     assert [row["diff"] for row in found["queues"] if row["topic"] == TOPIC] == [1]
     assert (found["diffTotal"], addresses) == (1, [AWAY])
     found, addresses = failing("consumerProgress")
-    (row,) = (row for row in found["groups"] if row["group"] == GROUP)
+    assert [row["group"] for row in found["groups"]] == ["popping", GROUP]
+    row = found["groups"][1]
     assert (row["count"], row["diffTotal"], addresses) == (1, 1, [AWAY])
     found, addresses = failing("statsAll", "-t", TOPIC)
     assert (found["stats"][0]["accumulation"], set(addresses)) == (1, {AWAY})
