@@ -36,6 +36,14 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def read_answer(response: Command, address: str, code: int) -> Any:
+    """The JSON of a response, None where it has none. Raises AdminError. Tables whose keys are queues are no standard JSON, and large."""
+    try:
+        return read_json(response.body, tolerant_max=None) if response.body else None
+    except JsonError as error:
+        raise AdminError(f"the answer cannot be read: {error}", address=address, request=code) from error
+
+
 @dataclass
 class Session:
     client: RemotingClient
@@ -81,10 +89,7 @@ class Session:
     async def value(self, address: str, code: int, fields: Fields = None, body: Any = None, *, times: float = 1) -> Any:
         """The JSON of a response; the body of the request is JSON, too. Raises AdminError."""
         response = await self.call(address, code, fields, b"" if body is None else write_json(body), times=times)
-        try:
-            return read_json(response.body) if response.body else None
-        except JsonError as error:
-            raise AdminError(f"the answer cannot be read: {error}", address=address, request=code) from error
+        return read_answer(response, address, code)
 
     async def members(self, address: str, code: int, fields: Fields = None, body: Any = None, *, times: float = 1) -> dict[str, Any]:
         """As value, for an answer that is an object; of nothing, an empty one."""
@@ -124,10 +129,8 @@ class Session:
         where = ";".join(self.named())
         if response.code != ResponseCode.SUCCESS:
             raise refused(where, code, response.code, response.remark)
-        try:
-            return read_json(response.body) if response.body else {}
-        except JsonError as error:
-            raise AdminError(f"the answer cannot be read: {error}", address=where, request=code) from error
+        value = read_answer(response, where, code)
+        return {} if value is None else value
 
     async def cluster(self) -> ClusterInfo:
         """Raises AdminError, UsageError."""

@@ -21,6 +21,7 @@ from rocketpy.admin.command_line import Given
 from rocketpy.admin.errors import AdminError
 from rocketpy.admin.found_message import offset_id
 from rocketpy.admin.output import Output
+from rocketpy.admin.progress import ConsumeStats
 from rocketpy.admin.session import Session
 from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
 from rocketpy.remoting.client import RemotingClient
@@ -175,6 +176,25 @@ def test_rounds_go_on_when_the_name_server_is_away_for_one() -> None:
     assert asyncio.run(rounds_of(True, False, True)) == ['{"rows": 1}\n', told, '{"rows": 1}\n']
     with pytest.raises(AdminError):
         asyncio.run(rounds_of(False, True))
+
+
+def test_a_table_of_many_queues_is_read() -> None:
+    """Its keys are objects, as RocketMQ writes them: 15,000 queues are 1.1 MB of what is no standard JSON."""
+    rows = (
+        f'{{"brokerName":"broker-a","queueId":{number},"topic":"T"}}:{{"brokerOffset":{number},"consumerOffset":0}}'
+        for number in range(15_000)
+    )
+    body = f'{{"offsetTable":{{{",".join(rows)}}}}}'.encode()
+
+    class Client:
+        async def invoke(self, address: str, *rest: Any, **more: Any) -> Command:
+            return decode_command(encode_command(0, {}, body, opaque=1, flag=1))
+
+    async def ask() -> ConsumeStats:
+        session = Session(cast(RemotingClient, Client()), ())
+        return ConsumeStats.from_json(await session.members(AWAY, RequestCode.GET_CONSUME_STATS))
+
+    assert asyncio.run(ask()).behind() == sum(range(15_000))
 
 
 def test_the_name_server_that_answered_is_asked_first() -> None:
