@@ -52,6 +52,8 @@ class Session:
     troubles: list[AdminError] = field(default_factory=list)
     """What failed at one place of several: each is said at the end, and the exit status is 1."""
     clock: Callable[[], int] = now_ms
+    was_given: Callable[[str], bool] = lambda address: True
+    """Whether a text is one of the command line's: what is wrong with another is not wrong usage."""
     _answering: str = ""
     """The name server that answered last: it is asked first, so that one that is away is waited for once."""
     _noted: set[str] = field(default_factory=set)
@@ -69,11 +71,14 @@ class Session:
         return taken
 
     async def invoke(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
-        """The response, whatever its code. Raises AdminError, UsageError for what is not an address."""
+        """The response, whatever its code. Raises AdminError, UsageError for an option that should be an address."""
         try:
             split_address(address)
         except RocketpyError as error:
-            raise UsageError(str(error)) from error
+            if self.was_given(address):
+                raise UsageError(str(error)) from error
+            remedy = "somebody registered under it; clusterList shows who"
+            raise AdminError(str(error), remedy=remedy, address=address, request=code) from error
         try:
             return await self.client.invoke(address, code, fields, body, timeout_s=self.timeout_s * times)
         except RocketpyError as error:

@@ -153,6 +153,18 @@ def test_each_broker_keeps_its_number_of_queues(failing: Any, away: Cluster) -> 
     assert (config["perm"], config["readQueueNums"], config["writeQueueNums"]) == (4, 1, 1)
 
 
+def test_what_somebody_registered_as_an_address_is_not_wrong_usage(away: Cluster, failing: Any) -> None:
+    peer = away.both.peer()
+    away.wait(register(peer, away.namesrv, "broker-z", 0, "nowhere"))
+    try:
+        found, addresses = failing("clusterList")
+        assert [row["brokerName"] for row in found["brokers"]] == ["broker-0", "broker-a", "broker-s", "broker-z"]
+        assert addresses == [AWAY, SLAVE_AWAY, "nowhere"]
+    finally:
+        away.wait(peer.client.stop())
+        wait_until(lambda: "broker-z" not in away.both.namesrv.routes.cluster_info()["brokerAddrTable"], PATIENCE_S, "it is gone")
+
+
 def test_rounds_go_on_when_the_name_server_is_away_for_one() -> None:
     """The first one says whether the command can be at all."""
 
