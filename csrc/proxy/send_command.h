@@ -20,6 +20,7 @@ typedef struct rp_send_command {
     rp_command command;
     uint8_t queue_id[20];
     uint8_t born_ms[20];
+    uint8_t attempt[20];
 } rp_send_command;
 
 /* message: the only one, or the first; properties: what rp_sent_message_write_properties wrote for it; batch: what rp_sent_batch_write

@@ -111,21 +111,19 @@ async def delete_acl(session: Session, given: Given, out: Output) -> None:
 
 
 async def get_acl(session: Session, given: Given, out: Output) -> None:
-    for address in await session.masters(given):
-        acl = await find_acl(session, address, given.text("s"))
-        if acl is not None:
-            _shown(out, [acl])
-            return
+    found = await session.first_found(await session.masters(given), lambda address: find_acl(session, address, given.text("s")))
+    if found is not None:
+        _shown(out, [found[1]])
+        return
     raise AdminError(f"{given.text('s')} has no rights", remedy="listAcl shows the rights there are", code=ResponseCode.POLICY_NOT_EXIST)
 
 
 async def list_acl(session: Session, given: Given, out: Output) -> None:
     out.set(acls=[])
-    for address in await session.masters(given):
-        acls = await find_acls(session, address, given.maybe("s"), given.maybe("r"))
-        if acls:
-            _shown(out, acls)
-            return
+    subject, resource = given.maybe("s"), given.maybe("r")
+    found = await session.first_found(await session.masters(given), lambda address: find_acls(session, address, subject, resource))
+    if found is not None:
+        _shown(out, found[1])
 
 
 async def copy_acl(session: Session, given: Given, out: Output) -> None:
@@ -137,10 +135,14 @@ async def copy_acl(session: Session, given: Given, out: Output) -> None:
         acls = [acl for _, acl in found if acl is not None]
     else:
         acls = await find_acls(session, source)
-    for acl in acls:
-        subject = str(acl.get("subject"))
+    by_subject = {str(acl.get("subject")): acl for acl in acls}
+
+    async def copy(subject: str) -> None:
+        acl = by_subject[subject]
         if await find_acl(session, target, subject) is None:
             await session.call(target, RequestCode.AUTH_CREATE_ACL, CreateAclRequestHeader(subject=subject), write_json(acl))
         else:
             await session.call(target, RequestCode.AUTH_UPDATE_ACL, UpdateAclRequestHeader(subject=subject), write_json(acl))
         out.done(f"copy acl of {subject} from {source} to {target} success.", subject=subject)
+
+    await session.each(by_subject, copy)

@@ -45,31 +45,37 @@ def connections_in(value: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: str(each.get("clientId")))
 
 
-async def address_for(session: Session, group: str) -> str:
-    """A broker that knows the group: of its retry topic."""
-    return next(iter((await session.addresses(RETRY_PREFIX + group)).values()))
+async def _places(session: Session, group: str, address: str) -> list[str]:
+    """That broker, or those that know the group: of its retry topic."""
+    return [address] if address else list((await session.addresses(RETRY_PREFIX + group)).values())
 
 
 async def consumers_of(session: Session, group: str, address: str = "") -> dict[str, Any]:
     """A group's connections and subscriptions. Raises AdminError, also where it has none."""
-    address = address or await address_for(session, group)
     header = GetConsumerConnectionListRequestHeader(consumer_group=group)
-    value = await session.members(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
-    if not connections_in(value):
-        raise AdminError(
-            "Not found the consumer group connection",
-            address=address,
-            request=RequestCode.GET_CONSUMER_CONNECTION_LIST,
-            code=ResponseCode.CONSUMER_NOT_ONLINE,
-        )
-    return value
+
+    async def ask(place: str) -> dict[str, Any]:
+        value = await session.members(place, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+        if not connections_in(value):
+            raise AdminError(
+                "Not found the consumer group connection",
+                address=place,
+                request=RequestCode.GET_CONSUMER_CONNECTION_LIST,
+                code=ResponseCode.CONSUMER_NOT_ONLINE,
+            )
+        return value
+
+    return await session.from_any(await _places(session, group, address), ask)
 
 
 async def running_info(session: Session, group: str, client_id: str, *, stacks: bool = False, address: str = "") -> dict[str, Any]:
     """What a consumer says about itself, by way of a broker. Raises AdminError."""
-    address = address or await address_for(session, group)
     header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id, jstack_enable=stacks)
-    return await session.members(address, RequestCode.GET_CONSUMER_RUNNING_INFO, header, times=3)
+
+    async def ask(place: str) -> dict[str, Any]:
+        return await session.members(place, RequestCode.GET_CONSUMER_RUNNING_INFO, header, times=3)
+
+    return await session.from_any(await _places(session, group, address), ask)
 
 
 async def consumer_connection(session: Session, given: Given, out: Output) -> None:
@@ -89,13 +95,14 @@ async def consumer_connection(session: Session, given: Given, out: Output) -> No
 
 
 async def producer_connection(session: Session, given: Given, out: Output) -> None:
-    address = next(iter((await session.addresses(given.text("t"))).values()))
     header = GetProducerConnectionListRequestHeader(producer_group=given.text("g"))
-    found = connections_in(await session.members(address, RequestCode.GET_PRODUCER_CONNECTION_LIST, header))
+
+    async def ask(place: str) -> dict[str, Any]:
+        return await session.members(place, RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
+
+    found = connections_in(await session.from_any((await session.addresses(given.text("t"))).values(), ask))
     if not found:
-        raise AdminError(
-            "Not found the producer group connection", remedy="producer -b HOST:PORT shows the producers there are", address=address
-        )
+        raise AdminError("Not found the producer group connection", remedy="producer -b HOST:PORT shows the producers there are")
     out.set(connections=found)
     for number, each in enumerate(found, 1):
         out.line(
@@ -143,7 +150,7 @@ async def _status_of_all(session: Session, given: Given, out: Output, connection
         try:
             info = await running_info(session, given.text("g"), client_id, stacks=given.has("s"), address=given.text("b"))
         except AdminError as error:
-            session.troubles.append(error)
+            session.note(error)
             continue
         found[client_id] = info
         path = f"{now}/{client_id.replace('/', '_')}"

@@ -101,7 +101,7 @@ async def _round(session: Session, given: Given, out: Output) -> None:
                 try:
                     table = await runtime_table(session, address)
                 except AdminError as error:
-                    session.troubles.append(error)
+                    session.note(error)
                     table = {}
                 if given.has("m"):
                     out.row(columns, name, broker.broker_name, *totals(table))
@@ -114,15 +114,29 @@ async def cluster_list(session: Session, given: Given, out: Output) -> None:
 
 
 async def rounds(session: Session, given: Given, out: Output, work: Any) -> None:
-    """Does the work once; or, with -i, every so many seconds until Ctrl-C. Then errors are printed, and the next round tries again."""
+    """Does the work once; or, with -i, every so many seconds until Ctrl-C."""
     if not given.has("i"):
         await work(session, given, out)
         return
-    interval = given.number("i", 3, least=1)
+    await every(session, given, out, work, given.number("i", 3, least=1))
+
+
+async def every(session: Session, given: Given, out: Output, work: Any, interval_s: int) -> None:
+    await work(session, given, out)  # what cannot be at all ends with an error; later on the name servers may be back the next time
     while True:
-        await work(session, given, out)
-        out.end()
-        for error in session.troubles:
-            out.line(f"[error] {error}")
-        session.troubles.clear()
-        await asyncio.sleep(interval)
+        end_round(session, out)
+        await asyncio.sleep(interval_s)
+        try:
+            await work(session, given, out)
+        except AdminError as error:
+            session.note(error)
+
+
+def end_round(session: Session, out: Output) -> None:
+    """What failed in a round is part of it."""
+    troubles = session.take_troubles()
+    for error in troubles:
+        out.line(f"[error] {error}")
+    if troubles:
+        out.set(errors=[error.members() for error in troubles])
+    out.end()

@@ -98,6 +98,10 @@ class Given:
         """The parts of a list, without empty ones."""
         return [part.strip() for part in self.text(key).split(separator) if part.strip()]
 
+    def names(self, text: str) -> bool:
+        """Whether it was given, by itself or in a list."""
+        return any(text in map(str.strip, re.split("[;,]", value)) for value in self._values.values())
+
     def asked(self, question: str) -> str:
         """The question with {letters} replaced by what was given."""
         return re.sub(r"\{(\w+)\}", lambda match: self.text(match[1]), question)

@@ -93,7 +93,7 @@ async def rocksdb_config_to_json(session: Session, given: Given, out: Output) ->
         await session.call(address, RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON, header, times=6)
         out.add("done", {"address": address, "configType": kinds})
 
-    addresses = [given.text("b")] if given.has("b") and not given.has("c") else (await session.cluster()).masters(given.text("c"))
+    addresses = [given.text("b")] if given.has("b") and not given.has("c") else await session.masters_of(given.text("c"))
     await session.each(addresses, export)
     if not session.troubles:
         out.put("broker export done.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.errors import NetworkError, RocketpyError, TimedOut
-from ..remoting.codes import ResponseCode, request_name, response_name
+from ..remoting.codes import RequestCode, ResponseCode, request_name, response_name
 
 REMEDIES = {
     ResponseCode.TOPIC_NOT_EXIST: "topicList shows the topics there are",
@@ -18,6 +18,10 @@ REMEDIES = {
     ResponseCode.USER_NOT_EXIST: "listUser shows the users there are",
     ResponseCode.POLICY_NOT_EXIST: "listAcl shows the rights there are",
 }
+
+
+OF_A_SUBJECT = (RequestCode.AUTH_CREATE_ACL, RequestCode.AUTH_UPDATE_ACL, RequestCode.AUTH_DELETE_ACL, RequestCode.AUTH_GET_ACL)
+"""Brokers refuse these for a user that is not there as they refuse who may not ask: with NO_PERMISSION."""
 
 
 class UsageError(RocketpyError):
@@ -58,7 +62,9 @@ class AdminError(RocketpyError):
 def refused(address: str, request: int, code: int, remark: str | None) -> AdminError:
     """A response that is not SUCCESS. Remarks end with a link of RocketMQ's FAQ in a line of its own: only the first line is said."""
     lines = (remark or "").strip().splitlines()
-    return AdminError(lines[0] if lines else response_name(code), remedy=_remedy(code), address=address, request=request, code=code)
+    return AdminError(
+        lines[0] if lines else response_name(code), remedy=_remedy(request, code), address=address, request=request, code=code
+    )
 
 
 def unanswered(address: str, request: int, error: RocketpyError) -> AdminError:
@@ -72,5 +78,8 @@ def unanswered(address: str, request: int, error: RocketpyError) -> AdminError:
     return AdminError(str(error), remedy=remedy, address=address, request=request)
 
 
-def _remedy(code: int) -> str:
-    return next((remedy for known, remedy in REMEDIES.items() if known == code), "")
+def _remedy(request: int, code: int) -> str:
+    remedy = next((remedy for known, remedy in REMEDIES.items() if known == code), "")
+    if code == ResponseCode.NO_PERMISSION and request in OF_A_SUBJECT:
+        return f"listUser shows the users there are; or, {remedy}"
+    return remedy

@@ -129,7 +129,7 @@ async def export_metadata(session: Session, given: Given, out: Output) -> None:
         else:
             raise UsageError("with -b either -t/--topic or -g/--subscriptionGroup is needed")
         return
-    masters = (await session.cluster()).masters(given.text("c"))
+    masters = await session.masters_of(given.text("c"))
     value = {"exportTime": session.clock()}
     if not given.has("g") or given.has("t"):
         topics = [(await user_topics(session, address, with_special))["topicConfigTable"] for address in masters]

@@ -73,16 +73,14 @@ async def pull(
 
 
 async def by_place(session: Session, topic: str, message_id: str) -> FoundMessage | None:
-    """The message at the address and log offset that an id names; None for other ids, or where there is none."""
+    """The message at the address and log offset that an id names; None for other ids, or where there is none. Raises AdminError where that
+    cannot be asked."""
     place = place_of(message_id)
     if place is None:
         return None
     address, offset = place
-    try:
-        response = await session.call(address, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(topic=topic, offset=offset))
-        found = records_in(response.body)
-    except AdminError:
-        return None
+    response = await session.invoke(address, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(topic=topic, offset=offset))
+    found = records_in(response.body) if response.code == ResponseCode.SUCCESS else []
     return found[0] if found else None
 
 
@@ -117,7 +115,8 @@ async def by_key(
             faults.append(error)
     if faults and not found:
         raise faults[0]
-    session.troubles += faults
+    for fault in faults:
+        session.note(fault)
     return [each for each in found if _is_meant(each, key, index_type, is_unique)]
 
 
@@ -132,10 +131,16 @@ def _is_meant(found: FoundMessage, key: str, index_type: str | None, is_unique: 
 
 async def by_id(session: Session, topic: str, message_id: str, route_topic: str = "") -> FoundMessage | None:
     """By either kind of id. Raises AdminError."""
-    found = await by_place(session, topic, message_id)
+    away: AdminError | None = None
+    try:
+        found = await by_place(session, topic, message_id)
+    except AdminError as error:  # a producer's id may look like a place, too
+        found, away = None, error
     if found is not None:
         return found
     listed = await by_key(session, topic, message_id, UNIQUE_MAX, route_topic=route_topic, is_unique=True)
+    if away is not None and not listed:
+        raise away
     return listed[0] if listed else None
 
 

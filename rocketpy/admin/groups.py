@@ -118,7 +118,7 @@ async def delete_sub_group(session: Session, given: Given, out: Output) -> None:
         out.done(f"delete subscription group [{group}] from broker [{address}]{where} success.", groupName=group, address=address)
 
     await session.each(await session.masters(given), delete)
-    if given.has("b"):
+    if given.has("b") or session.troubles:  # where the group is left, messages to be consumed again are, too
         return
     addresses = (await session.cluster()).addresses(given.text("c"))
     for topic in (RETRY_PREFIX + group, DLQ_PREFIX + group):
@@ -155,7 +155,7 @@ async def get_consumer_config(session: Session, given: Given, out: Output) -> No
         try:
             group = (await groups_at(session, address_of(broker.broker_addrs))).get(name)
         except AdminError as error:
-            session.troubles.append(error)
+            session.note(error)
             continue
         if group is None:
             continue

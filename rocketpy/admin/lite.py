@@ -99,7 +99,7 @@ async def _each_broker(session: Session, topic: str, out: Output, work: Callable
         try:
             await work(name, address)
         except AdminError as error:
-            session.troubles.append(error)
+            session.note(error)
             out.line(f"[{name}] error.")
 
 
@@ -229,5 +229,5 @@ async def trigger_lite_dispatch(session: Session, given: Given, out: Output) -> 
             await session.call(address, RequestCode.TRIGGER_LITE_DISPATCH, header)
             out.done(f"{name:30} {'dispatched':12}", brokerName=name)
         except AdminError as error:
-            session.troubles.append(error)
+            session.note(error)
             out.line(f"{name:30} {'error':12}")

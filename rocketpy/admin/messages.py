@@ -75,7 +75,7 @@ async def _show(
     try:
         tracks = await tracks_of(session, found)
     except AdminError as error:
-        session.troubles.append(error)
+        session.note(error)
         tracks = []
     out.put("\n\n" if tracks else "\n\nWARN: No Consumer")
     for track in tracks:
@@ -86,10 +86,11 @@ async def _show(
 async def query_msg_by_id(session: Session, given: Given, out: Output) -> None:
     topic, cluster = given.text("t"), given.text("c")
     charset = charset_of(given.text("f")) if given.has("f") else None
-    for message_id in given.words("i"):
+
+    async def query(message_id: str) -> None:
         found = await by_id(session, topic, message_id, cluster)
         if found is None:
-            session.troubles.append(AdminError(f"no message {message_id} in {topic}", code=ResponseCode.NO_MESSAGE))
+            session.note(AdminError(f"no message {message_id} in {topic}", code=ResponseCode.NO_MESSAGE))
         elif given.has("g") and given.has("d"):
             await _give(session, given, out, found)
         elif given.truth("s"):
@@ -100,6 +101,8 @@ async def query_msg_by_id(session: Session, given: Given, out: Output) -> None:
             out.add("done", {"originalMsgId": message_id, **sent.to_json()})
         elif not given.has("s"):
             await _show(session, out, found, charset=charset)
+
+    await session.each(given.words("i"), query)
 
 
 async def _give(session: Session, given: Given, out: Output, found: FoundMessage) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from ..broker.names import RETRY_PREFIX
 from .clients import connections_in, consumers_of, running_info
+from .clusters import end_round
 from .command_line import Given
 from .errors import AdminError
 from .output import Output
-from .progress import ConsumeStats, consume_stats
+from .progress import ConsumeStats, consume_stats, consuming_groups, note_unless_idle
 from .running_info import blocked_queues, has_same_subscriptions
 from .session import Session
 from .texts import human_second
@@ -45,21 +45,19 @@ def undone_of(stats: ConsumeStats, now_ms: int) -> list[Undone]:
 async def start_monitoring(session: Session, given: Given, out: Output) -> None:
     while True:
         try:
-            for topic in await session.topics():
-                if topic.startswith(RETRY_PREFIX):
-                    await _look_at(session, out, topic.removeprefix(RETRY_PREFIX))
+            for group in await consuming_groups(session):
+                await _look_at(session, out, group)
         except AdminError as error:  # the name servers may be back the next time
-            out.line(f"[error] {error}")
-            out.set(error=error.members())
+            session.note(error)
         out.set(time=session.clock())
-        out.end()
+        end_round(session, out)
         await asyncio.sleep(ROUND_S)
 
 
 async def _look_at(session: Session, out: Output, group: str) -> None:
     now = session.clock()
     try:
-        for undone in undone_of(await consume_stats(session, group), now):
+        for undone in undone_of(await consume_stats(session, group, in_part=True), now):
             out.line(
                 f"{human_second(now)} undone group={group} topic={undone.topic} total={undone.total} maxOfQueue={undone.most} "
                 f"delayMs={undone.delay_ms}"
@@ -70,7 +68,8 @@ async def _look_at(session: Session, out: Output, group: str) -> None:
             )
         ids = [str(each.get("clientId")) for each in connections_in(await consumers_of(session, group))]
         infos = {client_id: await running_info(session, group, client_id) for client_id in ids}
-    except AdminError:  # nobody consumes, or it is gone meanwhile
+    except AdminError as error:  # nobody consumes, or it is gone meanwhile
+        note_unless_idle(session, error)
         return
     if not has_same_subscriptions(list(infos.values()), now):
         out.line(f"{human_second(now)} different subscriptions in group={group}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..remoting.codes import RequestCode
 from ..remoting.headers import AddWritePermOfBrokerRequestHeader, WipeWritePermOfBrokerRequestHeader
 from .command_line import Given
+from .errors import AdminError
 from .name_values import delete_value, put_value
 from .output import Output
 from .properties import one_line, settings_of
@@ -67,10 +68,13 @@ async def _write_perm(
         count = response.fields.get(counted, "0")
         line = f"{verb} write perm of broker[{name}] in name server[{address}] OK, {count}"
         out.done(line, nameServer=address, brokerName=name, topics=int(count) if count.isdigit() else None)
+        if count == "0":
+            remedy = "clusterList shows the names of the brokers there are"
+            session.note(AdminError(f"no topic of a broker {name!r} is known there", remedy=remedy, address=address, request=code))
 
-    failed = len(session.troubles)
     for address in session.named():
-        await session.each([address], change)
-        if len(session.troubles) > failed:
-            failed = len(session.troubles)
+        try:
+            await change(address)
+        except AdminError as error:
+            session.note(error)
             out.line(f"{verb} write perm of broker[{name}] in name server[{address}] Failed")

@@ -45,13 +45,24 @@ def route_topic(topic: str, cluster: str) -> str:
 
 
 async def move_by_brokers(session: Session, route: TopicRoute, topic: str, group: str, time_ms: int, force: bool) -> dict[Any, int]:
-    """Offsets by queue. Raises AdminError, with CONSUMER_NOT_ONLINE where brokers cannot do it."""
+    """Offsets by queue; brokers that fail are noted. Raises AdminError, with CONSUMER_NOT_ONLINE where brokers cannot do it."""
     header = ResetOffsetRequestHeader(topic=topic, group=group, timestamp=time_ms, is_force=force, offset=-1)
     moved: dict[Any, int] = {}
-    for broker in route.broker_datas:
-        if broker.broker_addrs:
-            value = await session.members(address_of(broker.broker_addrs), RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, times=2)
-            moved |= by_queue(value.get("offsetTable"))
+
+    async def move(address: str) -> None:
+        try:
+            value = await session.members(address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, times=2)
+        except AdminError as error:
+            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+            offline.append(error)
+        else:
+            moved.update(by_queue(value.get("offsetTable")))
+
+    offline: list[AdminError] = []
+    await session.each([address_of(broker.broker_addrs) for broker in route.broker_datas if broker.broker_addrs], move)
+    if offline:
+        raise offline[0]
     return moved
 
 
@@ -77,14 +88,14 @@ async def _known_offsets(
 async def move_by_writing(
     session: Session, route: TopicRoute, topic: str, group: str, time_ms: int, force: bool
 ) -> list[tuple[str, int, int, int, int, int]]:
-    """Broker name, queue, the broker's offset, the group's before, the one of that time, the group's now. Raises AdminError."""
-    rows = []
+    """Broker name, queue, the broker's offset, the group's before, the one of that time, the group's now; brokers that fail are noted."""
+    rows: list[tuple[str, int, int, int, int, int]] = []
     sizes = {queues.broker_name: queues.read_queue_nums for queues in route.queue_datas}
-    for broker in sorted(route.broker_datas, key=lambda each: each.broker_name):
-        if not broker.broker_addrs:
-            continue
-        address = address_of(broker.broker_addrs)
-        known = await _known_offsets(session, address, group, topic, broker.broker_name, sizes.get(broker.broker_name, 0))
+    addresses = {broker.broker_name: address_of(broker.broker_addrs) for broker in route.broker_datas if broker.broker_addrs}
+
+    async def move(broker_name: str) -> None:
+        address = addresses[broker_name]
+        known = await _known_offsets(session, address, group, topic, broker_name, sizes.get(broker_name, 0))
         for queue in sorted(known, key=queue_key):
             queue_id, (end, before) = queue["queueId"], known[queue]
             if time_ms == TO_THE_END:
@@ -96,6 +107,8 @@ async def move_by_writing(
                 now = at_time
                 await write_offset(session, address, group, topic, queue_id, now)
             rows.append((front(queue["brokerName"], 32), queue_id, end, before, at_time, now))
+
+    await session.each(sorted(addresses), move)
     return rows
 
 
@@ -162,12 +175,15 @@ async def skip_accumulated_message(session: Session, given: Given, out: Output) 
 
 async def clone_group_offset(session: Session, given: Given, out: Output) -> None:
     source, target, topic = given.text("s"), given.text("d"), given.text("t")
-    stats = await consume_stats(session, source, as_stored=True)
+    stats = await consume_stats(session, source, as_stored=True, in_part=True)
     addresses = await session.addresses(topic)
-    for queue, _, offset, _, _ in stats.rows():
-        address = addresses.get(queue["brokerName"])
-        if address is None or offset < 0:
-            continue
-        await write_offset(session, address, target, queue["topic"], queue["queueId"], offset)
-        out.add("queues", {**dict(queue), "offset": offset})
+    offsets = {queue: offset for queue, _, offset, _, _ in stats.rows() if queue["brokerName"] in addresses and offset >= 0}
+
+    async def write(queue: Any) -> None:
+        await write_offset(session, addresses[queue["brokerName"]], target, queue["topic"], queue["queueId"], offsets[queue])
+        out.add("queues", {**dict(queue), "offset": offsets[queue]})
+
+    await session.each(offsets, write)
+    if session.troubles:
+        return
     out.put(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")

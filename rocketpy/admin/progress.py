@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..broker.names import RETRY_PREFIX
+from ..broker.names import RETRY_PREFIX, group_of_retry_topic
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import GetConsumeStatsInBrokerHeader, GetConsumeStatsRequestHeader
 from ..remoting.route import TopicRoute
@@ -19,6 +19,15 @@ from .queues import by_queue, queue_key
 from .session import SLOW_TIMES, Session
 from .texts import front, human_second, version_text
 
+IDLE = frozenset(
+    (
+        ResponseCode.CONSUMER_NOT_ONLINE,
+        ResponseCode.BROADCAST_CONSUMPTION,
+        ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+        ResponseCode.TOPIC_NOT_EXIST,
+    )
+)
+"""What is answered about a group that consumes nothing now, or that was deleted meanwhile."""
 WHEEL_TIMER = "rmq_sys_wheel_timer"
 LMQ_PREFIX = "%LMQ%"
 _NAMES = {
@@ -113,23 +122,28 @@ async def first_route(session: Session, topics: list[str]) -> TopicRoute:
 
 
 async def consume_stats(
-    session: Session, group: str, topic: str | None = None, cluster: str | None = None, *, as_stored: bool = False
+    session: Session, group: str, topic: str | None = None, cluster: str | None = None, *, as_stored: bool = False, in_part: bool = False
 ) -> ConsumeStats:
-    """A group's offsets at all brokers; as_stored: those of static topics by the brokers' own queues, too. Raises AdminError, also where
-    there are none."""
+    """A group's offsets at all brokers; as_stored: those of static topics by the brokers' own queues, too; in_part: brokers that fail are
+    noted and left out. Raises AdminError, also where there are none."""
     route = await first_route(session, route_topics(group, topic, cluster))
     stats = ConsumeStats()
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
-    for broker in route.broker_datas:
-        if not broker.broker_addrs:
+    failed: AdminError | None = None
+    for address in (address_of(broker.broker_addrs) for broker in route.broker_datas if broker.broker_addrs):
+        try:
+            found = ConsumeStats.from_json(await session.members(address, RequestCode.GET_CONSUME_STATS, header, times=SLOW_TIMES))
+        except AdminError as error:
+            if not in_part:
+                raise
+            session.note(error)
+            failed = error
             continue
-        value = await session.members(address_of(broker.broker_addrs), RequestCode.GET_CONSUME_STATS, header, times=SLOW_TIMES)
-        found = ConsumeStats.from_json(value)
         stats.queues |= found.queues
         stats.rate += found.rate
     if not cluster and not as_stored:
         await _count_globally(session, stats)
-    if stats.queues:
+    if stats.queues or failed is not None:
         return stats
     what = "Not found the consumer group consume stats, because return offset table is empty, "
     try:
@@ -161,7 +175,7 @@ async def _clients_of_queues(session: Session, group: str) -> dict[Any, str]:
             info = await running_info(session, group, client_id)
             found |= {queue: client_id.partition("@")[0] for queue in by_queue(info.get("mqTable"))}
     except AdminError as error:
-        session.troubles.append(error)
+        session.note(error)
     return found
 
 
@@ -175,7 +189,7 @@ async def consumer_progress(session: Session, given: Given, out: Output) -> None
 async def _progress_of_group(session: Session, given: Given, out: Output) -> None:
     group = given.text("g")
     topic = given.maybe("t")
-    stats = await consume_stats(session, group, topic, given.maybe("c") if topic else None)
+    stats = await consume_stats(session, group, topic, given.maybe("c") if topic else None, in_part=True)
     with_clients = given.truth("s")
     clients = await _clients_of_queues(session, group) if with_clients else {}
     columns = WITH_CLIENTS if with_clients else PROGRESS
@@ -195,23 +209,30 @@ async def _progress_of_group(session: Session, given: Given, out: Output) -> Non
     out.set(consumeTps=stats.rate, diffTotal=stats.behind(), inflightTotal=inflight_total)
 
 
+async def consuming_groups(session: Session) -> list[str]:
+    """Those with retry topics, of which a POP group has one for each of its topics. Raises AdminError, UsageError."""
+    return list(dict.fromkeys(group_of_retry_topic(topic) for topic in await session.topics() if topic.startswith(RETRY_PREFIX)))
+
+
 async def _progress_of_all(session: Session, out: Output) -> None:
     out.heading(GROUPS)
-    for topic in await session.topics():
-        if not topic.startswith(RETRY_PREFIX):
-            continue
-        group = topic.removeprefix(RETRY_PREFIX)
+    for group in await consuming_groups(session):
         rate, behind, connection = 0, 0, None
         try:
-            stats = await consume_stats(session, group)
+            stats = await consume_stats(session, group, in_part=True)
             rate, behind = int(stats.rate), stats.behind()
-        except AdminError:  # a group that has consumed nothing yet is a row like any other
-            pass
+        except AdminError as error:  # a group that has consumed nothing yet is a row like any other
+            note_unless_idle(session, error)
         try:
             connection = await consumers_of(session, group)
-        except AdminError:
-            pass
+        except AdminError as error:
+            note_unless_idle(session, error)
         out.row(GROUPS, front(group, 64), *_connection_cells(connection), rate, behind)
+
+
+def note_unless_idle(session: Session, error: AdminError) -> None:
+    if error.code not in IDLE:
+        session.note(error)
 
 
 def _connection_cells(connection: dict[str, Any] | None) -> tuple[Any, ...]:

@@ -29,6 +29,8 @@ BLANK = bytes.fromhex("cbd43194")
 """The magic of what fills the rest of a file."""
 
 PULL_COUNT = 32
+READS_ON = (ResponseCode.SUCCESS, ResponseCode.PULL_RETRY_IMMEDIATELY)
+"""After the second, no message of those looked at has a wanted tag: mqadmin's printMsgByQueue ends there, and leaves out what follows."""
 STATUSES = {
     ResponseCode.SUCCESS: "FOUND",
     ResponseCode.PULL_NOT_FOUND: "NO_NEW_MSG",
@@ -78,7 +80,7 @@ def _print(out: Output, found: FoundMessage, charset: str, with_body: bool, end:
 
 def _leads_on(out: Output, queue: str, pulled: Pulled, offset: int) -> bool:
     """Whether the queue is read on at the next offset; says so where a pull brought nothing. Raises AdminError where it would never end."""
-    if pulled.code not in (ResponseCode.SUCCESS, ResponseCode.PULL_RETRY_IMMEDIATELY):
+    if pulled.code not in READS_ON:
         out.line(f"{queue} print msg finished. status={_status(pulled)}, offset={pulled.next_offset}")
         return False
     if pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY:
@@ -91,7 +93,9 @@ def _leads_on(out: Output, queue: str, pulled: Pulled, offset: int) -> bool:
 async def print_msg(session: Session, given: Given, out: Output) -> None:
     topic, charset, tags = given.text("t"), charset_of(given.text("c", "UTF-8")), given.text("s", "*")
     with_body = given.truth("d", True)
-    for broker_name, address, queue_id in await readable_queues(session, topic, given.text("l")):
+
+    async def print_queue(place: tuple[str, str, int]) -> None:
+        broker_name, address, queue_id = place
         queue = queue_text(queue_of(topic, broker_name, queue_id))
         offset, end = await _span(session, address, topic, queue_id, given.maybe("b"), given.maybe("e"))
         out.line(f"minOffset={offset}, maxOffset={end}, {queue}")
@@ -104,6 +108,8 @@ async def print_msg(session: Session, given: Given, out: Output) -> None:
             offset = pulled.next_offset
         out.line("--------------------------------------------------------")
 
+    await session.each(await readable_queues(session, topic, given.text("l")), print_queue)
+
 
 async def print_msg_by_queue(session: Session, given: Given, out: Output) -> None:
     topic, broker_name, queue_id = given.text("t"), given.text("a"), given.number("i", least=0)
@@ -113,7 +119,7 @@ async def print_msg_by_queue(session: Session, given: Given, out: Output) -> Non
     offset, end = await _span(session, address, topic, queue_id, given.maybe("b"), given.maybe("e"))
     while offset < end:
         pulled = await pull(session, address, broker_name, topic, queue_id, offset, PULL_COUNT, tags)
-        if pulled.code != ResponseCode.SUCCESS or pulled.next_offset <= offset:
+        if pulled.code not in READS_ON or pulled.next_offset <= offset:
             break
         offset = pulled.next_offset
         counts.update(found.tags for found in pulled.messages if found.tags and found.tags.strip())

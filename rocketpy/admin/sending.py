@@ -4,12 +4,11 @@ RocketMQ: SendMessageCommand, CheckMsgSendRTCommand, SendMsgStatusCommand, CLust
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -19,6 +18,7 @@ from ..remoting.headers import SendMessageRequestHeaderV2, SendMessageResponseHe
 from ..remoting.headers.admin import AUTO_CREATE_TOPIC
 from ..remoting.headers.base import HeaderError
 from ..remoting.route import MASTER_ID, TopicRoute
+from .clusters import every
 from .command_line import Given
 from .errors import AdminError, UsageError, refused
 from .found_message import UNIQUE_ID
@@ -32,6 +32,8 @@ STATUSES = {
     ResponseCode.SLAVE_NOT_AVAILABLE: "SLAVE_NOT_AVAILABLE",
 }
 BODY_MAX = 64 << 20
+NEW_QUEUES = 4
+"""Of a topic that is made by being sent to, as a send asks for it."""
 TROUBLES_MAX = 10
 """So many failed sends are told of one by one."""
 SENT = Columns(
@@ -139,6 +141,8 @@ async def find_targets(session: Session, topic: str) -> list[Target]:
             route = await session.route(AUTO_CREATE_TOPIC)
         except AdminError:
             raise error from None
+        queues = (replace(each, write_queue_nums=min(each.write_queue_nums, NEW_QUEUES)) for each in route.queue_datas)
+        route = replace(route, queue_datas=tuple(queues))
     targets = targets_of(route)
     if not targets:
         raise AdminError(f"no queue of {topic} takes messages", remedy="topicRoute shows its permission, wipeWritePerm may be in force")
@@ -157,7 +161,7 @@ async def send(session: Session, message: Outgoing, group: str, target: Target |
         a=group,
         b=message.topic,
         c=AUTO_CREATE_TOPIC,
-        d=4,
+        d=NEW_QUEUES,
         e=target.queue_id,
         f=0,
         g=now,
@@ -258,7 +262,8 @@ async def cluster_rt(session: Session, given: Given, out: Output) -> None:
     body = b"a" * _size(given, "s", 128)
     if not as_log:
         out.line(CLUSTER_TIMES.head % tuple(CLUSTER_TIMES.names))
-    while True:
+
+    async def work(session: Session, given: Given, out: Output) -> None:
         cluster = await session.cluster()
         names = [given.text("c")] if given.has("c") else list(cluster.clusters)
         for name in names:
@@ -271,8 +276,8 @@ async def cluster_rt(session: Session, given: Given, out: Output) -> None:
                     out.line(CLUSTER_TIMES.form % (name, broker_name, f"{average:.2f}", done, failed))
                 values = (name, broker_name, round(average, 2), done, failed)
                 out.add(CLUSTER_TIMES.member, dict(zip(CLUSTER_TIMES.names.values(), values, strict=True)))
-        out.end()
-        await asyncio.sleep(interval)
+
+    await every(session, given, out, work, interval)
 
 
 async def _round(session: Session, message: Outgoing, count: int) -> tuple[int, int, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from .._core.errors import RocketpyError
 from .._core.remoting import Command
@@ -20,19 +20,28 @@ from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import Fields
 from ..remoting.headers import GetRouteInfoRequestHeader
 from ..remoting.json_codec import JsonError, read_json, write_json
-from ..remoting.route import TopicRoute
+from ..remoting.route import MASTER_ID, TopicRoute
 from .cluster import ClusterInfo, address_of
 from .command_line import Given
 from .errors import AdminError, UsageError, refused, unanswered
 
 TIMEOUT_S = 5.0
-"""What the topics of a group begin with."""
+T = TypeVar("T")
+
 SLOW_TIMES = 3
 """So many times timeout_s get requests that walk over all of a broker's groups (DefaultMQAdminExtImpl)."""
 
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def read_answer(response: Command, address: str, code: int) -> Any:
+    """The JSON of a response, None where it has none. Raises AdminError. Tables whose keys are queues are no standard JSON, and large."""
+    try:
+        return read_json(response.body, tolerant_max=None) if response.body else None
+    except JsonError as error:
+        raise AdminError(f"the answer cannot be read: {error}", address=address, request=code) from error
 
 
 @dataclass
@@ -43,13 +52,33 @@ class Session:
     troubles: list[AdminError] = field(default_factory=list)
     """What failed at one place of several: each is said at the end, and the exit status is 1."""
     clock: Callable[[], int] = now_ms
+    was_given: Callable[[str], bool] = lambda address: True
+    """Whether a text is one of the command line's: what is wrong with another is not wrong usage."""
+    _answering: str = ""
+    """The name server that answered last: it is asked first, so that one that is away is waited for once."""
+    _noted: set[str] = field(default_factory=set)
+
+    def note(self, error: AdminError) -> None:
+        """What failed at one place, once: a broker that is away is met for each of its groups and topics."""
+        if str(error) not in self._noted:
+            self._noted.add(str(error))
+            self.troubles.append(error)
+
+    def take_troubles(self) -> list[AdminError]:
+        """Those of one round of several."""
+        taken, self.troubles = self.troubles, []
+        self._noted.clear()
+        return taken
 
     async def invoke(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
-        """The response, whatever its code. Raises AdminError, UsageError for what is not an address."""
+        """The response, whatever its code. Raises AdminError, UsageError for an option that should be an address."""
         try:
             split_address(address)
         except RocketpyError as error:
-            raise UsageError(str(error)) from error
+            if self.was_given(address):
+                raise UsageError(str(error)) from error
+            remedy = "somebody registered under it; clusterList shows who"
+            raise AdminError(str(error), remedy=remedy, address=address, request=code) from error
         try:
             return await self.client.invoke(address, code, fields, body, timeout_s=self.timeout_s * times)
         except RocketpyError as error:
@@ -65,10 +94,7 @@ class Session:
     async def value(self, address: str, code: int, fields: Fields = None, body: Any = None, *, times: float = 1) -> Any:
         """The JSON of a response; the body of the request is JSON, too. Raises AdminError."""
         response = await self.call(address, code, fields, b"" if body is None else write_json(body), times=times)
-        try:
-            return read_json(response.body) if response.body else None
-        except JsonError as error:
-            raise AdminError(f"the answer cannot be read: {error}", address=address, request=code) from error
+        return read_answer(response, address, code)
 
     async def members(self, address: str, code: int, fields: Fields = None, body: Any = None, *, times: float = 1) -> dict[str, Any]:
         """As value, for an answer that is an object; of nothing, an empty one."""
@@ -89,13 +115,18 @@ class Session:
 
     async def ask_name_server(self, code: int, fields: Fields = None) -> Command:
         """The response of the first name server that gives one. Raises AdminError, UsageError."""
-        *others, last = self.named()
+        *others, last = sorted(self.named(), key=lambda address: address != self._answering)
         for address in others:
             try:
-                return await self.invoke(address, code, fields)
+                return await self._ask_one(address, code, fields)
             except AdminError:
                 continue
-        return await self.invoke(last, code, fields)
+        return await self._ask_one(last, code, fields)
+
+    async def _ask_one(self, address: str, code: int, fields: Fields) -> Command:
+        response = await self.invoke(address, code, fields)
+        self._answering = address
+        return response
 
     async def from_name_server(self, code: int, fields: Fields = None) -> Any:
         """The JSON of a successful one. Raises AdminError, UsageError."""
@@ -103,10 +134,8 @@ class Session:
         where = ";".join(self.named())
         if response.code != ResponseCode.SUCCESS:
             raise refused(where, code, response.code, response.remark)
-        try:
-            return read_json(response.body) if response.body else {}
-        except JsonError as error:
-            raise AdminError(f"the answer cannot be read: {error}", address=where, request=code) from error
+        value = read_answer(response, where, code)
+        return {} if value is None else value
 
     async def cluster(self) -> ClusterInfo:
         """Raises AdminError, UsageError."""
@@ -151,7 +180,16 @@ class Session:
         """The broker of -b, or the masters of the cluster of -c. Raises AdminError, UsageError."""
         if given.has("b"):
             return [given.text("b")]
-        return (await self.cluster()).masters(given.text(cluster_key))
+        return await self.masters_of(given.text(cluster_key))
+
+    async def masters_of(self, name: str) -> list[str]:
+        """Of a cluster; a broker without one is a trouble, as nothing is done there. Raises AdminError, UsageError."""
+        cluster = await self.cluster()
+        for broker in cluster.groups(name):
+            if MASTER_ID not in broker.broker_addrs:
+                remedy = "clusterList shows who is there; once it has one, do this again with -b and its address"
+                self.note(AdminError(f"broker {broker.broker_name} of cluster {name} has no master now and was left out", remedy=remedy))
+        return cluster.masters(name)
 
     async def brokers(self, given: Given) -> list[str]:
         """The broker of -b, or masters and slaves of the cluster of -c. Raises AdminError, UsageError."""
@@ -159,10 +197,36 @@ class Session:
             return [given.text("b")]
         return (await self.cluster()).addresses(given.text("c"))
 
-    async def each(self, places: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
+    async def each(self, places: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
         """The work at each place, one after the other; where it fails, the others still get it."""
         for place in places:
             try:
                 await work(place)
             except AdminError as error:
-                self.troubles.append(error)
+                self.note(error)
+
+    async def first_found(self, places: Iterable[str], find: Callable[[str], Awaitable[T | None]]) -> tuple[str, T] | None:
+        """The first place that has something, and what; None where nobody has, and all could be asked. Raises AdminError."""
+        failed: AdminError | None = None
+        for place in places:
+            try:
+                found = await find(place)
+            except AdminError as error:
+                failed = failed or error
+                continue
+            if found:
+                return place, found
+        if failed is not None:
+            raise failed
+        return None
+
+    async def from_any(self, places: Iterable[str], ask: Callable[[str], Awaitable[T]]) -> T:
+        """What the first of some brokers says that says anything, be it a refusal. Raises AdminError."""
+        *others, last = places
+        for place in others:
+            try:
+                return await ask(place)
+            except AdminError as error:
+                if error.code is not None:
+                    raise
+        return await ask(last)

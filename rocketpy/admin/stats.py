@@ -11,7 +11,7 @@ from ..remoting.route import MASTER_ID
 from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output, Shown
-from .progress import consume_stats
+from .progress import consume_stats, note_unless_idle
 from .session import Session
 from .texts import front
 from .topics import groups_of
@@ -55,9 +55,13 @@ async def broker_stats(session: Session, address: str, name: str, key: str) -> d
 
 async def _sum(session: Session, masters: list[str], name: str, key: str) -> tuple[float, int]:
     rate, count = 0.0, 0
-    for address in masters:
+
+    async def add(address: str) -> None:
+        nonlocal rate, count
         stats = await broker_stats(session, address, name, key)
         rate, count = rate + minute_rate(stats), count + day_sum(stats)
+
+    await session.each(masters, add)
     return rate, count
 
 
@@ -70,8 +74,9 @@ async def _topic(session: Session, topic: str, only_active: bool, out: Output) -
     for group in groups:
         out_rate, out_count = await _sum(session, masters, "GROUP_GET_NUMS", f"{topic}@{group}")
         try:
-            behind = max(0, (await consume_stats(session, group, topic)).behind())
-        except AdminError:  # it has consumed nothing yet
+            behind = max(0, (await consume_stats(session, group, topic, in_part=True)).behind())
+        except AdminError as error:  # it has consumed nothing yet
+            note_unless_idle(session, error)
             behind = 0
         if not only_active or in_count > 0 or out_count > 0:
             out.row(STATS, named, Shown(group, front(group, 64)), behind, *_rates(in_rate, out_rate), in_count, out_count)
@@ -91,5 +96,4 @@ async def stats_all(session: Session, given: Given, out: Output) -> None:
         try:
             await _topic(session, topic, given.has("a"), out)
         except AdminError as error:
-            if error.code is None:  # of topics that were deleted meanwhile, nothing
-                session.troubles.append(error)
+            note_unless_idle(session, error)  # of topics that were deleted meanwhile, nothing

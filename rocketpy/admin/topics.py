@@ -18,7 +18,7 @@ from ..remoting.headers import (
 )
 from ..remoting.headers.admin import AUTO_CREATE_TOPIC
 from ..remoting.json_codec import JsonError, read_json, write_fastjson
-from ..remoting.route import MASTER_ID, TopicRoute
+from ..remoting.route import MASTER_ID, QueueData, TopicRoute
 from .command_line import Given
 from .errors import AdminError, UsageError
 from .global_queues import global_bounds, led_by_route
@@ -172,7 +172,7 @@ async def update_topic_list(session: Session, given: Given, out: Output) -> None
 
 async def delete_topic(session: Session, given: Given, out: Output) -> None:
     topic, cluster = given.text("t"), given.text("c")
-    await remove_topic(session, topic, (await session.cluster()).masters(cluster))
+    await remove_topic(session, topic, await session.masters_of(cluster))
     if not session.troubles:
         out.done(f"delete topic [{topic}] from cluster [{cluster}] success.", topic=topic, clusterName=cluster)
         await forget_topic(session, topic, cluster)
@@ -195,38 +195,36 @@ async def forget_topic(session: Session, topic: str, cluster: str | None = None)
     await session.each(session.named(), forget)
 
 
-def perm_before(route: TopicRoute, address: str) -> int | None:
-    """A topic's permission at the master of that address; None where that is not a master of it."""
-    for broker in route.broker_datas:
-        if broker.broker_addrs.get(MASTER_ID) == address:
-            return next((queues.perm for queues in route.queue_datas if queues.broker_name == broker.broker_name), 0)
-    return None
+def queues_at(route: TopicRoute, address: str) -> QueueData | None:
+    """A topic's queues at the master of that address; None where that is not a master of it. mqadmin gives every broker the first one's."""
+    names = {broker.broker_name for broker in route.broker_datas if broker.broker_addrs.get(MASTER_ID) == address}
+    return next((queues for queues in route.queue_datas if queues.broker_name in names), None)
 
 
 async def update_topic_perm(session: Session, given: Given, out: Output) -> None:
     route = await session.route(given.text("t"))
     if not route.queue_datas:
         raise AdminError(f"the route of {given.text('t')} has no queues")
-    first, perm = route.queue_datas[0], given.number("p")
-    topic = TopicConfig(given.text("t"), first.read_queue_nums, first.write_queue_nums, perm, topic_sys_flag=first.topic_sys_flag)
-    before: int | None = first.perm
+    perm = given.number("p")
     if given.has("b"):
-        before = perm_before(route, given.text("b"))
-        if before is None:
+        held = queues_at(route, given.text("b"))
+        if held is None:
             raise AdminError(
                 "updateTopicPerm error broker not exit or broker is not master!.", remedy="topicRoute shows the masters of a topic"
             )
-        if before == perm:
-            out.done("new perm equals to the old one!", address=given.text("b"), perm=perm, permBefore=before)
+        if held.perm == perm:
+            out.done("new perm equals to the old one!", address=given.text("b"), perm=perm, permBefore=held.perm)
             return
 
     async def change(address: str) -> None:
+        held = queues_at(route, address) or route.queue_datas[0]  # as mqadmin, a master of the cluster without the topic gets it
+        topic = TopicConfig(given.text("t"), held.read_queue_nums, held.write_queue_nums, perm, topic_sys_flag=held.topic_sys_flag)
         await create_topic(session, address, topic)
-        out.done(f"update topic perm from {before} to {perm} in {address} success.", address=address, perm=perm, permBefore=before)
+        out.done(f"update topic perm from {held.perm} to {perm} in {address} success.", address=address, perm=perm, permBefore=held.perm)
+        if given.has("b"):
+            out.line(f"{topic_text(topic)}.")
 
     await session.each(await session.masters(given), change)
-    if given.has("b") and not session.troubles:
-        out.line(f"{topic_text(topic)}.")
 
 
 async def topic_route(session: Session, given: Given, out: Output) -> None:
@@ -262,10 +260,23 @@ async def topic_stats(session: Session, topic: str, addresses: Sequence[str]) ->
 
 async def topic_status(session: Session, given: Given, out: Output) -> None:
     topic = given.text("t")
-    addresses = await session.addresses(given.text("c") or topic)
-    offsets, rate = await topic_stats(session, topic, list(addresses.values()))
+    offsets: dict[Any, Any] = {}
+    rate = 0.0
+
+    async def count(address: str) -> None:
+        nonlocal rate
+        found, more = await topic_stats(session, topic, [address])
+        offsets.update(found)
+        rate += more
+
+    await session.each((await session.addresses(given.text("c") or topic)).values(), count)
     if not given.has("c"):
-        offsets |= global_bounds(await led_by_route(session, topic, await session.route(topic)), offsets)
+        try:
+            offsets |= global_bounds(await led_by_route(session, topic, await session.route(topic)), offsets)
+        except AdminError as error:
+            session.note(error)
+    if not offsets and session.troubles:
+        return
     if not offsets and not given.has("c"):
         raise AdminError("Not found the topic stats info", remedy="topicRoute shows whether the topic has queues")
     out.heading(STATUS)
@@ -293,8 +304,12 @@ async def clusters_of(session: Session, topic: str) -> list[str]:
 
 async def groups_of(session: Session, topic: str) -> list[str]:
     """The groups that consume a topic, by the first of its brokers that can be asked."""
-    address = next(iter((await session.addresses(topic)).values()))
-    value = await session.members(address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, QueryTopicConsumeByWhoRequestHeader(topic=topic))
+    header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
+
+    async def ask(place: str) -> dict[str, Any]:
+        return await session.members(place, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
+
+    value = await session.from_any((await session.addresses(topic)).values(), ask)
     return sorted(str(group) for group in value.get("groupList") or ())
 
 
@@ -313,7 +328,7 @@ async def topic_list(session: Session, given: Given, out: Output) -> None:
             cluster, groups = ", ".join(await clusters_of(session, topic)), await groups_of(session, topic)
         except AdminError as error:
             if error.code != ResponseCode.TOPIC_NOT_EXIST:  # deleted meanwhile, or of a broker that is gone
-                session.troubles.append(error)
+                session.note(error)
             cluster, groups = "", []
         for group in groups or [""]:
             out.row(LIST, front(cluster, 20), front(topic, 64), front(group, 64))

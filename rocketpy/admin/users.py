@@ -82,23 +82,20 @@ async def delete_user(session: Session, given: Given, out: Output) -> None:
 
 
 async def get_user(session: Session, given: Given, out: Output) -> None:
-    for address in await session.masters(given):
-        user = await find_user(session, address, given.text("u"))
-        if user is not None:
-            _shown(out, [user])
-            return
+    found = await session.first_found(await session.masters(given), lambda address: find_user(session, address, given.text("u")))
+    if found is not None:
+        _shown(out, [found[1]])
+        return
     raise AdminError(f"no user {given.text('u')}", remedy="listUser shows the users there are", code=ResponseCode.USER_NOT_EXIST)
 
 
 async def list_user(session: Session, given: Given, out: Output) -> None:
     out.set(users=[])
-    for address in await session.masters(given):
-        users = await find_users(session, address, given.maybe("f"))
-        if users:
-            _shown(out, users)
-            if given.has("c"):
-                out.line(f"get user from {address} success.")
-            return
+    found = await session.first_found(await session.masters(given), lambda address: find_users(session, address, given.maybe("f")))
+    if found is not None:
+        _shown(out, found[1])
+        if given.has("c"):
+            out.line(f"get user from {found[0]} success.")
 
 
 async def copy_user(session: Session, given: Given, out: Output) -> None:
@@ -110,10 +107,14 @@ async def copy_user(session: Session, given: Given, out: Output) -> None:
         users = [user for _, user in found if user is not None]
     else:
         users = await find_users(session, source)
-    for user in users:
-        name = str(user.get("username"))
+    by_name = {str(user.get("username")): user for user in users}
+
+    async def copy(name: str) -> None:
+        user = by_name[name]
         if await find_user(session, target, name) is None:
             await session.call(target, RequestCode.AUTH_CREATE_USER, CreateUserRequestHeader(username=name), write_json(user))
         else:
             await session.call(target, RequestCode.AUTH_UPDATE_USER, UpdateUserRequestHeader(username=name), write_json(user))
         out.done(f"copy user of {name} from {source} to {target} success.", username=name)
+
+    await session.each(by_name, copy)

@@ -78,6 +78,8 @@ class LiteSubscriptions:
         self._clients = clients
         self._rate = Rate(settings.max_sync_lite_subscription_rate)
         self._goodbyes: dict[str, asyncio.Task[None]] = {}
+        self._leaving: dict[str, Client] = {}
+        """By their ids, whom the last goodbye that was asked for is for, until it is said."""
 
     async def stop(self) -> None:
         """Waits for what is said for clients that are gone."""
@@ -129,13 +131,30 @@ class LiteSubscriptions:
 
     def leave(self, client: Client) -> None:
         """Brokers give a lite client that is gone no more events; others of its group get them."""
-        subscriptions = client.settings.subscription.subscriptions
-        if not client.is_lite or not subscriptions or client.client_id in self._goodbyes:
+        if not client.is_lite or not client.settings.subscription.subscriptions:
             return
-        task = self._goodbyes[client.client_id] = asyncio.ensure_future(self._say_goodbye(client, str(subscriptions[0].topic.name)))
-        task.add_done_callback(lambda _: self._goodbyes.pop(client.client_id))
+        if self._leaving.get(client.client_id) is client:  # its stream has ended, and it says itself that it goes
+            return
+        self._leaving[client.client_id] = client
+        if client.client_id not in self._goodbyes:
+            self._goodbyes[client.client_id] = asyncio.ensure_future(self._say_goodbyes(client.client_id))
 
-    async def _say_goodbye(self, client: Client, topic: str) -> None:
+    async def _say_goodbyes(self, client_id: str) -> None:
+        """A client that comes back during its goodbye, and leaves once more, has subscribed to something in between."""
+        said = None
+        while (client := self._leaving[client_id]) is not said:
+            if self._is_gone(client):
+                await self._say_goodbye(client)
+            said = client
+        del self._leaving[client_id], self._goodbyes[client_id]
+
+    def _is_gone(self, client: Client) -> bool:
+        """Whoever is here again by now keeps what it has said since."""
+        now = self._clients.get(client.client_id)
+        return now is None or (now is client and now.stream is None)
+
+    async def _say_goodbye(self, client: Client) -> None:
+        topic = str(client.settings.subscription.subscriptions[0].topic.name)
         try:
             await self._tell(topic, client.group, client.client_id, "COMPLETE_REMOVE", [], None, 0)
         except (ProxyError, RocketpyError) as error:

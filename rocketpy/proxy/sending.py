@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from .._core.errors import ProtocolError, RocketpyError, TooLarge
 from .._core.remoting import Command
+from ..broker.names import RETRY_PREFIX
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, check_success
 from ..remoting.headers import RecallMessageRequestHeader
@@ -91,8 +92,8 @@ class Sending:
         sys_flag = _sys_flag(request.messages[0])
         header = {
             "a": topic, "b": topic, "c": "TBW102", "d": str(DEFAULT_QUEUES), "e": str(queue.queue_id), "f": str(sys_flag),
-            "g": parts[0][1]["BORN_TIMESTAMP"], "h": "0", "i": write_properties(parts[0][1]), "j": "0", "k": "false",
-            "m": str(len(parts) > 1).lower(), "n": queue.broker,
+            "g": parts[0][1]["BORN_TIMESTAMP"], "h": "0", "i": write_properties(parts[0][1]), "j": _attempt(topic, parts[0][1]),
+            "k": "false", "m": str(len(parts) > 1).lower(), "n": queue.broker,
         }  # fmt: skip
         is_batch = len(parts) > 1
         code = RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
@@ -164,6 +165,11 @@ class Sending:
         broker = broker_of_recall(request.recall_handle)
         answer = check_success(await self._brokers.call(broker, RequestCode.RECALL_MESSAGE, header))
         return schema.message("RecallMessageResponse")(status=status(OK), message_id=answer.fields.get("msgId", ""))
+
+
+def _attempt(topic: str, properties: Mapping[str, str]) -> str:
+    """Of messages to be consumed again brokers count the attempts by the header: one too many, and it is a dead letter."""
+    return properties["RECONSUME_TIME"] if topic.startswith(RETRY_PREFIX) else "0"
 
 
 def _sys_flag(message: Any) -> int:

@@ -2,72 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rocketpy.cli.admin import run_admin
 from tests.processes import PATIENCE_S, wait_until
-from tests.unit.broker.running import Running, running
-
-Admin = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Runs in a loop of its own: a command has one, too."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="cluster")
-    thread.start()
-    context = running(tmp_path_factory.mktemp("cluster"))
-
-    def wait(work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE_S)
-
-    try:
-        both = wait(context.__aenter__())
-        try:
-            yield both
-        finally:
-            wait(context.__aexit__(None, None, None))
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(PATIENCE_S)
-        loop.close()
-
-
-@pytest.fixture
-def admin(cluster: Running, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Admin:
-    """(exit status, standard output, standard error) of a command; {broker} and {namesrv} stand for their addresses."""
-    monkeypatch.setenv("NAMESRV_ADDR", f"127.0.0.1:{cluster.namesrv.port}")
-    for name in ("ROCKETMQ_HOME", "ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    known = {"{broker}": cluster.broker.address, "{namesrv}": f"127.0.0.1:{cluster.namesrv.port}"}
-
-    def run(*words: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        status = run_admin([known.get(word, word) for word in words])
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return run
-
-
-@pytest.fixture
-def document(admin: Admin) -> Callable[..., Any]:
-    """The JSON of a command that succeeds."""
-
-    def run(*words: str) -> Any:
-        status, out, err = admin(*words, "--output", "json")
-        assert (status, err) == (0, ""), err
-        return json.loads(out)
-
-    return run
+from tests.unit.admin.conftest import Admin, Cluster
 
 
 def make_topic(admin: Admin, name: str, queues: int = 2) -> str:
@@ -137,6 +80,16 @@ def test_a_message_is_sent_and_found_in_every_way(admin: Admin, document: Callab
     again = document("queryMsgById", "-t", topic, "-i", sent["msgId"], "-s", "true")["done"]
     assert again[0]["msgId"] == sent["msgId"]
     assert document("queryCq", "-t", topic, "-q", "1", "-i", "0")["maxQueueIndex"] >= 1
+
+
+def test_a_queue_is_printed_to_its_end_whatever_tags_come_first(cluster: Cluster, admin: Admin, document: Callable[..., Any]) -> None:
+    """A broker looks at 800 entries for one pull."""
+    topic, peer = make_topic(admin, "tagged", 1), cluster.both.peer()
+    for tag in ("A",) * 900 + ("B",):
+        assert cluster.wait(peer.send(topic, properties=f"TAGS\x01{tag}\x02")).code == 0
+    words = ("printMsgByQueue", "-t", topic, "-a", "broker-a", "-i", "0", "-s", "B", "-p", "true", "-f", "true")
+    found = document(*words)
+    assert (found["tags"], [each["queueOffset"] for each in found["messages"]]) == ({"B": 1}, [900])
 
 
 @pytest.mark.parametrize(
@@ -270,6 +223,23 @@ def test_sends_are_timed(admin: Admin, document: Callable[..., Any]) -> None:
     assert admin("sendMsgStatus", "-b", "broker-a", "-c", "2")[1].count("SEND_OK") == 2
     (row,) = document("statsAll", "-t", topic)["stats"]
     assert (row["topic"], row["consumerGroup"], row["accumulation"]) == (topic, None, 0)
+
+
+def test_sends_to_a_new_topic_go_to_the_queues_it_gets(admin: Admin) -> None:
+    """The default topic has more of them."""
+    status, out, err = admin("sendMsgStatus", "-b", "made-by-sends", "-c", "10")
+    assert (status, err, out.count("SEND_OK")) == (0, "", 10)
+
+
+def test_a_broker_that_nobody_knows_is_no_success(admin: Admin) -> None:
+    for command in ("wipeWritePerm", "addWritePerm"):
+        status, out, err = admin(command, "-b", "broker-x")
+        assert status == 1 and " OK, 0" in out and "no topic of a broker 'broker-x' is known there" in err
+
+
+def test_rights_of_a_user_who_is_not_there_are_refused_with_a_word_about_that(admin: Admin) -> None:
+    status, _, err = admin("getAcl", "-b", "{broker}", "-s", "User:nobody")
+    assert status == 1 and "The subject is not exist.; listUser shows the users there are; or, the user needs that right" in err
 
 
 def test_help_lists_the_commands_and_a_commands_options(admin: Admin) -> None:

@@ -27,7 +27,7 @@ from rocketpy.admin.queues import by_queue, queue_of
 from rocketpy.admin.running_info import blocked_queues, has_same_subscriptions, running_text
 from rocketpy.admin.sending import targets_of, unique_id
 from rocketpy.admin.texts import time_of, version_text
-from rocketpy.admin.topics import allocate_averagely, attributes_of, perm_before
+from rocketpy.admin.topics import allocate_averagely, attributes_of, queues_at
 from rocketpy.admin.traces import traces_in
 from rocketpy.cli.admin import may_go_on
 from rocketpy.remoting.route import BrokerData, QueueData, TopicRoute
@@ -167,8 +167,9 @@ def test_messages_go_to_writable_queues_of_masters_in_turn() -> None:
     assert targets_of(TopicRoute((QueueData("a", 4, 2, 6),), (BrokerData("C", "a", {1: "h:2"}),))) == []
 
 
-def test_the_permission_before_is_the_masters() -> None:
-    assert [perm_before(ROUTE, address) for address in ("h:1", "h:4", "h:2")] == [6, 4, None]
+def test_a_topics_queues_are_those_of_the_master_at_an_address() -> None:
+    found = [queues_at(ROUTE, address) for address in ("h:1", "h:4", "h:2")]
+    assert [queues and queues.perm for queues in found] == [6, 4, None]
 
 
 @pytest.mark.parametrize(("queues", "clients", "sizes"), [(4, 3, [2, 1, 1]), (2, 3, [1, 1, 0]), (6, 2, [3, 3]), (0, 2, [0, 0])])

@@ -58,6 +58,9 @@ class LiteBroker(Broker):
         self.refusal = Answer()
         self.records = b""
         self.writer: asyncio.StreamWriter | None = None
+        self.keeps_removals = False
+        self.kept: list[Command] = []
+        """What it answers later, where it keeps removals."""
 
     def _answer(self, request: Command, writer: asyncio.StreamWriter) -> bool:
         answer, body = Answer(), b""
@@ -68,6 +71,9 @@ class LiteBroker(Broker):
         elif request.code == RequestCode.LITE_SUBSCRIPTION_CTL:
             self.said += json.loads(request.body)["subscriptionSet"]
             self.writer, answer = writer, self.refusal
+            if self.keeps_removals and self.said[-1]["action"] == "COMPLETE_REMOVE":
+                self.kept.append(request)
+                return True
         elif request.code == RequestCode.POP_LITE_MESSAGE:
             self.asked.append(request)
             body, self.records = self.records, b""
@@ -80,6 +86,12 @@ class LiteBroker(Broker):
             return super()._answer(request, writer)
         writer.write(encode_command(answer.code, answer.fields, body, opaque=request.opaque, flag=1, remark=answer.remark))
         return True
+
+    def answer_kept(self) -> None:
+        assert self.writer is not None
+        for request in self.kept:
+            self.writer.write(encode_command(0, {}, b"", opaque=request.opaque, flag=1))
+        self.kept.clear()
 
     def take_away(self, lite_topic: str, client_id: str = "c1", group: str = GROUP) -> None:
         assert self.writer is not None
@@ -141,6 +153,30 @@ def test_what_a_client_subscribes_to_is_told_to_its_brokers_and_forgotten_when_i
         async with peer.telemetry(**consumer()):
             assert code(await peer.ask("NotifyClientTermination", group={"name": GROUP})) == "OK"
             await until(lambda: len(broker.said) == 5)
+
+    running(test)
+
+
+def test_who_comes_back_and_leaves_during_its_goodbye_is_forgotten_again() -> None:
+    async def test(peer: Peer, broker: LiteBroker, proxy: ProxyService) -> None:
+        broker.keeps_removals = True
+        async with peer.telemetry(**consumer()):
+            pass
+        await until(lambda: len(broker.kept) == 1)
+        async with peer.telemetry(**consumer()):
+            assert code(await sync(peer, "COMPLETE_ADD", "a", version=1)) == "OK"
+            assert code(await peer.ask("NotifyClientTermination", group={"name": GROUP})) == "OK"
+        broker.answer_kept()
+        await until(lambda: len(broker.kept) == 1)
+        assert [said["action"] for said in broker.said] == ["COMPLETE_REMOVE", "COMPLETE_ADD", "COMPLETE_REMOVE"]
+        async with peer.telemetry(**consumer()):
+            assert code(await peer.ask("NotifyClientTermination", group={"name": GROUP})) == "OK"
+            async with peer.telemetry(**consumer()):
+                assert code(await sync(peer, "COMPLETE_ADD", "b", version=2)) == "OK"
+                broker.answer_kept()
+                assert proxy._lite is not None
+                await proxy._lite.stop()  # all that is said for those who are gone
+        assert broker.said[-1]["action"] == "COMPLETE_ADD", "who is here keeps what it has said since"
 
     running(test)
 

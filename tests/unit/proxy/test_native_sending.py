@@ -387,6 +387,15 @@ def test_retries_and_dead_letters_are_of_any_type(topic: str) -> None:
     assert asked is not None and asked[1]["b"] == topic
 
 
+@pytest.mark.parametrize(("topic", "times"), [("%RETRY%g", "3"), ("%DLQ%g", "0"), ("t", "0"), ("%RETRY", "0")])
+@pytest.mark.parametrize("count", [1, 2])
+def test_how_often_a_message_to_be_consumed_again_came_is_its_brokers_to_count_on(topic: str, times: str, count: int) -> None:
+    request = encoded(*[message_of(topic, delivery_attempt=3) for _ in range(count)])
+    asked, _ = by_python(request, "NORMAL", SETTINGS)
+    assert asked is not None and asked[1]["j"] == times
+    assert compare(request, topic)
+
+
 def test_limits_are_the_settings() -> None:
     empty, late = encoded(message_of(body=b"")), encoded(message_of(deliver_ms=NOW_MS + 2 * DAY_S * 1000))
     grouped = encoded(message_of(message_group="g" * 100))

@@ -1,0 +1,229 @@
+"""Commands where one broker of several cannot be asked: the others are, what they said is shown, and the exit status is 1.
+
+`broker-0` is registered and does not listen: it comes first where brokers are asked in the order of their names. `broker-s` is a slave
+whose master is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from rocketpy._core.errors import NetworkError
+from rocketpy._core.remoting import Command, decode_command, encode_command
+from rocketpy.admin.clusters import every
+from rocketpy.admin.command_line import Given
+from rocketpy.admin.errors import AdminError
+from rocketpy.admin.found_message import offset_id
+from rocketpy.admin.output import Output
+from rocketpy.admin.progress import ConsumeStats
+from rocketpy.admin.session import Session
+from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
+from rocketpy.remoting.client import RemotingClient
+from rocketpy.remoting.codes import RequestCode
+from tests.processes import PATIENCE_S, wait_until
+from tests.unit.admin.conftest import Admin, Cluster
+from tests.unit.broker.running import Peer
+
+AWAY, SLAVE_AWAY = "127.0.0.1:1", "127.0.0.1:2"
+GROUP, TOPIC, RETRY = "readers", "shared", "%RETRY%readers"
+POPPED = ("%RETRY%popping+one", "%RETRY%popping+two")
+"""Retry topics of one POP group."""
+
+
+async def register(peer: Peer, namesrv: str, name: str, broker_id: int, address: str) -> None:
+    body = RegisterBrokerBody({topic: TopicConfig(topic, 2, 2) for topic in (TOPIC, RETRY, *POPPED, "TBW102")}, DataVersion(1, 1)).encode()
+    fields = {"brokerName": name, "brokerAddr": address, "clusterName": "DefaultCluster", "haServerAddr": address, "brokerId": broker_id}
+    answer = await peer.ask(RequestCode.REGISTER_BROKER, fields, body, namesrv)
+    assert answer.code == 0, answer.remark
+
+
+async def consume(peer: Peer) -> None:
+    for name in (TOPIC, RETRY, "alone"):
+        answer = await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS | {"topic": name})
+        assert answer.code == 0, answer.remark
+    assert (await peer.heartbeat("client-1", GROUP, TOPIC)).code == 0
+    assert (await peer.send(TOPIC)).code == 0
+    assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, OFFSET_FIELDS)).code == 0
+
+
+TOPIC_FIELDS = {
+    "defaultTopic": "TBW102", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0,
+    "order": False,
+}  # fmt: skip
+OFFSET_FIELDS = {"consumerGroup": GROUP, "topic": TOPIC, "queueId": 0, "commitOffset": 0}
+
+
+@pytest.fixture(scope="module")
+def away(cluster: Cluster) -> Iterator[Cluster]:
+    """Registrations last as long as the connections that made them."""
+    peer = cluster.both.peer()
+    cluster.wait(register(peer, cluster.namesrv, "broker-0", 0, AWAY))
+    cluster.wait(register(peer, cluster.namesrv, "broker-s", 1, SLAVE_AWAY))
+    cluster.wait(consume(peer))
+
+    def knows() -> bool:
+        names = [queues["brokerName"] for queues in cluster.wait(cluster.both.namesrv_route(TOPIC))["queueDatas"]]
+        return {"broker-0", "broker-a"} <= set(names)
+
+    wait_until(knows, PATIENCE_S, "the topic is known at both brokers")
+    return cluster
+
+
+@pytest.fixture
+def failing(admin: Admin, away: Cluster) -> Any:
+    """(the document, the errors' addresses) of a command that is done in part."""
+
+    def run(*words: str) -> tuple[Any, list[str]]:
+        status, out, err = admin(*words, "--output", "json")
+        found = json.loads(out)
+        assert status == 1, found
+        assert err.count("\n") == len(found["errors"]), err
+        return found, [error.get("address", "") for error in found["errors"]]
+
+    return run
+
+
+def test_queues_of_brokers_that_answer_are_shown(failing: Any) -> None:
+    found, addresses = failing("topicStatus", "-t", TOPIC)
+    assert {row["brokerName"] for row in found["queues"]} == {"broker-a"}
+    assert addresses == [AWAY]
+
+
+def test_a_group_is_seen_at_brokers_that_answer(failing: Any) -> None:
+    found, addresses = failing("consumerProgress", "-g", GROUP)
+    assert [row["diff"] for row in found["queues"] if row["topic"] == TOPIC] == [1]
+    assert (found["diffTotal"], addresses) == (1, [AWAY])
+    found, addresses = failing("consumerProgress")
+    assert [row["group"] for row in found["groups"]] == ["popping", GROUP]
+    row = found["groups"][1]
+    assert (row["count"], row["diffTotal"], addresses) == (1, 1, [AWAY])
+    found, addresses = failing("statsAll", "-t", TOPIC)
+    assert (found["stats"][0]["accumulation"], set(addresses)) == (1, {AWAY})
+
+
+def test_what_any_broker_knows_is_asked_of_the_next_one(admin: Admin, document: Callable[..., Any], away: Cluster) -> None:
+    (client,) = document("consumerConnection", "-g", GROUP)["connections"]
+    assert client["clientId"] == "client-1"
+    assert document("producerConnection", "-g", "producers", "-t", TOPIC)["connections"][0]["clientId"] == "client-1"
+    status, _, err = admin("consumerConnection", "-g", GROUP, "-b", AWAY)
+    assert status == 1 and AWAY in err
+
+
+def test_messages_of_brokers_that_answer_are_printed(failing: Any) -> None:
+    found, addresses = failing("printMsg", "-t", TOPIC)
+    assert ([each["body"] for each in found["messages"]], addresses) == (["hello"], [AWAY])
+
+
+def test_a_broker_without_master_is_told_of(failing: Any) -> None:
+    found, addresses = failing("updateSubGroup", "-c", "DefaultCluster", "-g", "new-group")
+    assert addresses == ["", AWAY]
+    assert found["errors"][0]["cause"] == "broker broker-s of cluster DefaultCluster has no master now and was left out"
+    assert len(found["done"]) == 1
+
+
+def test_a_group_that_is_left_somewhere_keeps_what_is_to_be_consumed_again(failing: Any, away: Cluster) -> None:
+    peer = away.both.peer()
+    away.wait(peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS | {"topic": "%RETRY%leavers"}))
+    found, addresses = failing("deleteSubGroup", "-c", "DefaultCluster", "-g", "leavers")
+    assert ([done["address"] for done in found["done"]], addresses) == ([away.broker], ["", AWAY])
+    assert "%RETRY%leavers" in away.wait(peer.value(RequestCode.GET_ALL_TOPIC_CONFIG))["topicConfigTable"]
+
+
+def test_offsets_are_moved_where_brokers_answer(failing: Any) -> None:
+    for command, more, offset in (("skipAccumulatedMessage", (), 1), ("resetOffsetByTime", ("-s", "0"), 0)):
+        found, addresses = failing(command, "-g", GROUP, "-t", TOPIC, *more)
+        assert ([row["offset"] for row in found["queues"]], addresses) == ([offset], [AWAY])
+
+
+def test_a_message_of_a_broker_that_is_away_is_not_said_to_be_missing(failing: Any, admin: Admin) -> None:
+    found, addresses = failing("queryMsgById", "-t", "alone", "-i", f"{offset_id(SLAVE_AWAY, 0)},{offset_id(AWAY, 0)}")
+    assert addresses == [SLAVE_AWAY, AWAY]
+    assert {error["request"] for error in found["errors"]} == {"VIEW_MESSAGE_BY_ID"}
+
+
+def test_each_broker_keeps_its_number_of_queues(failing: Any, away: Cluster) -> None:
+    failing("updateTopicPerm", "-c", "DefaultCluster", "-t", TOPIC, "-p", "4")
+    config = away.wait(away.both.peer().value(RequestCode.GET_ALL_TOPIC_CONFIG))["topicConfigTable"][TOPIC]
+    assert (config["perm"], config["readQueueNums"], config["writeQueueNums"]) == (4, 1, 1)
+
+
+def test_what_somebody_registered_as_an_address_is_not_wrong_usage(away: Cluster, failing: Any) -> None:
+    peer = away.both.peer()
+    away.wait(register(peer, away.namesrv, "broker-z", 0, "nowhere"))
+    try:
+        found, addresses = failing("clusterList")
+        assert [row["brokerName"] for row in found["brokers"]] == ["broker-0", "broker-a", "broker-s", "broker-z"]
+        assert addresses == [AWAY, SLAVE_AWAY, "nowhere"]
+    finally:
+        away.wait(peer.client.stop())
+        wait_until(lambda: "broker-z" not in away.both.namesrv.routes.cluster_info()["brokerAddrTable"], PATIENCE_S, "it is gone")
+
+
+def test_rounds_go_on_when_the_name_server_is_away_for_one() -> None:
+    """The first one says whether the command can be at all."""
+
+    async def rounds_of(*served: bool) -> list[str]:
+        left = list(served)
+
+        async def work(session: Session, given: Given, out: Output) -> None:
+            if not left:
+                raise KeyboardInterrupt
+            if not left.pop(0):
+                raise AdminError("no answer", address=AWAY)
+            out.set(rows=1)
+
+        written: list[str] = []
+        session = Session(cast(RemotingClient, None), (AWAY,))
+        with contextlib.suppress(KeyboardInterrupt):
+            await every(session, Given({}, {}), Output(written.append, is_json=True), work, 0)
+        return written
+
+    told = f'{{"errors": [{{"cause": "no answer", "address": "{AWAY}"}}]}}\n'
+    assert asyncio.run(rounds_of(True, False, True)) == ['{"rows": 1}\n', told, '{"rows": 1}\n']
+    with pytest.raises(AdminError):
+        asyncio.run(rounds_of(False, True))
+
+
+def test_a_table_of_many_queues_is_read() -> None:
+    """Its keys are objects, as RocketMQ writes them: 15,000 queues are 1.1 MB of what is no standard JSON."""
+    rows = (
+        f'{{"brokerName":"broker-a","queueId":{number},"topic":"T"}}:{{"brokerOffset":{number},"consumerOffset":0}}'
+        for number in range(15_000)
+    )
+    body = f'{{"offsetTable":{{{",".join(rows)}}}}}'.encode()
+
+    class Client:
+        async def invoke(self, address: str, *rest: Any, **more: Any) -> Command:
+            return decode_command(encode_command(0, {}, body, opaque=1, flag=1))
+
+    async def ask() -> ConsumeStats:
+        session = Session(cast(RemotingClient, Client()), ())
+        return ConsumeStats.from_json(await session.members(AWAY, RequestCode.GET_CONSUME_STATS))
+
+    assert asyncio.run(ask()).behind() == sum(range(15_000))
+
+
+def test_the_name_server_that_answered_is_asked_first() -> None:
+    """One that is away costs the time to connect once, not with each request."""
+
+    asked: list[str] = []
+
+    class Client:
+        async def invoke(self, address: str, *rest: Any, **more: Any) -> Command:
+            asked.append(address)
+            if address == AWAY:
+                raise NetworkError("connect failed")
+            return decode_command(encode_command(0, {}, b'{"topicList":["T"]}', opaque=1, flag=1))
+
+    async def ask() -> None:
+        session = Session(cast(RemotingClient, Client()), (AWAY, SLAVE_AWAY))
+        assert [await session.topics() for _ in range(3)] == [["T"]] * 3
+
+    asyncio.run(ask())
+    assert asked == [AWAY, SLAVE_AWAY, SLAVE_AWAY, SLAVE_AWAY]
