@@ -7,8 +7,10 @@ from pathlib import Path
 
 from ..auth.metadata import SavedAuth
 from ..auth.service import AuthService
+from ..remoting.json_codec import read_json
+from ..state_file import StateFile
 from . import names
-from .consumer_offsets import SavedOffsets
+from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, SavedOffsets
 from .consumer_orders import SavedOrders
 from .delay_offsets import SavedDelayOffsets
 from .parts import Parts
@@ -29,7 +31,7 @@ def load_tables(parts: Parts, auth: AuthService, directory: Path) -> None:
     if not parts.saved.queue_mappings.load(SavedMappings.from_json, parts.queue_mappings.load):
         parts.saved.queue_mappings.mark_saved()
     parts.saved.groups.load(SavedGroups.from_json, parts.groups.load)
-    parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
+    _load_offsets(parts)
     if not parts.ha.is_slave:
         hold_offsets_back(parts)
     if not parts.saved.delay_offsets.load(SavedDelayOffsets.from_json, parts.delay_offsets.load):
@@ -44,6 +46,18 @@ def load_tables(parts: Parts, auth: AuthService, directory: Path) -> None:
     if not parts.saved.auth.load(SavedAuth.from_json, auth.metadata.load):
         parts.saved.auth.mark_saved()
     auth.begin(directory)
+
+
+def _load_offsets(parts: Parts) -> None:
+    """The first start after `enableLmq` was changed finds them in the other file: a group without them would begin anew, or at the end."""
+    own = parts.saved.offsets.file
+    if parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load) or own.faults:
+        return
+    other = StateFile(own.path.with_name(OFFSETS_FILE if own.path.name == LIGHT_OFFSETS_FILE else LIGHT_OFFSETS_FILE))
+    saved = other.read(lambda text: SavedOffsets.from_json(read_json(text, tolerant_max=None)))
+    if saved is not None:
+        parts.offsets.load(saved)
+        log.warning("there is no %s yet: consumer offsets are those of %s", own.path, other.path)
 
 
 def _hold_delays_back(parts: Parts) -> None:

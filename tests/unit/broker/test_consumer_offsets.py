@@ -210,6 +210,24 @@ def test_with_light_queues_the_offsets_of_all_groups_are_where_rocketmq_has_them
     assert not file.with_name("consumerOffset.json").exists()
 
 
+@pytest.mark.parametrize("is_light", [False, True])
+def test_offsets_stay_when_light_queues_are_turned_on_or_off(tmp_path: Path, is_light: bool) -> None:
+    """Their file is another one then. A group without an offset begins anew: what waited for it is read twice, or never."""
+    queue = {"consumerGroup": "g", "topic": "t", "queueId": 0}
+
+    async def test() -> None:
+        async with running(tmp_path, enableLmq=str(is_light).lower()) as at:
+            assert (await at.peer().send("t")).code == 0
+            assert (await at.peer().pull("g", "t")).code == 0
+            assert (await at.peer().ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**queue, "commitOffset": 1})).code == 0
+        async with running(tmp_path, enableLmq=str(not is_light).lower()) as at:
+            assert (await at.peer().ask(RequestCode.QUERY_CONSUMER_OFFSET, queue)).fields["offset"] == "1"
+        for file in ("consumerOffset.json", "lmqConsumerOffset.json"):
+            assert read_json((tmp_path / "store" / "config" / file).read_text())["offsetTable"]["t@g"] == {"0": 1}
+
+    run(test)
+
+
 def test_an_offset_below_zero_is_not_committed(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
