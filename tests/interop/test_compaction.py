@@ -124,11 +124,13 @@ def test_a_store_changes_hands_and_comes_back(new_cluster: Callable[..., Cluster
         cluster.broker.stop()
         assert damages_of(cluster.broker) == []
         before = numbers(records)
-        count = len(before)
+        latest = set(before[-KEYS:])
         cluster.broker.product = owner
         cluster.broker.start(cluster.namesrv)
-        wait_until(lambda least=count: len(kept(cluster)) >= least, PATIENCE_S, "the store is read")  # type: ignore[misc]
-        assert numbers(kept(cluster))[:count] == before
+        wait_until(lambda of=latest: of <= set(numbers(kept(cluster))), PATIENCE_S, "the store is read")  # type: ignore[misc]
+        after = numbers(kept(cluster))
+        # The other one may have had a file left to compact.
+        assert latest <= set(after) <= set(before) and after == sorted(after)
         send_numbers(cluster, end, end + 150)
         end += 150
         records = compacted(cluster, end)
