@@ -17,6 +17,7 @@ from rocketpy.broker.transaction_checks import GROUP
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json
+from tests.processes import PATIENCE_S
 
 from .pair import pair
 from .running import Peer, broker_config, eventually, run, running
@@ -415,7 +416,7 @@ def test_a_stop_that_comes_with_the_news_of_a_master_ends_the_copying(turns: int
         for _ in range(turns):
             await asyncio.sleep(0)
         copying.cancel()
-        await asyncio.wait({copying}, timeout=5)
+        await asyncio.wait({copying}, timeout=PATIENCE_S)
         assert copying.cancelled()
 
     run(test)

@@ -164,16 +164,16 @@ def test_a_queue_that_ends_early_is_an_error_and_no_endless_wait(read: Any) -> N
 @pytest.mark.parametrize("code", [RETRY, MOVED])
 def test_a_replica_that_is_behind_is_waited_for_though_it_answers_at_once(read: Any, code: int) -> None:
     """A broker holds no pull for what lies behind its end."""
-    caught_up = time.monotonic() + 0.6
 
     def script(offset: int, count: int) -> Answer:
-        if offset >= 200 and time.monotonic() < caught_up:
+        if offset >= 200 and broker.asked.count(200) < 6:
             return code, 150, b""
         return steady()(offset, count)
 
     broker = Broker(script, high=150)
+    began = time.monotonic()
     assert read(broker) == list(range(1000))
-    assert 3 <= broker.asked.count(200) <= 20  # beside guesses: with pauses between
+    assert time.monotonic() - began >= 0.3  # beside guesses: with pauses between
 
 
 def test_a_replica_that_stays_behind_is_an_error_when_patience_is_over(read: Any) -> None:
@@ -181,7 +181,7 @@ def test_a_replica_that_stays_behind_is_an_error_when_patience_is_over(read: Any
     broker = Broker(lambda offset, count: (RETRY, 200, b""), high=200)
     with pytest.raises(OffsetOutOfRange, match="ends at offset 200 on this broker, and offsets 500 to 999 were wanted of it for 400 ms"):
         read(broker, 500, patience_ms=400)
-    assert 0.4 <= time.monotonic() - began < 5
+    assert time.monotonic() - began >= 0.4
     assert len(broker.asked) <= 8
 
 
