@@ -10,7 +10,6 @@
 #include "../base/hash.h"
 
 #define SLOTS_FIRST 64u
-#define HASH_SEED UINT64_C(0x9E3779B97F4A7C15)
 
 typedef struct slot_array {
     uint32_t mask;               /* slots - 1; fixed */
@@ -20,7 +19,8 @@ typedef struct slot_array {
 
 struct rp_name_table {
     _Atomic(slot_array *) array; /* acquire/release: see the head */
-    size_t entry_size;           /* fixed */
+    size_t entry_size;           /* fixed, as the next */
+    uint64_t seed;
     void (*init)(void *context, rp_name_entry *entry);
     void *context;
     uint32_t count; /* guarded by the mutex */
@@ -43,6 +43,7 @@ rp_name_table *rp_name_table_create(size_t entry_size, void (*init)(void *contex
         return NULL;
     }
     table->entry_size = entry_size;
+    table->seed = (uint64_t)(uintptr_t)array; /* strangers do not know where memory lies: they could make up names that all look alike */
     table->init = init;
     table->context = context;
     pthread_mutex_init(&table->mutex, NULL);
@@ -86,7 +87,7 @@ static rp_name_entry *probe(slot_array *array, uint64_t hash, rp_slice name, uin
 rp_name_entry *rp_name_table_find(const rp_name_table *table, rp_slice name) {
     uint32_t unused;
     slot_array *array = atomic_load_explicit(&table->array, memory_order_acquire);
-    return probe(array, rp_hash_bytes(name.data, name.size, HASH_SEED), name, &unused);
+    return probe(array, rp_hash_bytes(name.data, name.size, table->seed), name, &unused);
 }
 
 /* Doubles the slots; mutex held. */
@@ -126,7 +127,7 @@ rp_name_entry *rp_name_table_put(rp_name_table *table, rp_slice name) {
     rp_name_entry *entry = rp_name_table_find(table, name);
     if (entry != NULL)
         return entry;
-    uint64_t hash = rp_hash_bytes(name.data, name.size, HASH_SEED);
+    uint64_t hash = rp_hash_bytes(name.data, name.size, table->seed);
     uint32_t slot;
     pthread_mutex_lock(&table->mutex);
     slot_array *array = atomic_load_explicit(&table->array, memory_order_relaxed);

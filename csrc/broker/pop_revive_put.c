@@ -140,7 +140,7 @@ static int open_message(revive_batch *batch, const rp_pop_checkpoint *record, in
     rp_consume_queue *queue = rp_message_store_queue(revive->broker->store, record->topic, record->queue_id, 0, NULL);
     if (queue == NULL || offset < 0)
         return RP_E_NOT_FOUND;
-    int64_t log_offset_max = due->kept->log_offset, log_offset;
+    int64_t log_offset_max = due->kept->log_offset, log_offset = 0;
     int status = find_queued(queue, offset, log_offset_max, &log_offset);
     if (status == RP_OK && rp_consume_queue_is_batch(queue))
         status = take_apart(batch, log_offset, offset, due);

@@ -9,7 +9,6 @@
 #include "broker.h"
 
 #define CHAINS_FIRST 64u
-#define HASH_SEED UINT64_C(0xD6E8FEB86659FD93)
 
 typedef struct producer_row {
     struct producer_row *next;
@@ -21,6 +20,7 @@ typedef struct producer_row {
 
 struct rp_producer_table {
     pthread_mutex_t lock;
+    uint64_t seed; /* fixed */
     producer_row **chains; /* lock, as all below */
     uint32_t mask;         /* chains - 1 */
     uint32_t count;
@@ -35,6 +35,7 @@ rp_producer_table *rp_producer_table_create(void) {
         return NULL;
     }
     pthread_mutex_init(&table->lock, NULL);
+    table->seed = (uint64_t)(uintptr_t)chains; /* as of name_table.c */
     table->chains = chains;
     table->mask = CHAINS_FIRST - 1;
     return table;
@@ -98,7 +99,7 @@ static int add(rp_producer_table *table, uint64_t hash, rp_slice client_id, rp_p
 }
 
 int rp_producer_table_put(rp_producer_table *table, rp_slice client_id, rp_producer_place place) {
-    uint64_t hash = rp_hash_bytes(client_id.data, client_id.size, HASH_SEED);
+    uint64_t hash = rp_hash_bytes(client_id.data, client_id.size, table->seed);
     int status = RP_OK;
     pthread_mutex_lock(&table->lock);
     producer_row *row = *find_link(table, hash, client_id);
@@ -111,7 +112,7 @@ int rp_producer_table_put(rp_producer_table *table, rp_slice client_id, rp_produ
 }
 
 void rp_producer_table_delete(rp_producer_table *table, rp_slice client_id) {
-    uint64_t hash = rp_hash_bytes(client_id.data, client_id.size, HASH_SEED);
+    uint64_t hash = rp_hash_bytes(client_id.data, client_id.size, table->seed);
     pthread_mutex_lock(&table->lock);
     producer_row **link = find_link(table, hash, client_id), *row = *link;
     if (row != NULL) {
@@ -123,7 +124,7 @@ void rp_producer_table_delete(rp_producer_table *table, rp_slice client_id) {
 }
 
 int rp_producer_table_find(rp_producer_table *table, rp_slice client_id, rp_producer_place *place) {
-    uint64_t hash = rp_hash_bytes(client_id.data, client_id.size, HASH_SEED);
+    uint64_t hash = rp_hash_bytes(client_id.data, client_id.size, table->seed);
     pthread_mutex_lock(&table->lock);
     const producer_row *row = *find_link(table, hash, client_id);
     if (row != NULL)

@@ -20,6 +20,7 @@ from rocketpy.broker.names import TIMER_TOPIC, TRANS_HALF_TOPIC
 from rocketpy.broker.parts import Parts
 from rocketpy.broker.service import BrokerService
 from rocketpy.broker.set_aside import SetAside
+from rocketpy.broker.slave_synchronize import SlaveSynchronize
 from rocketpy.broker.timers import CHECKPOINT
 from rocketpy.broker.timers_passed_on import TimersPassedOn
 from rocketpy.broker.transaction_checks import GROUP
@@ -263,18 +264,15 @@ def test_a_stand_in_that_cannot_begin_forgets_nothing_of_the_one_before(tmp_path
             await eventually(lambda: three.end(three.at.broker) == 1 and parts.native.timers_aside()[1] == [0])
             is_due, begun = [False], list[str]()
 
-            async def has_no_room(self: ActingMaster, passed_on: TimersPassedOn | None) -> None:
-                if passed_on is not None:
-                    begun.append(file.read_text())
-                    raise DiskFull("no room for a slot")
-                await run_timers(self, passed_on)
+            async def fails(_: SlaveSynchronize) -> None:
+                begun.append(file.read_text())
+                raise DiskFull("no room")
 
-            run_timers = ActingMaster._run_timers
             monkeypatch.setattr(ActingState, "heard", lambda *_, **__: is_due[0])
             await eventually(lambda: not parts.acting.is_acting and parts.native.timers_aside()[1] == [])
             before = read_json(file.read_text())["timers"]
             assert before["offsets"] == "0"
-            monkeypatch.setattr(ActingMaster, "_run_timers", has_no_room)
+            monkeypatch.setattr(SlaveSynchronize, "settled", fails)
             is_due[0] = True
             await eventually(lambda: len(begun) >= 3)
             assert all(read_json(text)["timers"] == before for text in begun)

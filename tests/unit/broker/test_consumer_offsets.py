@@ -244,7 +244,7 @@ def test_an_offset_below_zero_is_not_committed(tmp_path: Path) -> None:
 
 
 def test_an_offset_of_a_queue_far_behind_those_that_there_are_is_not_kept(tmp_path: Path) -> None:
-    """Which Python says of light queues, C of others."""
+    """C says so, and Python of light groups that come for the first time."""
 
     async def test() -> None:
         async with running(tmp_path, enableLmq="true", enableMultiDispatch="true") as at:
@@ -255,6 +255,9 @@ def test_an_offset_of_a_queue_far_behind_those_that_there_are_is_not_kept(tmp_pa
                 for queue_id, code in ((255, 0), (600, ResponseCode.INVALID_PARAMETER), (65535, ResponseCode.INVALID_PARAMETER)):
                     answer = await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**fields, "topic": topic, "queueId": queue_id})
                     assert answer.code == code, (topic, queue_id)
+            of_light_group = {**fields, "consumerGroup": "%LMQ%new", "topic": "t", "queueId": 600}
+            answer = await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, of_light_group)
+            assert (answer.code, answer.remark) == (ResponseCode.INVALID_PARAMETER, "queueId 600 is illegal, topic is t")
 
     run(test)
 

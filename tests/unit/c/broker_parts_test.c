@@ -250,6 +250,15 @@ static void a_table_finds_every_name_it_was_given(void) {
     rp_name_table_destroy(table, NULL);
 }
 
+/* Names that all come to one place of a table would have to be looked for where it lies. */
+static void no_two_tables_hash_alike(void) {
+    rp_name_table *table = rp_name_table_create(sizeof(rp_name_entry), NULL, NULL);
+    rp_name_table *other = rp_name_table_create(sizeof(rp_name_entry), NULL, NULL);
+    CHECK(rp_name_table_put(table, text("T"))->hash != rp_name_table_put(other, text("T"))->hash);
+    rp_name_table_destroy(other, NULL);
+    rp_name_table_destroy(table, NULL);
+}
+
 static void offsets_stand_in_cells_that_never_move(void) {
     rp_offset_cells cells = {0};
     CHECK(rp_offset_cells_find(&cells, 0) == NULL && rp_offset_cells_open(&cells, -1) == NULL);
@@ -390,6 +399,7 @@ int main(void) {
     RUN(a_send_header_is_read_in_both_spellings);
     RUN(batches_with_wrong_sizes_are_refused);
     RUN(a_table_finds_every_name_it_was_given);
+    RUN(no_two_tables_hash_alike);
     RUN(offsets_stand_in_cells_that_never_move);
     RUN(a_subscription_reads_as_it_was_written);
     RUN(words_of_subscriptions_that_are_gone_are_used_again);
