@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from .._core.errors import NetworkError, RocketpyError
+from .._core.errors import NetworkError, ProtocolError, RocketpyError
 from .._core.remoting import Command
 from ..remoting.client import RemotingClient, RequestCallback
 from ..remoting.codes import RequestCode, ResponseCode
@@ -306,7 +306,10 @@ class Brokers:
         """Any broker of any cluster that a client of ours has asked for."""
         header = GetSubscriptionGroupConfigRequestHeader(group=group)
         members = await self._ask_any("", RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
-        return None if members is None else GroupConfig.from_json(members)
+        try:
+            return None if members is None else GroupConfig.from_json(members)
+        except (AttributeError, TypeError, ValueError) as error:  # members of any kind: brokers keep what their files say
+            raise ProtocolError(f"group {group} of a broker cannot be read: {error}") from error
 
     async def _ask_any(self, topic: str, code: RequestCode, header: Fields) -> dict[str, Any] | None:
         """The first answer of a broker that knows; None: nobody does. Raises RocketpyError where nobody answers."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rocketpy._core.errors import Closed, NetworkError
+from rocketpy._core.errors import Closed, NetworkError, ProtocolError
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.proxy.brokers import Brokers
 from rocketpy.proxy.service import ProxyService
@@ -70,3 +70,27 @@ def test_a_name_server_that_is_away_is_waited_for_once(monkeypatch: pytest.Monke
     monkeypatch.setattr(RemotingClient, "call", call)
     asyncio.run(test())
     assert asked == ["away:1", "here:2", "here:2", "here:2"]
+
+
+@pytest.mark.parametrize(
+    "policy", ["[7]", '{"customizedRetryPolicy":{"next":["x"]}}', '{"type":"EXPONENTIAL","exponentialRetryPolicy":{"multiplier":"x"}}']
+)
+def test_a_group_that_cannot_be_read_is_as_one_that_nobody_knows(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+    async def invoke(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        return decode_command(encode_command(0, {}, f'{{"groupName":"g","groupRetryPolicy":{policy}}}'.encode(), opaque=1, flag=1))
+
+    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        route = b'{"brokerDatas":[{"brokerName":"b","cluster":"c","brokerAddrs":{"0":"here:1"}}],"queueDatas":[]}'
+        return decode_command(encode_command(0, {}, route, opaque=1, flag=1))
+
+    async def test() -> None:
+        brokers = Brokers(ProxySettings(namesrv_addr="here:2"), lambda address, command: None)
+        await brokers.route("t")
+        assert await brokers.group("g") is None
+        with pytest.raises(ProtocolError, match="group g of a broker cannot be read"):
+            await brokers.group_now("g")
+        await brokers.stop()
+
+    monkeypatch.setattr(RemotingClient, "invoke", invoke)
+    monkeypatch.setattr(RemotingClient, "call", call)
+    asyncio.run(test())
