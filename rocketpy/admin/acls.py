@@ -129,7 +129,7 @@ async def list_acl(session: Session, given: Given, out: Output) -> None:
 async def copy_acl(session: Session, given: Given, out: Output) -> None:
     source, target = given.text("f"), given.text("t")
     if given.has("s"):
-        found = [(subject, await find_acl(session, source, subject)) for subject in given.words("s")]
+        found = [(subject, await find_acl(session, source, subject)) for subject in given.named("s", "subject")]
         missing = [subject for subject, acl in found if acl is None]
         session.troubles += [AdminError(f"{subject} has no rights at {source}", code=ResponseCode.POLICY_NOT_EXIST) for subject in missing]
         acls = [acl for _, acl in found if acl is not None]

@@ -98,6 +98,13 @@ class Given:
         """The parts of a list, without empty ones."""
         return [part.strip() for part in self.text(key).split(separator) if part.strip()]
 
+    def named(self, key: str, what: str, separator: str = ",") -> list[str]:
+        """The parts of a list that has some. Raises UsageError."""
+        found = self.words(key, separator)
+        if not found:
+            raise UsageError(f"{self._names[key]} names no {what}")
+        return found
+
     def names(self, text: str) -> bool:
         """Whether it was given, by itself or in a list."""
         return any(text in map(str.strip, re.split("[;,]", value)) for value in self._values.values())

@@ -45,7 +45,7 @@ async def query_cq(session: Session, given: Given, out: Output) -> None:
     if value.get("filterData") is not None:
         out.line(f"Filter data: \n{value['filterData']}")
         out.line(RULE)
-    out.line(f"Queue data: \nmax: {value.get('maxQueueIndex')}, min: {value.get('minQueueIndex')}")
+    out.line(f"Queue data: \nmax: {value.get('maxQueueIndex') or 0}, min: {value.get('minQueueIndex') or 0}")
     out.line(RULE)
     for number, entry in enumerate(value.get("queueData") or (), index):
         parts = (f"{name}='{java(entry.get(name))}'" if name in _QUOTED else f"{name}={java(entry.get(name, 0))}" for name in _ENTRY)

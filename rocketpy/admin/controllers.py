@@ -30,10 +30,13 @@ async def metadata_of(session: Session, address: str) -> GetMetaDataResponseHead
         raise AdminError(str(error), address=address, request=RequestCode.CONTROLLER_GET_METADATA_INFO) from error
 
 
+def controllers_of(given: Given) -> list[str]:
+    """Raises UsageError."""
+    return given.named("a", "controller", ";")
+
+
 async def leader_of(session: Session, addresses: list[str]) -> str:
-    """By the first of some controllers that answers. Raises AdminError, UsageError."""
-    if not addresses:
-        raise UsageError("-a/--controllerAddress names no controller")
+    """By the first of some controllers that answers. Raises AdminError."""
     fault: AdminError | None = None
     for address in addresses:
         try:
@@ -74,12 +77,12 @@ async def get_controller_config(session: Session, given: Given, out: Output) -> 
             out.line(f"{name:50}=  {value}")
         out.add("controllers", {"address": address, "settings": settings})
 
-    await session.each(given.words("a", ";"), show)
+    await session.each(controllers_of(given), show)
 
 
 async def update_controller_config(session: Session, given: Given, out: Output) -> None:
     key, value = given.text("k"), given.text("v")
-    body, addresses = one_line(key, value), given.words("a", ";")
+    body, addresses = one_line(key, value), controllers_of(given)
 
     async def change(address: str) -> None:
         await session.call(address, RequestCode.UPDATE_CONTROLLER_CONFIG, None, body)
@@ -95,7 +98,7 @@ async def elect_master(session: Session, given: Given, out: Output) -> None:
     header = ElectMasterRequestHeader(
         cluster_name=cluster, broker_name=name, broker_id=given.number("b"), designate_elect=True, invoke_time=session.clock()
     )
-    leader = await leader_of(session, given.words("a", ";"))
+    leader = await leader_of(session, controllers_of(given))
     response = await session.call(leader, RequestCode.CONTROLLER_ELECT_MASTER, header, times=2)
     try:
         answer = ElectMasterResponseHeader.decode(response.fields)
@@ -129,6 +132,6 @@ async def clean_broker_metadata(session: Session, given: Given, out: Output) -> 
         is_clean_living_broker=given.has("l"),
         invoke_time=session.clock(),
     )
-    leader = await leader_of(session, given.words("a", ";"))
+    leader = await leader_of(session, controllers_of(given))
     await session.call(leader, RequestCode.CLEAN_BROKER_DATA, header, times=2)
     out.done(f"clear broker {given.text('bn')} metadata from controller success! ", brokerName=given.text("bn"), ids=ids)

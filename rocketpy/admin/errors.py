@@ -20,8 +20,8 @@ REMEDIES = {
 }
 
 
-OF_A_SUBJECT = (RequestCode.AUTH_CREATE_ACL, RequestCode.AUTH_UPDATE_ACL, RequestCode.AUTH_DELETE_ACL, RequestCode.AUTH_GET_ACL)
-"""Brokers refuse these for a user that is not there as they refuse who may not ask: with NO_PERMISSION."""
+OF_USERS = range(RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_LIST_ACL + 1)
+"""Brokers refuse of these what cannot be, such as rights of a user who is not there, as they refuse who may not ask: with NO_PERMISSION."""
 
 
 class UsageError(RocketpyError):
@@ -80,6 +80,4 @@ def unanswered(address: str, request: int, error: RocketpyError) -> AdminError:
 
 def _remedy(request: int, code: int) -> str:
     remedy = next((remedy for known, remedy in REMEDIES.items() if known == code), "")
-    if code == ResponseCode.NO_PERMISSION and request in OF_A_SUBJECT:
-        return f"listUser shows the users there are; or, {remedy}"
-    return remedy
+    return f"if it is not that, {remedy}" if code == ResponseCode.NO_PERMISSION and request in OF_USERS else remedy

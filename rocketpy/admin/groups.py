@@ -137,7 +137,8 @@ async def set_consume_mode(session: Session, given: Given, out: Output) -> None:
         out.done(f"set consume mode to {address} success.", address=address)
 
     await session.each(await session.masters(given), change)
-    out.put(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]")
+    if not session.troubles:
+        out.put(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]")
     out.set(**body)
 
 

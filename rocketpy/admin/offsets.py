@@ -137,8 +137,9 @@ async def reset_offset_by_time(session: Session, given: Given, out: Output) -> N
         for row in rows:
             out.row(WRITTEN, *row)
         return
-    out.line(f"start reset consumer offset by specified, group[{group}], {about}")
-    _say_moved(out, moved)
+    if moved or not session.troubles:
+        out.line(f"start reset consumer offset by specified, group[{group}], {about}")
+        _say_moved(out, moved)
 
 
 async def _reset_queue(session: Session, given: Given, out: Output, time_ms: int) -> None:
@@ -170,7 +171,8 @@ async def skip_accumulated_message(session: Session, given: Given, out: Output) 
         for row in rows:
             out.row(SKIPPED, *row)
         return
-    _say_moved(out, moved)
+    if moved or not session.troubles:
+        _say_moved(out, moved)
 
 
 async def clone_group_offset(session: Session, given: Given, out: Output) -> None:

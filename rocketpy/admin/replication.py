@@ -7,7 +7,7 @@ from typing import Any
 from ..remoting.codes import RequestCode
 from .clusters import rounds
 from .command_line import Given
-from .controllers import leader_of
+from .controllers import controllers_of, leader_of
 from .output import Columns, Output
 from .session import Session
 from .texts import human_time, java
@@ -80,7 +80,7 @@ async def get_sync_state_set(session: Session, given: Given, out: Output) -> Non
 
 async def _sync_round(session: Session, given: Given, out: Output) -> None:
     names = [given.text("b")] if given.has("b") else list((await session.cluster()).names(given.text("c")))
-    leader = await leader_of(session, given.words("a", ";"))
+    leader = await leader_of(session, controllers_of(given))
     value = await session.members(leader, RequestCode.CONTROLLER_GET_SYNC_STATE_DATA, None, names)
     table = value.get("replicasInfoTable") or {}
     for name in sorted(table):

@@ -191,13 +191,12 @@ async def send_message(session: Session, given: Given, out: Output) -> None:
         raise UsageError("Broker name must be set if the queue is chosen!")
     properties = {name: given.text(key) for key, name in (("k", "KEYS"), ("c", "TAGS")) if given.has(key)}
     targets = await find_targets(session, topic)
-    if given.has("b") and given.has("i"):
-        wanted = given.number("i", least=0)
+    if given.has("b"):  # mqadmin goes by it only together with -i, and sends to any broker without
         at_broker = [target for target in targets if target.broker_name == given.text("b")]
         if not at_broker:
             names = ", ".join(sorted({target.broker_name for target in targets}))
             raise AdminError(f"{topic} takes no messages at broker {given.text('b')!r}", remedy=f"it does at {names}")
-        targets = [Target(at_broker[0].broker_name, at_broker[0].address, wanted)]
+        targets = [replace(at_broker[0], queue_id=given.number("i", at_broker[0].queue_id, least=0))]
     sent = await send(session, Outgoing(topic, given.text("p").encode(), properties), group=str(session.clock()), target=targets[0])
     out.heading(SENT)
     out.row(SENT, sent.target.broker_name, sent.target.queue_id, sent.status, sent.message_id)

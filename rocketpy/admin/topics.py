@@ -371,9 +371,7 @@ def allocate_averagely(queues: Sequence[Any], clients: Sequence[str], client: st
 
 
 async def allocate_mq(session: Session, given: Given, out: Output) -> None:
-    route, clients = await session.route(given.text("t")), given.words("i")
-    if not clients:
-        raise UsageError("-i names no consumer")
+    route, clients = await session.route(given.text("t")), given.named("i", "consumer")
     queues = [
         {"brokerName": each.broker_name, "queueId": queue_id, "topic": given.text("t")}
         for each in sorted(route.queue_datas, key=lambda each: each.broker_name)

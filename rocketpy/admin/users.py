@@ -101,7 +101,7 @@ async def list_user(session: Session, given: Given, out: Output) -> None:
 async def copy_user(session: Session, given: Given, out: Output) -> None:
     source, target = given.text("f"), given.text("t")
     if given.has("u"):
-        found = [(name, await find_user(session, source, name)) for name in given.words("u")]
+        found = [(name, await find_user(session, source, name)) for name in given.named("u", "user")]
         missing = [name for name, user in found if user is None]
         session.troubles += [AdminError(f"no user {name} at {source}", code=ResponseCode.USER_NOT_EXIST) for name in missing]
         users = [user for _, user in found if user is not None]

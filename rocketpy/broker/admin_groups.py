@@ -24,12 +24,13 @@ from ..remoting.headers import (
 from . import names
 from .attributes import AttributeFault
 from .clients import Client
+from .group_faults import fits_32_bits, group_config_fault
 from .heartbeat import BROADCASTING, CLUSTERING
 from .json_members import list_member, text_member
 from .parts import HandlerTable, Parts, is_version, json_response, monotonic_ms, now_ms, queue_json, read_body, read_object
 from .rebalance_locks import MessageQueue
 from .request_modes import RequestMode, allocate
-from .subscriptions import GroupConfig, group_config_fault
+from .subscriptions import GroupConfig
 
 log = logging.getLogger(__name__)
 
@@ -167,6 +168,8 @@ class GroupAdmin:
     async def _set_mode(self, request: Request) -> Response:
         parts = self._parts
         mode = read_body(request, RequestMode.from_json)
+        if not fits_32_bits(mode.pop_share):
+            return Response(ResponseCode.INVALID_PARAMETER, f"popShareQueueNum = {mode.pop_share} is not a number of 32 bits")
         if mode.topic.startswith(names.RETRY_PREFIX):
             return Response(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
         if mode.topic not in parts.topics:

@@ -29,7 +29,6 @@ from .attributes import (
 )
 from .json_members import boolean_member, integer_member, object_member, text_map_member, text_member
 from .tables import GroupSink
-from .topics import QUEUES_MAX
 
 log = logging.getLogger(__name__)
 
@@ -141,14 +140,6 @@ class GroupConfig:
             attributes=text_map_member(value, "attributes", where),
             extra=unknown_members(value, _MEMBERS),
         )
-
-
-def group_config_fault(config: GroupConfig) -> str | None:
-    """Why an operator's group is refused, or None."""
-    fault = names.group_fault(config.group)
-    if fault is None and not 0 <= config.retry_queues <= QUEUES_MAX:
-        fault = f"retryQueueNums = {config.retry_queues} is not in 0..{QUEUES_MAX}"
-    return fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ def topic_config_fault(config: TopicConfig) -> str | None:
         return f"perm = {config.perm} is not a permission (2 write, 4 read, 6 both)"
     if config.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
         return f"topicFilterType = [{config.topic_filter_type}] value invalid"
+    if not -(1 << 31) <= config.topic_sys_flag < 1 << 31:
+        return f"topicSysFlag = {config.topic_sys_flag} is not a number of 32 bits"
     return None
 
 

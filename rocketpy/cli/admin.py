@@ -89,7 +89,7 @@ async def _handle(command: CommandRow, given: Given, out: Output, environment: M
 
     from .._core.errors import RocketpyError
     from ..admin.access import credentials_of, tls_context
-    from ..admin.errors import AdminError
+    from ..admin.errors import AdminError, UsageError
     from ..admin.session import TIMEOUT_S, Session
     from ..remoting.client import RemotingClient
 
@@ -108,6 +108,8 @@ async def _handle(command: CommandRow, given: Given, out: Output, environment: M
             session.troubles.append(error)
         except RocketpyError:
             raise
+        except UnicodeEncodeError as error:  # of a word of the command line: what servers say is text when it gets here
+            raise UsageError(f"{error.object!r} is no UTF-8") from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # outer edge: what a server answered has another shape
             cause = f"what a server answered cannot be understood: {type(error).__name__}: {error}"
             session.troubles.append(AdminError(cause, remedy="is it a server of RocketMQ, of a release that this command knows?"))

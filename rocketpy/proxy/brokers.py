@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from .._core.errors import NetworkError, RocketpyError
+from .._core.errors import NetworkError, ProtocolError, RocketpyError
 from .._core.remoting import Command
 from ..remoting.client import RemotingClient, RequestCallback
 from ..remoting.codes import RequestCode, ResponseCode
@@ -157,6 +157,7 @@ class Brokers:
     def __init__(self, settings: ProxySettings, on_request: RequestCallback) -> None:
         self._settings = settings
         self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
+        self._answering = ""  # the name server that answered last: for one that is away topics would wait again and again
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
         self._on_address: Callable[[str, str], None] | None = None
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
@@ -273,16 +274,18 @@ class Brokers:
     async def _ask_route(self, topic: str) -> TopicRoute:
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
         reason = ""
-        for name_server in self._settings.name_servers:
+        for name_server in sorted(self._settings.name_servers, key=lambda address: address != self._answering):
             try:
                 response = await self._client.call(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, header, timeout_s=TIMEOUT_S)
             except CommandError as error:
                 if error.code == ResponseCode.TOPIC_NOT_EXIST:
+                    self._answering = name_server
                     raise ProxyError("TOPIC_NOT_FOUND", f"No topic route info in name server for the topic: {topic}") from error
                 reason = str(error)
             except RocketpyError as error:
                 reason = str(error)
             else:
+                self._answering = name_server
                 route = TopicRoute.decode(response.body)
                 for broker in route.broker_datas:
                     if MASTER_ID in broker.broker_addrs:
@@ -303,7 +306,10 @@ class Brokers:
         """Any broker of any cluster that a client of ours has asked for."""
         header = GetSubscriptionGroupConfigRequestHeader(group=group)
         members = await self._ask_any("", RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
-        return None if members is None else GroupConfig.from_json(members)
+        try:
+            return None if members is None else GroupConfig.from_json(members)
+        except (AttributeError, TypeError, ValueError) as error:  # members of any kind: brokers keep what their files say
+            raise ProtocolError(f"group {group} of a broker cannot be read: {error}") from error
 
     async def _ask_any(self, topic: str, code: RequestCode, header: Fields) -> dict[str, Any] | None:
         """The first answer of a broker that knows; None: nobody does. Raises RocketpyError where nobody answers."""

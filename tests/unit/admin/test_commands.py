@@ -104,6 +104,11 @@ def test_a_queue_is_printed_to_its_end_whatever_tags_come_first(cluster: Cluster
         ("switchTimerEngine", "-b", "{broker}", "-e", "X"),
         ("removeBroker", "-c", "{broker}", "-b", "C:name"),
         ("rocksDBConfigToJson", "-p", "/tmp"),
+        ("getControllerConfig", "-a", ";"),
+        ("updateControllerConfig", "-a", ";", "-k", "k", "-v", "v"),
+        ("copyUser", "-f", "{broker}", "-t", "{broker}", "-u", ","),
+        ("copyAcl", "-f", "{broker}", "-t", "{broker}", "-s", ","),
+        ("sendMessage", "-t", "T", "-p", "\udcff"),
         ("exportMetadata", "-b", "{broker}"),
         ("topicRoute", "-t", "T", "-n", "nowhere"),
         ("topicRoute", "-t", "T", "--output", "xml"),
@@ -171,7 +176,8 @@ def test_a_group_is_made_shown_and_deleted(admin: Admin, document: Callable[...,
     assert status == 0 and "retryMaxTimes=4" in out
     (shown,) = document("getConsumerConfig", "-g", "made-group")["brokers"]
     assert (shown["clusterName"], shown["group"]["retryMaxTimes"]) == ("DefaultCluster", 4)
-    assert "consume mode[POP]" in admin("setConsumeMode", "-b", "{broker}", "-t", "T", "-g", "made-group", "-m", "POP")[1]
+    topic = make_topic(admin, "popped")
+    assert "consume mode[POP]" in admin("setConsumeMode", "-b", "{broker}", "-t", topic, "-g", "made-group", "-m", "POP")[1]
     assert admin("deleteSubGroup", "-c", "DefaultCluster", "-g", "made-group", "-r", "true")[0] == 0
     assert admin("getConsumerConfig", "-g", "made-group")[0] == 1
 
@@ -231,6 +237,24 @@ def test_sends_to_a_new_topic_go_to_the_queues_it_gets(admin: Admin) -> None:
     assert (status, err, out.count("SEND_OK")) == (0, "", 10)
 
 
+def test_a_message_goes_to_the_broker_that_is_named(admin: Admin, document: Callable[..., Any]) -> None:
+    topic = make_topic(admin, "to-a-broker")
+    assert document("sendMessage", "-t", topic, "-p", "x", "-b", "broker-a")["messages"][0]["brokerName"] == "broker-a"
+    status, _, err = admin("sendMessage", "-t", topic, "-p", "x", "-b", "broker-x")
+    assert status == 1 and "takes no messages at broker 'broker-x'; it does at broker-a" in err
+
+
+def test_where_nothing_was_done_nothing_is_said_but_the_error(admin: Admin) -> None:
+    topic = make_topic(admin, "undone")
+    for words in (
+        ("resetOffsetByTime", "-g", "nobody", "-t", topic, "-s", "now"),
+        ("skipAccumulatedMessage", "-g", "nobody", "-t", topic),
+        ("setConsumeMode", "-b", "{broker}", "-t", topic, "-g", "g", "-m", "POP", "-q", str(1 << 40)),
+    ):
+        status, out, err = admin(*words)
+        assert (status, out, err.count("\n")) == (1, "", 1), words
+
+
 def test_a_broker_that_nobody_knows_is_no_success(admin: Admin) -> None:
     for command in ("wipeWritePerm", "addWritePerm"):
         status, out, err = admin(command, "-b", "broker-x")
@@ -239,7 +263,7 @@ def test_a_broker_that_nobody_knows_is_no_success(admin: Admin) -> None:
 
 def test_rights_of_a_user_who_is_not_there_are_refused_with_a_word_about_that(admin: Admin) -> None:
     status, _, err = admin("getAcl", "-b", "{broker}", "-s", "User:nobody")
-    assert status == 1 and "The subject is not exist.; listUser shows the users there are; or, the user needs that right" in err
+    assert status == 1 and "The subject is not exist.; if it is not that, the user needs that right" in err
 
 
 def test_help_lists_the_commands_and_a_commands_options(admin: Admin) -> None:

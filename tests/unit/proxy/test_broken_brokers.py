@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from rocketpy._core.errors import Closed
-from rocketpy._core.remoting import Command
+from rocketpy._core.errors import Closed, NetworkError, ProtocolError
+from rocketpy._core.remoting import Command, decode_command, encode_command
+from rocketpy.proxy.brokers import Brokers
 from rocketpy.proxy.service import ProxyService
-from rocketpy.remoting.codes import RequestCode
+from rocketpy.proxy.settings import ProxySettings
+from rocketpy.proxy.status import ProxyError
+from rocketpy.remoting.client import RemotingClient
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.command import check_success
 from tests.unit.proxy.test_native_service import Broker, Client, running
 
 
@@ -39,3 +45,52 @@ def test_who_stops_a_proxy_that_stops_waits_for_that() -> None:
             handler.stats()
 
     running(test)
+
+
+@pytest.mark.parametrize("code", [ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST])
+def test_a_name_server_that_is_away_is_waited_for_once(monkeypatch: pytest.MonkeyPatch, code: ResponseCode) -> None:
+    """A host without power does not even refuse a connection: each topic would wait three seconds for it whenever its route grows old."""
+    asked: list[str] = []
+
+    async def call(self: RemotingClient, address: str, *rest: Any, **more: Any) -> Command:
+        asked.append(address)
+        if address == "away:1":
+            raise NetworkError("connect failed")
+        return check_success(decode_command(encode_command(code, {}, b'{"brokerDatas":[],"queueDatas":[]}', opaque=1, flag=1)))
+
+    async def test() -> None:
+        brokers = Brokers(ProxySettings(namesrv_addr="away:1;here:2"), lambda address, command: None)
+        for topic in ("a", "b", "c"):
+            try:
+                await brokers.route(topic)
+            except ProxyError:
+                assert code == ResponseCode.TOPIC_NOT_EXIST
+        await brokers.stop()
+
+    monkeypatch.setattr(RemotingClient, "call", call)
+    asyncio.run(test())
+    assert asked == ["away:1", "here:2", "here:2", "here:2"]
+
+
+@pytest.mark.parametrize(
+    "policy", ["[7]", '{"customizedRetryPolicy":{"next":["x"]}}', '{"type":"EXPONENTIAL","exponentialRetryPolicy":{"multiplier":"x"}}']
+)
+def test_a_group_that_cannot_be_read_is_as_one_that_nobody_knows(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+    async def invoke(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        return decode_command(encode_command(0, {}, f'{{"groupName":"g","groupRetryPolicy":{policy}}}'.encode(), opaque=1, flag=1))
+
+    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        route = b'{"brokerDatas":[{"brokerName":"b","cluster":"c","brokerAddrs":{"0":"here:1"}}],"queueDatas":[]}'
+        return decode_command(encode_command(0, {}, route, opaque=1, flag=1))
+
+    async def test() -> None:
+        brokers = Brokers(ProxySettings(namesrv_addr="here:2"), lambda address, command: None)
+        await brokers.route("t")
+        assert await brokers.group("g") is None
+        with pytest.raises(ProtocolError, match="group g of a broker cannot be read"):
+            await brokers.group_now("g")
+        await brokers.stop()
+
+    monkeypatch.setattr(RemotingClient, "invoke", invoke)
+    monkeypatch.setattr(RemotingClient, "call", call)
+    asyncio.run(test())
