@@ -158,6 +158,9 @@ class ProxyService:
         if settings.credentials is not None and not settings.authentication_enabled:
             text = "authenticationEnabled is false: whoever comes by this proxy has the rights of %r at the brokers"
             log.warning(text, settings.credentials.access_key)
+        if settings.credentials is None and settings.inner_client_authentication_credentials.strip():
+            text = "innerClientAuthenticationCredentials are not used without enableAclRpcHookForClusterMode=true"
+            log.warning("%s: requests of this proxy's own are not signed, and brokers that check refuse them", text)
         if not settings.checks:
             return
         if not settings.authentication_enabled:

@@ -246,6 +246,18 @@ def test_tls_and_clear_text_come_to_one_port(cluster: LocalRocketMQ) -> None:
     running(cluster, test, tls_test_mode_enable=True)
 
 
+def test_credentials_that_nothing_is_signed_with_are_told(cluster: LocalRocketMQ, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever forgets the other key hears only that users cannot be copied."""
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        assert ("enableAclRpcHookForClusterMode=true" in caplog.text) is (proxy.settings.credentials is None)
+        caplog.clear()
+
+    for is_signed in (False, True):
+        given = {"inner_client_authentication_credentials": '{"accessKey":"proxy","secretKey":"s3cret"}'}
+        running(cluster, test, **given, enable_acl_rpc_hook_for_cluster_mode=is_signed)
+
+
 class Balancer:
     """Passes connections on to a port, with what it is told to say first, a byte at a time."""
 
