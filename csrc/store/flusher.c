@@ -447,9 +447,10 @@ int rp_flusher_checkpoint_queues(rp_flusher *flusher, rp_error *error) {
     return rc == RP_OK ? sync_queues(flusher, true, false, error) : rc;
 }
 
-void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms) {
+void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms, int64_t log_offset) {
     pthread_mutex_lock(&flusher->queue_lock);
     flusher->setup.checkpoint.index_time_ms = time_ms;
+    flusher->setup.checkpoint.index_offset = log_offset;
     pthread_mutex_unlock(&flusher->queue_lock);
 }
 

@@ -300,6 +300,16 @@ int rp_index_file_sync(rp_index_file *file, rp_error *error) {
     return RP_OK;
 }
 
+int rp_index_file_has_true_slots(const rp_index_file *file) {
+    uint32_t next_entry = (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_acquire);
+    const uint8_t *slots = file->map + RP_INDEX_HEADER_SIZE;
+    for (uint32_t slot = 0; slot < file->shape.slot_count && next_entry < file->shape.entry_count_max; slot++) {
+        if (rp_get_u32(slots + (uint64_t)slot * RP_INDEX_SLOT_SIZE) >= next_entry)
+            return 0;
+    }
+    return 1;
+}
+
 int rp_index_file_is_full(const rp_index_file *file) {
     return atomic_load_explicit(&file->next_entry, memory_order_relaxed) >= file->shape.entry_count_max;
 }
