@@ -25,6 +25,17 @@ static int sync_directory(void *context, const char *path) {
     return rp_file_ops_system()->sync_directory(context, path);
 }
 
+static int read_failures;
+
+static int64_t read_at(void *context, int fd, void *target, size_t size, int64_t offset) {
+    if (read_failures > 0) {
+        read_failures--;
+        errno = EIO;
+        return -1;
+    }
+    return rp_file_ops_system()->read_at(context, fd, target, size, offset);
+}
+
 static rp_key_index *open_index(const char *directory, int32_t last_exit_clean, int64_t synced_offset, int64_t synced_ms) {
     rp_key_index_options options;
     rp_key_index_options_default(&options);
@@ -86,11 +97,29 @@ static void slots_that_know_more_than_the_header_cost_the_file(void) {
     rp_key_index_close(index);
     index = open_index(directory, 0, 1000, START_MS);
     CHECK(rp_key_index_file_count(index) == 1 && rp_key_index_next_offset(index) == 1000); /* nothing came: it stays */
+    rp_key_index_close(index);
+    read_failures = 1;
+    index = open_index(directory, 1, 1000, START_MS);
+    CHECK(rp_key_index_file_count(index) == 1 && read_failures == 1); /* a clean stop is believed */
+    read_failures = 0;
     put(index, 2, START_MS);
     rp_key_index_close(index);
     move_bytes(directory, header, sizeof header, 1);
     index = open_index(directory, 0, 1000, START_MS);
     CHECK(rp_key_index_file_count(index) == 0);
+    rp_key_index_close(index);
+    fixture_remove(directory);
+}
+
+static void slots_that_cannot_be_read_cost_the_file(void) {
+    char directory[512];
+    fixture_directory(directory, sizeof directory);
+    rp_key_index *index = open_index(directory, 1, -1, 0);
+    put(index, 0, START_MS);
+    rp_key_index_close(index);
+    read_failures = 1;
+    index = open_index(directory, 0, 0, START_MS);
+    CHECK(rp_key_index_file_count(index) == 0 && read_failures == 0);
     rp_key_index_close(index);
     fixture_remove(directory);
 }
@@ -179,8 +208,10 @@ static void an_index_that_is_built_again_is_not_safe_at_once(void) {
 int main(void) {
     counting_ops = *rp_file_ops_system();
     counting_ops.sync_directory = sync_directory;
+    counting_ops.read_at = read_at;
     RUN(a_clock_that_is_set_back_makes_nothing_safe);
     RUN(slots_that_know_more_than_the_header_cost_the_file);
+    RUN(slots_that_cannot_be_read_cost_the_file);
     RUN(a_file_without_entries_is_made_again);
     RUN(names_of_new_files_are_synced);
     RUN(an_index_that_is_built_again_is_not_safe_at_once);
