@@ -31,7 +31,7 @@ typedef struct rp_checkpoint {
     int64_t confirm_offset;
     int64_t queues_offset; /* entries of all records below it are synced */
     int64_t flushed_offset; /* records below it are synced; -1 unless is_exact */
-    int64_t index_offset;   /* records below it are in synced index files; -1 unless is_exact */
+    int64_t index_offset;   /* records up to the one that begins there are in synced index files; -1 unless is_exact, or none is */
     /* What a clean stop left, so that missing and foreign files show; -1 else. */
     int64_t queue_count;    /* that are not empty */
     int64_t entry_count;    /* sum of their max offsets */

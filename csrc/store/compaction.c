@@ -90,7 +90,7 @@ static int copy_anew(rp_compaction *compaction, followed_queue *followed, rp_err
                  "offset %lld on",
                  (int)topic.size, (const char *)topic.data, rp_consume_queue_id(followed->queue), (long long)followed->position,
                  (long long)from);
-    int rc = rp_compaction_log_cut(followed->log, from, error);
+    int rc = rp_compaction_log_cut_anew(followed->log, from, error);
     if (rc != RP_OK)
         return rc;
     atomic_store(&followed->filled_to, -1);
@@ -108,10 +108,11 @@ static int compare(rp_compaction *compaction, followed_queue *followed, rp_compa
     if (followed->pass.unfinished != NULL) /* it would bring back what is cut */
         return rp_error_set(error, RP_E_BUSY, 0, rp_compaction_log_place(followed->log)->log_directory, -1,
                             "the files of its last compaction have to be moved first");
-    int rc = rp_compaction_copy_compare(copy, error);
-    if (rc == 1 && followed->position >= rp_compaction_log_end(followed->log))
+    int rc = rp_compaction_copy_compare(copy, followed->position, error);
+    if (rc == RP_COMPACTION_COPY_ANEW)
         rc = copy_anew(compaction, followed, error);
-    bound_position(followed);
+    if (rc == 1) /* not when it failed on its way: it is the position that says that it is to be made anew */
+        bound_position(followed);
     followed->is_compared = rc == 1;
     followed->cuts = cuts;
     return rc;
@@ -138,7 +139,8 @@ static void copy_again(rp_compaction *compaction, followed_queue *followed) {
     if (synced_end > 0 && synced_end >= rp_consume_queue_min_offset(followed->queue) &&
         rp_compaction_log_cut(followed->log, synced_end, &error) != RP_OK)
         complain(followed, compaction, "cannot be copied", &error, &followed->has_complained);
-    bound_position(followed);
+    if (followed->is_compared)
+        bound_position(followed);
     followed->retry_at_ns = now_ns(compaction) + RETRY_NS;
 }
 
@@ -156,7 +158,7 @@ static int copy_some(rp_compaction *compaction, followed_queue *followed) {
     if (rc < 0) {
         complain(followed, compaction, "cannot be copied", &error, &followed->has_complained);
         followed->retry_at_ns = now_ns(compaction) + RETRY_NS;
-        if (rc == RP_E_IO) /* a full file's sync, perhaps */
+        if (rc == RP_E_IO && followed->is_compared) /* a full file's sync, perhaps */
             copy_again(compaction, followed);
         return 0;
     }

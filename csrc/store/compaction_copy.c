@@ -137,8 +137,8 @@ static int compare(const rp_compaction_copy *copy, const rp_compaction_segment *
     return is_same ? AGREES : DIFFERS;
 }
 
-int rp_compaction_copy_compare(rp_compaction_copy *copy, rp_error *error) {
-    int64_t end = rp_compaction_log_max_offset(copy->to), at = end;
+int rp_compaction_copy_compare(rp_compaction_copy *copy, int64_t compacted_to, rp_error *error) {
+    int64_t end = rp_compaction_log_max_offset(copy->to), at = end, agreed = -1;
     uint64_t differing = 0;
     int verdict = DIFFERS;
     if (rp_consume_queue_max_offset(copy->queue) == 0)
@@ -153,16 +153,19 @@ int rp_compaction_copy_compare(rp_compaction_copy *copy, rp_error *error) {
         if (verdict < 0)
             return rp_error_set(error, verdict, 0, NULL, entry.queue_offset, "a record cannot be read: %s", rp_status_text(verdict));
         at = verdict == DIFFERS ? entry.queue_offset : at;
+        agreed = verdict == DIFFERS ? agreed : entry.queue_offset;
         differing += verdict == DIFFERS;
     }
     int64_t max = rp_consume_queue_max_offset(copy->queue);
-    if (differing == 0 && rp_compaction_log_end(copy->to) <= max)
+    if (differing == 0 && rp_compaction_log_end(copy->to) <= max && compacted_to < end)
         return 1;
     rp_slice topic = rp_compaction_log_topic(copy->to);
     if (differing > 0)
         rp_log_write(copy->log, RP_LOG_WARNING,
                      "compacted queue %.*s/%d: %llu messages from offset %lld on are not in the log any more, they go", (int)topic.size,
                      (const char *)topic.data, rp_compaction_log_queue_id(copy->to), (unsigned long long)differing, (long long)at);
+    if (compacted_to > agreed) /* also of one that a compaction dropped: the log may have lost that, too */
+        return RP_COMPACTION_COPY_ANEW;
     int rc = rp_compaction_log_cut(copy->to, at < max ? at : max, error);
     return rc == RP_OK ? 1 : rc;
 }

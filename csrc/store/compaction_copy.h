@@ -32,8 +32,10 @@ int rp_compaction_copy_some(rp_compaction_copy *copy, rp_error *error);
 /* Messages that the queue's master kept and this queue never had, as a pull's answer holds them: those from the end of the log on, below
  * `to`. The end moves behind the last. RP_OK; RP_E_PROTOCOL: bytes that are no messages of this queue; as rp_compaction_log_append. */
 int rp_compaction_copy_fill(rp_compaction_copy *copy, rp_slice records, int64_t to, rp_error *error);
-/* Compares the last records. 1: they agree, or were cut; 0: the queue is empty, nothing can be said yet. RP_E_IO, RP_E_NO_MEMORY: try
- * again. */
-int rp_compaction_copy_compare(rp_compaction_copy *copy, rp_error *error);
+#define RP_COMPACTION_COPY_ANEW 2
+/* Compares the last records. 1: they agree, or were cut; 0: the queue is empty, nothing can be said yet. RP_COMPACTION_COPY_ANEW: of those
+ * that are to be cut some are not behind `compacted_to`, and older ones may have gone for them; nothing was cut. RP_E_IO, RP_E_NO_MEMORY:
+ * try again. */
+int rp_compaction_copy_compare(rp_compaction_copy *copy, int64_t compacted_to, rp_error *error);
 
 #endif

@@ -329,11 +329,15 @@ static int drop_last(rp_compaction_log *log, rp_error *error) {
     return rc;
 }
 
-int rp_compaction_log_cut(rp_compaction_log *log, int64_t offset, rp_error *error) {
+static void lower_ends(rp_compaction_log *log, int64_t offset) {
     if (rp_compaction_log_end(log) > offset)
         atomic_store_explicit(&log->end, offset, memory_order_release);
     if (rp_compaction_log_synced_end(log) > offset)
         atomic_store_explicit(&log->synced_end, offset, memory_order_release);
+}
+
+int rp_compaction_log_cut(rp_compaction_log *log, int64_t offset, rp_error *error) {
+    lower_ends(log, offset);
     int rc = RP_OK;
     while (log->count > 0 && rc == RP_OK) {
         uint32_t keeps = rp_compaction_segment_find(last_of(log), offset);
@@ -342,6 +346,42 @@ int rp_compaction_log_cut(rp_compaction_log *log, int64_t offset, rp_error *erro
             break;
         }
         rc = drop_last(log, error);
+    }
+    log->is_dirty = true;
+    note_bounds(log);
+    return rc;
+}
+
+/* Its files go, and then it leaves the row: what is left when that fails is still in the row. */
+static int drop_at(rp_compaction_log *log, uint32_t index, rp_error *error) {
+    rp_compaction_segment *segment = log->row[index];
+    int rc = rp_compaction_files_unlink(&log->place, rp_compaction_segment_base(segment), error);
+    if (rc != RP_OK)
+        return rc;
+    pthread_mutex_lock(&log->row_lock);
+    log->count--;
+    memmove(log->row + index, log->row + index + 1, (log->count - index) * sizeof(rp_compaction_segment *));
+    pthread_mutex_unlock(&log->row_lock);
+    rp_compaction_segment_release(segment);
+    return RP_OK;
+}
+
+/* The segment that stays in part, then those that go, the last one last, when no power cut brings back another: by its messages the next
+ * open sees that the copy is to be made anew. */
+int rp_compaction_log_cut_anew(rp_compaction_log *log, int64_t offset, rp_error *error) {
+    int rc = RP_OK;
+    lower_ends(log, offset);
+    uint32_t stays = place_of(log, offset);
+    uint32_t keeps = stays < log->count ? rp_compaction_segment_find(log->row[stays], offset) : 0;
+    stays += keeps > 0;
+    if (stays > 0) { /* also when an earlier call hid its entries, and could not say so on disk */
+        rp_compaction_segment *last = log->row[stays - 1];
+        rc = rp_compaction_segment_end(last, rp_compaction_segment_find(last, offset), error);
+        rc = rc == RP_OK ? rp_compaction_segment_sync(last, error) : rc;
+    }
+    while (rc == RP_OK && log->count > stays) {
+        rc = log->count == stays + 1 ? sync_directories(log, error) : RP_OK;
+        rc = rc == RP_OK ? drop_at(log, stays, error) : rc;
     }
     log->is_dirty = true;
     note_bounds(log);

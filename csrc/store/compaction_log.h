@@ -48,6 +48,9 @@ void rp_compaction_log_set_end(rp_compaction_log *log, int64_t end);
 int rp_compaction_log_sync(rp_compaction_log *log, rp_error *error);
 /* Removes the entries from queue offset `offset` on, and moves the end back to it. RP_OK, RP_E_IO. */
 int rp_compaction_log_cut(rp_compaction_log *log, int64_t offset, rp_error *error);
+/* The same of messages that are to be copied once more, although others went for them: whoever is killed meanwhile finds the last of them
+ * as they were at the next open, or none at all. RP_OK; RP_E_IO, RP_E_DISK_FULL: some of them may be left, and the last of them are. */
+int rp_compaction_log_cut_anew(rp_compaction_log *log, int64_t offset, rp_error *error);
 /* Removes all entries and their files. RP_OK, RP_E_IO. */
 int rp_compaction_log_clear(rp_compaction_log *log, rp_error *error);
 /* The place of its files; borrowed. */

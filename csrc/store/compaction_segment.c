@@ -23,6 +23,7 @@
 #define AT_OFFSET 28
 #define AT_COUNT 36
 #define AT_COMPACTED 38
+#define NO_POSITION UINT64_MAX /* of the entry behind the last */
 #define READ_IN_MAX (4 << 20) /* or one record: who asks for more comes again */
 
 struct rp_compaction_segment {
@@ -229,7 +230,7 @@ int rp_compaction_segment_seal(rp_compaction_segment *segment, rp_error *error) 
             return failed(error, segment->log_path, "end the file");
     }
     memset(end, 0, sizeof end);
-    rp_put_u64(end, UINT64_MAX);
+    rp_put_u64(end, NO_POSITION);
     rp_put_u32(end + AT_COMPACTED, UINT32_MAX);
     if ((uint64_t)(count + 1) * ENTRY_SIZE <= segment->queue_size &&
         rp_file_write_all(ops, segment->queue_fd, end, sizeof end, (int64_t)count * ENTRY_SIZE) != 0)
@@ -237,19 +238,39 @@ int rp_compaction_segment_seal(rp_compaction_segment *segment, rp_error *error) 
     return RP_OK;
 }
 
-int rp_compaction_segment_cut(rp_compaction_segment *segment, uint32_t count, rp_error *error) {
+/* Nobody reads more than `count` entries from here on. Returns how many there were. */
+static uint32_t hide_entries(rp_compaction_segment *segment, uint32_t count) {
     uint32_t had = rp_compaction_segment_count(segment);
-    if (count >= had)
-        return RP_OK;
     rp_compaction_entry last = {.queue_offset = -1};
+    if (count >= had)
+        return had;
     if (count > 0)
         rp_compaction_segment_entry(segment, count - 1, &last);
     publish(segment, count, last.queue_offset);
-    int64_t from = (int64_t)count * ENTRY_SIZE, end = (int64_t)(had + 1) * ENTRY_SIZE;
+    return had;
+}
+
+/* Those from `first` on, of `had` and the one that ends the file. */
+static int clear_entries(const rp_compaction_segment *segment, uint32_t first, uint32_t had, rp_error *error) {
+    int64_t from = (int64_t)first * ENTRY_SIZE, end = (int64_t)(had + 1) * ENTRY_SIZE;
     end = end < (int64_t)segment->queue_size ? end : (int64_t)segment->queue_size;
-    return rp_file_write_zeros(segment->ops, segment->queue_fd, end - from, from) == 0
+    return from >= end || rp_file_write_zeros(segment->ops, segment->queue_fd, end - from, from) == 0
                ? RP_OK
                : failed(error, segment->queue_path, "take entries away");
+}
+
+int rp_compaction_segment_cut(rp_compaction_segment *segment, uint32_t count, rp_error *error) {
+    uint32_t had = hide_entries(segment, count);
+    return count >= had ? RP_OK : clear_entries(segment, count, had, error);
+}
+
+int rp_compaction_segment_end(rp_compaction_segment *segment, uint32_t count, rp_error *error) {
+    uint32_t had = hide_entries(segment, count);
+    int rc = rp_compaction_segment_seal(segment, error);
+    if (rc != RP_OK)
+        return rc;
+    segment->log_end = segment->log_size;
+    return clear_entries(segment, count + 1, had, error);
 }
 
 int rp_compaction_segment_sync(rp_compaction_segment *segment, rp_error *error) {
@@ -308,10 +329,21 @@ static int64_t count_entries(rp_compaction_segment *segment, bool checks_records
     return last.queue_offset;
 }
 
-/* Makes the entries of records that lie in the log's file behind those of all entries: the file of entries was lost, or damaged. */
+/* Whether the file of entries has one behind the first `count` that says that no more follow. */
+static bool says_end(const rp_compaction_segment *segment, uint32_t count) {
+    uint64_t at = (uint64_t)count * ENTRY_SIZE;
+    return at + ENTRY_SIZE <= written(segment->queue_fd, segment->queue_size) && rp_get_u64(segment->queue_address + at) == NO_POSITION;
+}
+
+/* Makes the entries of records that lie in the log's file behind those of all entries: the file of entries was lost, or damaged. Where it
+ * says that it ends, they were cut. */
 static int make_entries(rp_compaction_segment *segment, int64_t last_offset, rp_error *error) {
     uint32_t room = room_for_entries(segment), count = rp_compaction_segment_count(segment);
     uint64_t log_written = written(segment->log_fd, segment->log_size);
+    if (says_end(segment, count)) {
+        segment->log_end = segment->log_size;
+        return RP_OK;
+    }
     for (; count < room && segment->log_end < log_written; count++) {
         rp_message message;
         if (rp_message_decode(segment->log_address + segment->log_end, log_written - segment->log_end, RP_CHECK_BODY_CRC, &message, NULL) !=

@@ -43,8 +43,8 @@ typedef struct rp_compaction_place {
 int rp_compaction_segment_create(const rp_compaction_place *place, int64_t base, uint64_t log_size, uint64_t queue_size,
                                  rp_compaction_segment **segment, rp_error *error);
 /* Files that are there, of whatever length. Entries count as far as they can be; with checks_records 1 as far as their records are whole,
- * too (after a power cut). Whole records that follow get the entries that are missing; what is behind is written over. RP_OK; RP_E_CORRUPT
- * (a file that is too short to be one), RP_E_IO, RP_E_NO_MEMORY with the file. */
+ * too (after a power cut). Whole records that follow get the entries that are missing, unless the last entry says that nothing follows;
+ * what is behind is written over. RP_OK; RP_E_CORRUPT (a file that is too short to be one), RP_E_IO, RP_E_NO_MEMORY with the file. */
 int rp_compaction_segment_open(const rp_compaction_place *place, int64_t base, int checks_records, rp_compaction_segment **segment,
                                rp_error *error);
 
@@ -55,6 +55,9 @@ int rp_compaction_segment_append(rp_compaction_segment *segment, rp_slice record
 int rp_compaction_segment_seal(rp_compaction_segment *segment, rp_error *error);
 /* Only the first `count` entries stay. The records keep their bytes until the next open: somebody may be reading them. RP_OK, RP_E_IO. */
 int rp_compaction_segment_cut(rp_compaction_segment *segment, uint32_t count, rp_error *error);
+/* Only the first `count` entries stay, and the segment is full: no open makes entries of the records behind them. One write decides. RP_OK;
+ * RP_E_DISK_FULL, RP_E_IO: to be called again. */
+int rp_compaction_segment_end(rp_compaction_segment *segment, uint32_t count, rp_error *error);
 /* RP_OK: all of it is on disk. RP_E_IO, RP_E_DISK_FULL. */
 int rp_compaction_segment_sync(rp_compaction_segment *segment, rp_error *error);
 

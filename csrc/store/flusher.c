@@ -30,6 +30,7 @@ struct rp_flusher {
     _Atomic bool is_owed;      /* a sync could not begin: the log's thread makes up for it. Written by the leader */
     pthread_mutex_t queue_lock; /* held over one pass over the queues and the checkpoint's write */
     _Atomic int64_t checkpointed; /* flushed offset of the checkpoint on disk; written under queue_lock */
+    bool is_ahead;              /* guarded by queue_lock: the checkpoint says more than the disk has of it */
     int64_t index_count;        /* guarded by queue_lock: index files at the end, -1: not known */
     bool queues_failed;         /* guarded by queue_lock: a queue's sync failed in this run */
     _Atomic uint64_t flushes, flush_ns_total, flush_ns_max; /* written by the leader, relaxed */
@@ -126,6 +127,7 @@ static int write_checkpoint(rp_flusher *flusher, rp_error *error) {
     rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
     checkpoint->confirm_offset = rp_commit_log_dispatched_offset(flusher->setup.commit_log);
     int rc = rp_checkpoint_write(flusher->setup.ops, flusher->setup.checkpoint_path, checkpoint, error);
+    flusher->is_ahead = rc != RP_OK;
     if (rc == RP_OK) {
         atomic_store(&flusher->checkpointed, checkpoint->flushed_offset);
     }
@@ -272,7 +274,8 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
         rp_log_write(flusher->setup.log, RP_LOG_ERROR,
                      "consume queues: %s [%s]; they will be rebuilt from the commit log at the next start", error->message, error->file);
     }
-    if (rc == RP_OK && !flusher->queues_failed && thorough && (closing || offset != checkpoint->queues_offset || !checkpoint->is_exact)) {
+    bool is_news = closing || flusher->is_ahead || offset != checkpoint->queues_offset || !checkpoint->is_exact;
+    if (rc == RP_OK && !flusher->queues_failed && thorough && is_news) {
         queue_sums sums = {0};
         if (closing) {
             rp_queue_table_each(flusher->setup.queues.queues, add_queue, &sums);
@@ -460,9 +463,11 @@ int rp_flusher_checkpoint_queues(rp_flusher *flusher, rp_error *error) {
     return rc == RP_OK ? sync_queues(flusher, true, false, error) : rc;
 }
 
-void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms) {
+void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms, int64_t log_offset) {
     pthread_mutex_lock(&flusher->queue_lock);
+    flusher->is_ahead |= flusher->setup.checkpoint.index_offset != log_offset;
     flusher->setup.checkpoint.index_time_ms = time_ms;
+    flusher->setup.checkpoint.index_offset = log_offset;
     pthread_mutex_unlock(&flusher->queue_lock);
 }
 

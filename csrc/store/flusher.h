@@ -53,8 +53,8 @@ void rp_flusher_request(rp_flusher *flusher, int64_t offset);
 void rp_flusher_set_timing(rp_flusher *flusher, const rp_flush_timing *timing);
 int rp_flusher_is_idle(const rp_flusher *flusher);
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context);
-/* Index files hold, on disk, every message stored up to time_ms: the next checkpoint says so. Any thread. */
-void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms);
+/* Index files hold, on disk, every message up to the one at log_offset, stored at time_ms: the next checkpoint says so. Any thread. */
+void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms, int64_t log_offset);
 /* The index is closed and has that many files: the last checkpoint says so. */
 void rp_flusher_set_index_count(rp_flusher *flusher, uint32_t files);
 /* Writes a checkpoint that says that the log is flushed up to offset, which must be true. Needed when the log comes to begin further on: to

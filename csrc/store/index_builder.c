@@ -236,6 +236,10 @@ static void sync_index(rp_index_builder *builder) {
     rp_error error;
     int64_t time_ms = rp_key_index_sync(builder->options.index, &error);
     builder->last_sync_ns = rp_clock_monotonic_ns(builder->options.clock);
+    if (time_ms == RP_E_BUSY) {
+        complain(builder, "not synced yet", &error);
+        return;
+    }
     if (time_ms < 0) {
         if (!builder->has_failed_sync)
             rp_log_write(builder->options.log, RP_LOG_ERROR,
@@ -246,7 +250,7 @@ static void sync_index(rp_index_builder *builder) {
     }
     builder->is_dirty = 0;
     if (builder->options.on_synced != NULL && time_ms > 0)
-        builder->options.on_synced(builder->options.context, time_ms);
+        builder->options.on_synced(builder->options.context, time_ms, rp_key_index_next_offset(builder->options.index));
 }
 
 /* Waits for a notify or at most timeout_ms (-1: for ever). */

@@ -34,8 +34,8 @@ typedef struct rp_index_builder_options {
     uint32_t sync_interval_ms; /* default 5,000: dirty index files reach the disk at least this often */
     const rp_clock *clock;
     rp_log *log;
-    /* On the index thread after a sync: messages stored up to time_ms are safely indexed. May be NULL. */
-    void (*on_synced)(void *context, int64_t time_ms);
+    /* On the index thread after a sync: messages up to the one at log_offset, stored at time_ms, are safely indexed. May be NULL. */
+    void (*on_synced)(void *context, int64_t time_ms, int64_t log_offset);
     void *context;
 } rp_index_builder_options;
 

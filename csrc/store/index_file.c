@@ -13,6 +13,7 @@
 #include "../base/map_hold.h"
 
 #define ALLOCATE_STEP (1u << 20)
+#define SLOTS_PIECE 65536
 enum { AT_BEGIN_TIME = 0, AT_END_TIME = 8, AT_BEGIN_OFFSET = 16, AT_END_OFFSET = 24, AT_SLOTS_USED = 32, AT_NEXT_ENTRY = 36 };
 
 struct rp_index_file {
@@ -298,6 +299,26 @@ int rp_index_file_sync(rp_index_file *file, rp_error *error) {
     if (file->ops->sync_data(file->ops->context, file->fd) < 0)
         return fail(file, "syncing the", error);
     return RP_OK;
+}
+
+/* Read by calls: in the map a page that the disk does not give would end the process. */
+int rp_index_file_has_true_slots(const rp_index_file *file) {
+    uint8_t piece[SLOTS_PIECE];
+    uint32_t next_entry = (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_acquire);
+    uint64_t end = next_entry < file->shape.entry_count_max ? entry_at(file, 0) : 0;
+    for (uint64_t at = RP_INDEX_HEADER_SIZE; at < end;) {
+        size_t wanted = end - at < sizeof piece ? (size_t)(end - at) : sizeof piece;
+        int64_t got = file->ops->read_at(file->ops->context, file->fd, piece, wanted, (int64_t)at);
+        if (got < RP_INDEX_SLOT_SIZE)
+            return 0;
+        got -= got % RP_INDEX_SLOT_SIZE;
+        for (int64_t slot = 0; slot < got; slot += RP_INDEX_SLOT_SIZE) {
+            if (rp_get_u32(piece + slot) >= next_entry)
+                return 0;
+        }
+        at += (uint64_t)got;
+    }
+    return 1;
 }
 
 int rp_index_file_is_full(const rp_index_file *file) {

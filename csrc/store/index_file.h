@@ -50,6 +50,9 @@ uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64
 
 int rp_index_file_sync(rp_index_file *file, rp_error *error);
 int rp_index_file_is_full(const rp_index_file *file);
+/* 0: a slot names an entry behind those that the header counts, which is older than it, so that the slot's entries are found no more; or
+ * the slots cannot be read. Reads all of them; of a full file nothing. */
+int rp_index_file_has_true_slots(const rp_index_file *file);
 const char *rp_index_file_path(const rp_index_file *file);
 int64_t rp_index_file_begin_time(const rp_index_file *file);
 int64_t rp_index_file_end_time(const rp_index_file *file);

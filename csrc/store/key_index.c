@@ -27,12 +27,13 @@ struct rp_key_index {
     uint32_t file_count;
     /* builder thread */
     int is_dirty;
+    int has_new_name;      /* a file was made since the directory was synced */
     uint32_t synced_files; /* files before this one are full and on disk */
     rp_error sync_failure; /* of the first sync that failed, status 0: none has */
 };
 
 void rp_key_index_options_default(rp_key_index_options *options) {
-    *options = (rp_key_index_options){.shape = {RP_INDEX_SLOT_COUNT, RP_INDEX_ENTRY_COUNT_MAX}, .last_exit_clean = 1};
+    *options = (rp_key_index_options){.shape = {RP_INDEX_SLOT_COUNT, RP_INDEX_ENTRY_COUNT_MAX}, .last_exit_clean = 1, .synced_offset = -1};
 }
 
 /* ---- open ---- */
@@ -62,9 +63,15 @@ static void set_aside(const rp_key_index *index, const char *path, const rp_erro
                                           : "set aside and built again from the commit log");
 }
 
-/* Files that may hold entries which never reached the disk are not trusted after an unclean stop. */
+/* Files that may hold entries which never reached the disk are not trusted after an unclean stop. Nor is one without entries: what the
+ * header says of the file before it may have been lost. */
 static int is_beyond_sync(const rp_key_index *index, const rp_index_file *file) {
-    return !index->options.last_exit_clean && !index->options.read_only && rp_index_file_end_time(file) > index->options.synced_time_ms;
+    const rp_key_index_options *options = &index->options;
+    if (options->last_exit_clean || options->read_only)
+        return 0;
+    int is_later = options->synced_offset >= 0 ? rp_index_file_end_offset(file) > options->synced_offset
+                                               : rp_index_file_end_time(file) > options->synced_time_ms;
+    return is_later || rp_index_file_entry_count(file) == 0 || !rp_index_file_has_true_slots(file);
 }
 
 static void unlink_file(const rp_key_index *index, rp_index_file *file, const char *why) {
@@ -93,7 +100,7 @@ static int load_file(rp_key_index *index, const char *name, int *is_row_broken, 
         return RP_OK;
     }
     if (is_beyond_sync(index, file)) {
-        unlink_file(index, file, "written after the last checkpoint before an unclean stop, built again from the commit log");
+        unlink_file(index, file, "written to after the last checkpoint before an unclean stop, built again from the commit log");
         *is_row_broken = 1;
         return RP_OK;
     }
@@ -208,6 +215,7 @@ static int add_file(rp_key_index *index, rp_error *error) {
     }
     if (status < 0)
         return status;
+    index->has_new_name = 1;
     pthread_rwlock_wrlock(&index->row_lock);
     index->files[index->file_count++] = file;
     pthread_rwlock_unlock(&index->row_lock);
@@ -242,11 +250,32 @@ int64_t rp_key_index_next_offset(const rp_key_index *index) {
     return last == NULL ? -1 : rp_index_file_end_offset(last);
 }
 
+int64_t rp_key_index_last_time(const rp_key_index *index) {
+    const rp_index_file *last = last_file(index);
+    return last == NULL ? 0 : rp_index_file_end_time(last);
+}
+
+/* A row that lost a file's name would have a gap that nothing fills. */
+static int sync_names(rp_key_index *index, rp_error *error) {
+    const rp_file_ops *ops = index->options.file_ops;
+    if (!index->has_new_name || ops->sync_directory(ops->context, index->directory) == 0) {
+        index->has_new_name = 0;
+        return RP_OK;
+    }
+    int cause = errno, is_passing = cause == EMFILE || cause == ENFILE;
+    return rp_error_set(error, is_passing ? RP_E_BUSY : rp_status_from_errno(cause), cause, index->directory, -1,
+                        "syncing the index directory failed: %s", strerror(cause));
+}
+
 /* Under row_lock for reading, which keeps retention from moving the row; queries go on. The first failure stands: what the kernel has
  * dropped then is not in the pages that a later sync would write. */
 static int64_t sync_files(rp_key_index *index, rp_error *error) {
     if (index->file_count == 0)
         return 0;
+    if (index->sync_failure.status == RP_OK && sync_names(index, error) != RP_OK) {
+        index->sync_failure = error->status == RP_E_BUSY ? index->sync_failure : *error;
+        return error->status;
+    }
     while (index->sync_failure.status == RP_OK && index->is_dirty && index->synced_files < index->file_count) {
         if (rp_index_file_sync(index->files[index->synced_files], &index->sync_failure) == RP_OK)
             index->synced_files++;

@@ -296,8 +296,18 @@ static int place_record(void *context, const rp_message *message, rp_consume_que
     return rp_dispatcher_place(context, message, error);
 }
 
-static void index_synced(void *context, int64_t time_ms) { rp_flusher_set_indexed(((rp_message_store *)context)->flusher, time_ms); }
+static void index_synced(void *context, int64_t time_ms, int64_t log_offset) {
+    rp_flusher_set_indexed(((rp_message_store *)context)->flusher, time_ms, log_offset);
+}
 static void index_appended(void *context) { rp_index_builder_notify(context); }
+
+/* Of what was dropped nothing is on disk any more, and what is built again in its place is not on disk yet. */
+static void note_indexed(rp_checkpoint *checkpoint, const rp_key_index *index) {
+    int64_t last = rp_key_index_next_offset(index), last_ms = rp_key_index_last_time(index);
+    bool has_offset = checkpoint->index_offset >= 0;
+    checkpoint->index_offset = has_offset && checkpoint->index_offset > last ? last : checkpoint->index_offset;
+    checkpoint->index_time_ms = checkpoint->index_time_ms > last_ms ? last_ms : checkpoint->index_time_ms;
+}
 
 /* After recovery: the index knows nothing the log does not have, and the builder catches up from where it is. */
 static int open_index(rp_message_store *store, rp_error *error) {
@@ -311,6 +321,7 @@ static int open_index(rp_message_store *store, rp_error *error) {
     index.shape = (rp_index_shape){options->index_slot_count, options->index_entry_count_max};
     index.last_exit_clean = store->recovery.was_clean;
     index.synced_time_ms = store->checkpoint.index_time_ms;
+    index.synced_offset = store->checkpoint.index_offset;
     index.read_only = options->read_only;
     index.file_ops = store->ops;
     index.clock = store->clock;
@@ -324,6 +335,7 @@ static int open_index(rp_message_store *store, rp_error *error) {
     }
     if (rc == RP_OK && !options->read_only) {
         rp_key_index_truncate(store->index, rp_commit_log_max_offset(store->commit_log));
+        note_indexed(&store->checkpoint, store->index);
     }
     return rc;
 }

@@ -1,7 +1,9 @@
 /* store_lock.c: see store_lock.h.
  *
- * fcntl locks belong to the process, so a second open in the same process would succeed; an flock on the same descriptor, which
- * belongs to the open file, keeps that out. Neither disturbs the other on Linux.
+ *   byte 0       a lock of the open file (F_OFD_SETLK): RocketMQ's tryLock(0, 1) meets it
+ *   from byte 1  a lock of the process (F_SETLK): whoever is refused reads its pid. The process loses it when it closes any descriptor of
+ *                the file, as a second open does, or a copy of the directory; so nothing but the name hangs on it
+ *   flock        for versions that know no other lock of the open file, and for the kernel's table of locks
  */
 #include "store_lock.h"
 
@@ -13,13 +15,33 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* The process whose fcntl lock is in the way; -1: one that has no number here; 0: none is, so it is an flock of this process. */
+#define OF_AN_OPEN_FILE (-1) /* what F_GETLK gives as its pid */
+
+static struct flock lock_from(off_t start, off_t size, int shared) {
+    return (struct flock){.l_type = (short)(shared ? F_RDLCK : F_WRLCK), .l_whence = SEEK_SET, .l_start = start, .l_len = size};
+}
+
+/* The process whose lock is in the way; -1: one that has no number here; 0: only that of an open file is. */
 static int holder_of(int fd, int shared) {
-    struct flock query = {.l_type = (short)(shared ? F_RDLCK : F_WRLCK), .l_whence = SEEK_SET};
-    if (fcntl(fd, F_GETLK, &query) != 0 || query.l_type == F_UNLCK) {
+    struct flock named = lock_from(1, 0, shared), first = lock_from(0, 1, shared);
+    if (fcntl(fd, F_GETLK, &named) == 0 && named.l_type != F_UNLCK) {
+        return named.l_pid > 0 ? (int)named.l_pid : -1;
+    }
+    if (fcntl(fd, F_GETLK, &first) != 0 || first.l_type == F_UNLCK || first.l_pid == OF_AN_OPEN_FILE) {
         return 0;
     }
-    return query.l_pid > 0 ? (int)query.l_pid : -1;
+    return first.l_pid > 0 ? (int)first.l_pid : -1;
+}
+
+/* 0, or -1 with errno. */
+static int take_all(int fd, int shared) {
+    struct flock first = lock_from(0, 1, shared), named = lock_from(1, 0, shared);
+    int rc = flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
+    rc = rc == 0 ? fcntl(fd, F_OFD_SETLK, &first) : rc;
+    if (rc != 0 && errno == EINVAL) { /* a kernel, or something that stands for one, without such locks */
+        rc = fcntl(fd, F_SETLK, &first);
+    }
+    return rc == 0 ? fcntl(fd, F_SETLK, &named) : rc;
 }
 
 int rp_store_lock_take(const char *path, int shared, rp_error *error) {
@@ -30,8 +52,7 @@ int rp_store_lock_take(const char *path, int shared, rp_error *error) {
     if (fd < 0) {
         return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot open the lock file: %s", strerror(errno));
     }
-    struct flock lock = {.l_type = (short)(shared ? F_RDLCK : F_WRLCK), .l_whence = SEEK_SET};
-    if (flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 && fcntl(fd, F_SETLK, &lock) == 0) {
+    if (take_all(fd, shared) == 0) {
         char is_there[4] = {0};
         bool is_written = shared || (pread(fd, is_there, 4, 0) == 4 && memcmp(is_there, "lock", 4) == 0);
         if (!is_written && pwrite(fd, "lock", 4, 0) != 4) { /* what RocketMQ writes; nobody reads it, but a disk this full makes no store */
@@ -56,7 +77,8 @@ int rp_store_lock_take(const char *path, int shared, rp_error *error) {
                             "the store is in use by a process that cannot be seen from here, in another container or on another machine; "
                             "stop it or choose another directory");
     }
-    return rp_error_set(error, RP_E_LOCKED, os_errno, path, -1, "the store is open already in this process (%d)", (int)getpid());
+    return rp_error_set(error, RP_E_LOCKED, os_errno, path, -1,
+                        "the store is open already: in this process (%d), or in one that tried to open it twice", (int)getpid());
 }
 
 void rp_store_lock_release(int fd) {

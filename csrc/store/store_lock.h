@@ -1,8 +1,8 @@
 /* store_lock.h: one process a store directory, and the mark of an unclean end.
  * RocketMQ: DefaultMessageStore.start (lock file), createTempFile (abort) (5.3.3 store/).
  *
- * lock     held exclusively while the store is open (shared by read-only tools), by the lock Java's FileChannel.lock takes as well
- *          (fcntl, whole file). It holds "lock" as RocketMQ writes it; the holder's pid is asked of the kernel.
+ * lock     held exclusively while the store is open (shared by read-only tools), by locks that Java's FileChannel.tryLock meets (fcntl,
+ *          byte 0), until the store is closed. It holds "lock" as RocketMQ writes it; the holder's pid is asked of the kernel.
  * abort    exists while the store is open for writing; found at open, the last run did not end in close. Holds the pid.
  * Threads  owner.
  */

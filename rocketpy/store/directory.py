@@ -154,7 +154,7 @@ class StoreDirectory:
         path = self.root / "lock"
         with path.open("ab") as file:  # its end gives the locks back
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # both that store_lock.c takes; RocketMQ takes the second
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # store_lock.c takes both kinds; RocketMQ the second
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError):
                 raise StoreLocked("the store is in use; stop whoever has it open, nothing was changed", file=str(path)) from None

@@ -1,5 +1,5 @@
 /* compaction_moves_test.c: a compaction whose files cannot be moved to where they belong is finished later, and holds up neither copies nor
- * retention. */
+ * retention; a copy whose files cannot be removed is made anew later. */
 #include <errno.h>
 #include <stdatomic.h>
 
@@ -19,6 +19,17 @@ static int move_or_fail(void *context, const char *source, const char *target) {
         return -1;
     }
     return rp_file_ops_system()->rename(context, source, target);
+}
+
+static _Atomic int fails_removal, removals_failed;
+
+static int remove_or_fail(void *context, const char *path) {
+    if (fails_removal && strstr(path, "/compactionLog/") != NULL && --fails_removal == 0) {
+        removals_failed++;
+        errno = EIO;
+        return -1;
+    }
+    return rp_file_ops_system()->unlink(context, path);
 }
 
 /* Until retention takes no more files. */
@@ -114,10 +125,48 @@ static void what_is_cut_while_files_cannot_be_moved_does_not_come_back(void) {
     fixture_remove(path);
 }
 
+/* The removal-th file of what is to be copied once more stays for now: what was done of it must not be taken for all of it. */
+static void what_cannot_be_removed_is_made_anew_later(int removal) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    failing_ops = *rp_file_ops_system();
+    failing_ops.unlink = remove_or_fail;
+    rp_message_store_options options;
+    compacting_options(&options, path, OFTEN_MS);
+    options.clock = &fast_clock;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 60, 4);
+    await_copied(store, queue);
+    await_kept(queue, 4 + 20, &kept);
+    rp_queue_entry entry;
+    CHECK(rp_consume_queue_read(queue, 8, &entry, 1) == 1);
+    CHECK(rp_message_store_cut_at_open(store, entry.commit_log_offset, NULL) == RP_OK);
+    fixture_close(store);
+    options.file_ops = &failing_ops;
+    options.compaction_interval_ms = NEVER_MS;
+    removals_failed = 0;
+    fails_removal = removal;
+    store = fixture_open(&options);
+    queue = compacted_queue(store, "T");
+    await_copied(store, queue);
+    read_kept(queue, &kept);
+    CHECK(removals_failed == 1 && kept.count == 8);
+    for (int i = 0; i < 8; i++)
+        CHECK(kept.offsets[i] == i && kept.numbers[i] == i);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+static void the_first_removal_may_fail(void) { what_cannot_be_removed_is_made_anew_later(1); }
+static void the_next_removal_may_fail(void) { what_cannot_be_removed_is_made_anew_later(2); }
+
 int main(void) {
     RUN(the_first_move_may_fail);
     RUN(a_later_move_may_fail);
     RUN(the_next_start_moves_what_could_not_be);
     RUN(what_is_cut_while_files_cannot_be_moved_does_not_come_back);
+    RUN(the_first_removal_may_fail);
+    RUN(the_next_removal_may_fail);
     return 0;
 }
