@@ -103,7 +103,7 @@ static int ack_in_order(const acking *acking, rp_offset_cell *cell, int64_t offs
     order_changed(acking);
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) == RP_OFFSET_NONE && rp_offset_cell_commit(cell, next))
         atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
-    if (rp_pop_order_blocked_until(cell->order, (rp_slice){NULL, 0}, RP_POP_ORDER_NO_POP, wall_ms()) == 0) /* a handle may be a stranger's */
+    if (rp_pop_order_blocked_until(cell->order, (rp_slice){NULL, 0}, RP_POP_ORDER_NO_POP, wall_ms()) == 0)
         rp_long_polling_wake(acking->slot);
     return RP_OK;
 }
