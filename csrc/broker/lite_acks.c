@@ -56,9 +56,9 @@ static int read_handle(acking *acking) {
 }
 
 /* When nothing is out any more, its memory goes. 0: it blocks no longer; else when it does not. Under the lock. */
-static int64_t blocked_until(rp_offset_cell *cell, int64_t invisible_ms) {
+static int64_t blocked_until(rp_offset_cell *cell) {
     if (!rp_pop_order_is_over(cell->order))
-        return rp_pop_order_blocked_until(cell->order, (rp_slice){NULL, 0}, invisible_ms, wall_ms());
+        return rp_pop_order_blocked_until(cell->order, (rp_slice){NULL, 0}, RP_POP_ORDER_NO_POP, wall_ms());
     free(cell->order);
     cell->order = NULL;
     return 0;
@@ -90,7 +90,7 @@ static int ack_in_order(const acking *acking, int64_t *next, int *is_free) {
         return RP_OK;
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) == RP_OFFSET_NONE && rp_offset_cell_commit(cell, *next))
         atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
-    *is_free = blocked_until(cell, rp_pop_invisible_ms(acking->info.invisible_ms)) == 0;
+    *is_free = blocked_until(cell) == 0;
     return RP_OK;
 }
 
@@ -131,7 +131,7 @@ static int change_in_order(const acking *acking, int64_t visible_ms, int64_t *fr
     int64_t pop_time_ms = acking->info.pop_time_ms;
     int is_changed = header->suspend ? rp_pop_order_suspend(order, pop_time_ms, visible_ms)
                                      : rp_pop_order_change(order, header->offset, pop_time_ms, visible_ms);
-    *free_ms = is_changed ? blocked_until(acking->cell, rp_pop_invisible_ms(acking->info.invisible_ms)) : 0;
+    *free_ms = is_changed ? blocked_until(acking->cell) : 0;
     return is_changed;
 }
 

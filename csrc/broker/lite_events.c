@@ -154,13 +154,13 @@ void rp_lite_wake(rp_lite_readers *readers, const rp_lite_interest *interest) {
         wake_reader(readers, waiting);
 }
 
-/* Under the lock. */
+/* Under the lock. Who is woken already looks, and passes on what it leaves. */
 static int pass_on(rp_lite_readers *readers, const rp_lite_reader *reader) {
-    int told = reader->first_ready != NULL && wake_reader(readers, reader);
+    int told = reader->first_ready != NULL && (reader->woken > 0 || wake_reader(readers, reader));
     uint32_t left = told ? 0 : PASSED_MAX;
     for (const rp_lite_subscription *one = reader->first_ready; one != NULL && left > 0; one = one->next_ready, left--) {
         for (const rp_lite_subscription *share = one->interest->shares; share != NULL; share = share->next_share) {
-            if (share->reader != reader && wake_reader(readers, share->reader)) {
+            if (share->reader != reader && (share->reader->woken > 0 || wake_reader(readers, share->reader))) {
                 told = 1;
                 break;
             }
@@ -350,16 +350,14 @@ rp_lite_waits *rp_lite_wait(rp_lite_readers *readers, rp_lite_reader *reader, rp
 void rp_lite_unwait(rp_lite_readers *readers, rp_lite_waits *waits) {
     rp_lite_reader *reader = waits->reader;
     pthread_mutex_lock(&readers->lock);
-    int was_woken = waits->is_woken;
-    if (was_woken)
+    if (waits->is_woken)
         unlink_woken(readers, waits);
     rp_lite_waits **at = &reader->waits;
     while (*at != waits)
         at = &(*at)->next;
     *at = waits->next;
     free(waits);
-    if (was_woken) /* and has not looked: nobody else was told of what is there */
-        (void)pass_on(readers, reader);
+    (void)pass_on(readers, reader); /* it was woken and has not looked, or was to look again: nobody else was told of what is there */
     rp_lite_let_go_of_reader(readers, reader);
     pthread_mutex_unlock(&readers->lock);
 }

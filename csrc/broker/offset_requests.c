@@ -44,9 +44,14 @@ static void find_queue(offset_question *question) {
         rp_topic_open_queue(question->lane->broker->topics, question->topic, queue_id, &question->queue);
 }
 
-/* Cells are made up to the one that is named: 2.6 MB for a request of 100 bytes, which RocketMQ takes for any queue. */
+/* The chunk of cells that it lies in is made: up to 2.6 MB for a request of 100 bytes, which RocketMQ takes for any queue. */
 static int may_be_made(const offset_question *question) {
     return question->header.queue_id < QUEUES_ANYWAY || question->header.queue_id < queues_of(question->topic);
+}
+
+/* A neighbour's chunk has a cell for it, too. */
+static int is_kept(const rp_offset_cell *cell) {
+    return cell != NULL && atomic_load_explicit(&cell->committed, memory_order_relaxed) != RP_OFFSET_NONE;
 }
 
 static int update_offset(const offset_question *question) {
@@ -63,11 +68,13 @@ static int update_offset(const offset_question *question) {
         return rp_answer(question->to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "queueId %d or offset %lld is negative, topic is %.*s",
                          queue_id, (long long)offset, (int)topic.size, (const char *)topic.data);
     rp_broker *broker = question->lane->broker;
-    rp_consumption *consumption = rp_group_table_consumption_entry(broker->groups, question->group, question->topic);
+    rp_consumption *consumption = rp_group_table_consumption(broker->groups, question->group, question->topic);
     rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_find(&consumption->offsets, queue_id) : NULL;
-    if (cell == NULL && !may_be_made(question))
+    if (!is_kept(cell) && !may_be_made(question))
         return rp_answer(question->to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "queueId %d is illegal, topic is %.*s", queue_id,
                          (int)topic.size, (const char *)topic.data);
+    if (consumption == NULL)
+        consumption = rp_group_table_consumption_entry(broker->groups, question->group, question->topic);
     if (cell == NULL && consumption != NULL)
         cell = rp_offset_cells_open(&consumption->offsets, queue_id);
     if (cell == NULL)

@@ -140,8 +140,10 @@ static void add_entry(rp_lane *lane, rp_parked_response *entry, int64_t end_offs
     entry->leadership = lane->leadership;
     if (parked->count++ == 0)
         publish_head(parked);
-    if (needs & RP_NEEDS_FLUSH)
+    if (needs & RP_NEEDS_FLUSH) {
         parked->flush_wanted = end_offset;
+        parked->wants_flush = 1;
+    }
     /* Read-modify-write, as the flusher's look is: whichever comes second sees the other's side (wake_parked in broker.c). */
     atomic_fetch_add_explicit(&lane->counters.parked, 1, memory_order_acq_rel);
 }
@@ -175,9 +177,9 @@ int rp_parked_responses_push_reply(rp_lane *lane, rp_reply *reply, int64_t end_o
 
 void rp_parked_responses_request_flush(rp_lane *lane) {
     rp_parked_responses *parked = &lane->parked;
-    if (parked->flush_wanted <= parked->flush_requested)
+    if (!parked->wants_flush)
         return;
-    parked->flush_requested = parked->flush_wanted;
+    parked->wants_flush = 0;
     /* For few, and while no sync is under way, this thread makes it: waking the flusher is half of what a lone producer waits for besides
      * the disk. With many the next sync is already wanted when one ends, and the flusher is awake. */
     if (parked->count > RP_PARKED_FEW || !rp_message_store_flush_is_idle(lane->broker->store) ||

@@ -58,7 +58,8 @@ typedef struct rp_parked_response {
 typedef struct rp_parked_responses {
     rp_parked_response *ring; /* capacity is a power of two, grown by doubling */
     uint32_t capacity, head, count;
-    int64_t flush_wanted, flush_requested; /* log offsets */
+    int64_t flush_wanted; /* log offset: of the last that waits for the disk */
+    int wants_flush;      /* it was parked in this turn; offsets do not tell, as a cut of the log has them begin again */
     /* The head's end_offset, or an earlier one: an ack below it need not wake the reactor. Only grows; written by the reactor, release. */
     _Atomic int64_t head_end;
 } rp_parked_responses;

@@ -87,7 +87,7 @@ static void order_changed(const acking *acking) {
 }
 
 /* Under the cell's lock. The offset moves to the first that is not acked; whoever waits for the queue is told when nothing blocks it. */
-static int ack_in_order(const acking *acking, rp_offset_cell *cell, int64_t offset, int64_t pop_time_ms, int64_t invisible_ms) {
+static int ack_in_order(const acking *acking, rp_offset_cell *cell, int64_t offset, int64_t pop_time_ms) {
     rp_broker *broker = acking->lane->broker;
     int64_t committed = atomic_load_explicit(&cell->committed, memory_order_relaxed);
     if (offset < committed)
@@ -103,18 +103,18 @@ static int ack_in_order(const acking *acking, rp_offset_cell *cell, int64_t offs
     order_changed(acking);
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) == RP_OFFSET_NONE && rp_offset_cell_commit(cell, next))
         atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
-    if (rp_pop_order_blocked_until(cell->order, (rp_slice){NULL, 0}, rp_pop_invisible_ms(invisible_ms), wall_ms()) == 0)
+    if (rp_pop_order_blocked_until(cell->order, (rp_slice){NULL, 0}, RP_POP_ORDER_NO_POP, wall_ms()) == 0)
         rp_long_polling_wake(acking->slot);
     return RP_OK;
 }
 
-static int ack_order(const acking *acking, int64_t offset, int64_t pop_time_ms, int64_t invisible_ms) {
+static int ack_order(const acking *acking, int64_t offset, int64_t pop_time_ms) {
     rp_offset_cell *cell = cell_of(acking);
     if (cell == NULL)
         return RP_E_RANGE;
     pthread_mutex_t *lock = rp_pop_lock_of(acking->lane->broker, cell);
     pthread_mutex_lock(lock);
-    int status = rp_topic_is_live(acking->topic) ? ack_in_order(acking, cell, offset, pop_time_ms, invisible_ms) : RP_OK;
+    int status = rp_topic_is_live(acking->topic) ? ack_in_order(acking, cell, offset, pop_time_ms) : RP_OK;
     pthread_mutex_unlock(lock);
     return status;
 }
@@ -153,7 +153,7 @@ static int ack_one(const acking *acking, const rp_pop_ack_header *header) {
     if (rp_pop_extra_info_read(header->extra_info, &info) != RP_OK)
         return refuse_info(acking->to, header->extra_info);
     if (info.revive_queue_id == RP_POP_ORDER_QUEUE) {
-        if (ack_order(acking, header->offset, info.pop_time_ms, info.invisible_ms) != RP_OK)
+        if (ack_order(acking, header->offset, info.pop_time_ms) != RP_OK)
             return answer_out_of_order(acking, header->offset);
         return rp_answer(acking->to, RP_RESPONSE_SUCCESS, NULL, 0, NULL);
     }
@@ -213,7 +213,7 @@ static uint32_t keep_possible(const acking *acking, rp_batch_ack *batch) {
 static int ack_batch_in_order(const acking *acking, const rp_batch_ack *batch, uint32_t count) {
     int status = RP_OK;
     for (uint32_t i = 0; i < count; i++) {
-        if (ack_order(acking, batch->offsets[i], batch->pop_time_ms, batch->invisible_ms) != RP_OK)
+        if (ack_order(acking, batch->offsets[i], batch->pop_time_ms) != RP_OK)
             status = RP_E_RANGE;
     }
     return status;

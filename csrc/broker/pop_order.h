@@ -28,7 +28,10 @@ typedef struct rp_pop_order {
 
 /* Those below the group's offset are out no more: they were acked at another broker, which led meanwhile. order may be NULL. */
 void rp_pop_order_pass(rp_pop_order *order, int64_t committed);
-/* When the queue is free again: 0 now, else a wall time. The same attempt as before gets the same messages again. data NULL: no attempt. */
+/* When the queue is free again: 0 now, else a wall time. The same attempt as before gets the same messages again. data NULL: no attempt.
+ * invisible_ms: of the pop that asks, from now on that of those whose own pop did not say; RP_POP_ORDER_NO_POP: none asks,
+ * and what a handle says may be a stranger's. */
+#define RP_POP_ORDER_NO_POP 0
 int64_t rp_pop_order_blocked_until(rp_pop_order *order, rp_slice attempt_id, int64_t invisible_ms, int64_t now_ms);
 /* These are out now; counts how often each was before. count 1..RP_POP_MESSAGES_MAX. */
 void rp_pop_order_update(rp_pop_order *order, rp_slice attempt_id, int64_t pop_time_ms, int64_t invisible_ms, const int64_t *offsets,

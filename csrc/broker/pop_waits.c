@@ -46,6 +46,8 @@ struct rp_pop_list {
         rp_waiting_pop *first, *last;
     } kinds[2]; /* by rp_pop_kind */
     rp_pop_list *next_made, *previous_made;
+    rp_pop_list *next_doomed; /* while it is being forgotten */
+    int is_doomed;
     rp_lite_waits *lite; /* of a reader of lite topics, by no topic, and freed with its last pop; NULL: of none */
 };
 
@@ -150,14 +152,35 @@ static void forget_list(rp_pop_waits *waits, rp_pop_list *list) {
     free(list);
 }
 
-/* Each arrival of the topic would look at the lists of all groups that ever waited for it. */
-static void forget_empty_lists(rp_pop_waits *waits, const rp_topic *topic) {
-    for (rp_pop_key *key = *bucket_of(waits, topic), *next; key != NULL; key = next) {
-        rp_pop_list *list = key->list;
-        for (next = key->next; next != NULL && next->list == list;)
-            next = next->next;
-        if (is_empty(list))
-            forget_list(waits, list);
+static void unlink_doomed(rp_pop_key **link) {
+    while (*link != NULL) {
+        rp_pop_key *key = *link;
+        if (key->list->is_doomed) {
+            *link = key->next;
+            key->topic = NULL;
+        } else {
+            link = &key->next;
+        }
+    }
+}
+
+/* Each arrival of the topic would look at the lists of all groups that ever waited for it. They leave the topic's bucket in one walk. */
+static void forget_idle_lists(rp_pop_waits *waits, const rp_topic *topic) {
+    rp_pop_list *doomed = NULL;
+    uint32_t idle = 0;
+    for (const rp_pop_key *key = *bucket_of(waits, topic); key != NULL; key = key->next) {
+        if (key->topic != topic || !is_empty(key->list) || idle++ < RP_POP_IDLE_LISTS_MAX)
+            continue;
+        key->list->is_doomed = 1;
+        key->list->next_doomed = doomed;
+        doomed = key->list;
+    }
+    if (doomed == NULL)
+        return;
+    unlink_doomed(bucket_of(waits, topic));
+    for (rp_pop_list *next; doomed != NULL; doomed = next) {
+        next = doomed->next_doomed;
+        forget_list(waits, doomed);
     }
 }
 
@@ -454,9 +477,9 @@ static int is_changed(const rp_pop_key *key) {
 }
 
 void rp_pop_waits_arrived(rp_lane *lane, const rp_queue_slot *slot) {
-    if (lane->pop_waits.heap_size == 0)
+    if (lane->pop_waits.buckets == NULL)
         return;
-    for (rp_pop_key *key = *bucket_of(&lane->pop_waits, slot->topic); key != NULL; key = key->next) {
+    for (rp_pop_key *key = *bucket_of(&lane->pop_waits, slot->topic); key != NULL && lane->pop_waits.heap_size > 0; key = key->next) {
         if (key->topic != slot->topic)
             continue;
         if (is_changed(key))
@@ -464,7 +487,7 @@ void rp_pop_waits_arrived(rp_lane *lane, const rp_queue_slot *slot) {
         serve(lane, key->list, slot);
         tell(lane, key->list, slot);
     }
-    forget_empty_lists(&lane->pop_waits, slot->topic);
+    forget_idle_lists(&lane->pop_waits, slot->topic);
 }
 
 int rp_pop_waits_wait_on(const rp_lane *lane, const rp_topic *topic) {

@@ -29,9 +29,10 @@ typedef struct rp_waiting_pop rp_waiting_pop;
 typedef struct rp_pop_list rp_pop_list;
 
 #define RP_POP_BUCKETS 1024u
+#define RP_POP_IDLE_LISTS_MAX 16u /* who polls again and again needs no new one each time */
 typedef struct rp_pop_waits {
     struct rp_pop_key **buckets; /* lists by topic, RP_POP_BUCKETS; NULL before the first */
-    rp_pop_list *lists;          /* one a (group, topic) with pops, and until the topic's next arrival without */
+    rp_pop_list *lists;          /* one a (group, topic) with pops; an arrival of the topic leaves RP_POP_IDLE_LISTS_MAX of it without */
     _Atomic uint32_t list_count; /* tests read it */
     rp_waiting_pop **connections; /* pops by connection, RP_POP_BUCKETS; made with the buckets */
     rp_waiting_pop **heap;       /* by when to look */

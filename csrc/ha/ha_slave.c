@@ -182,6 +182,16 @@ static int follow_wanted_address(rp_ha_slave *slave) {
     return 1;
 }
 
+/* The connection that was dialled is of one that is not wanted any more: it hears no word of ours, and what became of it is no trouble. */
+static int moves_on(rp_ha_slave *slave) {
+    if (!atomic_load(&slave->moves_on))
+        return 0;
+    if (slave->fd >= 0)
+        close(slave->fd);
+    slave->fd = -1;
+    return 1;
+}
+
 static void try_connect(rp_ha_slave *slave) {
     rp_error damage;
     if (rp_commit_log_damaged_at(slave->options.commit_log, &damage) >= 0) { /* until we are started again */
@@ -197,6 +207,8 @@ static void try_connect(rp_ha_slave *slave) {
     }
     char why[RP_DIAL_WHY_MAX];
     slave->fd = rp_dial(slave->address, slave->options.connect_timeout_ms, &slave->moves_on, why);
+    if (moves_on(slave))
+        return;
     if (slave->fd < 0) {
         disconnect(slave, why, RP_LOG_WARNING);
         return;

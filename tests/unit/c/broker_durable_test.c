@@ -59,6 +59,34 @@ static void a_sync_flush_answers_when_the_message_is_on_disk(void) {
     fixture_close(&fx);
 }
 
+/* Of a master that was deposed and is elected again: what it sends then ends before what it asked a sync for. */
+static void what_is_stored_where_a_cut_tail_was_is_synced_when_it_comes(void) {
+    fixture fx;
+    rp_error error;
+    fixture_init(&fx);
+    fx.store_options.flush_mode = RP_FLUSH_SYNC;
+    fx.store_options.flush_interval_ms = fx.store_options.flush_thorough_interval_ms = 3600000; /* only requests flush */
+    fixture_open(&fx);
+    fx.settings.sync_flush_timeout_ms = WAIT_MS;
+    set_modes(&fx, RP_FLUSH_SYNC, 0);
+    rp_commit_log *log = rp_message_store_commit_log(fx.store);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_commit_log_confirm(log, 0);
+    for (int round = 0; round < 3; round++) {
+        number_text queue;
+        for (int i = 3 - round; i > 0; i--) {
+            rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("in place of another"), &queue);
+            CHECK(client_call(&c, &request).code == SUCCESS);
+            CHECK(rp_commit_log_flushed_offset(log) == rp_commit_log_max_offset(log));
+        }
+        rp_commit_log_set_following(log, 1);
+        CHECK(rp_commit_log_cut(log, 0, &error) == RP_OK);
+        rp_commit_log_set_following(log, 0);
+    }
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 static void without_slaves_a_sync_master_says_so(void) {
     fixture fx;
     fixture_init(&fx);
@@ -366,6 +394,7 @@ static void a_stuck_append_keeps_no_other_send_waiting_and_is_named(void) {
 
 int main(void) {
     RUN(a_sync_flush_answers_when_the_message_is_on_disk);
+    RUN(what_is_stored_where_a_cut_tail_was_is_synced_when_it_comes);
     RUN(without_slaves_a_sync_master_says_so);
     RUN(one_ack_completes_all_sends_below_it);
     RUN(a_slave_too_far_behind_is_not_waited_for_and_named);

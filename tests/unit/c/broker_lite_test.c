@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "broker/lane.h"
+#include "broker/lite_readers_inl.h"
 #include "lite_client.h"
 
 enum { PRODUCERS = 2, CONSUMERS = 4, MESSAGES = 400, LITES = 16 };
@@ -150,9 +151,15 @@ static void what_is_not_acked_comes_again_each_time(void) {
     close_pop(&fx, &clients[1]);
 }
 
+/* It can be woken from now on: pops_waiting counts one before. */
 static int one_waits(void *context) {
     const fixture *fx = context;
-    return atomic_load(&fx->broker->pops_waiting) == 1;
+    rp_lite_readers *readers = fx->broker->lite;
+    pthread_mutex_lock(&readers->lock);
+    const rp_lite_reader *reader = rp_lite_find_reader(readers, rp_group_table_find(fx->broker->groups, text("G")), text("c"));
+    int waits = reader != NULL && reader->waits != NULL;
+    pthread_mutex_unlock(&readers->lock);
+    return waits;
 }
 
 /* More lite topics than one turn looks at, and the only message is of the last. */

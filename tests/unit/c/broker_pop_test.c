@@ -233,11 +233,14 @@ static void no_handle_says_that_a_queue_is_blocked_for_ever(void) {
     int32_t times[] = {0, 0};
     rp_pop_order_row row = {
         .group = text("G"), .topic = text("T"), .queue_id = 1, .count = 2, .offsets = offsets, .visible_ms = visible, .times = times};
+    char handle[96];
+    row.pop_time_ms = rp_clock_wall_ms(rp_clock_system()) - 24 * 3600 * 1000;
+    snprintf(handle, sizeof handle, "0 %" PRId64 " 9223372036854775807 999 0 broker-a 1", row.pop_time_ms);
     CHECK(rp_broker_put_pop_order(fx.broker, &row) == RP_OK);
-    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 0, "0 0 9223372036854775807 999 0 broker-a 1", 0).code == SUCCESS);
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 0, handle, 0).code == SUCCESS);
     pop_request pop = pop_of(1);
     pop.order = 1;
-    CHECK(client_pop(&c, &pop).code == SUCCESS); /* what was popped in 1970 is over */
+    CHECK(client_pop(&c, &pop).code == SUCCESS); /* what was popped yesterday is over, for who asks for a minute */
     close_pop(&fx, &c);
 }
 

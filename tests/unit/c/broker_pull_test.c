@@ -419,6 +419,8 @@ static void an_offset_of_a_queue_far_behind_those_that_there_are_is_not_kept(voi
     rp_command response = offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "65535", "3", NULL);
     CHECK(response.code == INVALID_PARAMETER && slice_is(response.remark, "queueId 65535 is illegal, topic is T"));
     CHECK(committed(&fx, 65535) == -1);
+    CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 60000, 1) == RP_OK);
+    CHECK(offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "60001", "3", NULL).code == INVALID_PARAMETER && committed(&fx, 60001) == -1);
     CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 65535, 1) == RP_OK); /* of a file: the topic had more queues */
     CHECK(offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "65535", "3", NULL).code == SUCCESS && committed(&fx, 65535) == 3);
     client_close(&c);
@@ -498,6 +500,7 @@ int main(void) {
     RUN(reading_a_queue_without_messages_makes_no_file);
     RUN(a_group_without_offset_begins_with_the_first_message_or_is_told_that_there_is_none);
     RUN(a_committed_offset_is_found_and_counts_as_one_change);
+    RUN(an_offset_of_a_queue_far_behind_those_that_there_are_is_not_kept);
     RUN(the_ends_of_a_queue_are_answered_and_of_one_that_is_not_here_left_to_python);
     RUN(a_pull_commits_and_a_reset_sends_the_next_one_back);
     RUN(offsets_are_listed_and_deleted_by_group_and_topic);

@@ -183,6 +183,33 @@ static void one_that_leaves_before_it_has_looked_passes_on_that_it_was_woken(voi
     close_table(&t);
 }
 
+static void one_that_leaves_what_it_cannot_read_yet_passes_it_on(void) {
+    table t;
+    open_table(&t);
+    rp_reactor *reactor = rp_server_reactor(t.fx.server, 0);
+    rp_lite_reader *readers[2];
+    rp_lite_waits *waits[2];
+    rp_lite_look look;
+    for (int i = 0; i < 2; i++) {
+        rp_slice client = i == 0 ? client_one : client_two;
+        int is_ready;
+        CHECK(rp_lite_subscribe(t.readers, t.group, client, text(A)) == 1);
+        readers[i] = reader_of(&t, client, 0);
+        waits[i] = rp_lite_wait(t.readers, readers[i], reactor, (uint16_t)(3 + i), &is_ready);
+    }
+    add_message(&t, A);
+    int woken = waits[1]->is_woken, other = 1 - woken;
+    CHECK(rp_lite_next_woken(t.readers, (uint16_t)(3 + woken)) == waits[woken]);
+    CHECK(rp_lite_take(t.readers, readers[woken], &look) == 1);
+    rp_lite_put_back(t.readers, &look, RP_LITE_AGAIN, 0);
+    rp_lite_unwait(t.readers, waits[woken]); /* its connection has ended */
+    CHECK(rp_lite_next_woken(t.readers, (uint16_t)(3 + other)) == waits[other]);
+    rp_lite_unwait(t.readers, waits[other]);
+    for (int i = 0; i < 2; i++)
+        rp_lite_reader_close(t.readers, readers[i]);
+    close_table(&t);
+}
+
 static void a_wildcard_group_has_what_has_messages_and_nothing_else(void) {
     table t;
     open_table(&t);
@@ -358,6 +385,7 @@ int main(void) {
     RUN(what_happens_while_a_pop_looks_is_not_lost);
     RUN(a_waiting_pop_is_woken_and_passes_on_what_it_leaves);
     RUN(one_that_leaves_before_it_has_looked_passes_on_that_it_was_woken);
+    RUN(one_that_leaves_what_it_cannot_read_yet_passes_it_on);
     RUN(a_wildcard_group_has_what_has_messages_and_nothing_else);
     RUN(readers_of_one_lite_topic_are_bounded);
     RUN(whatever_happens_nothing_is_forgotten);

@@ -133,11 +133,18 @@ static inline int fixture_append(rp_message_store *store, rp_consume_queue *queu
 
 /* The index enters messages in a thread of its own, after they have come into their queues. Ends once it has those below the offset. */
 static inline void fixture_wait_indexed(rp_message_store *store, int64_t offset) {
-    rp_message_store_stats stats;
-    do {
+    const struct timespec pause = {.tv_nsec = 200000};
+    rp_message_store_stats stats = {0};
+    rp_message_store_read_stats(store, &stats);
+    for (int left = 5 * 60000; stats.indexed_offset < offset; left--) {
+        if (left == 0) {
+            fprintf(stderr, "%s:%d: the index stands at %lld of %lld\n", __FILE__, __LINE__, (long long)stats.indexed_offset,
+                    (long long)offset);
+            exit(1);
+        }
+        nanosleep(&pause, NULL);
         rp_message_store_read_stats(store, &stats);
-        sched_yield();
-    } while (stats.indexed_offset < offset);
+    }
 }
 
 /* Messages of the topic that the index knows by the key all of them have, once it has caught up with the log. */
