@@ -10,6 +10,8 @@
 
 #include "broker.h"
 
+#define RP_LITE_CLIENT_MAX 1024u /* bytes of a client id */
+
 /* Which topic's lite topics a group reads (lite.bind.topic), size 0: none; and whether all of them (lite.sub.wildcard). RP_OK;
  * RP_E_INVALID: no names; RP_E_NO_MEMORY. */
 int rp_broker_put_lite_group(rp_broker *broker, rp_slice group, rp_slice topic, int32_t is_wildcard);

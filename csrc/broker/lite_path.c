@@ -6,6 +6,7 @@
 #include "../base/clock.h"
 #include "../base/clock_inl.h"
 #include "lane.h"
+#include "lite.h"
 #include "lite_readers.h"
 #include "pop_choice.h"
 #include "pop_log.h"

@@ -28,7 +28,6 @@
 #define RP_LITE_SUBSCRIPTIONS_MAX 1000000u
 #define RP_LITE_SHARES_MAX 1000u
 #define RP_LITE_WILDCARDS_MAX 1000u
-#define RP_LITE_CLIENT_MAX 1024u /* bytes of a client id */
 
 typedef struct rp_lite_readers rp_lite_readers;
 typedef struct rp_lite_reader rp_lite_reader;

@@ -6,8 +6,6 @@
 #include "request_header.h"
 #include "response_writer_inl.h"
 
-#define QUEUES_ANYWAY 256 /* of any topic: it may have had more than it has now */
-
 typedef struct offset_question {
     rp_lane *lane;
     rp_answer_to to;
@@ -46,7 +44,7 @@ static void find_queue(offset_question *question) {
 
 /* The chunk of cells that it lies in is made: up to 2.6 MB for a request of 100 bytes, which RocketMQ takes for any queue. */
 static int may_be_made(const offset_question *question) {
-    return question->header.queue_id < QUEUES_ANYWAY || question->header.queue_id < queues_of(question->topic);
+    return question->header.queue_id < RP_OFFSET_QUEUES_ANYWAY || question->header.queue_id < queues_of(question->topic);
 }
 
 /* A neighbour's chunk has a cell for it, too. */

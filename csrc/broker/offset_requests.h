@@ -13,6 +13,8 @@
 #include "../store/consume_queue.h"
 #include "broker.h"
 
+#define RP_OFFSET_QUEUES_ANYWAY 256 /* offsets of so many are kept for any topic: it may have had more queues than it has now */
+
 struct rp_lane;
 
 /* RP_HANDLED, or RP_PUNT (see above); RP_E_NO_MEMORY: the connection must be closed. */

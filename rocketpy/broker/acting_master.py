@@ -45,7 +45,7 @@ class ActingMaster:
         self._bridge = EscapeBridge(parts)
         self._halves = EscapedHalves(parts, self._bridge)
         self._file = ActingFile(parts)
-        self._is_known = False  # what the file says, and the timers go by it: it may be written
+        self._has_file_been_read = False  # and the timers go by it: it may be written
         self._save_s = parts.config.integer("flushDelayOffsetInterval") / 1000
         self._tasks: list[asyncio.Task[None]] = []
         self._is_to_follow = False
@@ -73,7 +73,7 @@ class ActingMaster:
         parts, native = self._parts, self._parts.native
         log.warning("this slave stands in for its master: what is due goes to other masters of the cluster")
         parts.acting.begin(parts.store.stats()["commit_log_max_offset"])
-        self._is_to_follow = self._is_known = False
+        self._is_to_follow = self._has_file_been_read = False
         self._synchronize.is_standing_in = True
         try:
             await self._synchronize.settled()
@@ -84,7 +84,7 @@ class ActingMaster:
             self._halves.begin(known.halves)
             native.start_delivery()
             await self._run_timers(known.timers)
-            self._is_known = True
+            self._has_file_been_read = True
             native.start_revive()
             passing = every("prepared messages of the master", HALVES_S, self._halves.run_round)
             saving = every("persist what is set aside", self._save_s, self._file.save)
@@ -107,7 +107,7 @@ class ActingMaster:
             await self._blocking(native.stop_timers)
         await self._bridge.stop()
         native.shut_escape()
-        if self._is_known:
+        if self._has_file_been_read:
             await self._file.save()
         await parts.saved.delay_offsets.save_or_log()
         await parts.saved.offsets.save_or_log()

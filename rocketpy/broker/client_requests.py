@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 LOCK_QUEUES_MAX = 100_000
 QUEUES_ANYWAY = 256
-"""Whose offsets are kept for any topic: it may have had more queues than it has now."""
+"""Whose offsets are kept for any topic (RP_OFFSET_QUEUES_ANYWAY): it may have had more queues than it has now."""
 
 
 class ClientRequests:

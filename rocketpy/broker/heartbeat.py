@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..remoting.json_codec import unknown_members
 from .json_members import boolean_member, enum_member, integer_member, list_member, optional_text_member, text_member
-from .names import is_possible, java_hash
+from .names import CLIENT_BYTES_MAX, is_possible, is_possible_client, java_hash
 
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
@@ -34,8 +34,6 @@ _SUBSCRIPTION_MEMBERS = ("topic", "subString", "expressionType", "tagsSet", "cod
 
 HEARTBEAT_LIST_MAX: Final = 10_000
 """Members of one list of a heartbeat: its groups, or the subscriptions of one. A client of a thousand groups is already an odd one."""
-CLIENT_BYTES_MAX: Final = 1024
-"""Of a client's id (RP_LITE_CLIENT_MAX): each of the groups of a connection, ten thousand at most, may know it by another one."""
 TAGS_MAX: Final = 4096
 """Of a subscription: what the native filter holds (RP_SUBSCRIPTION_CODES_MAX)."""
 
@@ -156,7 +154,7 @@ class Heartbeat:
         if len(producers) + len(consumers) > HEARTBEAT_LIST_MAX:
             raise ValueError(f"heartbeat: {len(producers) + len(consumers)} groups, more than {HEARTBEAT_LIST_MAX}")
         client_id = text_member(value, "clientID", None, "heartbeat")
-        if len(client_id.encode()) > CLIENT_BYTES_MAX:
+        if not is_possible_client(client_id):
             raise ValueError(f"heartbeat: clientID has more than {CLIENT_BYTES_MAX} bytes")
         without_sub = boolean_member(value, "withoutSub", False, "heartbeat") or boolean_member(value, "isWithoutSub", False, "heartbeat")
         return Heartbeat(

@@ -22,7 +22,6 @@ from ..remoting.command import Response
 from ..remoting.headers import NotifyUnsubscribeLiteRequestHeader
 from . import names
 from .clients import Channel
-from .heartbeat import CLIENT_BYTES_MAX
 from .json_members import integer_member, text_member
 from .lite_sharding import LiteSharding
 from .lite_subscriptions import Excluded, LiteAction, LiteIllegal, LiteQuotaExceeded
@@ -98,7 +97,7 @@ class LiteEntry:
 
     @property
     def is_named(self) -> bool:
-        is_possible = names.is_possible(self.group) and names.is_possible(self.topic) and len(self.client_id.encode()) <= CLIENT_BYTES_MAX
+        is_possible = names.is_possible(self.group) and names.is_possible(self.topic) and names.is_possible_client(self.client_id)
         return is_possible and all(text.strip() for text in (self.client_id, self.group, self.topic))
 
 

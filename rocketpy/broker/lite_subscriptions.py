@@ -10,8 +10,8 @@ a wildcard group names is not looked at, it reads all of the topic.
 
 Bounds: `most` subscriptions altogether (maxLiteSubscriptionCount), then LiteQuotaExceeded; RocketMQ lets a client's whole list past it. A
 wildcard client counts for one. One client has at most its group's lite.sub.client.quota and QUOTA_SLACK more. RocketMQ leaves that quota to
-clients and proxies: a client that ignores it may take all there are. Who makes up client ids in one group takes no more than nine tenths
-of them: the last tenth is for groups that have less than a tenth.
+clients and proxies: a client that ignores it, or makes up client ids, may take all there are. Groups that have less than a tenth of `most`
+therefore find another tenth behind it, which no other group gets.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from .tables import LiteSink
 log = logging.getLogger(__name__)
 
 SHARES: Final = 10
+"""What is kept for groups that have little is one part of so many, and so much is little."""
 QUOTA_SLACK: Final = 300
 """Beyond a client's quota, as proxies let it name more: some of what it had may be gone by now."""
 
@@ -303,13 +304,14 @@ class LiteSubscriptions:
         """For how many more of the group's, once so many of them have gone."""
         most, count = self._most(), self.count - leaving
         share = most // SHARES
-        return min(most - count, max(share - self._counts[group] + leaving, most - share - count))
+        return min(most + share - count, max(share - self._counts[group] + leaving, most - count))
 
     def _check_room(self, group: str) -> None:
         if self._room(group) > 0:
             return
         most = self._most()
-        of_group = f": {self._counts[group]} are of group {group}, and the last are for others" if self.count < most else ""
+        is_for_others = self.count < most + most // SHARES
+        of_group = f": {self._counts[group]} are of group {group}, and those beyond are for groups that have few" if is_for_others else ""
         raise LiteQuotaExceeded(f"lite subscription quota exceeded {most}{of_group}")
 
     def _add_to_count(self, group: str, by: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 
 from ..auth.metadata import SavedAuth
@@ -49,15 +50,36 @@ def load_tables(parts: Parts, auth: AuthService, directory: Path) -> None:
 
 
 def _load_offsets(parts: Parts) -> None:
-    """The first start after `enableLmq` was changed finds them in the other file: a group without them would begin anew, or at the end."""
+    """The first start after `enableLmq` was changed finds them in the other file: a group without them would begin anew or at the end, one
+    with those of the time before the last change would go back to them."""
     own = parts.saved.offsets.file
-    if parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load) or own.faults:
-        return
     other = StateFile(own.path.with_name(OFFSETS_FILE if own.path.name == LIGHT_OFFSETS_FILE else LIGHT_OFFSETS_FILE))
-    saved = other.read(lambda text: SavedOffsets.from_json(read_json(text, tolerant_max=None)))
-    if saved is not None:
-        parts.offsets.load(saved)
-        log.warning("there is no %s yet: consumer offsets are those of %s", own.path, other.path)
+    is_other_later = _written_ns(other) > _written_ns(own)  # never, but at that start: it is not even read
+    theirs = other.read(lambda text: SavedOffsets.from_json(read_json(text, tolerant_max=None))) if is_other_later else None
+    is_stale = False
+
+    def use(ours: SavedOffsets) -> None:
+        nonlocal is_stale
+        is_stale = theirs is not None and _age(theirs) >= _age(ours)  # in a copy of the directory the files may have any time
+        if not is_stale:
+            parts.offsets.load(ours)
+
+    is_found = parts.saved.offsets.load(SavedOffsets.from_json, use) or bool(own.faults)
+    if theirs is not None and (is_stale or not is_found):
+        parts.offsets.load(theirs)
+        # newer from now on than where they come from
+        now_ms = max(time.time_ns() // 1_000_000, theirs.version.timestamp + 1)
+        parts.offsets.assign_version(theirs.version.next(theirs.version.state_version, now_ms))
+        log.warning("enableLmq was changed: consumer offsets are those of %s, written later than %s", other.path, own.path)
+
+
+def _written_ns(file: StateFile) -> int:
+    """When; -1: never."""
+    return max((path.stat().st_mtime_ns for path in (file.path, file.backup_path) if path.exists()), default=-1)
+
+
+def _age(saved: SavedOffsets) -> tuple[int, int]:
+    return saved.version.timestamp, saved.version.counter
 
 
 def _hold_delays_back(parts: Parts) -> None:

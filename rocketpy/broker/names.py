@@ -40,6 +40,8 @@ RETRY_TOPIC_LENGTH_MAX: Final = 255
 GROUP_LENGTH_MAX: Final = 120
 NAME_BYTES_MAX: Final = 255
 """Of a topic or group in the native tables, and of a directory: a topic with a longer name can hold no messages, RocketMQ's neither."""
+CLIENT_BYTES_MAX: Final = 1024
+"""Of a client's id (RP_LITE_CLIENT_MAX): each of the groups of a connection, ten thousand at most, may know it by another one."""
 
 SYSTEM_TOPICS: Final = frozenset(
     {
@@ -95,6 +97,11 @@ def has_illegal_characters(name: str) -> bool:
 def is_possible(name: str) -> bool:
     """Whether the native tables can have it. RocketMQ keeps empty names, and retry topics of groups of 249 characters and more."""
     return 0 < len(name.encode("utf-8", "replace")) <= NAME_BYTES_MAX
+
+
+def is_possible_client(client_id: str) -> bool:
+    """Whether it is kept: it may be empty."""
+    return len(client_id.encode("utf-8", "replace")) <= CLIENT_BYTES_MAX
 
 
 def topic_fault(topic: str | None) -> str | None:

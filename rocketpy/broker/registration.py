@@ -142,7 +142,7 @@ class Registration:
         """An isolated broker keeps quiet: its group decides first who is master (controller mode)."""
         self._lock = asyncio.Lock()
         self._lost = asyncio.Event()  # a name server that knew us has failed: do not sleep out the period
-        self._left: set[str] = set()  # whose connection has ended since the round under way began: what they answered is of before
+        self._left: set[str] = set()  # whose connection has ended since they were asked last: what they answered is of before
         self._changed: set[str] = set()
         self._waiting: asyncio.Task[None] | None = None
         self._told: asyncio.Future[None] | None = None  # done when what is in _changed now has been told
@@ -190,7 +190,6 @@ class Registration:
         self._has_told = True
         async with self._lock:
             self._changed.clear()
-            self._left.clear()
             targets = self.name_servers if is_forced or self._settings.force else await self._outdated()
             results: dict[str, RegisterResult | RocketpyError] = {}
             failed: dict[str, RocketpyError] = {}
@@ -264,7 +263,6 @@ class Registration:
             async with self._lock:
                 topics, self._changed = self._changed, set()
                 told, self._told = self._told, None
-                self._left.clear()
                 try:
                     if topics:
                         await self._register_some(self._snapshot(topics))
@@ -321,7 +319,9 @@ class Registration:
 
     async def _ask(self, targets: Iterable[str], code: RequestCode, fields: Fields, body: bytes) -> Mapping[str, Command | RocketpyError]:
         """All of them at once: one that has answered may have gone by the time that the last does."""
-        answers = await self._client.invoke_all(targets, code, fields, body, timeout_s=self._settings.timeout_s)
+        asked = list(targets)
+        self._left -= set(asked)
+        answers = await self._client.invoke_all(asked, code, fields, body, timeout_s=self._settings.timeout_s)
         gone = {address: NetworkError(f"the connection to {address} ended behind its answer") for address in answers.keys() & self._left}
         return {**answers, **gone}
 

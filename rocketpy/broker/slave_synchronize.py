@@ -68,6 +68,9 @@ class Followed(Protocol):
 
     def queue_end(self, topic: str, queue_id: int) -> int: ...
 
+    def queued_end(self) -> int:
+        """What lies below it in the log is in the queues."""
+
 
 def _read_json(answer: Command) -> Any:
     return read_json(answer.body) if answer.body else None
@@ -304,7 +307,7 @@ def copied_states(
     def take_offsets(value: Any) -> bool:
         copied = logged_rows.hold_back(SavedOffsets.from_json(value), own_log.log_end(), own_log.connection())
         before = masters_offsets.replace(copied, own_log.connection())
-        has_all = 0 < copied.log_end <= own_log.log_end()  # that the master's offsets are about
+        has_all = 0 < copied.log_end <= own_log.queued_end()  # that the master's offsets are about
         changed = offsets.merge(copied, forward_only=True, before=before, end_of=own_log.queue_end if has_all else None)
         if deleted.of_offsets:  # made again, the topics would have their messages passed over up to the old offsets
             known = copied.topics

@@ -401,7 +401,12 @@ _LITE_KEYS: tuple[Key, ...] = (
     long("minLiteTTl", 900000, "A lite topic lives that long at least, and so long after the start none is deleted.", "ms"),
     long("liteSubscriptionCheckInterval", 120000, "Look for consumers of lite topics that are gone.", "ms", least=100),
     long("liteSubscriptionCheckTimeoutMills", 180000, "A consumer of lite topics that says nothing for so long is gone.", "ms", live=True),
-    long("maxLiteSubscriptionCount", 100000, "Lite topics that consumers read, each counted for each; then more are refused.", live=True),
+    long(
+        "maxLiteSubscriptionCount",
+        100000,
+        "Lite topics that consumers read, each counted for each; groups with few find a tenth more.",
+        live=True,
+    ),
     switch("enableLitePopLog", False, "Log pops of lite topics.", idle=LITE_POP_LOG),
     number("maxClientEventCount", 100, "Lite topics with messages that are kept for a consumer.", idle=LITE_EVENTS),
     long("liteEventFullDispatchDelayTime", 10000, "Look at all a consumer reads, after it had too many events.", "ms", idle=LITE_EVENTS),

@@ -234,36 +234,36 @@ class DLedgerNode:
     async def _tick_for_ever(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            try:
-                self._turn()
-            except Exception as error:  # outer edge of the task: a member that never ticks again would follow a dead leader for ever
-                log.exception("a turn of the member failed")
-                self._fail(error)
+            self._turn()
 
     def _turn_soon(self) -> None:
         if not self._turn_due:
             self._turn_due = True
             asyncio.get_running_loop().call_soon(self._turn)
 
-    def _turn(self) -> None:
-        """Writes what is to be appended, lets the replica decide, sends, applies."""
+    def _turn(self, *, asks_around: bool = False) -> None:
         self._turn_due = False
-        now = self._clock()
+        try:
+            self._take_turn(self._clock(), asks_around=asks_around)
+        except Exception as error:  # outer edge: a member that never ticks again would follow a dead leader, and leave appends waiting
+            self._fail(error)
+
+    def _take_turn(self, now: int, *, asks_around: bool) -> None:
+        """Writes what is to be appended, lets the replica decide, sends, applies."""
         if self._replica is None:
             if self._fault is not None and now >= self._heal_at:
                 self._heal(now)
             return
-        try:
-            self._write_appends()
-            self._replica.tick(now)
-            self._send(now)
-            self._apply()
-            self._confirm()
-            if now >= self._checkpoint_at and self._store is not None:
-                self._checkpoint_at = now + CHECKPOINT_MS
-                self._store.write_checkpoint(self.committed_index)
-        except (RocketpyError, OSError) as error:
-            self._fail(error)
+        if asks_around:
+            self._replica.ask_around(now)
+        self._write_appends()
+        self._replica.tick(now)
+        self._send(now)
+        self._apply()
+        self._confirm()
+        if now >= self._checkpoint_at and self._store is not None:
+            self._checkpoint_at = now + CHECKPOINT_MS
+            self._store.write_checkpoint(self.committed_index)
 
     def _round_soon(self) -> None:
         if not self._round_is_due:
@@ -276,8 +276,7 @@ class DLedgerNode:
         if self._replica is None or not self._unconfirmed:
             return
         now = self._clock()
-        self._replica.ask_around(now)
-        self._turn()
+        self._turn(asks_around=True)
         if any(asked >= now for asked, _ in self._unconfirmed):
             self._round_soon()
 
@@ -319,7 +318,7 @@ class DLedgerNode:
             return
         try:
             replica.answered(sent, answer, self._clock())
-        except (RocketpyError, OSError) as error:
+        except Exception as error:  # as in a turn
             self._fail(error)
             return
         self._turn_soon()
@@ -357,7 +356,7 @@ class DLedgerNode:
             return None
         try:
             answer = self._replica.handle(request, self._clock())
-        except (RocketpyError, OSError) as error:
+        except Exception as error:  # as in a turn
             self._fail(error)
             return None
         self._turn_soon()
@@ -404,8 +403,10 @@ class DLedgerNode:
     def _fail(self, error: Exception) -> None:
         """Out of the group until the log can be opened anew: what is on disk is unknown."""
         was = self.role
-        self._fault = error if isinstance(error, RocketpyError) else StoreCorrupt(f"the log of the group failed: {error}")
-        log.error("%s of group %s takes no part until its log can be opened again: %s", self.settings.self_id, self.group, error)
+        self._fault = _fault_of(error)
+        where = None if isinstance(error, RocketpyError | OSError) else error
+        told = (self.settings.self_id, self.group, self._fault)
+        log.error("%s of group %s takes no part until its log is opened again: %s", *told, exc_info=where)
         term = self.term
         self._close(write_checkpoint=False)
         self._heal_at = self._clock() + HEAL_MS
@@ -449,3 +450,11 @@ class DLedgerNode:
 
     def _not_leader(self, message: str) -> NotLeader:
         return NotLeader(f"{self.settings.self_id} {message}", self.leader_id, self.leader_address)
+
+
+def _fault_of(error: Exception) -> RocketpyError:
+    if isinstance(error, RocketpyError):
+        return error
+    if isinstance(error, OSError):
+        return StoreCorrupt(f"the log of the group failed: {error}")
+    return RocketpyError(f"a mistake of this member's own, its files are not to blame: {type(error).__name__}: {error}")

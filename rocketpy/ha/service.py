@@ -320,6 +320,10 @@ class HaService:
         """Where our commit log ends."""
         return self._store.stats()["commit_log_max_offset"]
 
+    def queued_end(self) -> int:
+        """What lies below it in our commit log is in its queues."""
+        return self._store.stats()["dispatched_offset"]
+
     def queue_end(self, topic: str, queue_id: int) -> int:
         """Where a queue of our log ends; 0: there is none."""
         return self._store.next_offset(topic, queue_id)

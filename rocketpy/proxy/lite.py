@@ -16,6 +16,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from .._core.errors import RocketpyError
@@ -69,6 +70,17 @@ def offset_option(given: Any) -> dict[str, Any]:
     return {"type": kind.upper(), "value": int(getattr(given, kind))}
 
 
+@dataclass(slots=True)
+class _Goodbye:
+    """Of one client id, while it is said."""
+
+    next: Client | None
+    """Whom it is to be said for once more."""
+    saying: Client | None = None
+    """Whom it is said for, and who has subscribed to nothing since."""
+    task: asyncio.Task[None] | None = None
+
+
 class LiteSubscriptions:
     """SyncLiteSubscription, and what goes with it."""
 
@@ -77,13 +89,11 @@ class LiteSubscriptions:
         self._brokers = brokers
         self._clients = clients
         self._rate = Rate(settings.max_sync_lite_subscription_rate)
-        self._goodbyes: dict[str, asyncio.Task[None]] = {}
-        self._leaving: dict[str, Client] = {}
-        """By their ids, whom the last goodbye that was asked for is for, until it is said."""
+        self._goodbyes: dict[str, _Goodbye] = {}
 
     async def stop(self) -> None:
         """Waits for what is said for clients that are gone."""
-        await asyncio.gather(*self._goodbyes.values(), return_exceptions=True)
+        await asyncio.gather(*(goodbye.task for goodbye in self._goodbyes.values() if goodbye.task is not None), return_exceptions=True)
 
     # ---- clients ----
 
@@ -105,6 +115,8 @@ class LiteSubscriptions:
         if action == "PARTIAL_ADD" and not self._rate.take():
             text = f"Too many syncLiteSubscription requests, topic={topic}, group={group}, clientId={context.client_id}"
             raise ProxyError("TOO_MANY_REQUESTS", text)
+        if (goodbye := self._goodbyes.get(context.client_id)) is not None:
+            goodbye.saying = None
         await self._tell(topic, group, context.client_id, action, names, option, int(request.version))
         return schema.message("SyncLiteSubscriptionResponse")(status=status(OK))
 
@@ -133,20 +145,22 @@ class LiteSubscriptions:
         """Brokers give a lite client that is gone no more events; others of its group get them."""
         if not client.is_lite or not client.settings.subscription.subscriptions:
             return
-        if self._leaving.get(client.client_id) is client:  # its stream has ended, and it says itself that it goes
-            return
-        self._leaving[client.client_id] = client
-        if client.client_id not in self._goodbyes:
-            self._goodbyes[client.client_id] = asyncio.ensure_future(self._say_goodbyes(client.client_id))
+        goodbye = self._goodbyes.get(client.client_id)
+        if goodbye is None:
+            goodbye = self._goodbyes[client.client_id] = _Goodbye(client)
+            goodbye.task = asyncio.ensure_future(self._say_goodbyes(client.client_id, goodbye))
+        elif goodbye.saying is not client:  # else its stream has ended, and it says itself that it goes
+            goodbye.next = client
 
-    async def _say_goodbyes(self, client_id: str) -> None:
+    async def _say_goodbyes(self, client_id: str, goodbye: _Goodbye) -> None:
         """A client that comes back during its goodbye, and leaves once more, has subscribed to something in between."""
-        said = None
-        while (client := self._leaving[client_id]) is not said:
-            if self._is_gone(client):
-                await self._say_goodbye(client)
-            said = client
-        del self._leaving[client_id], self._goodbyes[client_id]
+        try:
+            while (client := goodbye.next) is not None:
+                goodbye.saying, goodbye.next = client, None
+                if self._is_gone(client):
+                    await self._say_goodbye(client)
+        finally:
+            del self._goodbyes[client_id]
 
     def _is_gone(self, client: Client) -> bool:
         """Whoever is here again by now keeps what it has said since."""
@@ -157,7 +171,7 @@ class LiteSubscriptions:
         topic = str(client.settings.subscription.subscriptions[0].topic.name)
         try:
             await self._tell(topic, client.group, client.client_id, "COMPLETE_REMOVE", [], None, 0)
-        except (ProxyError, RocketpyError) as error:
+        except (ProxyError, RocketpyError, ValueError) as error:
             log.info("brokers forget lite client %s of %s later: %s", client.client_id, client.group, error)
 
     # ---- brokers ----

@@ -6,7 +6,7 @@ import pytest
 
 from rocketpy import logs
 from rocketpy._core import remoting
-from rocketpy.broker import delay_offsets, heartbeat, names, native_options, send, settings, topics
+from rocketpy.broker import client_requests, delay_offsets, heartbeat, names, native_options, send, settings, topics
 from rocketpy.broker.transaction_checks import Fate
 from rocketpy.cli import bench, check
 from rocketpy.remoting import service
@@ -16,6 +16,8 @@ SAME = {
     "RP_LOG_NOTICE": logs.NOTICE,
     "RP_SUBSCRIPTION_CODES_MAX": heartbeat.TAGS_MAX,
     "RP_TOPIC_QUEUES_MAX": topics.QUEUES_MAX,
+    "RP_OFFSET_QUEUES_ANYWAY": client_requests.QUEUES_ANYWAY,
+    "RP_LITE_CLIENT_MAX": names.CLIENT_BYTES_MAX,
     "RP_DELAY_LEVELS_MAX": delay_offsets.LEVELS_MAX,
     "RP_ROLE_ASYNC_MASTER": settings.ROLES.index("ASYNC_MASTER"),
     "RP_ROLE_SYNC_MASTER": settings.ROLES.index("SYNC_MASTER"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocketpy.broker.client_requests import ClientRequests
 from rocketpy.broker.consumer_offsets import INDEX_MS, INDEX_ROWS_MIN, ConsumerOffsets, OffsetsSnapshot, SavedOffsets
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
@@ -228,6 +231,38 @@ def test_offsets_stay_when_light_queues_are_turned_on_or_off(tmp_path: Path, is_
     run(test)
 
 
+def test_offsets_never_go_back_to_those_of_before_light_queues_were_turned_on_and_off(tmp_path: Path) -> None:
+    queue = {"consumerGroup": "g", "topic": "t", "queueId": 0}
+
+    async def test() -> None:
+        for number, is_light in enumerate((False, True, False, True, True, False)):
+            async with running(tmp_path, enableLmq=str(is_light).lower()) as at:
+                peer = at.peer()
+                assert (await peer.send("t")).code == 0 == (await peer.pull("g", "t")).code
+                if number > 0:
+                    assert (await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, queue)).fields["offset"] == str(number)
+                assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**queue, "commitOffset": number + 1})).code == 0
+
+    run(test)
+
+
+def test_in_a_copied_directory_the_older_file_is_not_taken_for_the_newer_one_by_its_time(tmp_path: Path) -> None:
+    queue = {"consumerGroup": "g", "topic": "t", "queueId": 0}
+
+    async def test() -> None:
+        for offset, is_light in ((1, False), (2, True)):
+            async with running(tmp_path, enableLmq=str(is_light).lower()) as at:
+                peer = at.peer()
+                assert (await peer.send("t")).code == 0 == (await peer.pull("g", "t")).code
+                assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**queue, "commitOffset": offset})).code == 0
+        late = time.time_ns() + 60 * 10**9
+        os.utime(tmp_path / "store" / "config" / "consumerOffset.json", ns=(late, late))
+        async with running(tmp_path, enableLmq="true") as at:
+            assert (await at.peer().ask(RequestCode.QUERY_CONSUMER_OFFSET, queue)).fields["offset"] == "2"
+
+    run(test)
+
+
 def test_an_offset_below_zero_is_not_committed(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
@@ -258,6 +293,22 @@ def test_an_offset_of_a_queue_far_behind_those_that_there_are_is_not_kept(tmp_pa
             of_light_group = {**fields, "consumerGroup": "%LMQ%new", "topic": "t", "queueId": 600}
             answer = await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, of_light_group)
             assert (answer.code, answer.remark) == (ResponseCode.INVALID_PARAMETER, "queueId 600 is illegal, topic is t")
+
+    run(test)
+
+
+def test_an_offset_of_the_last_of_many_queues_is_kept(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer, parts = at.peer(), at.broker.parts
+            await create_topic(at, "wide", 10_000)
+            assert (await peer.send("wide")).code == 0 == (await peer.pull("g", "wide")).code
+            for queue_id, code in ((9_999, 0), (60_000, ResponseCode.INVALID_PARAMETER)):
+                fields = {"consumerGroup": "g", "topic": "wide", "queueId": queue_id, "commitOffset": 1}
+                assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == code, queue_id
+            assert parts is not None
+            python = ClientRequests(parts)  # for what C leaves to it
+            assert python._may_be_made("wide", 9_999) and not python._may_be_made("wide", 10_000)
 
     run(test)
 

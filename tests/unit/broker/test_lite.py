@@ -503,11 +503,11 @@ def test_one_group_leaves_room_for_others_however_many_clients_it_makes_up() -> 
     groups["all"] = GroupConfig("all", attributes={"lite.sub.wildcard": ""})
     table, channel = LiteSubscriptions(Sink(), Clock(), groups.get, lambda: 100), None
     queues = [f"%LMQ%$t${number}" for number in range(200)]
-    assert table.that_fit("g", "c0", "t", queues) == queues[:90]
-    for client in range(3):
-        table.add("g", f"c{client}", "t", queues[:30], channel)  # type: ignore[arg-type]
-    with pytest.raises(LiteQuotaExceeded, match="exceeded 100: 90 are of group g, and the last are for others"):
-        table.add("g", "c3", "t", queues[:1], channel)  # type: ignore[arg-type]
+    assert table.that_fit("g", "c0", "t", queues) == queues[:100], "alone, it has all that there may be"
+    for client, count in enumerate((30, 30, 30, 10)):
+        table.add("g", f"c{client}", "t", queues[:count], channel)  # type: ignore[arg-type]
+    with pytest.raises(LiteQuotaExceeded, match="exceeded 100: 100 are of group g, and those beyond are for groups that have few"):
+        table.add("g", "c4", "t", queues[:1], channel)  # type: ignore[arg-type]
     assert table.that_fit("g", "c0", "another", queues) == queues[:30], "it begins anew there"
     table.replace("all", "c", "t", (), channel)  # type: ignore[arg-type]
     assert table.that_fit("late", "c", "t", queues) == queues[:9]
@@ -518,11 +518,11 @@ def test_one_group_leaves_room_for_others_however_many_clients_it_makes_up() -> 
     table.remove_client("g", "c0")
     table.forget(queues[0])
     table.remove_client("all", "c")
-    assert table.count == 58 + 4 + 3 and table.that_fit("g", "c3", "t", queues) == queues[: 90 - 65]
+    assert table.count == 29 + 29 + 9 + 4 + 3 and table.that_fit("g", "c4", "t", queues) == queues[: 100 - 74]
     for name in ("g", "late", "more"):
         for client in list(table):
             table.remove_client(name, client.client_id)
-    assert table.count == 0 and table.that_fit("last", "c", "t", queues) == queues[:90]
+    assert table.count == 0 and table.that_fit("last", "c", "t", queues) == queues[:100]
 
 
 def test_decisions_about_subscriptions() -> None:

@@ -71,7 +71,17 @@ def test_a_request_is_a_line_in_the_log_and_names_that_cannot_be_are_not_kept(ca
     odd = [MessageQueue(long, "b", 0), MessageQueue("", "b", 0), MessageQueue("t", long, 0), MessageQueue("t", "", 0)]
     assert locks.lock("g", odd, "one") == odd[3:]
     assert locks.lock(long, [A], "one") == locks.lock("", [A], "one") == locks.lock("g", [A], "x" * 1025) == []
-    assert len(locks) == 1001 and len(caplog.records) == 4
+    assert len(locks) == 1001 and len(caplog.records) == 7, "one of each of the three, too"
+
+
+def test_the_log_holds_no_more_of_a_name_than_a_name_may_have(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    locks, long = RebalanceLocks(Clock()), "x" * 1_000_000
+    odd = MessageQueue(long, long, 0)
+    assert locks.lock("g", [odd], "one") == locks.lock(long, [A], "one") == locks.lock("g", [A], long) == []
+    locks.unlock("g", [odd], "one")
+    locks.unlock(long, [A], long)
+    assert len(caplog.records) == 5 and all(len(record.getMessage()) < 1000 for record in caplog.records)
 
 
 def test_locks_that_are_not_renewed_give_way_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,8 +95,9 @@ def test_locks_that_are_not_renewed_give_way_to_others(monkeypatch: pytest.Monke
     clock.ms += EXPIRES_MS
     assert locks.lock("g", [A], "two") == [A], "it renews"
     assert locks.lock("h", [A, B], "two") == []
-    clock.ms += EXPIRES_MS // 10
-    assert locks.lock("h", [A, B], "two") == [A] and len(locks) == 2
+    clock.ms += 1
+    assert locks.lock("h", [A, B], "two") == [A] and len(locks) == 2, "as soon as one has expired"
+    assert not locks.lock("h", [B], "two") and locks.is_locked("g")
 
 
 steps = st.lists(

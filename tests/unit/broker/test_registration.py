@@ -157,7 +157,6 @@ def test_changes_during_a_registration_travel_together_in_the_next() -> None:
         await wait_until(lambda: bool(caller.calls))
         for number in range(1, 20):
             registration.announce([f"t{number}"])
-        assert caller.slow is not None
         caller.slow.set()
         await registration.topics_changed(["t19"])
         assert [registered_topics(call) for call in caller.calls] == [{"t0"}, {f"t{number}" for number in range(1, 20)}]
@@ -194,7 +193,6 @@ def test_an_operator_waits_no_longer_than_asked_for_a_slow_name_server() -> None
         caller = ScriptedCaller(slow=asyncio.Event())
         registration, _ = make(caller, Topics("t"))
         await asyncio.wait_for(registration.topics_changed(["t"], wait_s=0.01), PATIENCE_S)
-        assert caller.slow is not None
         caller.slow.set()
         await registration.stop()
 
@@ -258,9 +256,24 @@ def test_a_name_server_that_goes_while_others_are_waited_for_is_not_taken_to_kno
         registration.lost(A)  # it has answered
         caller.slow.set()
         await again
-        assert registration.registered == {A: False, B: True}, "it is told again within seconds"
+        assert caller.calls[-1][:2] == (RequestCode.REGISTER_BROKER, (A, B))
+        assert registration.registered == {A: not forces, B: True}, "what it did not keep is told again: at once, or within seconds"
         await registration.register_all()
         assert registration.registered == {A: True, B: True}
+
+    asyncio.run(run())
+
+
+def test_a_name_server_that_goes_between_the_parts_of_a_registration_has_to_hear_all_of_them_again() -> None:
+    async def run() -> None:
+        caller = ScriptedCaller(slow=asyncio.Event())
+        registration, _ = make(caller, Topics("t", "u", "v"), split_size=2)
+        task = asyncio.create_task(registration.register_all())
+        await wait_until(lambda: caller.calls)
+        registration.lost(A)  # and with it the first part
+        caller.slow.set()
+        await task
+        assert len(caller.calls) == 2 and registration.registered == {A: False, B: True}
 
     asyncio.run(run())
 

@@ -423,6 +423,8 @@ static void an_offset_of_a_queue_far_behind_those_that_there_are_is_not_kept(voi
     CHECK(offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "60001", "3", NULL).code == INVALID_PARAMETER && committed(&fx, 60001) == -1);
     CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 65535, 1) == RP_OK); /* of a file: the topic had more queues */
     CHECK(offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "65535", "3", NULL).code == SUCCESS && committed(&fx, 65535) == 3);
+    CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 10000, 6, 0, RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL) == RP_OK);
+    CHECK(offset_call(&c, RP_CODE_UPDATE_CONSUMER_OFFSET, "9999", "3", NULL).code == SUCCESS && committed(&fx, 9999) == 3);
     client_close(&c);
     fixture_close(&fx);
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketpy._core.errors import Closed, InvalidArgument, StoreIOError
+from rocketpy._core.errors import Closed, InvalidArgument, RocketpyError, StoreCorrupt, StoreIOError
 from rocketpy.dledger import DLedgerNode, GroupSettings, NotLeader, Role, parse_peers
 from rocketpy.dledger.bodies import HeartBeatResponse, Message, MetadataResponse, PushResponse, VoteRequest, VoteResponse
 from rocketpy.dledger.codes import DLedgerRequestCode, DLedgerResponseCode, VoteResult
@@ -204,6 +204,30 @@ def test_a_member_ticks_on_behind_a_fault_of_its_own(tmp_path: Path, monkeypatch
             await until(lambda: node.is_leader and node.fault is None)
             await node.append(b"after")
             assert machine.bodies == [b"after"]
+
+    asyncio.run(scenario())
+
+
+def test_a_mistake_while_an_entry_is_written_is_told_to_who_waits_for_it_and_is_not_the_disks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr("rocketpy.dledger.node.HEAL_MS", 50)
+        node, _ = node_of(tmp_path, peers_of(1))
+        strays: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: strays.append(context))
+
+        def fails(self: Replica, bodies: list[bytes]) -> int:
+            raise ValueError("nobody thought of this")
+
+        async with running(node):
+            await until(lambda: node.is_leader)
+            with monkeypatch.context() as broken:
+                broken.setattr(Replica, "append", fails)
+                with pytest.raises(RocketpyError, match="files are not to blame: ValueError: nobody thought of this") as caught:
+                    await node.append(b"never written")
+            assert not isinstance(caught.value, StoreCorrupt) and not strays
+            await until(lambda: node.is_leader and node.fault is None)
 
     asyncio.run(scenario())
 

@@ -16,7 +16,7 @@ from rocketpy._core.errors import ProtocolError
 from rocketpy._core.remoting import Command, encode_command
 from rocketpy._core.results import Message
 from rocketpy.proxy import schema
-from rocketpy.proxy.brokers import LITE_QUOTA, GroupConfig
+from rocketpy.proxy.brokers import LITE_QUOTA, Brokers, GroupConfig
 from rocketpy.proxy.context import now_ms
 from rocketpy.proxy.handles import ReceiptHandle, lite_place, popped_lite
 from rocketpy.proxy.lite import Rate
@@ -25,6 +25,7 @@ from rocketpy.proxy.requested_rights import requested_rights
 from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import NO_PORT, ProxySettings
 from rocketpy.proxy.status import ProxyError
+from rocketpy.remoting.bodies import BodyError
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.proxy.test_native_service import Answer, Broker, until
 from tests.unit.proxy.test_service import Peer, code, message
@@ -177,6 +178,44 @@ def test_who_comes_back_and_leaves_during_its_goodbye_is_forgotten_again() -> No
                 assert proxy._lite is not None
                 await proxy._lite.stop()  # all that is said for those who are gone
         assert broker.said[-1]["action"] == "COMPLETE_ADD", "who is here keeps what it has said since"
+
+    running(test)
+
+
+def test_who_only_subscribes_again_during_its_goodbye_is_forgotten_again_too() -> None:
+    async def test(peer: Peer, broker: LiteBroker, proxy: ProxyService) -> None:
+        broker.keeps_removals = True
+        async with peer.telemetry(**consumer()):
+            pass
+        await until(lambda: len(broker.kept) == 1)
+        assert code(await sync(peer, "COMPLETE_ADD", "a", version=1)) == "OK"
+        assert code(await peer.ask("NotifyClientTermination", group={"name": GROUP})) == "OK"
+        broker.answer_kept()
+        await until(lambda: len(broker.kept) == 1)
+        broker.answer_kept()
+        assert [said["action"] for said in broker.said] == ["COMPLETE_REMOVE", "COMPLETE_ADD", "COMPLETE_REMOVE"]
+
+    running(test)
+
+
+def test_a_goodbye_that_failed_is_no_reason_to_say_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(peer: Peer, broker: LiteBroker, proxy: ProxyService) -> None:
+        asked = []
+
+        async def unreadable(self: Brokers, topic: str) -> list[str]:
+            asked.append(topic)
+            raise BodyError("a route that cannot be read")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(Brokers, "readable_brokers", unreadable)
+            async with peer.telemetry(**consumer()):
+                pass
+            await until(lambda: asked == [PARENT])
+            assert proxy._lite is not None
+            await proxy._lite.stop()
+        async with peer.telemetry(**consumer()):
+            pass
+        await until(lambda: [said["action"] for said in broker.said] == ["COMPLETE_REMOVE"])
 
     running(test)
 
