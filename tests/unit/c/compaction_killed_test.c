@@ -112,7 +112,7 @@ static void check_store(const rp_message_store_options *options) {
 /* At each call in turn, or each STEP-th; who opens the store next is killed, too, somewhere on its way. */
 static void every_kill_is_survived(void) {
     char path[512], work[600];
-    fixture_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     snprintf(work, sizeof work, "%s.work", path);
     rp_message_store_options options;
     compacting_options(&options, path, NEVER_MS);
@@ -194,7 +194,7 @@ static void check_anew(const rp_message_store_options *options, int64_t min, int
 
 static void every_kill_of_a_copy_made_anew_is_survived(int expires, int64_t left) {
     char path[512], work[600];
-    fixture_directory(path, sizeof path);
+    fixture_memory_directory(path, sizeof path);
     snprintf(work, sizeof work, "%s.work", path);
     rp_message_store_options options;
     compacting_options(&options, path, OFTEN_MS);
