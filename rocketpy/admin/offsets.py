@@ -15,7 +15,7 @@ from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output
 from .progress import LMQ_PREFIX, WHEEL_TIMER, ConsumeStats, consume_stats
-from .queues import by_queue, max_offset, offset_at, queue_key, queue_of
+from .queues import by_queue, max_offset, offset_at, queue_key, queue_of, queue_text
 from .session import SLOW_TIMES, Session
 from .texts import front, java, time_of
 from .topics import topic_stats
@@ -182,10 +182,19 @@ async def clone_group_offset(session: Session, given: Given, out: Output) -> Non
     offsets = {queue: offset for queue, _, offset, _, _ in stats.rows() if queue["brokerName"] in addresses and offset >= 0}
 
     async def write(queue: Any) -> None:
-        await write_offset(session, addresses[queue["brokerName"]], target, queue["topic"], queue["queueId"], offsets[queue])
+        try:
+            await write_offset(session, addresses[queue["brokerName"]], target, queue["topic"], queue["queueId"], offsets[queue])
+        except AdminError as error:
+            if error.code is None:  # who says nothing is told of once, not for each queue
+                raise
+            raise error.about(queue_text(queue)) from error
+        written.append(queue)
         out.add("queues", {**dict(queue), "offset": offsets[queue]})
 
+    written: list[Any] = []
     await session.each(offsets, write)
-    if session.troubles:
+    if session.troubles:  # what was moved stays moved
+        for queue in written:
+            out.line(f"clone group offset {offsets[queue]} to destGroup=[{target}], {queue_text(queue)}")
         return
     out.put(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")

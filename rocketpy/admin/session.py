@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from .._core.errors import RocketpyError
+from .._core.errors import RocketpyError, TimedOut
 from .._core.remoting import Command
 from ..broker.names import RETRY_PREFIX
 from ..remoting.bodies import BodyError
-from ..remoting.client import RemotingClient, split_address
+from ..remoting.client import ConnectFailed, RemotingClient, split_address
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import Fields
 from ..remoting.headers import GetRouteInfoRequestHeader
@@ -57,6 +57,8 @@ class Session:
     _answering: str = ""
     """The name server that answered last: it is asked first, so that one that is away is waited for once."""
     _noted: set[str] = field(default_factory=set)
+    _unreached: dict[str, AdminError] = field(default_factory=dict)
+    """Addresses without a connection in this round: one that swallows packets costs seconds with each queue, group and topic asked about."""
 
     def note(self, error: AdminError) -> None:
         """What failed at one place, once: a broker that is away is met for each of its groups and topics."""
@@ -68,10 +70,16 @@ class Session:
         """Those of one round of several."""
         taken, self.troubles = self.troubles, []
         self._noted.clear()
+        self._unreached.clear()
         return taken
 
+    def try_again(self, address: str) -> None:
+        """The next request connects, also where the last one could not."""
+        self._unreached.pop(address, None)
+
     async def invoke(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
-        """The response, whatever its code. Raises AdminError, UsageError for an option that should be an address."""
+        """The response, whatever its code. Raises AdminError, at once where this round has found nobody at the address; UsageError for an
+        option that should be an address."""
         try:
             split_address(address)
         except RocketpyError as error:
@@ -79,10 +87,15 @@ class Session:
                 raise UsageError(str(error)) from error
             remedy = "somebody registered under it; clusterList shows who"
             raise AdminError(str(error), remedy=remedy, address=address, request=code) from error
+        if address in self._unreached:
+            raise self._unreached[address].with_traceback(None)
         try:
             return await self.client.invoke(address, code, fields, body, timeout_s=self.timeout_s * times)
         except RocketpyError as error:
-            raise unanswered(address, code, error) from error
+            failed = unanswered(address, code, error)
+            if isinstance(error, ConnectFailed) or (isinstance(error, TimedOut) and not self.client.is_connected(address)):
+                self._unreached[address] = failed
+            raise failed from error
 
     async def call(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
         """The response, which is SUCCESS. Raises AdminError."""
