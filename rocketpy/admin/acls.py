@@ -111,7 +111,7 @@ async def delete_acl(session: Session, given: Given, out: Output) -> None:
 
 
 async def get_acl(session: Session, given: Given, out: Output) -> None:
-    found = await session.first_found(await session.masters(given), lambda address: find_acl(session, address, given.text("s")))
+    found = await session.found_at_master(given, lambda address: find_acl(session, address, given.text("s")))
     if found is not None:
         _shown(out, [found[1]])
         return
@@ -121,7 +121,7 @@ async def get_acl(session: Session, given: Given, out: Output) -> None:
 async def list_acl(session: Session, given: Given, out: Output) -> None:
     out.set(acls=[])
     subject, resource = given.maybe("s"), given.maybe("r")
-    found = await session.first_found(await session.masters(given), lambda address: find_acls(session, address, subject, resource))
+    found = await session.found_at_master(given, lambda address: find_acls(session, address, subject, resource))
     if found is not None:
         _shown(out, found[1])
 

@@ -114,7 +114,7 @@ async def get_broker_lite_info(session: Session, given: Given, out: Output) -> N
             out.line(f"Group Meta: {write_json(value.get('groupMeta') or {}).decode()}\n")
             out.add("details", {"broker": address, "topicMeta": value.get("topicMeta"), "groupMeta": value.get("groupMeta")})
 
-    await session.each(await session.masters(given), show)
+    await session.each(await session.masters_to_ask(given), show)
 
 
 async def get_parent_topic_info(session: Session, given: Given, out: Output) -> None:

@@ -40,7 +40,7 @@ async def _ha_round(session: Session, given: Given, out: Output) -> None:
             _show_slave(out, value.get("haClientRuntimeInfo") or {})
         out.add("brokers", {"address": address, **value})
 
-    await session.each(await session.masters(given), show)
+    await session.each(await session.masters_to_ask(given), show)
 
 
 def _show_master(out: Output, address: str, value: dict[str, Any]) -> None:

@@ -82,7 +82,7 @@ async def delete_user(session: Session, given: Given, out: Output) -> None:
 
 
 async def get_user(session: Session, given: Given, out: Output) -> None:
-    found = await session.first_found(await session.masters(given), lambda address: find_user(session, address, given.text("u")))
+    found = await session.found_at_master(given, lambda address: find_user(session, address, given.text("u")))
     if found is not None:
         _shown(out, [found[1]])
         return
@@ -91,7 +91,7 @@ async def get_user(session: Session, given: Given, out: Output) -> None:
 
 async def list_user(session: Session, given: Given, out: Output) -> None:
     out.set(users=[])
-    found = await session.first_found(await session.masters(given), lambda address: find_users(session, address, given.maybe("f")))
+    found = await session.found_at_master(given, lambda address: find_users(session, address, given.maybe("f")))
     if found is not None:
         _shown(out, found[1])
         if given.has("c"):
