@@ -223,8 +223,8 @@ async def _progress_of_group(session: Session, given: Given, out: Output) -> Non
 
 
 async def consuming_groups(session: Session) -> list[str]:
-    """Those with retry topics, of which a POP group has one for each of its topics. Of the older spelling (%RETRY%group_topic) each is taken
-    for a group's own: to fold it could hide a group of that name. Raises AdminError, UsageError."""
+    """Those with retry topics, of which a POP group has one for each of its topics. Of the older spelling (%RETRY%group_topic) each is
+    taken for a group's own: to fold it could hide a group of that name. Raises AdminError, UsageError."""
     return list(dict.fromkeys(group_of_retry_topic(topic) for topic in await session.topics() if topic.startswith(RETRY_PREFIX)))
 
 

@@ -62,7 +62,7 @@ class Session:
     """The name server that answered last: it is asked first, so that one that is away is waited for once."""
     _noted: set[str] = field(default_factory=set)
     _unreached: dict[str, AdminError] = field(default_factory=dict)
-    """Addresses without a connection in this round: one that swallows packets costs seconds with each queue, group and topic asked about."""
+    """Addresses without a connection in this round: one that swallows packets costs seconds with each queue, group or topic."""
 
     def note(self, error: AdminError) -> None:
         """What failed at one place, once: a broker that is away is met for each of its groups and topics."""
