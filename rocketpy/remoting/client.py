@@ -5,8 +5,8 @@ One connection per address, made by the first call and shared by all; a lost one
 responses by their opaque, so many may be in flight on one connection. Nothing here is for the data path of messages.
 
 Threads  one event loop. Bounds: in_flight_max calls (then Busy), frame_size_max per frame, writes wait while the socket is full.
-Errors   NetworkError (ConnectFailed: no connection; else it was lost before the answer), TimedOut, Busy, TooLarge, ProtocolError, Closed; of
-         `call` CommandError.
+Errors   NetworkError (ConnectFailed: no connection; else it was lost before the answer), TimedOut, Busy, TooLarge, ProtocolError, Closed;
+         of `call` CommandError.
 """
 
 from __future__ import annotations

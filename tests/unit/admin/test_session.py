@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -13,7 +14,7 @@ from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.admin import monitoring, progress
 from rocketpy.admin.command_line import Given
 from rocketpy.admin.errors import AdminError
-from rocketpy.admin.offsets import clone_group_offset
+from rocketpy.admin.offsets import clone_group_offset, reset_offset_by_time, skip_accumulated_message
 from rocketpy.admin.output import Output
 from rocketpy.admin.progress import ConsumeStats
 from rocketpy.admin.sending import Outgoing, measure_sends
@@ -29,8 +30,8 @@ ROUTE = (
 )
 
 
-def answer(code: int = 0, remark: str = "", body: bytes = b"") -> Command:
-    return decode_command(encode_command(code, {}, body, opaque=1, flag=1, remark=remark))
+def answer(code: int = 0, remark: str = "", body: bytes = b"", fields: Mapping[str, str] | None = None) -> Command:
+    return decode_command(encode_command(code, fields or {}, body, opaque=1, flag=1, remark=remark))
 
 
 class Client:
@@ -170,3 +171,33 @@ def test_a_queue_whose_offset_is_refused_is_named() -> None:
     given = Given({"s": "G", "d": "H", "t": "T"}, {})
     asyncio.run(clone_group_offset(session, given, Output(said.append, is_json=False)))
     assert (said, [error.cause for error in session.troubles]) == ([], ["MessageQueue [topic=T, brokerName=b, queueId=1]: full"])
+
+
+@pytest.mark.parametrize("command", [reset_offset_by_time, skip_accumulated_message])
+def test_only_brokers_without_consumers_get_offsets_written(command: Any) -> None:
+    """What was before is read where nothing has been moved yet."""
+    brokers = ",".join(
+        f'{{"brokerName":"{name}","cluster":"C","brokerAddrs":{{"0":"{address}"}}}}' for name, address in (("a", HOLE), ("b", BROKER))
+    )
+    queues = ",".join(f'{{"brokerName":"{name}","perm":6,"readQueueNums":1,"writeQueueNums":1}}' for name in "ab")
+
+    def row(name: str, value: str) -> bytes:
+        return f'{{"offsetTable":{{{{"brokerName":"{name}","queueId":0,"topic":"T"}}:{value}}}}}'.encode()
+
+    def give(address: str, code: int) -> Command:
+        if code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
+            return answer(body=f'{{"brokerDatas":[{brokers}],"queueDatas":[{queues}]}}'.encode())
+        if code == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET:
+            return answer(body=row("a", "3")) if address == HOLE else answer(ResponseCode.CONSUMER_NOT_ONLINE, "nobody")
+        if code == RequestCode.GET_CONSUME_STATS:
+            return answer(body=row("b", '{"brokerOffset":7,"consumerOffset":5}'))
+        return answer(fields={"offset": "4"})
+
+    client = Client(give)
+    said: list[str] = []
+    out = Output(said.append, is_json=True)
+    asyncio.run(command(client.session(), Given({"g": "G", "t": "T", "s": "0"}, {}), out))
+    out.end()
+    rows = {row["brokerName"]: row for row in json.loads(said[0])["queues"]}
+    assert (rows["a"]["offset"], rows["b"]["consumerOffset"], rows["b"]["timestampOffset"]) == (3, 5, 4)
+    assert {address for address, code in client.asked if code == RequestCode.UPDATE_CONSUMER_OFFSET} == {BROKER}
