@@ -8,11 +8,11 @@ import asyncio
 from dataclasses import dataclass
 
 from .clients import connections_in, consumers_of
-from .clusters import end_round
 from .command_line import Given
 from .errors import AdminError
 from .output import Output
 from .progress import ConsumeStats, consume_stats, consuming_groups, note_unless_idle, running_infos
+from .rounds import end_round
 from .running_info import blocked_queues, has_same_subscriptions
 from .session import Session
 from .texts import human_second

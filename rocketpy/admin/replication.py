@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..remoting.codes import RequestCode
-from .clusters import rounds
 from .command_line import Given
 from .controllers import controllers_of, leader_of
 from .output import Columns, Output
+from .rounds import rounds
 from .session import Session
 from .texts import human_time, java
 

@@ -18,11 +18,11 @@ from ..remoting.headers import SendMessageRequestHeaderV2, SendMessageResponseHe
 from ..remoting.headers.admin import AUTO_CREATE_TOPIC
 from ..remoting.headers.base import HeaderError
 from ..remoting.route import MASTER_ID, TopicRoute
-from .clusters import every
 from .command_line import Given
 from .errors import AdminError, UsageError, refused
 from .found_message import UNIQUE_ID
 from .output import Columns, Output, Shown
+from .rounds import every
 from .session import Session
 
 STATUSES = {

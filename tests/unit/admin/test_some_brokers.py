@@ -16,12 +16,12 @@ import pytest
 
 from rocketpy._core.errors import NetworkError
 from rocketpy._core.remoting import Command, decode_command, encode_command
-from rocketpy.admin.clusters import every
 from rocketpy.admin.command_line import Given
 from rocketpy.admin.errors import AdminError
 from rocketpy.admin.found_message import offset_id
 from rocketpy.admin.output import Output
 from rocketpy.admin.progress import ConsumeStats
+from rocketpy.admin.rounds import every
 from rocketpy.admin.session import Session
 from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
 from rocketpy.remoting.client import RemotingClient
