@@ -12,6 +12,7 @@ import pytest
 from rocketpy._core.errors import NetworkError, RocketpyError, TimedOut
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.admin import monitoring, progress
+from rocketpy.admin.acls import copy_acl
 from rocketpy.admin.command_line import Given
 from rocketpy.admin.errors import AdminError
 from rocketpy.admin.offsets import clone_group_offset, reset_offset_by_time, skip_accumulated_message
@@ -20,6 +21,7 @@ from rocketpy.admin.progress import ConsumeStats
 from rocketpy.admin.sending import Outgoing, measure_sends
 from rocketpy.admin.session import Session
 from rocketpy.admin.stats import broker_stats
+from rocketpy.admin.users import copy_user
 from rocketpy.remoting.client import ConnectFailed, RemotingClient
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 
@@ -201,3 +203,38 @@ def test_only_brokers_without_consumers_get_offsets_written(command: Any) -> Non
     rows = {row["brokerName"]: row for row in json.loads(said[0])["queues"]}
     assert (rows["a"]["offset"], rows["b"]["consumerOffset"], rows["b"]["timestampOffset"]) == (3, 5, 4)
     assert {address for address, code in client.asked if code == RequestCode.UPDATE_CONSUMER_OFFSET} == {BROKER}
+
+
+USERS = (copy_user, "username", "u", RequestCode.AUTH_GET_USER, RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_UPDATE_USER)
+ACLS = (copy_acl, "subject", "s", RequestCode.AUTH_GET_ACL, RequestCode.AUTH_CREATE_ACL, RequestCode.AUTH_UPDATE_ACL)
+
+
+@pytest.mark.parametrize(("command", "member", "key", "get", "create", "update"), [USERS, ACLS])
+@pytest.mark.parametrize("by_name", [True, False])
+def test_what_is_copied_is_made_or_changed(command: Any, member: str, key: str, get: int, create: int, update: int, by_name: bool) -> None:
+    missing = ResponseCode.USER_NOT_EXIST if command is copy_user else ResponseCode.POLICY_NOT_EXIST
+    at_source = [{member: "old"}, {member: "new"}]
+
+    def give(address: str, code: int, fields: Any) -> Command:
+        if code in (RequestCode.AUTH_LIST_USER, RequestCode.AUTH_LIST_ACL):
+            return answer(body=json.dumps(at_source).encode())
+        name = getattr(fields, member)
+        if code != get:
+            return answer()
+        known = [each for each in at_source if each[member] == name and (address == BROKER or name == "old")]
+        return answer(body=json.dumps(known[0]).encode()) if known else answer(missing, "none")
+
+    changed: list[tuple[str, int, str]] = []
+
+    class Brokers(Client):
+        async def invoke(self, address: str, code: int, *rest: Any, **more: Any) -> Command:
+            if code in (create, update):
+                changed.append((address, code, json.loads(rest[1])[member]))
+            return give(address, code, rest[0])
+
+    session, said = Brokers(lambda address, code: answer()).session(), []
+    given = {"f": BROKER, "t": HOLE} | ({key: "old,new,nobody"} if by_name else {})
+    asyncio.run(command(session, Given(given, {}), Output(said.append, is_json=False)))
+    assert sorted(changed, key=lambda each: each[2]) == [(HOLE, create, "new"), (HOLE, update, "old")]
+    assert len(said) == 2
+    assert [error.code for error in session.troubles] == ([missing] if by_name else [])
