@@ -30,8 +30,6 @@ T = TypeVar("T")
 TIMEOUT_S = 5.0
 SLOW_TIMES = 3
 """So many times timeout_s get requests that walk over all of a broker's groups (DefaultMQAdminExtImpl)."""
-
-
 WITH_B = " with -b and its address"
 """How a command that may be given -b does its work at the broker that it left out."""
 
@@ -193,11 +191,11 @@ class Session:
 
     # ---- whom a command means ----
 
-    async def masters(self, given: Given, cluster_key: str = "c") -> list[str]:
+    async def masters(self, given: Given) -> list[str]:
         """The broker of -b, or the masters of the cluster of -c. Raises AdminError, UsageError."""
         if given.has("b"):
             return [given.text("b")]
-        return await self.masters_of(given.text(cluster_key), WITH_B)
+        return await self.masters_of(given.text("c"), WITH_B)
 
     async def masters_to_ask(self, given: Given) -> list[str]:
         """As masters, for what changes nothing: a broker without one is a trouble only where nobody is left to ask. Raises AdminError,
