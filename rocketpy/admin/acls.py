@@ -15,6 +15,7 @@ from ..remoting.headers import (
 )
 from ..remoting.json_codec import write_json
 from .command_line import Given
+from .copies import Kind, copy_entries
 from .errors import AdminError
 from .output import Columns, Output, Shown
 from .session import Session
@@ -111,7 +112,7 @@ async def delete_acl(session: Session, given: Given, out: Output) -> None:
 
 
 async def get_acl(session: Session, given: Given, out: Output) -> None:
-    found = await session.first_found(await session.masters(given), lambda address: find_acl(session, address, given.text("s")))
+    found = await session.found_at_master(given, lambda address: find_acl(session, address, given.text("s")))
     if found is not None:
         _shown(out, [found[1]])
         return
@@ -121,28 +122,22 @@ async def get_acl(session: Session, given: Given, out: Output) -> None:
 async def list_acl(session: Session, given: Given, out: Output) -> None:
     out.set(acls=[])
     subject, resource = given.maybe("s"), given.maybe("r")
-    found = await session.first_found(await session.masters(given), lambda address: find_acls(session, address, subject, resource))
+    found = await session.found_at_master(given, lambda address: find_acls(session, address, subject, resource))
     if found is not None:
         _shown(out, found[1])
 
 
+ACL = Kind(
+    "acl",
+    "subject",
+    find_acl,
+    find_acls,
+    lambda name, place: AdminError(f"{name} has no rights at {place}", code=ResponseCode.POLICY_NOT_EXIST),
+    (RequestCode.AUTH_CREATE_ACL, lambda name: CreateAclRequestHeader(subject=name)),
+    (RequestCode.AUTH_UPDATE_ACL, lambda name: UpdateAclRequestHeader(subject=name)),
+)
+
+
 async def copy_acl(session: Session, given: Given, out: Output) -> None:
-    source, target = given.text("f"), given.text("t")
-    if given.has("s"):
-        found = [(subject, await find_acl(session, source, subject)) for subject in given.named("s", "subject")]
-        missing = [subject for subject, acl in found if acl is None]
-        session.troubles += [AdminError(f"{subject} has no rights at {source}", code=ResponseCode.POLICY_NOT_EXIST) for subject in missing]
-        acls = [acl for _, acl in found if acl is not None]
-    else:
-        acls = await find_acls(session, source)
-    by_subject = {str(acl.get("subject")): acl for acl in acls}
-
-    async def copy(subject: str) -> None:
-        acl = by_subject[subject]
-        if await find_acl(session, target, subject) is None:
-            await session.call(target, RequestCode.AUTH_CREATE_ACL, CreateAclRequestHeader(subject=subject), write_json(acl))
-        else:
-            await session.call(target, RequestCode.AUTH_UPDATE_ACL, UpdateAclRequestHeader(subject=subject), write_json(acl))
-        out.done(f"copy acl of {subject} from {source} to {target} success.", subject=subject)
-
-    await session.each(by_subject, copy)
+    names = given.named("s", "subject") if given.has("s") else None
+    await copy_entries(session, out, ACL, given.text("f"), given.text("t"), names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from .brokers import runtime_table
 from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output, Shown
+from .rounds import rounds
 from .session import Session
 
 BASE = Columns(
@@ -111,32 +111,3 @@ async def _round(session: Session, given: Given, out: Output) -> None:
 
 async def cluster_list(session: Session, given: Given, out: Output) -> None:
     await rounds(session, given, out, _round)
-
-
-async def rounds(session: Session, given: Given, out: Output, work: Any) -> None:
-    """Does the work once; or, with -i, every so many seconds until Ctrl-C."""
-    if not given.has("i"):
-        await work(session, given, out)
-        return
-    await every(session, given, out, work, given.number("i", 3, least=1))
-
-
-async def every(session: Session, given: Given, out: Output, work: Any, interval_s: int) -> None:
-    await work(session, given, out)  # what cannot be at all ends with an error; later on the name servers may be back the next time
-    while True:
-        end_round(session, out)
-        await asyncio.sleep(interval_s)
-        try:
-            await work(session, given, out)
-        except AdminError as error:
-            session.note(error)
-
-
-def end_round(session: Session, out: Output) -> None:
-    """What failed in a round is part of it."""
-    troubles = session.take_troubles()
-    for error in troubles:
-        out.line(f"[error] {error}")
-    if troubles:
-        out.set(errors=[error.members() for error in troubles])
-    out.end()

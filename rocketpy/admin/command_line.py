@@ -105,7 +105,7 @@ class Given:
             raise UsageError(f"{self._names[key]} names no {what}")
         return found
 
-    def names(self, text: str) -> bool:
+    def holds(self, text: str) -> bool:
         """Whether it was given, by itself or in a list."""
         return any(text in map(str.strip, re.split("[;,]", value)) for value in self._values.values())
 

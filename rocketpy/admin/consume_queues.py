@@ -14,7 +14,7 @@ from .command_line import Given
 from .errors import AdminError, UsageError
 from .output import Output
 from .properties import settings_of
-from .session import Session
+from .session import WITH_B, Session
 from .texts import java
 
 RULE = "======================================"
@@ -93,7 +93,8 @@ async def rocksdb_config_to_json(session: Session, given: Given, out: Output) ->
         await session.call(address, RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON, header, times=6)
         out.add("done", {"address": address, "configType": kinds})
 
-    addresses = [given.text("b")] if given.has("b") and not given.has("c") else await session.masters_of(given.text("c"))
+    at_cluster = given.has("c") or not given.has("b")
+    addresses = await session.masters_of(given.text("c"), WITH_B) if at_cluster else [given.text("b")]
     await session.each(addresses, export)
     if not session.troubles:
         out.put("broker export done.")

@@ -46,6 +46,10 @@ class AdminError(RocketpyError):
         line = ": ".join((*parts, self.cause))
         return f"{line}; {self.remedy}" if self.remedy else line
 
+    def about(self, what: str) -> AdminError:
+        """The same of one thing among several."""
+        return AdminError(f"{what}: {self.cause}", remedy=self.remedy, address=self.address, request=self.request, code=self.code)
+
     def members(self) -> dict[str, Any]:
         """The error as a JSON object."""
         named = {

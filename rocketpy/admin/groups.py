@@ -117,8 +117,8 @@ async def delete_sub_group(session: Session, given: Given, out: Output) -> None:
         await session.call(address, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
         out.done(f"delete subscription group [{group}] from broker [{address}]{where} success.", groupName=group, address=address)
 
-    await session.each(await session.masters(given), delete)
-    if given.has("b") or session.troubles:  # where the group is left, messages to be consumed again are, too
+    is_done = await session.each(await session.masters(given), delete)
+    if given.has("b") or not is_done:  # a master that kept the group has messages for it to consume again
         return
     addresses = (await session.cluster()).addresses(given.text("c"))
     for topic in (RETRY_PREFIX + group, DLQ_PREFIX + group):

@@ -95,12 +95,15 @@ def _when(time_ms: Any, missing: str) -> Shown:
 
 async def _each_broker(session: Session, topic: str, out: Output, work: Callable[[str, str], Awaitable[None]]) -> None:
     """The work at each broker of a topic (its name, its address); one that fails has a line."""
-    for name, address in (await session.addresses(topic)).items():
+
+    async def do(place: tuple[str, str]) -> None:
         try:
-            await work(name, address)
-        except AdminError as error:
-            session.note(error)
-            out.line(f"[{name}] error.")
+            await work(*place)
+        except AdminError:
+            out.line(f"[{place[0]}] error.")
+            raise
+
+    await session.each((await session.addresses(topic)).items(), do)
 
 
 async def get_broker_lite_info(session: Session, given: Given, out: Output) -> None:
@@ -114,7 +117,7 @@ async def get_broker_lite_info(session: Session, given: Given, out: Output) -> N
             out.line(f"Group Meta: {write_json(value.get('groupMeta') or {}).decode()}\n")
             out.add("details", {"broker": address, "topicMeta": value.get("topicMeta"), "groupMeta": value.get("groupMeta")})
 
-    await session.each(await session.masters(given), show)
+    await session.each(await session.masters_to_ask(given), show)
 
 
 async def get_parent_topic_info(session: Session, given: Given, out: Output) -> None:
@@ -222,12 +225,14 @@ async def trigger_lite_dispatch(session: Session, given: Given, out: Output) -> 
     parent, group = given.text("p"), given.text("g")
     out.line(f"Group And Topic Info: [{group}] [{parent}]\n")
     header = TriggerLiteDispatchRequestHeader(group=group, client_id=given.maybe("c"))
-    for name, address in (await session.addresses(parent)).items():
-        if given.text("b", name) != name:
-            continue
+    addresses = await session.addresses(parent)
+
+    async def trigger(name: str) -> None:
         try:
-            await session.call(address, RequestCode.TRIGGER_LITE_DISPATCH, header)
-            out.done(f"{name:30} {'dispatched':12}", brokerName=name)
-        except AdminError as error:
-            session.note(error)
+            await session.call(addresses[name], RequestCode.TRIGGER_LITE_DISPATCH, header)
+        except AdminError:
             out.line(f"{name:30} {'error':12}")
+            raise
+        out.done(f"{name:30} {'dispatched':12}", brokerName=name)
+
+    await session.each([name for name in addresses if given.text("b", name) == name], trigger)

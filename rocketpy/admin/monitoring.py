@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from .clients import connections_in, consumers_of, running_info
-from .clusters import end_round
+from .clients import connections_in, consumers_of
 from .command_line import Given
 from .errors import AdminError
 from .output import Output
-from .progress import ConsumeStats, consume_stats, consuming_groups, note_unless_idle
+from .progress import ConsumeStats, consume_stats, consuming_groups, note_unless_idle, running_infos
+from .rounds import end_round
 from .running_info import blocked_queues, has_same_subscriptions
 from .session import Session
 from .texts import human_second
@@ -46,7 +46,7 @@ async def start_monitoring(session: Session, given: Given, out: Output) -> None:
     while True:
         try:
             for group in await consuming_groups(session):
-                await _look_at(session, out, group)
+                await look_at(session, out, group)
         except AdminError as error:  # the name servers may be back the next time
             session.note(error)
         out.set(time=session.clock())
@@ -54,7 +54,7 @@ async def start_monitoring(session: Session, given: Given, out: Output) -> None:
         await asyncio.sleep(ROUND_S)
 
 
-async def _look_at(session: Session, out: Output, group: str) -> None:
+async def look_at(session: Session, out: Output, group: str) -> None:
     now = session.clock()
     try:
         for undone in undone_of(await consume_stats(session, group, in_part=True), now):
@@ -67,10 +67,10 @@ async def _look_at(session: Session, out: Output, group: str) -> None:
                 {"group": group, "topic": undone.topic, "total": undone.total, "maxOfQueue": undone.most, "delayMs": undone.delay_ms},
             )
         ids = [str(each.get("clientId")) for each in connections_in(await consumers_of(session, group))]
-        infos = {client_id: await running_info(session, group, client_id) for client_id in ids}
     except AdminError as error:  # nobody consumes, or it is gone meanwhile
         note_unless_idle(session, error)
         return
+    infos = await running_infos(session, group, ids)
     if not has_same_subscriptions(list(infos.values()), now):
         out.line(f"{human_second(now)} different subscriptions in group={group}")
         out.add("differentSubscriptions", group)

@@ -64,17 +64,16 @@ async def _write_perm(
     name = given.text("b")
 
     async def change(address: str) -> None:
-        response = await session.call(address, code, fields)
+        try:
+            response = await session.call(address, code, fields)
+        except AdminError:
+            out.line(f"{verb} write perm of broker[{name}] in name server[{address}] Failed")
+            raise
         count = response.fields.get(counted, "0")
         line = f"{verb} write perm of broker[{name}] in name server[{address}] OK, {count}"
         out.done(line, nameServer=address, brokerName=name, topics=int(count) if count.isdigit() else None)
         if count == "0":
             remedy = "clusterList shows the names of the brokers there are"
-            session.note(AdminError(f"no topic of a broker {name!r} is known there", remedy=remedy, address=address, request=code))
+            raise AdminError(f"no topic of a broker {name!r} is known there", remedy=remedy, address=address, request=code)
 
-    for address in session.named():
-        try:
-            await change(address)
-        except AdminError as error:
-            session.note(error)
-            out.line(f"{verb} write perm of broker[{name}] in name server[{address}] Failed")
+    await session.each(session.named(), change)

@@ -1,10 +1,11 @@
 """Consumer offsets moved by an operator. RocketMQ: tools/command/offset/, resetOffsetByTimestamp and -Old of DefaultMQAdminExtImpl (5.5.0).
 
-A group with consumers is moved by its brokers, which tell them; one without, by writing its offsets.
+A group with consumers is moved by its brokers, which tell them; where it has none, by writing its offsets.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..remoting.codes import RequestCode, ResponseCode
@@ -15,7 +16,7 @@ from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output
 from .progress import LMQ_PREFIX, WHEEL_TIMER, ConsumeStats, consume_stats
-from .queues import by_queue, max_offset, offset_at, queue_key, queue_of
+from .queues import by_queue, max_offset, offset_at, queue_key, queue_of, queue_text
 from .session import SLOW_TIMES, Session
 from .texts import front, java, time_of
 from .topics import topic_stats
@@ -44,26 +45,31 @@ def route_topic(topic: str, cluster: str) -> str:
     return cluster if cluster and (topic.startswith(LMQ_PREFIX) or topic == WHEEL_TIMER) else topic
 
 
-async def move_by_brokers(session: Session, route: TopicRoute, topic: str, group: str, time_ms: int, force: bool) -> dict[Any, int]:
-    """Offsets by queue; brokers that fail are noted. Raises AdminError, with CONSUMER_NOT_ONLINE where brokers cannot do it."""
+def addresses_in(route: TopicRoute) -> dict[str, str]:
+    """Whom to ask, by broker name."""
+    return {broker.broker_name: address_of(broker.broker_addrs) for broker in route.broker_datas if broker.broker_addrs}
+
+
+async def move_by_brokers(
+    session: Session, addresses: Mapping[str, str], topic: str, group: str, time_ms: int, force: bool
+) -> tuple[dict[Any, int], list[str]]:
+    """Offsets by queue, and the names of brokers that cannot do it, as no consumer is there; brokers that fail are noted."""
     header = ResetOffsetRequestHeader(topic=topic, group=group, timestamp=time_ms, is_force=force, offset=-1)
     moved: dict[Any, int] = {}
 
-    async def move(address: str) -> None:
+    async def move(broker_name: str) -> None:
         try:
-            value = await session.members(address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, times=2)
+            value = await session.members(addresses[broker_name], RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, times=2)
         except AdminError as error:
             if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                 raise
-            offline.append(error)
+            offline.append(broker_name)
         else:
             moved.update(by_queue(value.get("offsetTable")))
 
-    offline: list[AdminError] = []
-    await session.each([address_of(broker.broker_addrs) for broker in route.broker_datas if broker.broker_addrs], move)
-    if offline:
-        raise offline[0]
-    return moved
+    offline: list[str] = []
+    await session.each(addresses, move)
+    return moved, offline
 
 
 async def write_offset(session: Session, address: str, group: str, topic: str, queue_id: int, offset: int) -> None:
@@ -86,12 +92,12 @@ async def _known_offsets(
 
 
 async def move_by_writing(
-    session: Session, route: TopicRoute, topic: str, group: str, time_ms: int, force: bool
+    session: Session, route: TopicRoute, broker_names: Iterable[str], topic: str, group: str, time_ms: int, force: bool
 ) -> list[tuple[str, int, int, int, int, int]]:
     """Broker name, queue, the broker's offset, the group's before, the one of that time, the group's now; brokers that fail are noted."""
     rows: list[tuple[str, int, int, int, int, int]] = []
     sizes = {queues.broker_name: queues.read_queue_nums for queues in route.queue_datas}
-    addresses = {broker.broker_name: address_of(broker.broker_addrs) for broker in route.broker_datas if broker.broker_addrs}
+    addresses = addresses_in(route)
 
     async def move(broker_name: str) -> None:
         address = addresses[broker_name]
@@ -108,7 +114,7 @@ async def move_by_writing(
                 await write_offset(session, address, group, topic, queue_id, now)
             rows.append((front(queue["brokerName"], 32), queue_id, end, before, at_time, now))
 
-    await session.each(sorted(addresses), move)
+    await session.each(sorted(broker_names), move)
     return rows
 
 
@@ -126,18 +132,14 @@ async def reset_offset_by_time(session: Session, given: Given, out: Output) -> N
         return
     route = await session.route(route_topic(topic, given.text("c")))
     about = f"topic[{topic}], force[{java(force)}], timestamp(string)[{text}], timestamp(long)[{time_ms}]"
-    try:
-        moved = await move_by_brokers(session, route, topic, group, time_ms, force)
-    except AdminError as error:
-        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-            raise
-        rows = await move_by_writing(session, route, topic, group, time_ms, force)
+    moved, offline = await move_by_brokers(session, addresses_in(route), topic, group, time_ms, force)
+    if offline:
+        rows = await move_by_writing(session, route, offline, topic, group, time_ms, force)
         out.line(f"reset consumer offset by specified consumerGroup[{group}], {about}")
         out.heading(WRITTEN)
         for row in rows:
             out.row(WRITTEN, *row)
-        return
-    if moved or not session.troubles:
+    if moved or not (offline or session.troubles):
         out.line(f"start reset consumer offset by specified, group[{group}], {about}")
         _say_moved(out, moved)
 
@@ -161,17 +163,13 @@ async def _reset_queue(session: Session, given: Given, out: Output, time_ms: int
 async def skip_accumulated_message(session: Session, given: Given, out: Output) -> None:
     group, topic, force = given.text("g"), given.text("t"), given.truth("f", True)
     route = await session.route(route_topic(topic, given.text("c")))
-    try:
-        moved = await move_by_brokers(session, route, topic, group, TO_THE_END, force)
-    except AdminError as error:
-        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-            raise
-        rows = await move_by_writing(session, route, topic, group, TO_THE_END, force)
+    moved, offline = await move_by_brokers(session, addresses_in(route), topic, group, TO_THE_END, force)
+    if offline:
+        rows = await move_by_writing(session, route, offline, topic, group, TO_THE_END, force)
         out.heading(SKIPPED)
         for row in rows:
             out.row(SKIPPED, *row)
-        return
-    if moved or not session.troubles:
+    if moved or not (offline or session.troubles):
         _say_moved(out, moved)
 
 
@@ -182,10 +180,19 @@ async def clone_group_offset(session: Session, given: Given, out: Output) -> Non
     offsets = {queue: offset for queue, _, offset, _, _ in stats.rows() if queue["brokerName"] in addresses and offset >= 0}
 
     async def write(queue: Any) -> None:
-        await write_offset(session, addresses[queue["brokerName"]], target, queue["topic"], queue["queueId"], offsets[queue])
+        try:
+            await write_offset(session, addresses[queue["brokerName"]], target, queue["topic"], queue["queueId"], offsets[queue])
+        except AdminError as error:
+            if error.code is None:  # who says nothing is told of once, not for each queue
+                raise
+            raise error.about(queue_text(queue)) from error
+        written.append(queue)
         out.add("queues", {**dict(queue), "offset": offsets[queue]})
 
+    written: list[Any] = []
     await session.each(offsets, write)
-    if session.troubles:
+    if session.troubles:  # what was moved stays moved
+        for queue in written:
+            out.line(f"clone group offset {offsets[queue]} to destGroup=[{target}], {queue_text(queue)}")
         return
     out.put(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,16 +168,28 @@ async def _count_globally(session: Session, stats: ConsumeStats) -> None:
             stats.queues = {queue: row for queue, row in stats.queues.items() if queue["topic"] != topic} | found
 
 
-async def _clients_of_queues(session: Session, group: str) -> dict[Any, str]:
-    found: dict[Any, str] = {}
+async def running_infos(session: Session, group: str, client_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """What consumers of a group say about themselves, by client; one that does not answer is noted, one that has gone is not."""
+    infos: dict[str, dict[str, Any]] = {}
+
+    async def look(client_id: str) -> None:
+        try:
+            infos[client_id] = await running_info(session, group, client_id)
+        except AdminError as error:
+            note_unless_idle(session, error)
+
+    await session.each(client_ids, look)
+    return infos
+
+
+async def clients_of_queues(session: Session, group: str) -> dict[Any, str]:
     try:
-        for each in connections_in(await consumers_of(session, group)):
-            client_id = str(each.get("clientId"))
-            info = await running_info(session, group, client_id)
-            found |= {queue: client_id.partition("@")[0] for queue in by_queue(info.get("mqTable"))}
+        ids = [str(each.get("clientId")) for each in connections_in(await consumers_of(session, group))]
     except AdminError as error:
         session.note(error)
-    return found
+        return {}
+    infos = await running_infos(session, group, ids)
+    return {queue: client_id.partition("@")[0] for client_id, info in infos.items() for queue in by_queue(info.get("mqTable"))}
 
 
 async def consumer_progress(session: Session, given: Given, out: Output) -> None:
@@ -191,7 +204,7 @@ async def _progress_of_group(session: Session, given: Given, out: Output) -> Non
     topic = given.maybe("t")
     stats = await consume_stats(session, group, topic, given.maybe("c") if topic else None, in_part=True)
     with_clients = given.truth("s")
-    clients = await _clients_of_queues(session, group) if with_clients else {}
+    clients = await clients_of_queues(session, group) if with_clients else {}
     columns = WITH_CLIENTS if with_clients else PROGRESS
     out.heading(columns)
     inflight_total = 0
@@ -210,7 +223,8 @@ async def _progress_of_group(session: Session, given: Given, out: Output) -> Non
 
 
 async def consuming_groups(session: Session) -> list[str]:
-    """Those with retry topics, of which a POP group has one for each of its topics. Raises AdminError, UsageError."""
+    """Those with retry topics, of which a POP group has one for each of its topics. Of the older spelling (%RETRY%group_topic) each is
+    taken for a group's own: to fold it could hide a group of that name. Raises AdminError, UsageError."""
     return list(dict.fromkeys(group_of_retry_topic(topic) for topic in await session.topics() if topic.startswith(RETRY_PREFIX)))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..remoting.codes import RequestCode
-from .clusters import rounds
 from .command_line import Given
 from .controllers import controllers_of, leader_of
 from .output import Columns, Output
+from .rounds import rounds
 from .session import Session
 from .texts import human_time, java
 
@@ -40,7 +40,7 @@ async def _ha_round(session: Session, given: Given, out: Output) -> None:
             _show_slave(out, value.get("haClientRuntimeInfo") or {})
         out.add("brokers", {"address": address, **value})
 
-    await session.each(await session.masters(given), show)
+    await session.each(await session.masters_to_ask(given), show)
 
 
 def _show_master(out: Output, address: str, value: dict[str, Any]) -> None:

@@ -18,11 +18,11 @@ from ..remoting.headers import SendMessageRequestHeaderV2, SendMessageResponseHe
 from ..remoting.headers.admin import AUTO_CREATE_TOPIC
 from ..remoting.headers.base import HeaderError
 from ..remoting.route import MASTER_ID, TopicRoute
-from .clusters import every
 from .command_line import Given
 from .errors import AdminError, UsageError, refused
 from .found_message import UNIQUE_ID
 from .output import Columns, Output, Shown
+from .rounds import every
 from .session import Session
 
 STATUSES = {
@@ -213,6 +213,7 @@ async def _timed(session: Session, message: Outgoing, group: str, target: Target
     """What a send came to, and its milliseconds."""
     begin = time.monotonic_ns()
     sent, fault = None, None
+    session.try_again(target.address)  # what is timed is a send, whatever became of the one before
     try:
         sent = await send(session, message, group, target)
     except AdminError as error:
@@ -267,7 +268,7 @@ async def cluster_rt(session: Session, given: Given, out: Output) -> None:
         names = [given.text("c")] if given.has("c") else list(cluster.clusters)
         for name in names:
             for broker_name in cluster.names(name):
-                done, failed, average = await _round(session, Outgoing(broker_name, body), count)
+                done, failed, average = await measure_sends(session, Outgoing(broker_name, body), count)
                 if as_log:
                     now = datetime.fromtimestamp(session.clock() // 1000, CHINA).strftime("%Y-%m-%d %H:%M:%S")
                     out.line(f"{now}|{given.text('m', 'noname')}|{name}|{broker_name}|{int(average + 0.5)}")
@@ -279,15 +280,18 @@ async def cluster_rt(session: Session, given: Given, out: Output) -> None:
     await every(session, given, out, work, interval)
 
 
-async def _round(session: Session, message: Outgoing, count: int) -> tuple[int, int, float]:
+async def measure_sends(session: Session, message: Outgoing, count: int) -> tuple[int, int, float]:
     """(sent, not sent, milliseconds of a send but the first)."""
     try:
         targets = await find_targets(session, message.topic)
-    except AdminError:
+    except AdminError as error:
+        session.note(error)
         return 0, count, 0.0
     done, elapsed_all = 0, 0
     for number, target in enumerate(_cycle(targets, count)):
-        sent, _, elapsed = await _timed(session, message, str(session.clock()), target)
+        sent, fault, elapsed = await _timed(session, message, str(session.clock()), target)
+        if fault is not None and len(session.troubles) < TROUBLES_MAX:
+            session.note(fault)
         done += sent is not None
         elapsed_all += elapsed if number else 0
     return done, count - done, elapsed_all / (count - 1) if count > 1 else 0.0

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from .._core.errors import RocketpyError
+from .._core.errors import RocketpyError, TimedOut
 from .._core.remoting import Command
 from ..broker.names import RETRY_PREFIX
 from ..remoting.bodies import BodyError
-from ..remoting.client import RemotingClient, split_address
+from ..remoting.client import ConnectFailed, RemotingClient, split_address
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import Fields
 from ..remoting.headers import GetRouteInfoRequestHeader
@@ -25,11 +25,13 @@ from .cluster import ClusterInfo, address_of
 from .command_line import Given
 from .errors import AdminError, UsageError, refused, unanswered
 
-TIMEOUT_S = 5.0
 T = TypeVar("T")
 
+TIMEOUT_S = 5.0
 SLOW_TIMES = 3
 """So many times timeout_s get requests that walk over all of a broker's groups (DefaultMQAdminExtImpl)."""
+WITH_B = " with -b and its address"
+"""How a command that may be given -b does its work at the broker that it left out."""
 
 
 def now_ms() -> int:
@@ -57,6 +59,8 @@ class Session:
     _answering: str = ""
     """The name server that answered last: it is asked first, so that one that is away is waited for once."""
     _noted: set[str] = field(default_factory=set)
+    _unreached: dict[str, AdminError] = field(default_factory=dict)
+    """Addresses without a connection in this round: one that swallows packets costs seconds with each queue, group or topic."""
 
     def note(self, error: AdminError) -> None:
         """What failed at one place, once: a broker that is away is met for each of its groups and topics."""
@@ -68,10 +72,16 @@ class Session:
         """Those of one round of several."""
         taken, self.troubles = self.troubles, []
         self._noted.clear()
+        self._unreached.clear()
         return taken
 
+    def try_again(self, address: str) -> None:
+        """The next request connects, also where the last one could not."""
+        self._unreached.pop(address, None)
+
     async def invoke(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
-        """The response, whatever its code. Raises AdminError, UsageError for an option that should be an address."""
+        """The response, whatever its code. Raises AdminError, at once where this round has found nobody at the address; UsageError for an
+        option that should be an address."""
         try:
             split_address(address)
         except RocketpyError as error:
@@ -79,10 +89,15 @@ class Session:
                 raise UsageError(str(error)) from error
             remedy = "somebody registered under it; clusterList shows who"
             raise AdminError(str(error), remedy=remedy, address=address, request=code) from error
+        if address in self._unreached:
+            raise self._unreached[address].with_traceback(None)
         try:
             return await self.client.invoke(address, code, fields, body, timeout_s=self.timeout_s * times)
         except RocketpyError as error:
-            raise unanswered(address, code, error) from error
+            failed = unanswered(address, code, error)
+            if isinstance(error, ConnectFailed) or (isinstance(error, TimedOut) and not self.client.is_connected(address)):
+                self._unreached[address] = failed
+            raise failed from error
 
     async def call(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
         """The response, which is SUCCESS. Raises AdminError."""
@@ -176,20 +191,32 @@ class Session:
 
     # ---- whom a command means ----
 
-    async def masters(self, given: Given, cluster_key: str = "c") -> list[str]:
+    async def masters(self, given: Given) -> list[str]:
         """The broker of -b, or the masters of the cluster of -c. Raises AdminError, UsageError."""
         if given.has("b"):
             return [given.text("b")]
-        return await self.masters_of(given.text(cluster_key))
+        return await self.masters_of(given.text("c"), WITH_B)
 
-    async def masters_of(self, name: str) -> list[str]:
-        """Of a cluster; a broker without one is a trouble, as nothing is done there. Raises AdminError, UsageError."""
+    async def masters_to_ask(self, given: Given) -> list[str]:
+        """As masters, for what changes nothing: a broker without one is a trouble only where nobody is left to ask. Raises AdminError,
+        UsageError."""
+        if given.has("b"):
+            return [given.text("b")]
+        name = given.text("c")
+        return (await self.cluster()).masters(name) or await self.masters_of(name, WITH_B)
+
+    async def masters_of(self, name: str, how: str = "") -> list[str]:
+        """Of a cluster; a broker without one is a trouble, as nothing is done there. how: how this is done at that broker alone, where the
+        command has a way. Raises AdminError, UsageError."""
         cluster = await self.cluster()
+        self._note_masterless(cluster, name, how)
+        return cluster.masters(name)
+
+    def _note_masterless(self, cluster: ClusterInfo, name: str, how: str) -> None:
         for broker in cluster.groups(name):
             if MASTER_ID not in broker.broker_addrs:
-                remedy = "clusterList shows who is there; once it has one, do this again with -b and its address"
+                remedy = f"clusterList shows who is there; once it has one, do this again{how}"
                 self.note(AdminError(f"broker {broker.broker_name} of cluster {name} has no master now and was left out", remedy=remedy))
-        return cluster.masters(name)
 
     async def brokers(self, given: Given) -> list[str]:
         """The broker of -b, or masters and slaves of the cluster of -c. Raises AdminError, UsageError."""
@@ -197,13 +224,16 @@ class Session:
             return [given.text("b")]
         return (await self.cluster()).addresses(given.text("c"))
 
-    async def each(self, places: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
-        """The work at each place, one after the other; where it fails, the others still get it."""
+    async def each(self, places: Iterable[T], work: Callable[[T], Awaitable[None]]) -> bool:
+        """The work at each place, one after the other; where it fails, the others still get it. Whether it failed nowhere."""
+        is_done = True
         for place in places:
             try:
                 await work(place)
             except AdminError as error:
                 self.note(error)
+                is_done = False
+        return is_done
 
     async def first_found(self, places: Iterable[str], find: Callable[[str], Awaitable[T | None]]) -> tuple[str, T] | None:
         """The first place that has something, and what; None where nobody has, and all could be asked. Raises AdminError."""
@@ -219,6 +249,19 @@ class Session:
         if failed is not None:
             raise failed
         return None
+
+    async def found_at_master(self, given: Given, find: Callable[[str], Awaitable[T | None]]) -> tuple[str, T] | None:
+        """first_found of the broker of -b or the masters of the cluster of -c; one without a master is a trouble where nothing was found.
+        Raises AdminError, UsageError."""
+        if given.has("b"):
+            return await self.first_found([given.text("b")], find)
+        cluster, name, found = await self.cluster(), given.text("c"), None
+        try:
+            found = await self.first_found(cluster.masters(name), find)
+        finally:
+            if found is None:
+                self._note_masterless(cluster, name, WITH_B)
+        return found
 
     async def from_any(self, places: Iterable[str], ask: Callable[[str], Awaitable[T]]) -> T:
         """What the first of some brokers says that says anything, be it a refusal. Raises AdminError."""

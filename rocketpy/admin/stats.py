@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..broker.names import DLQ_PREFIX, RETRY_PREFIX
-from ..remoting.codes import RequestCode
+from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import ViewBrokerStatsDataRequestHeader
 from ..remoting.route import MASTER_ID
 from .command_line import Given
@@ -43,12 +43,12 @@ def minute_rate(stats: dict[str, Any]) -> float:
 
 
 async def broker_stats(session: Session, address: str, name: str, key: str) -> dict[str, Any]:
-    """Empty where the broker has none, such as of a topic without messages. Raises AdminError where it does not answer."""
+    """Empty where the broker has none, such as of a topic without messages. Raises AdminError where it does not answer, or refuses."""
     try:
         header = ViewBrokerStatsDataRequestHeader(stats_name=name, stats_key=key)
         return await session.members(address, RequestCode.VIEW_BROKER_STATS_DATA, header)
     except AdminError as error:
-        if error.code is None:
+        if error.code != ResponseCode.SYSTEM_ERROR or "not exist" not in error.cause:  # that code has also what went wrong in a broker
             raise
         return {}
 

@@ -172,27 +172,31 @@ async def update_topic_list(session: Session, given: Given, out: Output) -> None
 
 async def delete_topic(session: Session, given: Given, out: Output) -> None:
     topic, cluster = given.text("t"), given.text("c")
-    await remove_topic(session, topic, await session.masters_of(cluster))
+    if not await remove_topic(session, topic, await session.masters_of(cluster)):
+        return  # clients still find it where it is
     if not session.troubles:
         out.done(f"delete topic [{topic}] from cluster [{cluster}] success.", topic=topic, clusterName=cluster)
-        await forget_topic(session, topic, cluster)
-    if not session.troubles:
+    if await forget_topic(session, topic, cluster):
         out.done(f"delete topic [{topic}] from NameServer success.", topic=topic, nameServers=list(session.named()))
 
 
-async def remove_topic(session: Session, topic: str, addresses: Sequence[str]) -> None:
+async def remove_topic(session: Session, topic: str, addresses: Sequence[str]) -> bool:
+    """Whether it is gone at all of the brokers."""
+
     async def remove(address: str) -> None:
         await session.call(address, RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic=topic))
 
-    await session.each(addresses, remove)
+    return await session.each(addresses, remove)
 
 
-async def forget_topic(session: Session, topic: str, cluster: str | None = None) -> None:
+async def forget_topic(session: Session, topic: str, cluster: str | None = None) -> bool:
+    """Whether all name servers have."""
+
     async def forget(address: str) -> None:
         header = DeleteTopicFromNamesrvRequestHeader(topic=topic, cluster_name=cluster)
         await session.call(address, RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
 
-    await session.each(session.named(), forget)
+    return await session.each(session.named(), forget)
 
 
 def queues_at(route: TopicRoute, address: str) -> QueueData | None:
@@ -217,10 +221,15 @@ async def update_topic_perm(session: Session, given: Given, out: Output) -> None
             return
 
     async def change(address: str) -> None:
-        held = queues_at(route, address) or route.queue_datas[0]  # as mqadmin, a master of the cluster without the topic gets it
+        before = queues_at(route, address)
+        held = before or route.queue_datas[0]  # as mqadmin, a master of the cluster without the topic gets it
         topic = TopicConfig(given.text("t"), held.read_queue_nums, held.write_queue_nums, perm, topic_sys_flag=held.topic_sys_flag)
         await create_topic(session, address, topic)
-        out.done(f"update topic perm from {held.perm} to {perm} in {address} success.", address=address, perm=perm, permBefore=held.perm)
+        if before is None:
+            out.done(f"create topic with perm {perm} to {address} success.", address=address, perm=perm, permBefore=None)
+        else:
+            done = f"update topic perm from {before.perm} to {perm} in {address} success."
+            out.done(done, address=address, perm=perm, permBefore=before.perm)
         if given.has("b"):
             out.line(f"{topic_text(topic)}.")
 

@@ -15,6 +15,7 @@ from ..remoting.headers import (
 )
 from ..remoting.json_codec import write_json
 from .command_line import Given
+from .copies import Kind, copy_entries
 from .errors import AdminError
 from .output import Columns, Output
 from .session import Session
@@ -82,7 +83,7 @@ async def delete_user(session: Session, given: Given, out: Output) -> None:
 
 
 async def get_user(session: Session, given: Given, out: Output) -> None:
-    found = await session.first_found(await session.masters(given), lambda address: find_user(session, address, given.text("u")))
+    found = await session.found_at_master(given, lambda address: find_user(session, address, given.text("u")))
     if found is not None:
         _shown(out, [found[1]])
         return
@@ -91,30 +92,24 @@ async def get_user(session: Session, given: Given, out: Output) -> None:
 
 async def list_user(session: Session, given: Given, out: Output) -> None:
     out.set(users=[])
-    found = await session.first_found(await session.masters(given), lambda address: find_users(session, address, given.maybe("f")))
+    found = await session.found_at_master(given, lambda address: find_users(session, address, given.maybe("f")))
     if found is not None:
         _shown(out, found[1])
         if given.has("c"):
             out.line(f"get user from {found[0]} success.")
 
 
+USER = Kind(
+    "user",
+    "username",
+    find_user,
+    find_users,
+    lambda name, place: AdminError(f"no user {name} at {place}", code=ResponseCode.USER_NOT_EXIST),
+    (RequestCode.AUTH_CREATE_USER, lambda name: CreateUserRequestHeader(username=name)),
+    (RequestCode.AUTH_UPDATE_USER, lambda name: UpdateUserRequestHeader(username=name)),
+)
+
+
 async def copy_user(session: Session, given: Given, out: Output) -> None:
-    source, target = given.text("f"), given.text("t")
-    if given.has("u"):
-        found = [(name, await find_user(session, source, name)) for name in given.named("u", "user")]
-        missing = [name for name, user in found if user is None]
-        session.troubles += [AdminError(f"no user {name} at {source}", code=ResponseCode.USER_NOT_EXIST) for name in missing]
-        users = [user for _, user in found if user is not None]
-    else:
-        users = await find_users(session, source)
-    by_name = {str(user.get("username")): user for user in users}
-
-    async def copy(name: str) -> None:
-        user = by_name[name]
-        if await find_user(session, target, name) is None:
-            await session.call(target, RequestCode.AUTH_CREATE_USER, CreateUserRequestHeader(username=name), write_json(user))
-        else:
-            await session.call(target, RequestCode.AUTH_UPDATE_USER, UpdateUserRequestHeader(username=name), write_json(user))
-        out.done(f"copy user of {name} from {source} to {target} success.", username=name)
-
-    await session.each(by_name, copy)
+    names = given.named("u", "user") if given.has("u") else None
+    await copy_entries(session, out, USER, given.text("f"), given.text("t"), names)

@@ -5,7 +5,8 @@ One connection per address, made by the first call and shared by all; a lost one
 responses by their opaque, so many may be in flight on one connection. Nothing here is for the data path of messages.
 
 Threads  one event loop. Bounds: in_flight_max calls (then Busy), frame_size_max per frame, writes wait while the socket is full.
-Errors   NetworkError (no connection, or lost before the answer), TimedOut, Busy, TooLarge, ProtocolError, Closed; of `call` CommandError.
+Errors   NetworkError (ConnectFailed: no connection; else it was lost before the answer), TimedOut, Busy, TooLarge, ProtocolError, Closed;
+         of `call` CommandError.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ RequestCallback = Callable[[str, Command], None]
 """Called with (address, request) for what a server sends us on our connection, such as NOTIFY_CONSUMER_IDS_CHANGED."""
 LostCallback = Callable[[str], None]
 """Called with the address when a connection ends that we did not close."""
+
+
+class ConnectFailed(NetworkError):
+    """Nobody was reached at an address, which may have taken all the time that a connection may take."""
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -311,15 +316,15 @@ class RemotingClient:
             async with asyncio.timeout(self._connect_timeout_s):
                 connection = await self._open(address, await self._look_ups.addresses(host), port)
         except TimeoutError:
-            raise NetworkError(f"connect to {address} failed: no answer within {self._connect_timeout_s:g} s") from None
+            raise ConnectFailed(f"connect to {address} failed: no answer within {self._connect_timeout_s:g} s") from None
         except ssl.SSLError as error:
-            raise NetworkError(f"connect to {address} failed: TLS: {error.reason or error}") from error
+            raise ConnectFailed(f"connect to {address} failed: TLS: {error.reason or error}") from error
         except OSError as error:
             number = error.errno or 0
             reason = os.strerror(number) if number > 0 else error.strerror or error  # asyncio's own words hide the cause
-            raise NetworkError(f"connect to {address} failed: {reason}", os_errno=number) from error
+            raise ConnectFailed(f"connect to {address} failed: {reason}", os_errno=number) from error
         except UnicodeError as error:  # a part of the name that is empty or has no end
-            raise NetworkError(f"connect to {address} failed: {host!r} cannot be a host's name") from error
+            raise ConnectFailed(f"connect to {address} failed: {host!r} cannot be a host's name") from error
         # Brokers come back under other addresses, for as long as a name server runs: what has ended goes with the next that begins.
         self._connections = {known: each for known, each in self._connections.items() if each.is_open}
         self._connections[address] = connection

@@ -16,12 +16,12 @@ import pytest
 
 from rocketpy._core.errors import NetworkError
 from rocketpy._core.remoting import Command, decode_command, encode_command
-from rocketpy.admin.clusters import every
 from rocketpy.admin.command_line import Given
 from rocketpy.admin.errors import AdminError
 from rocketpy.admin.found_message import offset_id
 from rocketpy.admin.output import Output
 from rocketpy.admin.progress import ConsumeStats
+from rocketpy.admin.rounds import every
 from rocketpy.admin.session import Session
 from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
 from rocketpy.remoting.client import RemotingClient
@@ -32,21 +32,42 @@ from tests.unit.broker.running import Peer
 
 AWAY, SLAVE_AWAY = "127.0.0.1:1", "127.0.0.1:2"
 GROUP, TOPIC, RETRY = "readers", "shared", "%RETRY%readers"
+KEPT, ELSEWHERE = "kept", "elsewhere"
+"""A topic whose permissions are changed; one that only brokers have that are away."""
 POPPED = ("%RETRY%popping+one", "%RETRY%popping+two")
 """Retry topics of one POP group."""
 
 
 async def register(peer: Peer, namesrv: str, name: str, broker_id: int, address: str) -> None:
-    body = RegisterBrokerBody({topic: TopicConfig(topic, 2, 2) for topic in (TOPIC, RETRY, *POPPED, "TBW102")}, DataVersion(1, 1)).encode()
+    topics = {topic: TopicConfig(topic, 2, 2) for topic in (TOPIC, RETRY, *POPPED, KEPT, ELSEWHERE, "TBW102")}
+    body = RegisterBrokerBody(topics, DataVersion(1, 1)).encode()
     fields = {"brokerName": name, "brokerAddr": address, "clusterName": "DefaultCluster", "haServerAddr": address, "brokerId": broker_id}
     answer = await peer.ask(RequestCode.REGISTER_BROKER, fields, body, namesrv)
     assert answer.code == 0, answer.remark
 
 
+@contextlib.contextmanager
+def registered(cluster: Cluster, *brokers: tuple[str, int, str]) -> Iterator[Cluster]:
+    """Brokers for one test: a registration lasts as long as the connection that made it, and not for two minutes without another one."""
+    peer, names = cluster.both.peer(), {name for name, _, _ in brokers}
+    try:
+        for each in brokers:
+            cluster.wait(register(peer, cluster.namesrv, *each))
+        yield cluster
+    finally:
+        cluster.wait(peer.client.stop())
+        routes = cluster.both.namesrv.routes
+        wait_until(lambda: not names & set(routes.cluster_info()["brokerAddrTable"]), PATIENCE_S, "the brokers are gone")
+
+
+async def make_topic(peer: Peer, name: str) -> None:
+    answer = await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS | {"topic": name})
+    assert answer.code == 0, answer.remark
+
+
 async def consume(peer: Peer) -> None:
-    for name in (TOPIC, RETRY, "alone"):
-        answer = await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS | {"topic": name})
-        assert answer.code == 0, answer.remark
+    for name in (TOPIC, RETRY, KEPT, "alone"):
+        await make_topic(peer, name)
     assert (await peer.heartbeat("client-1", GROUP, TOPIC)).code == 0
     assert (await peer.send(TOPIC)).code == 0
     assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, OFFSET_FIELDS)).code == 0
@@ -60,33 +81,51 @@ OFFSET_FIELDS = {"consumerGroup": GROUP, "topic": TOPIC, "queueId": 0, "commitOf
 
 
 @pytest.fixture(scope="module")
-def away(cluster: Cluster) -> Iterator[Cluster]:
-    """Registrations last as long as the connections that made them."""
+def reader(cluster: Cluster) -> Peer:
     peer = cluster.both.peer()
-    cluster.wait(register(peer, cluster.namesrv, "broker-0", 0, AWAY))
-    cluster.wait(register(peer, cluster.namesrv, "broker-s", 1, SLAVE_AWAY))
     cluster.wait(consume(peer))
+    return peer
+
+
+@pytest.fixture
+def away(cluster: Cluster, reader: Peer) -> Iterator[Cluster]:
+    """A broker that is away, and one whose master is."""
+    # as a client would, so that it is there for the last test, too
+    assert cluster.wait(reader.heartbeat("client-1", GROUP, TOPIC)).code == 0
 
     def knows() -> bool:
         names = [queues["brokerName"] for queues in cluster.wait(cluster.both.namesrv_route(TOPIC))["queueDatas"]]
         return {"broker-0", "broker-a"} <= set(names)
 
-    wait_until(knows, PATIENCE_S, "the topic is known at both brokers")
-    return cluster
+    with registered(cluster, ("broker-0", 0, AWAY), ("broker-s", 1, SLAVE_AWAY)):
+        wait_until(knows, PATIENCE_S, "the topic is known at both brokers")
+        yield cluster
+
+
+@pytest.fixture
+def masterless(cluster: Cluster, reader: Peer) -> Iterator[Cluster]:
+    """A broker whose master is away; all other masters answer."""
+    with registered(cluster, ("broker-s", 1, SLAVE_AWAY)):
+        yield cluster
+
+
+def done_in_part(admin: Admin, *words: str) -> tuple[Any, list[str]]:
+    """(the document, the errors' addresses) of a command that is done in part."""
+    status, out, err = admin(*words, "--output", "json")
+    found = json.loads(out)
+    assert status == 1, found
+    assert err.count("\n") == len(found["errors"]), err
+    return found, [error.get("address", "") for error in found["errors"]]
 
 
 @pytest.fixture
 def failing(admin: Admin, away: Cluster) -> Any:
-    """(the document, the errors' addresses) of a command that is done in part."""
+    return lambda *words: done_in_part(admin, *words)
 
-    def run(*words: str) -> tuple[Any, list[str]]:
-        status, out, err = admin(*words, "--output", "json")
-        found = json.loads(out)
-        assert status == 1, found
-        assert err.count("\n") == len(found["errors"]), err
-        return found, [error.get("address", "") for error in found["errors"]]
 
-    return run
+@pytest.fixture
+def leaving_out(admin: Admin, masterless: Cluster) -> Any:
+    return lambda *words: done_in_part(admin, *words)
 
 
 def test_queues_of_brokers_that_answer_are_shown(failing: Any) -> None:
@@ -100,8 +139,9 @@ def test_a_group_is_seen_at_brokers_that_answer(failing: Any) -> None:
     assert [row["diff"] for row in found["queues"] if row["topic"] == TOPIC] == [1]
     assert (found["diffTotal"], addresses) == (1, [AWAY])
     found, addresses = failing("consumerProgress")
-    assert [row["group"] for row in found["groups"]] == ["popping", GROUP]
-    row = found["groups"][1]
+    groups = [row["group"] for row in found["groups"]]
+    assert groups.count("popping") == 1 and not any("+" in group for group in groups)
+    row = found["groups"][groups.index(GROUP)]
     assert (row["count"], row["diffTotal"], addresses) == (1, 1, [AWAY])
     found, addresses = failing("statsAll", "-t", TOPIC)
     assert (found["stats"][0]["accumulation"], set(addresses)) == (1, {AWAY})
@@ -127,12 +167,79 @@ def test_a_broker_without_master_is_told_of(failing: Any) -> None:
     assert len(found["done"]) == 1
 
 
-def test_a_group_that_is_left_somewhere_keeps_what_is_to_be_consumed_again(failing: Any, away: Cluster) -> None:
-    peer = away.both.peer()
-    away.wait(peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS | {"topic": "%RETRY%leavers"}))
-    found, addresses = failing("deleteSubGroup", "-c", "DefaultCluster", "-g", "leavers")
+def topics_at(cluster: Cluster, peer: Peer) -> Any:
+    return cluster.wait(peer.value(RequestCode.GET_ALL_TOPIC_CONFIG))["topicConfigTable"]
+
+
+def make_known(cluster: Cluster, peer: Peer, topic: str) -> None:
+    cluster.wait(make_topic(peer, topic))
+    wait_until(lambda: is_known(cluster, topic), PATIENCE_S, f"route of {topic}")
+
+
+def is_known(cluster: Cluster, topic: str) -> bool:
+    return topic in cluster.both.namesrv.routes.all_topics()
+
+
+def test_a_group_that_a_master_kept_keeps_what_is_to_be_consumed_again(failing: Any, away: Cluster, reader: Peer) -> None:
+    away.wait(make_topic(reader, "%RETRY%stayers"))
+    found, addresses = failing("deleteSubGroup", "-c", "DefaultCluster", "-g", "stayers")
     assert ([done["address"] for done in found["done"]], addresses) == ([away.broker], ["", AWAY])
-    assert "%RETRY%leavers" in away.wait(peer.value(RequestCode.GET_ALL_TOPIC_CONFIG))["topicConfigTable"]
+    assert "%RETRY%stayers" in topics_at(away, reader)
+
+
+def test_a_group_goes_with_its_topics_while_a_broker_has_no_master(leaving_out: Any, masterless: Cluster, reader: Peer) -> None:
+    make_known(masterless, reader, "%RETRY%goers")
+    found, addresses = leaving_out("deleteSubGroup", "-c", "DefaultCluster", "-g", "goers")
+    assert ([done["address"] for done in found["done"]], addresses) == ([masterless.broker], ["", SLAVE_AWAY])
+    assert found["errors"][0]["remedy"].endswith("do this again with -b and its address")
+    assert "%RETRY%goers" not in topics_at(masterless, reader)
+    assert not is_known(masterless, "%RETRY%goers")
+
+
+def test_a_topic_that_a_master_kept_is_found_there(failing: Any, away: Cluster, reader: Peer) -> None:
+    make_known(away, reader, "stays")
+    found, addresses = failing("deleteTopic", "-c", "DefaultCluster", "-t", "stays")
+    assert ("done" in found, addresses) == (False, ["", AWAY])
+    assert is_known(away, "stays")
+
+
+def test_a_topic_is_deleted_while_a_broker_has_no_master(leaving_out: Any, masterless: Cluster, reader: Peer) -> None:
+    make_known(masterless, reader, "goes")
+    found, addresses = leaving_out("deleteTopic", "-c", "DefaultCluster", "-t", "goes")
+    assert ([done["nameServers"] for done in found["done"]], addresses) == ([[masterless.namesrv]], [""])
+    assert found["errors"][0]["remedy"].endswith("once it has one, do this again"), "the command has no -b"
+    assert "goes" not in topics_at(masterless, reader)
+    assert not is_known(masterless, "goes")
+
+
+def test_who_only_asks_is_told_of_a_broker_without_master_where_nothing_was_found(
+    document: Callable[..., Any], masterless: Cluster
+) -> None:
+    assert len(document("haStatus", "-c", "DefaultCluster")["brokers"]) == 1
+
+    async def ask(found: str | None) -> list[str]:
+        async def find(address: str) -> str | None:
+            return found
+
+        async with RemotingClient() as client:
+            session = Session(client, (masterless.namesrv,))
+            assert await session.found_at_master(Given({"c": "DefaultCluster"}, {}), find) == (found and (masterless.broker, found))
+            return [error.cause for error in session.troubles]
+
+    assert asyncio.run(ask("a user")) == []
+    assert asyncio.run(ask(None)) == ["broker broker-s of cluster DefaultCluster has no master now and was left out"]
+
+
+def test_offsets_that_were_cloned_are_named_where_others_were_not(admin: Admin, away: Cluster) -> None:
+    status, out, err = admin("cloneGroupOffset", "-s", GROUP, "-d", GROUP, "-t", TOPIC)
+    queue = f"MessageQueue [topic={TOPIC}, brokerName=broker-a, queueId=0]"
+    assert (status, out) == (1, f"clone group offset 0 to destGroup=[{GROUP}], {queue}\n")
+    assert AWAY in err
+
+
+def test_a_topic_that_a_master_gets_had_no_permissions_there(failing: Any, away: Cluster) -> None:
+    found, _ = failing("updateTopicPerm", "-c", "DefaultCluster", "-t", ELSEWHERE, "-p", "4")
+    assert found["done"] == [{"address": away.broker, "perm": 4, "permBefore": None}]
 
 
 def test_offsets_are_moved_where_brokers_answer(failing: Any) -> None:
@@ -147,22 +254,17 @@ def test_a_message_of_a_broker_that_is_away_is_not_said_to_be_missing(failing: A
     assert {error["request"] for error in found["errors"]} == {"VIEW_MESSAGE_BY_ID"}
 
 
-def test_each_broker_keeps_its_number_of_queues(failing: Any, away: Cluster) -> None:
-    failing("updateTopicPerm", "-c", "DefaultCluster", "-t", TOPIC, "-p", "4")
-    config = away.wait(away.both.peer().value(RequestCode.GET_ALL_TOPIC_CONFIG))["topicConfigTable"][TOPIC]
+def test_each_broker_keeps_its_number_of_queues(failing: Any, away: Cluster, reader: Peer) -> None:
+    failing("updateTopicPerm", "-c", "DefaultCluster", "-t", KEPT, "-p", "4")
+    config = topics_at(away, reader)[KEPT]
     assert (config["perm"], config["readQueueNums"], config["writeQueueNums"]) == (4, 1, 1)
 
 
 def test_what_somebody_registered_as_an_address_is_not_wrong_usage(away: Cluster, failing: Any) -> None:
-    peer = away.both.peer()
-    away.wait(register(peer, away.namesrv, "broker-z", 0, "nowhere"))
-    try:
+    with registered(away, ("broker-z", 0, "nowhere")):
         found, addresses = failing("clusterList")
         assert [row["brokerName"] for row in found["brokers"]] == ["broker-0", "broker-a", "broker-s", "broker-z"]
         assert addresses == [AWAY, SLAVE_AWAY, "nowhere"]
-    finally:
-        away.wait(peer.client.stop())
-        wait_until(lambda: "broker-z" not in away.both.namesrv.routes.cluster_info()["brokerAddrTable"], PATIENCE_S, "it is gone")
 
 
 def test_rounds_go_on_when_the_name_server_is_away_for_one() -> None:
