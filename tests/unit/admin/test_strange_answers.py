@@ -54,9 +54,16 @@ class Stranger:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result(PATIENCE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE_S)
         self._loop.close()
+
+    async def _hang_up(self) -> None:
+        conversations = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in conversations:
+            each.cancel()
+        await asyncio.gather(*conversations, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
