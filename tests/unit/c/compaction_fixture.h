@@ -106,13 +106,17 @@ static inline int has_last_of_each(const kept_messages *kept, int to, int keys) 
     return 1;
 }
 
-/* Until so few are kept: the sealed segments are compacted, the written one is whole. */
+/* Until so few are kept: the sealed segments are compacted, the written one is whole. One look may begin in files that are replaced before
+ * it ends, two in a row that see the same have not. */
 static inline void await_kept(rp_consume_queue *queue, int most, kept_messages *kept) {
-    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
-    for (read_kept(queue, kept); kept->count > most; read_kept(queue, kept)) {
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system()), first = -1;
+    int count = -1;
+    for (read_kept(queue, kept); kept->count > most || kept->count != count || kept->offsets[0] != first; read_kept(queue, kept)) {
         if (is_late(begun_ns))
             fprintf(stderr, "%d are kept\n", kept->count);
         CHECK(!is_late(begun_ns));
+        count = kept->count;
+        first = kept->offsets[0];
         poll(NULL, 0, 1);
     }
 }
