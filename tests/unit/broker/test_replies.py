@@ -35,11 +35,11 @@ class Requester:
             head = await self.reader.readexactly(4)
             return decode_command(head + await self.reader.readexactly(struct.unpack(">I", head)[0]))
 
-    async def ask(self, code: int, fields: dict[str, str] | None = None, body: Any = None) -> None:
-        """Successfully, with nothing in between."""
+    async def ask(self, code: int, fields: dict[str, str] | None = None, body: Any = None, answered: int = 0) -> None:
+        """With nothing in between."""
         self.writer.write(encode_command(code, fields, b"" if body is None else write_json(body), opaque=1))
         answer = await self.receive()
-        assert answer.is_response and answer.code == 0, answer
+        assert answer.is_response and answer.code == answered, answer
 
     async def heartbeat(self, client_id: str, *groups: str) -> None:
         producers = [{"groupName": group} for group in groups]
@@ -203,8 +203,8 @@ def test_a_slave_pushes_and_stores_nothing(tmp_path: Path) -> None:
     run(test)
 
 
-@pytest.mark.parametrize("client_id", ["", "x" * 1025, "\ud800"])
-def test_an_odd_client_id_harms_nobody(tmp_path: Path, client_id: str) -> None:
+@pytest.mark.parametrize(("client_id", "answered"), [("", 0), ("x" * 1025, ResponseCode.INVALID_PARAMETER), ("\ud800", 0)])
+def test_an_odd_client_id_harms_nobody(tmp_path: Path, client_id: str, answered: int) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
             peer = at.peer()
@@ -217,6 +217,7 @@ def test_an_odd_client_id_harms_nobody(tmp_path: Path, client_id: str) -> None:
                         "consumerDataSet": [],
                         "producerDataSet": [{"groupName": "p"}],
                     },
+                    answered,
                 )
                 answer = await reply(peer, "x" * 1025)
                 assert answer.code == ResponseCode.SYSTEM_ERROR and "not found" in (answer.remark or "")
