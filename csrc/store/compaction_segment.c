@@ -23,7 +23,7 @@
 #define AT_OFFSET 28
 #define AT_COUNT 36
 #define AT_COMPACTED 38
-#define NO_POSITION UINT64_MAX /* of the entry behind the last */
+#define NO_POSITION UINT64_MAX
 #define READ_IN_MAX (4 << 20) /* or one record: who asks for more comes again */
 
 struct rp_compaction_segment {
@@ -218,6 +218,13 @@ int rp_compaction_segment_append(rp_compaction_segment *segment, rp_slice record
     return RP_OK;
 }
 
+/* The entry behind the last. */
+static void put_end(uint8_t entry[ENTRY_SIZE]) {
+    memset(entry, 0, ENTRY_SIZE);
+    rp_put_u64(entry, NO_POSITION);
+    rp_put_u32(entry + AT_COMPACTED, UINT32_MAX);
+}
+
 int rp_compaction_segment_seal(rp_compaction_segment *segment, rp_error *error) {
     const rp_file_ops *ops = segment->ops;
     uint32_t count = rp_compaction_segment_count(segment);
@@ -229,9 +236,7 @@ int rp_compaction_segment_seal(rp_compaction_segment *segment, rp_error *error) 
         if (rp_file_write_all(ops, segment->log_fd, blank, sizeof blank, (int64_t)segment->log_end) != 0)
             return failed(error, segment->log_path, "end the file");
     }
-    memset(end, 0, sizeof end);
-    rp_put_u64(end, NO_POSITION);
-    rp_put_u32(end + AT_COMPACTED, UINT32_MAX);
+    put_end(end);
     if ((uint64_t)(count + 1) * ENTRY_SIZE <= segment->queue_size &&
         rp_file_write_all(ops, segment->queue_fd, end, sizeof end, (int64_t)count * ENTRY_SIZE) != 0)
         return failed(error, segment->queue_path, "end the file");
@@ -332,7 +337,9 @@ static int64_t count_entries(rp_compaction_segment *segment, bool checks_records
 /* Whether the file of entries has one behind the first `count` that says that no more follow. */
 static bool says_end(const rp_compaction_segment *segment, uint32_t count) {
     uint64_t at = (uint64_t)count * ENTRY_SIZE;
-    return at + ENTRY_SIZE <= written(segment->queue_fd, segment->queue_size) && rp_get_u64(segment->queue_address + at) == NO_POSITION;
+    uint8_t end[ENTRY_SIZE];
+    put_end(end); /* all of it: a disk may give ones for a block that it has lost */
+    return at + ENTRY_SIZE <= written(segment->queue_fd, segment->queue_size) && memcmp(segment->queue_address + at, end, sizeof end) == 0;
 }
 
 /* Makes the entries of records that lie in the log's file behind those of all entries: the file of entries was lost, or damaged. Where it
