@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -193,10 +194,12 @@ def test_a_slave_that_is_started_again_passes_nothing_on_once_more(tmp_path: Pat
             await three.master.stop()
             file = tmp_path / "slave" / "store" / "config" / ACTING_FILE
             wanted = ('"halves":{"offsets":"0"', '"timers":{"offsets":"0"')
+            await eventually(lambda: three.end(three.at.broker) == 2)
+            passed_on_ms = int(time.time() * 1000)
 
             def is_written() -> bool:
-                text = "".join(file.read_text().split()) if file.exists() else ""
-                return all(each in text for each in wanted) and three.end(three.at.broker) == 2
+                text = file.read_text() if file.exists() else "{}"
+                return all(each in "".join(text.split()) for each in wanted) and int(read_json(text)["timers"]["readMs"]) >= passed_on_ms
 
             await eventually(is_written)
             killed = file.read_text()
