@@ -217,19 +217,24 @@ def test_a_slave_that_is_started_again_passes_nothing_on_once_more(tmp_path: Pat
     run(test)
 
 
+async def leave_timed_messages(three: Group) -> None:
+    """The slave has two, of which no other master takes the first; theirs has gone."""
+    await three.make_topic()
+    three.of(three.master).native.stop_timers()
+    peer = Peer(three.master.address)
+    for body in (bytes(2000), b"behind"):
+        assert (await peer.send("t", body, "TIMER_DELAY_MS\x01100\x02")).code == 0
+    await peer.client.stop()
+    await eventually(lambda: three.end(three.slave, TIMER_TOPIC) == 2 and "t" in three.of(three.slave).topics)
+    await three.master.stop()
+
+
 def test_a_slave_that_is_started_again_while_nobody_answers_forgets_nothing(tmp_path: Path) -> None:
     """Neither in the file nor to its master."""
 
     async def test() -> None:
         async with group(tmp_path, autoCreateTopicEnable="false", maxMessageSize="1000") as three:
-            await three.make_topic()
-            three.of(three.master).native.stop_timers()
-            peer = Peer(three.master.address)
-            for body in (bytes(2000), b"behind"):
-                assert (await peer.send("t", body, "TIMER_DELAY_MS\x01100\x02")).code == 0
-            await peer.client.stop()
-            await eventually(lambda: three.end(three.slave, TIMER_TOPIC) == 2 and "t" in three.of(three.slave).topics)
-            await three.master.stop()
+            await leave_timed_messages(three)
             await eventually(lambda: three.end(three.at.broker) == 1 and three.of(three.slave).native.timers_aside()[1] == [0])
             file = tmp_path / "slave" / "store" / "config" / ACTING_FILE
             await three.slave.stop()
@@ -255,14 +260,7 @@ def test_a_slave_that_is_started_again_while_nobody_answers_forgets_nothing(tmp_
 def test_a_stand_in_that_cannot_begin_forgets_nothing_of_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         async with group(tmp_path, autoCreateTopicEnable="false", maxMessageSize="1000") as three:
-            await three.make_topic()
-            three.of(three.master).native.stop_timers()
-            peer = Peer(three.master.address)
-            for body in (bytes(2000), b"behind"):
-                assert (await peer.send("t", body, "TIMER_DELAY_MS\x01100\x02")).code == 0
-            await peer.client.stop()
-            await eventually(lambda: three.end(three.slave, TIMER_TOPIC) == 2 and "t" in three.of(three.slave).topics)
-            await three.master.stop()
+            await leave_timed_messages(three)
             parts, file = three.of(three.slave), tmp_path / "slave" / "store" / "config" / ACTING_FILE
             await eventually(lambda: three.end(three.at.broker) == 1 and parts.native.timers_aside()[1] == [0])
             is_due, begun = [False], list[str]()

@@ -159,21 +159,25 @@ static void a_waiting_pop_is_woken_and_passes_on_what_it_leaves(void) {
     close_table(&t);
 }
 
-static void one_that_leaves_before_it_has_looked_passes_on_that_it_was_woken(void) {
-    table t;
-    open_table(&t);
-    rp_reactor *reactor = rp_server_reactor(t.fx.server, 0);
-    rp_lite_reader *readers[2];
-    rp_lite_waits *waits[2];
+/* Two share the lite topic and wait, on lanes 3 and 4; a message has come. Returns which of them was told. */
+static int wake_one_of_two(table *t, rp_lite_reader *readers[2], rp_lite_waits *waits[2]) {
     for (int i = 0; i < 2; i++) {
         rp_slice client = i == 0 ? client_one : client_two;
         int is_ready;
-        CHECK(rp_lite_subscribe(t.readers, t.group, client, text(A)) == 1);
-        readers[i] = reader_of(&t, client, 0);
-        waits[i] = rp_lite_wait(t.readers, readers[i], reactor, (uint16_t)(3 + i), &is_ready);
+        CHECK(rp_lite_subscribe(t->readers, t->group, client, text(A)) == 1);
+        readers[i] = reader_of(t, client, 0);
+        waits[i] = rp_lite_wait(t->readers, readers[i], rp_server_reactor(t->fx.server, 0), (uint16_t)(3 + i), &is_ready);
     }
-    add_message(&t, A);
-    int woken = waits[1]->is_woken, other = 1 - woken;
+    add_message(t, A);
+    return waits[1]->is_woken;
+}
+
+static void one_that_leaves_before_it_has_looked_passes_on_that_it_was_woken(void) {
+    table t;
+    open_table(&t);
+    rp_lite_reader *readers[2];
+    rp_lite_waits *waits[2];
+    int woken = wake_one_of_two(&t, readers, waits), other = 1 - woken;
     CHECK(waits[woken]->is_woken && !waits[other]->is_woken);
     rp_lite_unwait(t.readers, waits[woken]); /* its connection has ended */
     CHECK(rp_lite_next_woken(t.readers, (uint16_t)(3 + other)) == waits[other]);
@@ -186,19 +190,10 @@ static void one_that_leaves_before_it_has_looked_passes_on_that_it_was_woken(voi
 static void one_that_leaves_what_it_cannot_read_yet_passes_it_on(void) {
     table t;
     open_table(&t);
-    rp_reactor *reactor = rp_server_reactor(t.fx.server, 0);
     rp_lite_reader *readers[2];
     rp_lite_waits *waits[2];
     rp_lite_look look;
-    for (int i = 0; i < 2; i++) {
-        rp_slice client = i == 0 ? client_one : client_two;
-        int is_ready;
-        CHECK(rp_lite_subscribe(t.readers, t.group, client, text(A)) == 1);
-        readers[i] = reader_of(&t, client, 0);
-        waits[i] = rp_lite_wait(t.readers, readers[i], reactor, (uint16_t)(3 + i), &is_ready);
-    }
-    add_message(&t, A);
-    int woken = waits[1]->is_woken, other = 1 - woken;
+    int woken = wake_one_of_two(&t, readers, waits), other = 1 - woken;
     CHECK(rp_lite_next_woken(t.readers, (uint16_t)(3 + woken)) == waits[woken]);
     CHECK(rp_lite_take(t.readers, readers[woken], &look) == 1);
     rp_lite_put_back(t.readers, &look, RP_LITE_AGAIN, 0);
