@@ -199,10 +199,8 @@ void rp_broker_set_committed(rp_broker *broker, int64_t offset) {
     wake_parked(broker, offset < 0 ? INT64_MAX : offset);
 }
 
-void rp_broker_renew_lease(rp_broker *broker, int64_t ms) {
-    int64_t until_ns = INT64_MAX, now_ns = rp_clock_monotonic_ns(rp_clock_system());
-    if (ms >= 0 && ms < (INT64_MAX - now_ns) / RP_NS_PER_MS)
-        until_ns = now_ns + ms * RP_NS_PER_MS;
+void rp_broker_renew_lease(rp_broker *broker, int64_t until_ms) {
+    int64_t until_ns = until_ms < 0 || until_ms > INT64_MAX / RP_NS_PER_MS ? INT64_MAX : until_ms * RP_NS_PER_MS;
     int is_shorter = until_ns < rp_commit_log_lease(broker->commit_log);
     rp_commit_log_set_lease(broker->commit_log, until_ns);
     if (is_shorter)

@@ -50,9 +50,10 @@ int rp_broker_attach(rp_broker *broker, rp_server *server);
 /* After every attached server has stopped. Suspended pulls and parked responses go with it. */
 void rp_broker_close(rp_broker *broker);
 
-/* Behind a controller: nothing is appended and sends are answered SERVICE_NOT_AVAILABLE once ms have gone by without another renewal, for
- * whoever does not hear the controller may be master no more. 0: at once; negative, as at first: never. Any thread. */
-void rp_broker_renew_lease(rp_broker *broker, int64_t ms);
+/* Behind a controller: nothing is appended and sends are answered SERVICE_NOT_AVAILABLE from until_ms of the monotonic clock on, for whoever
+ * does not hear the controller may be master no more. A time, not a span: however late the caller comes to say it, the lease ends when it has
+ * to. 0: at once; negative, as at first: never. Any thread. */
+void rp_broker_renew_lease(rp_broker *broker, int64_t until_ms);
 
 /* In the order of brokerRole's values. */
 enum rp_broker_role { RP_ROLE_ASYNC_MASTER = 0, RP_ROLE_SYNC_MASTER = 1, RP_ROLE_SLAVE = 2 };

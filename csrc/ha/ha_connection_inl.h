@@ -16,7 +16,7 @@ typedef struct rp_switched {
     /* guarded by the master's transfer lock */
     uint8_t *handshake; /* made when the slave has said hello */
     int from_last_file;
-    int64_t sent_end, sent_ms; /* the log's end and the time when the last frame began */
+    int64_t sent_end, sent_ms; /* the log's end and the time (monotonic) when the last frame began */
     /* written under the transfer lock, read by any thread: relaxed, each stands alone */
     atomic_int_fast64_t broker_id, caught_up_ms;
     atomic_int is_learner;

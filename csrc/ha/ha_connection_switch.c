@@ -37,13 +37,16 @@ static int take_hello(rp_ha_connection *connection, const rp_switch_hello *hello
     return RP_OK;
 }
 
-/* Notes when the slave last held the whole log: now, or when the frame began that ended with the log (RocketMQ: lastCaughtUpTimeMs). */
+static int64_t monotonic_ms(const rp_ha_connection *connection) { return rp_clock_monotonic_ns(connection->options->clock) / RP_NS_PER_MS; }
+
+/* Notes when the slave last held the whole log: now, or when the frame began that ended with the log (RocketMQ: lastCaughtUpTimeMs). By the
+ * monotonic clock: a master's lease hangs on it, which a wall clock that is set back would prolong. */
 static void note_caught_up(rp_ha_connection *connection, int64_t acked) {
     rp_switched *switched = &connection->switched;
     if (acked < switched->sent_end)
         return;
     int has_all = acked == rp_commit_log_max_offset(connection->options->commit_log);
-    int64_t when_ms = has_all ? rp_clock_wall_ms(connection->options->clock) : switched->sent_ms;
+    int64_t when_ms = has_all ? monotonic_ms(connection) : switched->sent_ms;
     if (when_ms > atomic_load_explicit(&switched->caught_up_ms, memory_order_relaxed))
         atomic_store_explicit(&switched->caught_up_ms, when_ms, memory_order_relaxed);
 }
@@ -91,7 +94,7 @@ int64_t rp_ha_connection_put_frame(rp_ha_connection *connection, int64_t offset,
     connection->header_size = connection->header_left = RP_SWITCH_TRANSFER_SIZE;
     if (size > 0) {
         connection->switched.sent_end = end;
-        connection->switched.sent_ms = rp_clock_wall_ms(connection->options->clock);
+        connection->switched.sent_ms = monotonic_ms(connection);
     }
     return size;
 }

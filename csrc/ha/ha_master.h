@@ -112,7 +112,7 @@ typedef struct rp_ha_slave_row {
     int32_t is_learner; /* asks not to be in the SyncStateSet */
     int32_t is_in_set; /* in the set as the controller last said it */
     int32_t has_caught_up; /* has held, since the sets changed last, all that is confirmed, and bytes of this epoch: may be proposed */
-    int64_t caught_up_ms; /* wall clock, when it last held all that there was; 0: it never did */
+    int64_t caught_up_ms; /* monotonic clock, when it last held all that there was; 0: it never did */
 } rp_ha_slave_row;
 /* Fills up to rows_max rows and returns how many slaves there are. Any thread. */
 uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max);

@@ -48,7 +48,7 @@ cdef extern from "broker/broker.h" nogil:
     void rp_broker_settings_default(rp_broker_settings *settings)
     void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *settings)
     void rp_broker_dismiss_pulls(rp_broker *broker)
-    void rp_broker_renew_lease(rp_broker *broker, int64_t ms)
+    void rp_broker_renew_lease(rp_broker *broker, int64_t until_ms)
     void rp_broker_set_in_sync(rp_broker *broker, int64_t offset)
     void rp_broker_set_replicated(rp_broker *broker, int64_t offset)
     void rp_broker_set_committed(rp_broker *broker, int64_t offset)

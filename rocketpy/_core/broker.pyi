@@ -25,8 +25,8 @@ class Broker(BrokerCounters):
     def close(self) -> None: ...
     def set_settings(self, **settings: Unpack[BrokerSettings]) -> None:
         """Those not given keep their value."""
-    def renew_lease(self, ms: int) -> None:
-        """Sends are refused (SERVICE_NOT_AVAILABLE) once ms go by without another renewal: 0 at once, negative, as at first, never."""
+    def renew_lease(self, until_ms: int) -> None:
+        """Sends are refused (SERVICE_NOT_AVAILABLE) from until_ms of the monotonic clock on: 0 at once, negative, as at first, never."""
     def dismiss_pulls(self) -> None:
         """Before a stop: pulls that wait and those that still come are answered SYSTEM_BUSY, for good."""
     def settings(self) -> BrokerSettings:

@@ -158,9 +158,9 @@ cdef class Broker(BrokerCounters):
             rp_broker_set_settings(self.native, &self.native_settings)
         self.leave()
 
-    def renew_lease(self, int64_t ms):
+    def renew_lease(self, int64_t until_ms):
         self.enter()
-        rp_broker_renew_lease(self.native, ms)
+        rp_broker_renew_lease(self.native, until_ms)
         self.leave()
 
     def dismiss_pulls(self):

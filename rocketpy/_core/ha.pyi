@@ -71,8 +71,8 @@ class HaMaster(NativeObject):
         """As at the opening, from now on; transfer_bytes for slaves that connect. Raises InvalidArgument."""
     def slaves(self) -> list[dict[str, Any]]:
         """One dict per connected slave: the fields of rp_ha_slave_row (offsets in bytes, times in wall clock ms). Behind a controller
-        also broker_id, is_learner, is_in_set, has_caught_up (may be proposed) and caught_up_ms (a slave that has not caught up for
-        haMaxTimeSlaveNotCatchup is to leave the set)."""
+        also broker_id, is_learner, is_in_set, has_caught_up (may be proposed) and caught_up_ms (by the monotonic clock: a slave that has
+        not caught up for haMaxTimeSlaveNotCatchup is to leave the set)."""
     def stats(self) -> dict[str, Any]:
         """The fields of rp_ha_master_stats."""
     def close(self) -> None: ...

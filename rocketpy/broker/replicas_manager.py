@@ -99,7 +99,7 @@ class Replicas:
         wall_ms: Callable[[], int],
         look_up: Callable[[Iterable[str]], Awaitable[list[str]]] | None = None,
     ) -> None:
-        """renew_lease: sends are taken for so many ms from now on, negative: without an end. cut: the log ends with what its master does
+        """renew_lease: sends are taken until that time of clock_ms, negative: without an end. cut: the log ends with what its master does
         not have, from that offset on, and has to be opened again without it; called once. clock_ms: monotonic. look_up: the addresses
         behind those of the controllers."""
         self._settings = settings
@@ -489,8 +489,8 @@ class Replicas:
 
     def _renew(self) -> None:
         assert self._states is not None
-        left_ms = self._states.lease_left_ms(self._followers(), self._clock_ms())
-        self._renew_lease(-1 if left_ms is None else left_ms)
+        until_ms = self._states.lease_until_ms(self._followers(), self._clock_ms())
+        self._renew_lease(-1 if until_ms is None else until_ms)
 
     async def _blocking(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(None, work)

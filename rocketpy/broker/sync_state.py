@@ -114,11 +114,16 @@ class SyncStates:
 
     def lease_left_ms(self, followers: Iterable[Follower], now_ms: int) -> int | None:
         """For how long sends may be taken; 0: no more. None: there is no lease."""
+        until_ms = self.lease_until_ms(followers, now_ms)
+        return None if until_ms is None else max(0, until_ms - now_ms)
+
+    def lease_until_ms(self, followers: Iterable[Follower], now_ms: int) -> int | None:
+        """Until when, by the clock of now_ms, sends may be taken. None: there is no lease."""
         if not self._rules.lease_ms:
             return None
         heard = {follower.broker_id: follower.caught_up_ms or 0 for follower in followers}
         others = self.waited_for - {self._own_id}
         if not others:
-            return self._rules.lease_ms
+            return now_ms + self._rules.lease_ms
         followed_ms = min(heard.get(other, 0) for other in others)
-        return max(0, max(self._confirmed_ms, followed_ms) + self._rules.lease_ms - now_ms)
+        return max(self._confirmed_ms, followed_ms) + self._rules.lease_ms

@@ -148,7 +148,7 @@ class AutoSwitchHaService(HaService):
         """Slaves that have said who they are; caught_up_age_ms: how long ago one last held all there was, None where it never did."""
         if self._master is None or not self._leads:
             return []
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = time.monotonic_ns() // 1_000_000
         return [
             {**row, "caught_up_age_ms": max(0, now_ms - row["caught_up_ms"]) if row["caught_up_ms"] > 0 else None}
             for row in self._master.slaves()

@@ -189,6 +189,12 @@ def test_a_master_goes_on_while_the_controller_or_all_of_its_set_is_there() -> N
     assert states(1, 2, lease_ms=0).lease_left_ms([], 999_999) is None
 
 
+def test_the_end_of_a_lease_does_not_hang_on_when_it_is_asked_for() -> None:
+    master = states(1, 2)
+    master.confirmed(5000)
+    assert [master.lease_until_ms([], now_ms) for now_ms in (5000, 12_000, 90_000)] == [15_000] * 3
+
+
 def test_whoever_was_asked_to_join_may_be_elected_too() -> None:
     master = states(1)
     master.proposal(followers(b2=0), 0)

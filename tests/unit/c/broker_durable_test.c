@@ -201,7 +201,7 @@ static void who_is_master_no_more_keeps_nobody_waiting(void) {
         for (int way = 0; way < 3; way++) {
             set_modes(&fx, RP_FLUSH_ASYNC, 1);
             rp_broker_set_replicated(fx.broker, 0);
-            rp_broker_renew_lease(fx.broker, way == 2 ? 300 : 3600000);
+            rp_broker_renew_lease(fx.broker, rp_clock_monotonic_ns(rp_clock_system()) / 1000000 + (way == 2 ? 300 : 3600000));
             for (int i = 0; i < 8; i++) {
                 rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
                 client_send(&c, &request);

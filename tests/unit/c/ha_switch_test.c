@@ -254,6 +254,7 @@ static void the_set_decides_what_is_acknowledged(void) {
     WAIT_FOR(is_signalled(&a)); /* b has caught up */
     rp_ha_slave_row row;
     CHECK(row_of(&a, 2, &row) && row.has_caught_up && !row.is_in_set && row.caught_up_ms > 0);
+    CHECK(row.caught_up_ms <= rp_clock_monotonic_ns(rp_clock_system()) / 1000000); /* and by no clock that can be set */
     CHECK(rp_ha_master_propose(a.master, (int64_t[]){2}, 1) == RP_E_INVALID); /* without itself */
     CHECK(rp_ha_master_propose(a.master, (int64_t[]){1, 2}, 2) == RP_OK);
     CHECK(wait_acked(&a.acked, end_of(&a))); /* both count before the controller has answered */
