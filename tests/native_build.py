@@ -12,10 +12,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # What each sanitizer run adds to the flags of a normal build.
 SANITIZERS: dict[str, tuple[str, ...]] = {
     "plain": (),
-    # -O1, which the last -O counts as, takes the compiler two thirds of the time.
+    # -O1 (of several the last one counts) takes the compiler two thirds of the time.
     "address": ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
     # gcc warns of fences, which ThreadSanitizer does not see; the tests decide whether that matters.
-    "thread": ("-fsanitize=thread", "-fno-omit-frame-pointer", "-Wno-tsan"),
+    "thread": ("-O1", "-fsanitize=thread", "-fno-omit-frame-pointer", "-Wno-tsan"),
     "fuzzer": ("-O1", "-fsanitize=address,undefined,fuzzer-no-link", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
 }
 

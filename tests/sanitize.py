@@ -1,7 +1,7 @@
 """The C code under sanitizers: `sanitize.py tests`, `sanitize.py fuzz`, `sanitize.py debug COMMAND`.
 
-tests   every tests/unit/c/*_test.c under AddressSanitizer + UBSan and again under ThreadSanitizer, then the tests through cffi and of
-        the wrappers and whole servers in a Python that has AddressSanitizer preloaded.
+tests   every tests/unit/c/*_test.c under AddressSanitizer + UBSan, those that can start a thread again under ThreadSanitizer, and the tests
+        through cffi and of the wrappers and whole servers in a Python that has AddressSanitizer preloaded.
 fuzz    every csrc/**/*_fuzz.c with libFuzzer (clang); where there is no clang, with the mutating driver tests/fuzz_driver.c under gcc.
 debug   `rocketpy COMMAND` on the library with AddressSanitizer + UBSan.
 """
@@ -39,15 +39,22 @@ def run_program(program: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess([program], 124, str(hung.stdout or ""), f"{hung.stderr or ''}\nended after {hung.timeout} s")
 
 
-def run_programs(sanitizer: str) -> list[str]:
-    """Three at once on each core: most of them wait most of the time, and on a busy machine they tell more. The programs themselves are
-    not optimized: that would take the compiler most of the time."""
+def starts_threads(program: Path) -> bool:
+    """It, or what the linker took in of the library, calls pthread_create."""
+    return b"\0pthread_create" in program.read_bytes()
+
+
+def run_programs(sanitizer: str, sources: list[Path]) -> tuple[list[str], list[Path]]:
+    """The names of those that failed, and the sources of those that can start a thread. Three at once on each core: most of them wait most
+    of the time, and on a busy machine they tell more. The programs themselves are not optimized: that would take the compiler most of the
+    time."""
     library = build_library(sanitizer)
-    sources = c_test_programs()
-    failed = []
+    failed, threaded = [], []
 
     def timed(source: Path) -> tuple[subprocess.CompletedProcess[str], float]:
         program = build_program(library, source, "-O0")
+        if starts_threads(program):
+            threaded.append(source)
         begun = time.monotonic()
         return run_program(program), time.monotonic() - begun
 
@@ -58,7 +65,7 @@ def run_programs(sanitizer: str) -> list[str]:
             if done.returncode != 0:
                 failed.append(source.stem)
                 print(done.stdout + done.stderr)
-    return failed
+    return failed, sorted(threaded)
 
 
 def address_environment(library: Any) -> dict[str, str]:
@@ -102,8 +109,9 @@ def run_all() -> list[str]:
     build_library("address")  # which both need
     with ThreadPoolExecutor(1) as pool:
         of_wrappers = pool.submit(run_python_tests)
-        failed = run_programs("address") + run_programs("thread")
-        return failed + of_wrappers.result()
+        failed, threaded = run_programs("address", c_test_programs())
+        raced, _ = run_programs("thread", threaded)
+        return failed + raced + of_wrappers.result()
 
 
 def debug(arguments: list[str]) -> int:
