@@ -19,8 +19,8 @@ SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_decisions.py tests/spa
     tests/spark/test_kill.py::test_a_stream_killed_at_random_writes_every_message_once \
     --deselect 'tests/spark/test_write.py::test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise[false-800]'
 
-# All the tests are run three files at once, most of which wait for servers; in the order of their names, which has the quick ones last.
-THREE_FILES := --numprocesses 3 --dist loadfile --no-loadscope-reorder
+# All the tests are run four files at once, most of which wait for servers; in the order of their names, which has the quick ones last.
+FOUR_FILES := --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: wheel spark bench bench-peer bench-recovery bench-proxy bench-timer-slot help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster soak sanitize exports clean
 .DEFAULT_GOAL := help
@@ -41,7 +41,7 @@ build: $(VENV)/.built ## .venv with the rocketpy command in it
 
 test: $(VENV)/.built ## all tests but the slow ones, or T=pattern: a path under tests/ or an expression for pytest -k
 	@$(if $(T),,.ci/room)
-	@$(PY) -m pytest -q $(if $(T),$(if $(wildcard $(TEST_FILE)),$(T),$(if $(wildcard tests/$(TEST_FILE)),tests/$(T),-k "$(T)")),$(THREE_FILES)) || \
+	@$(PY) -m pytest -q $(if $(T),$(if $(wildcard $(TEST_FILE)),$(T),$(if $(wildcard tests/$(TEST_FILE)),tests/$(T),-k "$(T)")),$(FOUR_FILES)) || \
 	    { code=$$?; test $$code != 5 || echo 'nothing in the tests matches T="$(T)": a path under tests/, or an expression for pytest -k' >&2; exit $$code; }
 
 wheel: $(VENV)/.built ## the wheel: built, installed into an empty environment, used from an empty directory

@@ -1,5 +1,5 @@
 """What all tests share: property tests have no deadline (machines differ), print how to run a failure again, and try the same examples in
-each run of a commit. ROCKETPY_SEARCH=1 lets them look for new ones."""
+each run of a commit. ROCKETPY_SEARCH=1 lets them look for new ones; under sanitizers they try fewer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from rocketpy.remoting.client import RemotingClient
 from tests.processes import PATIENCE_S
 
 settings.register_profile("rocketpy", deadline=None, print_blob=True, derandomize="ROCKETPY_SEARCH" not in os.environ)
-settings.load_profile("rocketpy")
+settings.register_profile("sanitized", settings.get_profile("rocketpy"), max_examples=30)  # each takes several times as long there
+settings.load_profile("sanitized" if "ROCKETPY_SANITIZED" in os.environ else "rocketpy")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -80,6 +80,7 @@ def address_environment(library: Any) -> dict[str, str]:
         "LD_LIBRARY_PATH": str(library.directory),
         "ROCKETPY_LIBRARY": str(library.whole),
         "PYTHONMALLOC": "malloc",
+        "ROCKETPY_SANITIZED": "1",
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import DecodeError
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rocketpy._core.remoting import Command, decode_command, encode_command
@@ -444,7 +444,6 @@ def messages(draw: Any) -> Any:
     return message_of(draw(st.sampled_from(["t", "other", ""])), draw(st.sampled_from([b"", b"b"])), user, **system)
 
 
-@settings(max_examples=100)
 @given(st.lists(messages(), min_size=1, max_size=3), st.sampled_from([*TYPES, "TRANSACTION", "UNSPECIFIED"]))
 def test_any_messages_say_the_same_or_are_left_to_python(several: list[Any], topic_type: str) -> None:
     compare(encoded(*several), "t", topic_type)
@@ -454,7 +453,6 @@ ONE = message_of(born_ms=NOW_MS, tag="T", keys=["k"], user={"color": "red"}, mes
 SEED = encoded(ONE, ONE)
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, len(SEED) - 1), st.integers(0, 255)), min_size=1, max_size=4), st.integers(0, len(SEED)))
 @example([(1, 0)], len(SEED))
 def test_damaged_requests_say_the_same_or_are_left_to_python(changes: list[tuple[int, int]], size: int) -> None:
