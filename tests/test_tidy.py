@@ -235,6 +235,21 @@ def test_include_guards_are_named_after_their_path() -> None:
     assert not wrong, wrong
 
 
+def test_comments_and_pages_name_only_what_is_there() -> None:
+    """Functions, types and constants of C, and in its comments the files of csrc."""
+    comment = re.compile(r"/\*.*?\*/", re.DOTALL)
+    sources = {path: path.read_text() for path in files(".c", ".h")}
+    name, file = re.compile(r"\b(?:rp|RP)_\w*[A-Za-z0-9]\b"), re.compile(r"\b[a-z][a-z0-9_]*\.[ch]\b")
+    known = {word for text in sources.values() for word in name.findall(comment.sub(" ", text))} | {path.name for path in sources}
+    said = {path: "\n".join(comment.findall(text)) for path, text in sources.items()} | {path: path.read_text() for path in files(".md")}
+    gone = [
+        f"{relative(path)}: {word}"
+        for path, text in said.items()
+        for word in sorted({*name.findall(text), *(file.findall(text) if path in sources else ())} - known)
+    ]
+    assert not gone, f"there is no such function, type, constant or file (any more): {gone}"
+
+
 def found(pattern: str, paths: list[Path]) -> list[str]:
     expression = re.compile(pattern, re.MULTILINE)
     hits = []

@@ -10,11 +10,11 @@
 #include "error.h"
 #include "file_ops.h"
 
-/* Writes PATH.tmp, syncs it, renames it to PATH and syncs the directory. what: the file's noun, for errors. RP_OK, RP_E_IO,
- * RP_E_DISK_FULL; RP_E_TOO_LARGE (the path). */
+/* Writes PATH.tmp, syncs it, renames it to PATH and syncs the directory. what: the file's noun, for errors. RP_OK; as of
+ * rp_status_from_errno; RP_E_TOO_LARGE (the path). */
 int rp_file_write_whole(const rp_file_ops *ops, const char *path, const void *bytes, size_t size, const char *what, rp_error *error);
-/* At most `room` bytes; *size: how many there are, so many that it is more than room when they do not fit; -1: no such file. RP_OK,
- * RP_E_IO. */
+/* Reads at most `room` bytes. *size: how many the file has; room + 1 when it has more than fit; -1: there is no such file. RP_OK; as of
+ * rp_status_from_errno. */
 int rp_file_read_whole(const rp_file_ops *ops, const char *path, void *bytes, size_t room, int64_t *size, const char *what,
                        rp_error *error);
 

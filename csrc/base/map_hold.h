@@ -6,8 +6,8 @@
  *
  * How      stores to one byte of each page what is in it; the handler of fault_report.h, which must be installed (else the process ends as
  *          it would have), brings a fault back here. About 10 ns, no system call.
- * Bounds   the pages may be stored to until the kernel writes them back: so right before the store. What it covers is that moment, not
- *          a write-back of the very page between the two.
+ * Bounds   it holds until the kernel writes the pages back, so it is called right before the store. A write-back between the two is not
+ *          covered.
  * Threads  any, each its own bytes: nobody else may store to the first byte of the range nor to the first ones of its other pages.
  */
 #ifndef RP_BASE_MAP_HOLD_H

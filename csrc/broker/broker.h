@@ -116,10 +116,10 @@ void rp_broker_set_in_sync(rp_broker *broker, int64_t offset);
 /* The commit log offset that slave_acks slaves hold; -1 with fewer slaves. Any thread; wakes the responses it completes. */
 void rp_broker_set_replicated(rp_broker *broker, int64_t offset);
 
-/* Of a store whose log has entries (commit_log_ledger.h): what is committed of it, -1 while this broker does not lead its group. Every send
- * waits for that: for slave_timeout_ms, or until the next -1, behind which another leader may have taken its message back; it is answered
- * SYSTEM_ERROR, as RocketMQ's is, or SERVICE_NOT_AVAILABLE then: producers try another broker. Any thread; wakes the
- * responses it completes. */
+/* Of a store whose log has entries (commit_log_ledger.h): up to which log offset it is committed; -1 while this broker does not lead its
+ * group. Every send waits until that has passed its message. After slave_timeout_ms it is answered SYSTEM_ERROR, as by RocketMQ; with the
+ * next -1, SERVICE_NOT_AVAILABLE, by which producers try another broker, as another leader may take the message back. Any thread; wakes
+ * the responses it completes. */
 void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 
 /* Topics. RP_TOPIC_NATIVE_SEND, _PULL: plain sends or pulls may take the fast path (not: batch queues that are compacted).
@@ -137,16 +137,16 @@ void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);
-/* Before a topic is put with RP_TOPIC_COMPACTED, whoever finds it finds what was kept of its messages: as rp_message_store_compact.
- * Blocks on the disk. */
+/* To be called before the topic is put with RP_TOPIC_COMPACTED, so that whoever finds it finds what was kept of its messages. As
+ * rp_message_store_compact; blocks on the disk. */
 int rp_broker_compact_topic(rp_broker *broker, rp_slice topic, int32_t queues, rp_error *error);
 /* Of a static topic: the queue that a global one is on this broker, whose message at start_offset has logic_offset there (-1: not decided
  * yet); is_earliest: nothing before it can be read elsewhere. queue_id -1: the global queue is not led here. Whoever waits for messages
  * hears of it with the next rp_broker_put_topic. RP_OK; RP_E_INVALID: a name, queue or offset that cannot be; RP_E_NO_MEMORY. */
 int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice topic, int32_t global_id, int32_t queue_id, int64_t logic_offset,
                                 int64_t start_offset, int32_t is_earliest);
-/* After a change of mappings: marks the sends that may have met them as they were, and whether all of those are stored or refused by now,
- * so that nothing comes to a queue any more that was given up. The thread that puts mappings. */
+/* After a change of mappings, on the thread that puts them. Mark notes the sends that may have seen the mappings from before; are_over is 1
+ * once all of those are stored or refused: then nothing more comes to a queue that was given up. */
 void rp_broker_mark_mapped_sends(rp_broker *broker);
 int rp_broker_mapped_sends_are_over(const rp_broker *broker);
 /* Before rp_message_store_delete_topic. Its offsets stay until rp_broker_delete_offsets. */
@@ -161,13 +161,13 @@ int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t serve
 void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id);
 
 /* Delayed messages: SCHEDULE_TOPIC_XXXX, by the levels of messageDelayLevel, from 1. A master delivers what is due, from the offset of each
- * level on; to be set before the start. One thread starts and stops. Start: RP_OK; RP_E_NO_MEMORY, RP_E_BUSY. Put: RP_OK; RP_E_INVALID: no
- * such level, or an offset below 0. Read: RP_OK; RP_E_NOT_FOUND past the last level; *offset -1: nothing was ever delivered. What lies
- * below an offset was appended before the offset was read: to be written down when that is on disk.
+ * level on; offsets are put before the start. One thread starts and stops. Start: RP_OK; RP_E_NO_MEMORY, RP_E_BUSY. Put: RP_OK;
+ * RP_E_INVALID: no such level, or an offset below 0. Read: RP_OK; RP_E_NOT_FOUND past the last level; *offset -1: nothing was ever
+ * delivered. What an offset says was delivered was appended before it was read; it is written to a file once all of that is on disk.
  *
- * Messages that cannot go where they are to go are set aside: the offset stays at the first of them, and all others below `reached` are
- * over. To be read behind the offset, and put in place of it, in any order. RP_E_INVALID: also one that is not below `reached`;
- * RP_E_NO_MEMORY, RP_E_BUSY past the bound: then what lies from the first of them on is delivered anew. */
+ * Messages that cannot be appended where they have to go are set aside: the offset stays at the first of them, and all others below
+ * `reached` are done. They are read after the offset, and put instead of it, in any order. RP_E_INVALID: also one that is not below
+ * `reached`; RP_E_NO_MEMORY, RP_E_BUSY past the bound: then everything from the first of them on is delivered again. */
 #define RP_DELAY_ASIDE_MAX 16384
 int rp_broker_start_delivery(rp_broker *broker, rp_error *error);
 void rp_broker_stop_delivery(rp_broker *broker);
@@ -184,20 +184,21 @@ typedef struct rp_send_back {
     int32_t retry_queue_id, dead_letter_queue_id;
     int32_t delay_level;        /* 0: grows with each try; below 0: to the dead letters at once */
     int32_t reconsume_times_max;
-    rp_slice unique_key; /* of a batch that lies there the one that is meant; size 0: unknown */
+    rp_slice unique_key; /* which message is meant if a batch lies there; size 0: unknown */
 } rp_send_back;
 enum rp_sent_back { RP_SENT_BACK_TO_RETRY = 0, RP_SENT_BACK_TO_DEAD_LETTERS = 1 };
-/* Any thread; blocks on the disk where the message is read from. One of rp_sent_back; RP_E_NOT_FOUND: there is no message at log_offset;
- * RP_E_INVALID: there is a batch, in one record, and a later try was meant, or none of that unique_key; RP_E_EXISTS: it is for the dead
- * letters, whose topic has to be made first; as of rp_append_item's status. With a log of entries it waits for the commit: RP_E_TIMEOUT,
- * RP_E_READ_ONLY (the lead was lost) of one that may be lost, or come besides. */
+/* Any thread; blocks on the disk where the message is read from. With SYNC_FLUSH the copy's sync is asked for, and not waited for. One of
+ * rp_sent_back; RP_E_NOT_FOUND: there is no message at log_offset; RP_E_INVALID: a batch lies there, in one record, and the request is for
+ * a later try, or its unique_key is none of the batch; RP_E_EXISTS: the message goes to the dead letters, whose topic has to be made first;
+ * as of rp_append_item's status. With a log of entries it waits for the commit: RP_E_TIMEOUT, RP_E_READ_ONLY (the lead was lost) if that
+ * did not come; then the copy may be there or not. */
 int rp_broker_send_back(rp_broker *broker, const rp_send_back *request);
 
 /* Consumer groups. */
 int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id,
                         int64_t which_broker_when_slow, int32_t sys_flag);
-/* priority.factor: of a hundred of its pops of priority topics so many go by priority, the others as all do; clipped to 0..100; it stays as
- * the group is put again, and is 100 of a new one. RP_OK; RP_E_INVALID: no group has such a name; RP_E_NO_MEMORY. */
+/* priority.factor: so many of a hundred pops of priority topics go by priority, the others like pops of any topic. Clipped to 0..100; 100
+ * for a new group, and kept when the group is put again. RP_OK; RP_E_INVALID: no group has such a name; RP_E_NO_MEMORY. */
 int rp_broker_set_priority_percent(rp_broker *broker, rp_slice group, int32_t percent);
 void rp_broker_delete_group(rp_broker *broker, rp_slice group);
 
@@ -240,8 +241,8 @@ int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice t
 /* Server side reset: the next pull is sent to offset (once), commits in between are ignored. */
 int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset);
 
-/* Flow control of cold data (cold_flow.h). An operator's limit for a group in bytes a window of RP_COLD_WINDOW_MS, instead of
- * cold_group_bytes; below 0: that again. RP_OK; RP_E_INVALID: no group has such a name; RP_E_NO_MEMORY. */
+/* Flow control of cold data (cold_flow.h). An operator's limit for a group, in bytes a window of RP_COLD_WINDOW_MS, in place
+ * of cold_group_bytes; below 0: cold_group_bytes counts again. RP_OK; RP_E_INVALID: no group has such a name; RP_E_NO_MEMORY. */
 int rp_broker_set_cold_limit(rp_broker *broker, rp_slice group, int64_t bytes);
 /* What a group, by an empty name all of them, had read from the disk in this window, and since when it reads there. RP_OK; RP_E_NOT_FOUND:
  * nothing was read for a minute. */

@@ -99,8 +99,8 @@ static int32_t code_of(int status, const char **remark) {
 /* Nothing behind a cut of the log that came since this decision was begun: the committed message may be what was cut. */
 static int append(ending *end, rp_append_item *item) {
     rp_commit_log_append_behind(end->broker->commit_log, item, 1, end->cuts);
-    if (item->status == RP_OK && atomic_load_explicit(&end->broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
-        rp_message_store_request_flush(end->broker->store, item->commit_log_offset + item->size);
+    if (item->status == RP_OK)
+        rp_broker_request_flush(end->broker, item->commit_log_offset + item->size);
     return item->status;
 }
 

@@ -98,6 +98,11 @@ int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end
     return status == RP_E_RANGE || rp_leadership(broker) != leadership ? RP_E_READ_ONLY : status;
 }
 
+void rp_broker_request_flush(const rp_broker *broker, int64_t end_offset) {
+    if (atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
+        rp_message_store_request_flush(broker->store, end_offset);
+}
+
 int64_t rp_broker_commit_patience_ms(const rp_broker *broker) {
     return atomic_load_explicit(&broker->settings.slave_timeout_ms, memory_order_relaxed);
 }

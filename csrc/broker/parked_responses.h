@@ -83,6 +83,8 @@ int rp_parked_responses_push_reply(struct rp_lane *lane, struct rp_reply *reply,
  * leadership: of before the append. RP_OK, at once without entries; RP_E_TIMEOUT; RP_E_READ_ONLY: the lead was lost, and another leader
  * may take it back. */
 int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end_offset, int64_t timeout_ms);
+/* Likewise, on any thread and without waiting: asks for the sync of what was appended, up to end_offset. Without SYNC_FLUSH: nothing. */
+void rp_broker_request_flush(const rp_broker *broker, int64_t end_offset);
 /* slaveTimeout: as long as senders wait. */
 int64_t rp_broker_commit_patience_ms(const rp_broker *broker);
 /* At a turn's end: asks the store to flush what was parked in it, if that waits for the disk. */

@@ -10,10 +10,12 @@
 
 #include "broker.h"
 
-/* What was popped and not acked in time goes to its retry topic. A master's; idempotent. RP_OK; RP_E_NO_MEMORY, RP_E_BUSY. */
+/* Starts the thread that puts what was popped and not acked in time into retry topics. Only a master has it; idempotent. RP_OK;
+ * RP_E_NO_MEMORY, RP_E_BUSY. */
 int rp_broker_start_revive(rp_broker *broker, rp_error *error);
 void rp_broker_stop_revive(rp_broker *broker);
-/* Takes the name of a retry topic that is missing, into name[256]; its size, 0: no more are. It is named again while it is missing. */
+/* Copies the name of a missing retry topic into name[256]. Its size; 0: none is missing. Each name is given once, and once more whenever it
+ * is found missing again. */
 uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name);
 
 /* What one order consumer has of one queue: consumerOrderInfo.json. */
@@ -30,7 +32,7 @@ typedef struct rp_pop_order_row {
 } rp_pop_order_row;
 
 void rp_broker_each_pop_order(rp_broker *broker, int (*visit)(void *context, const rp_pop_order_row *row), void *context);
-/* In place of what is there. RP_OK; RP_E_INVALID: no names, queue, count or attempt id that could be; RP_E_NO_MEMORY. */
+/* Replaces what the group has of that queue. RP_OK; RP_E_INVALID: names, queue, count or attempt id are out of range; RP_E_NO_MEMORY. */
 int rp_broker_put_pop_order(rp_broker *broker, const rp_pop_order_row *row);
 uint64_t rp_broker_pop_order_version(const rp_broker *broker); /* grows with each change */
 

@@ -38,7 +38,7 @@ typedef struct rp_pop_catch {
 /* For what follows the disk is asked again. */
 static inline void rp_pop_forget_disk(rp_pop *pop) { pop->cold_ns = pop->cold_kinds = 0; }
 
-/* The lock of an offset cell's queue: a leaf, but for append_lock and what an append takes. Never two at once. */
+/* The lock of an offset cell's queue (broker.pop_locks of docs/locks.md). Never two at once. */
 pthread_mutex_t *rp_pop_lock_of(rp_broker *broker, const rp_offset_cell *cell);
 
 /* Adds what the queue has for the pop. pop->look_ms, pop->more, pop->cold_ns and catch->status say what was in the way. */

@@ -44,8 +44,8 @@ static int append(rp_broker *broker, int32_t revive_queue_id, uint64_t cuts, con
         return status;
     fill_item(broker, queue, record, &item);
     rp_commit_log_append_behind(broker->commit_log, &item, 1, cuts);
-    if (item.status == RP_OK && atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
-        rp_message_store_request_flush(broker->store, item.commit_log_offset + item.size);
+    if (item.status == RP_OK)
+        rp_broker_request_flush(broker, item.commit_log_offset + item.size);
     return item.status;
 }
 

@@ -10,7 +10,7 @@
  * due. Here it is the time when the record was put, which is earlier. A RocketMQ that goes on with such a topic believes that it has seen
  * everything up to the latest TIMER_DELIVER_MS, and without any it revives nothing.
  *
- * What is read may be anybody's: any JSON, any number; a record that lacks what it is for is RP_E_PROTOCOL.
+ * Anybody may have written what is read: any JSON, any number. A record without topic, group or offsets is RP_E_PROTOCOL.
  *
  * Threads  pure functions. Texts read point into the body, or into the arena where they had escapes.
  */
@@ -24,7 +24,7 @@
 
 #define RP_POP_MESSAGES_MAX 32
 #define RP_POP_ACKS_MAX 4096 /* offsets of one ack; RocketMQ's clients send 32 at most */
-#define RP_POP_RE_PUTS_MAX 127 /* what RocketMQ takes a text for that is not a number */
+#define RP_POP_RE_PUTS_MAX 127 /* RocketMQ reads any text that is not a number as this */
 #define RP_POP_CK_TAG "ck"
 #define RP_POP_ACK_TAG "ack"
 #define RP_POP_BATCH_ACK_TAG "bAck"

@@ -13,7 +13,7 @@
 
 #include "property_pair_inl.h"
 
-/* Room that rp_put_delay and rp_put_real_place take besides the topic's name. */
+/* Room for one rp_put_number_pair and one rp_put_real_place, besides the topic's name. */
 #define RP_PROPERTY_TEXT_ROOM 96u
 
 /* Copies the pairs whose names are not among `names` (NULL behind the last) to `at`, and returns the end. Takes text.size + 1 bytes. */
@@ -24,7 +24,7 @@ uint8_t *rp_put_number_pair(uint8_t *at, const char *name, int64_t number);
 /* Where a message goes when it is due: REAL_TOPIC, REAL_QID. */
 uint8_t *rp_put_real_place(uint8_t *at, rp_slice topic, int32_t queue_id);
 
-/* What a message has no longer that is delayed now; with DELAY, REAL_TOPIC and REAL_QID it gets again. */
+/* The pairs that a message loses when it is delayed; it gets DELAY, REAL_TOPIC and REAL_QID anew. */
 extern const char *const rp_pairs_before_delay[];
 
 #endif

@@ -27,7 +27,7 @@
 
 struct rp_lane;
 
-#define RP_FILTER_TURN_NS 1000000 /* filters that look into records begin no more pulls in a turn then: whoever sends waits for its end */
+#define RP_FILTER_TURN_NS 1000000 /* of a turn, for filters that look into records: it begins no more such pulls, as its senders wait */
 
 #define RP_PULL_COMMIT_OFFSET 1
 #define RP_PULL_SUSPEND 2
@@ -65,7 +65,7 @@ typedef struct rp_pull {
     uint8_t cold;       /* what it needs has to be read from disk first (cold_reads.h) */
     uint8_t disk_asked; /* and have been asked for: rp_cold_kind bits */
     uint8_t held;       /* its group has had what it may have from the disk in this window (cold_flow.h) */
-    uint8_t later;      /* waits for a turn that has time for its filter */
+    uint8_t later;      /* 1: it waits for a turn that has time for its filter */
 } rp_pull;
 
 enum rp_pull_attempt {

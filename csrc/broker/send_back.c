@@ -115,8 +115,9 @@ static int append(returning *back) {
     rp_intake_add_one(&back->topic->in[back->delay_level > 0 ? RP_MESSAGE_DELAY : RP_MESSAGE_NORMAL], item->size);
     if (back->delay_level > 0)
         rp_schedule_stored(back->broker->schedule, item->store_timestamp_ms + back->delay_ms);
-    int status = rp_broker_wait_committed(back->broker, leadership, item->commit_log_offset + item->size,
-                                          rp_broker_commit_patience_ms(back->broker));
+    int64_t end_offset = item->commit_log_offset + item->size;
+    rp_broker_request_flush(back->broker, end_offset);
+    int status = rp_broker_wait_committed(back->broker, leadership, end_offset, rp_broker_commit_patience_ms(back->broker));
     if (status != RP_OK)
         return status; /* the consumer keeps the message, and sends it back again */
     return back->delay_level > 0 ? RP_SENT_BACK_TO_RETRY : RP_SENT_BACK_TO_DEAD_LETTERS;

@@ -75,8 +75,7 @@ static int append(rp_broker *broker, const rp_recall *recall, rp_slice propertie
         return item.status;
     int64_t stored_end = item.commit_log_offset + item.size;
     rp_intake_add_one(&rp_timer_topic(broker->timers)->in[RP_MESSAGE_DELAY], item.size);
-    if (atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
-        rp_message_store_request_flush(broker->store, stored_end);
+    rp_broker_request_flush(broker, stored_end);
     status = rp_broker_wait_committed(broker, leadership, stored_end, rp_broker_commit_patience_ms(broker));
     *end = status == RP_OK ? stored_end : -1;
     return status;

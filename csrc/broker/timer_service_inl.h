@@ -41,18 +41,18 @@ typedef struct rp_timer_delivery {
     int64_t end_offset;   /* of the log, behind the last of them */
 } rp_timer_delivery;
 
-/* What of the timer queue waits as a later copy, while it is entered once more. */
+/* While the timer queue is entered once more: the messages in it that wait as a later copy. */
 typedef struct rp_timer_copies {
     rp_key_set originals;
-    int64_t position, end; /* up to which offset of the queue copies were looked for, and are to be */
+    int64_t position, end; /* offsets of the queue: copies were looked for up to position, and have to be up to end */
     bool is_begun;
 } rp_timer_copies;
 
-/* Of queues of messages that are due, which could not be made. */
+/* Refusals: due messages whose queue could not be made. */
 typedef struct rp_timer_refusals {
-    int64_t first_ms, last_ms; /* of a row of them */
+    int64_t first_ms, last_ms; /* of refusals that follow each other within FORGOTTEN_MS (timer_aside.c) */
     bool is_told;
-    bool asks_queues; /* an append failed, and it may have been a queue */
+    bool asks_queues; /* an append failed, perhaps for its queue: each queue is tried before it is appended to */
 } rp_timer_refusals;
 
 /* A message on its way out of the timer queue. */
@@ -83,25 +83,26 @@ struct rp_timer_service {
     bool stopping; /* lock */
     uint8_t checkpoint[RP_TIMER_CHECKPOINT_BYTES]; /* lock: as it is on disk */
     rp_timer_checkpoint followed;                  /* lock: of a slave: what its master said last */
-    bool has_followed;                             /* lock: and the thread has not seen it */
+    bool has_followed;                             /* lock: the thread has not seen that yet */
     _Atomic int32_t delivers, is_running;
     _Atomic int64_t read_ms, queue_offset, master_queue_offset; /* written by the thread */
     _Atomic uint64_t entered, delivered, rolled, recalled, passed_over;
-    int64_t passed_on_until_ms, passed_on_below; /* a slave delivered what is due before, below that offset of the queue */
-    int64_t *not_passed_on; /* but these; owned, sorted */
+    /* A slave delivered what is due before passed_on_until_ms and lies below passed_on_below in the timer queue, */
+    int64_t passed_on_until_ms, passed_on_below;
+    int64_t *not_passed_on; /* except these offsets; owned, sorted */
     uint32_t not_passed_on_count;
     int64_t done_ms;        /* slots before are over (timer_acting.c); it is read_ms where nothing is set aside */
-    bool keeps_slots;       /* from there on, some that were read are not empty */
+    bool keeps_slots;       /* some slots from there on were read and are not empty */
     int64_t rolled_from_ms; /* the first slot of what was rolled and is not entered again yet; RP_TIMER_NEXT_NEVER: all of it is */
-    int64_t rolled_end;     /* where it is in the timer queue: below */
+    int64_t rolled_end;     /* all of that lies below this offset of the timer queue */
     rp_set_aside aside;     /* written under lock, where others read it */
     int64_t write_ms;        /* the slot that runs now; not before the read time */
-    int64_t entering_goal;   /* the timer queue's end when it began: what lies below is entered before older slots are delivered */
+    int64_t entering_goal;   /* the timer queue's end at the start: what lies below is entered before older slots are delivered */
     int64_t version_counter, version_ms;
     bool is_changed;         /* since the last checkpoint */
     int64_t flush_again_ms, expire_again_ms, progress_again_ms;
     uint64_t progress_count; /* entered and delivered as of the last line */
-    bool enter_refused, deliver_refused, flush_refused, anew_refused; /* and the log has a line about it */
+    bool enter_refused, deliver_refused, flush_refused, anew_refused; /* the log has a line about each that is */
     rp_timer_delivery delivery;
     rp_timer_copies copies;
     rp_timer_refusals refusals;

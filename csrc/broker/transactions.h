@@ -20,7 +20,7 @@ typedef struct rp_end_transaction {
     int32_t decision;                 /* RP_SYSFLAG_TRANSACTION_COMMIT, RP_SYSFLAG_TRANSACTION_ROLLBACK */
     int32_t is_from_check;            /* it was asked */
 } rp_end_transaction;
-/* Carries it out. The code of the response; *remark NULL or static text. */
+/* Carries the decision out. The code of the response; *remark NULL or static text. */
 int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *request, const char **remark);
 
 #define RP_HALF_NOT_IMMUNE INT64_MIN
@@ -31,37 +31,39 @@ typedef struct rp_undecided_half {
     int32_t check_times; /* how often its producer was asked; -1: no number */
     rp_slice topic;      /* where it was sent to, in the table of topics; data NULL: there is no such topic */
 } rp_undecided_half;
-/* Those from half_position on, given the operations from op_position on, in their order. How many, rows_max at most; RP_E_IO,
- * RP_E_NO_MEMORY. *scanned_to: all undecided ones below it are among the rows. */
+/* The undecided ones from half_position on, in their order; the operations from op_position on say which are decided. How many, rows_max at
+ * most; RP_E_IO, RP_E_NO_MEMORY. *scanned_to: all undecided ones below it are among the rows. */
 int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
                                    uint32_t rows_max, int64_t *scanned_to);
-/* How many of those, by the topic they were sent to; of topics that are there, in any order. RP_OK; RP_E_IO, RP_E_NO_MEMORY. */
+/* How many undecided ones there are, for each topic that they were sent to and that still exists, in any order. RP_OK; RP_E_IO,
+ * RP_E_NO_MEMORY. */
 typedef struct rp_half_count {
     rp_slice topic;
     uint64_t count;
 } rp_half_count;
 int rp_broker_each_half_count(rp_broker *broker, int64_t half_position, int64_t op_position,
                               int (*visit)(void *context, const rp_half_count *count), void *context);
-/* The first operation, from op_position on, about a prepared message that is not below half_position, or is one of `copied`: those whose
- * immune copies are not below it, in any order. RP_E_IO, RP_E_NO_MEMORY. */
+/* The offset of the first operation from op_position on that is still needed: one about a prepared message at or behind half_position, or
+ * about one of `copied` (in any order), which lie before it but have immune copies at or behind it. RP_E_IO, RP_E_NO_MEMORY. */
 int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position, const int64_t *copied,
                                    size_t copied_count);
 
 enum rp_half_fate {
-    RP_HALF_IS_ASKED_FOR = 0, /* again behind the others, while its producer is asked about the copy */
-    RP_HALF_IS_IMMUNE = 1,    /* again behind the others, with the offset it had first */
-    RP_HALF_IS_GIVEN_UP = 2,  /* to TRANS_CHECK_MAX_TIME_TOPIC */
-    RP_HALF_IS_RESUMED = 3,   /* from there back among the prepared ones */
+    RP_HALF_IS_ASKED_FOR = 0, /* copied behind the other prepared ones; its producer is asked about the copy */
+    RP_HALF_IS_IMMUNE = 1,    /* copied behind the other prepared ones; the copy says which offset it had first */
+    RP_HALF_IS_GIVEN_UP = 2,  /* copied to TRANS_CHECK_MAX_TIME_TOPIC */
+    RP_HALF_IS_RESUMED = 3,   /* copied from there back to the prepared ones */
 };
 /* Where the copy is. */
 typedef struct rp_half_copy {
     int64_t queue_offset, log_offset;
-    int64_t first_offset; /* the queue offset it had first, which ends it, too; -1: none, or it is not about to be looked at again */
+    int64_t first_offset; /* the queue offset it had first: an operation about that ends the copy, too; -1: none, or it is over */
     uint8_t *question; /* RP_HALF_IS_ASKED_FOR: the message as its producer is shown it, for the caller to free; else NULL */
     uint32_t question_size;
 } rp_half_copy;
-/* check_times: what the copy says of it, but of RP_HALF_IS_GIVEN_UP and _IMMUNE. RP_OK; else nothing was stored. RP_E_NOT_FOUND: no such
- * message is at log_offset; RP_E_EXISTS: TRANS_CHECK_MAX_TIME_TOPIC has to be made first; RP_E_NO_MEMORY; as of rp_append_item's status. */
+/* Stores the copy. check_times goes into it, except for RP_HALF_IS_GIVEN_UP and _IMMUNE. RP_OK; else nothing was stored. RP_E_NOT_FOUND: no
+ * such message is at log_offset; RP_E_EXISTS: TRANS_CHECK_MAX_TIME_TOPIC has to be made first; RP_E_NO_MEMORY; as of rp_append_item's
+ * status. */
 int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, int32_t check_times, rp_half_copy *copy);
 
 #endif

@@ -50,10 +50,10 @@ struct rp_grpc_call {
     rp_grpc_session *session;
     rp_grpc_call *previous, *next; /* of the session's; next of the spare ones */
     void *kept;                    /* the handler's */
-    void *watched;                 /* the same: what becomes of the answer is told; NULL: it is not, or was */
+    void *watched;                 /* the handler's, for on_delivered; NULL: it is not asked for, or was told already */
     int64_t began_ns, deadline_ns;
     int64_t progress_ns;           /* while something is queued: when some of it last went */
-    rp_grpc_call *older, *younger; /* where is_half, as what follows */
+    rp_grpc_call *older, *younger; /* while is_half, like the three below */
     int64_t half_since_ns, half_heard_ns;
     uint64_t half_bytes;
     int32_t stream;
@@ -62,8 +62,8 @@ struct rp_grpc_call {
     bool has_begun;                /* its head is whole: headers that follow are trailers */
     bool is_post, has_content_type;
     bool is_gzip, is_encoded;      /* grpc-encoding: gzip, and any but identity */
-    bool is_half_closed;           /* the client says no more */
-    bool has_said_end;             /* and Python knows */
+    bool is_half_closed;           /* the client sends no more messages */
+    bool has_said_end;             /* Python has been told of that */
     bool has_head;                 /* of the answer */
     bool is_deferred;              /* nghttp2 waits for more of the answer */
     bool is_ended;                 /* the answer's end is known: nothing may be added */
@@ -76,7 +76,7 @@ struct rp_grpc_call {
     uint32_t head_size, head_capacity;
     uint32_t input_size, input_capacity, input_at; /* input_at: what is before it has been told */
     uint32_t expected;             /* of its one message, with the prefix; 0 while that is not known */
-    uint32_t unreturned;           /* bytes that the client's window has not got back */
+    uint32_t unreturned;           /* bytes that the client's window still lacks */
     uint32_t window;               /* of the stream */
     const char *http_status;       /* of an answer that has a status alone; NULL: 200 */
     uint8_t *head;

@@ -54,12 +54,12 @@ int rp_epoch_cache_truncate_prefix(rp_epoch_cache *cache, int64_t offset, rp_err
 /* Up to entries_max of them, by rising epoch; how many there are. */
 uint32_t rp_epoch_cache_read(rp_epoch_cache *cache, rp_epoch_entry *entries, uint32_t entries_max);
 int64_t rp_epoch_cache_last(rp_epoch_cache *cache); /* -1: the list is empty */
-/* Whose byte lies at offset; the first one when offset comes before it, so that a transfer never stops for want of an entry. RP_OK;
+/* The entry of the byte at offset; the first one for what lies before it, so that a transfer never stops for want of an entry. RP_OK;
  * RP_E_NOT_FOUND: the list is empty. */
 int rp_epoch_cache_find(rp_epoch_cache *cache, int64_t offset, rp_epoch_entry *entry);
 
-/* Up to where two logs are the same: the earlier end of the last epoch that begins at the same offset in both. -1: there is none. The
- * ends of the last ones are `ours_end` and `theirs_end`. Pure. */
+/* Up to where two logs are the same: of the last epoch that begins at the same offset in both, the end that comes first. -1: there is no
+ * such epoch. `ours_end` and `theirs_end` end the last epoch of each. Pure. */
 int64_t rp_epoch_consistent_point(const rp_epoch_entry *ours, uint32_t ours_count, int64_t ours_end, const rp_epoch_entry *theirs,
                                   uint32_t theirs_count, int64_t theirs_end);
 

@@ -3,8 +3,8 @@
  *
  * Two sets   what the controller last said, and what it was asked for and has not answered yet. Until it has, both count: it may have
  *            agreed already, and elect one of either.
- * Confirmed  the least that a member of either holds; a member that is not connected holds it where it was. It never goes back while
- *            the set leads.
+ * Confirmed  the least that a member of either holds. It does not move on while a member is not connected, and never goes back while the
+ *            set leads.
  *
  * Threads  none of its own: the caller's lock. No time, no files: decisions only.
  */
@@ -28,9 +28,9 @@ typedef struct rp_replica {
     int64_t id, acked;
 } rp_replica;
 
-/* A new master of an epoch: only it is in the set, and all it has up to `confirmed` is. */
+/* For a new master at the begin of its epoch: the set holds it alone, and everything up to `confirmed` counts as confirmed. */
 void rp_sync_state_set_begin(rp_sync_state_set *set, int64_t local_id, int64_t confirmed);
-/* RP_OK; RP_E_INVALID: too many. Agree ends a proposal. */
+/* RP_OK; RP_E_INVALID: too many ids, or this master's is not among them. Agree ends a proposal. */
 int rp_sync_state_set_agree(rp_sync_state_set *set, const int64_t *ids, uint32_t count);
 int rp_sync_state_set_propose(rp_sync_state_set *set, const int64_t *ids, uint32_t count);
 int rp_sync_state_set_has(const rp_sync_state_set *set, int64_t id);        /* in either */

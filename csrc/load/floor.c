@@ -1,8 +1,7 @@
-/* floor.c: the bare send server: epoll, recv, one copy with CRC into a file, 160 bytes back. As little as can be
- * done.
+/* floor.c: the bare send server: epoll, recv, one copy with CRC into a file, 160 bytes back. As little as can be done.
  *
- * Where opaque and queue id stand in a frame is found once a connection and only compared afterwards, for every frame of the load
- * generator looks the same. It trusts that client where a broker must not, but stays inside its buffers whatever comes.
+ * All frames of the load generator look alike: opaque and queue id are searched for in a connection's first frame, and in later ones looked
+ * for at the same place. It trusts that client where a broker must not, but stays inside its buffers whatever comes.
  */
 #include "floor.h"
 

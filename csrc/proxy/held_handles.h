@@ -1,11 +1,11 @@
-/* held_handles.h: messages that push consumers work on and whose invisible time the proxy renews: by what handle each is spoken of today.
+/* held_handles.h: messages that push consumers work on and whose invisible time the proxy renews, each with the handle that it has now.
  * RocketMQ: ReceiptHandleGroup (5.3.3 proxy/common/).
  *
  *   received: held ── due: Python renews it, the handle changes ── acknowledged: whoever takes it has it alone
  *
- * rocketpy/proxy/renewals.py decides when; here is what has to be one step, because acknowledgements come on other threads. While a
- * renewal is under way nobody can take the message: Python's way waits for it. Of what was received natively Python hears only when it has
- * been here for a while: most is acknowledged before.
+ * rocketpy/proxy/renewals.py decides when to renew. What has to be one step is here, because acknowledgements come on other threads. While
+ * a renewal is under way nobody can take the message; calls that want to are left to Python, which waits for the renewal. Python hears of a
+ * message that was received natively only when it has been here for a while: most are acknowledged before.
  *
  * Threads  any; one lock, a leaf, for a look-up and copies.
  * Owns     copies of all texts. A handle that was taken is the taker's.
@@ -49,17 +49,18 @@ typedef struct rp_held_message {
 
 /* RP_OK, also when it is held already; RP_E_BUSY at the bound; RP_E_NO_MEMORY. */
 int rp_held_handles_hold(rp_held_handles *handles, const rp_held_key *key);
-/* The same, of one that Python has not heard of. */
+/* The same for a message that Python has not heard of. */
 int rp_held_handles_hold_received(rp_held_handles *handles, const rp_held_message *message);
-/* The one that Python has not heard of for longest, if that is before before_ms: from now on it has. A copy, for free(); NULL: there is
- * none, or memory is out. */
+/* Of the messages that Python has not heard of, the oldest, if it came before before_ms; from now on Python counts as having heard of it. A
+ * copy, for free(); NULL: there is none, or memory is out. */
 rp_held_message *rp_held_handles_tell(rp_held_handles *handles, int64_t before_ms);
 int rp_held_handles_state(rp_held_handles *handles, const rp_held_key *key); /* rp_held_state */
 /* A renewal begins: 1; 0: it is not held, or renewed already. */
 int rp_held_handles_begin_renewal(rp_held_handles *handles, const rp_held_key *key);
-/* It is over, and the handle another one; today.size 0: the same as before. RP_OK, RP_E_NOT_FOUND, RP_E_NO_MEMORY: the same as before. */
+/* A renewal is over, and `today` is the handle now; size 0: the one from before. RP_OK; RP_E_NOT_FOUND; RP_E_NO_MEMORY, and it keeps the
+ * handle from before. */
 int rp_held_handles_end_renewal(rp_held_handles *handles, const rp_held_key *key, rp_slice today);
-/* RP_HELD: it is out of the table, *taken is to be freed or given back; RP_HELD_NOT; RP_HELD_RENEWED: it stays. */
+/* RP_HELD: it is taken out of the table, and *taken is to be freed or given back; RP_HELD_NOT; RP_HELD_RENEWED: it stays. */
 int rp_held_handles_take(rp_held_handles *handles, const rp_held_key *key, rp_held_handle **taken);
 void rp_held_handles_give_back(rp_held_handles *handles, rp_held_handle *taken);
 /* 1: it was there and is forgotten, in whatever state. */

@@ -6,11 +6,13 @@
  *   client ── call ──► on_call ─┬─ message or handle, request ──► upstream ──► broker ──► answer ──► client
  *                               └─ anything unusual: Python, as if this were not here; its way fills the tables
  *
- * Native is a SendMessage of messages of any type but TRANSACTION (sent_message.h says which), by a client that names itself, to a topic
- * whose route Python has put here and that takes such messages; an AckMessage, or a ChangeInvisibleDuration, of messages that are not
- * being renewed just now, and whose time is not over; and a ReceiveMessage (received_request.h says which) of a client and a group
- * whose settings and readings Python has put here. Brokers' addresses are numbers. All else is Python's: what is wrong, too, so that there
- * is one place where words are found for it; and who is not let in, as he may be new.
+ * Answered here are
+ *   SendMessage      of messages of any type but TRANSACTION (sent_message.h says which), from a client that names itself, to a topic
+ *                    that takes such messages and whose route Python has put here;
+ *   AckMessage, ChangeInvisibleDuration   of messages that are not being renewed just now, and whose time is not over;
+ *   ReceiveMessage   (received_request.h says which) of a client and a group whose settings and readings Python has put here.
+ * Brokers are reached by address only: nothing looks up a name. Everything else is Python's. That includes faulty calls, so that their
+ * error texts are in one place, and callers whom the gate does not let in: their user may have been made a moment ago.
  *
  * Threads  on_call and what follows: the call's reactor. Routes, figures: any thread.
  * Owns     its tables, and the calls that wait. Outlives the servers it is attached to.
@@ -73,8 +75,8 @@ const rp_grpc_handler *rp_proxy_grpc_handler(const rp_proxy *proxy); /* for rp_g
 /* See route_table.h. */
 int rp_proxy_put_route(rp_proxy *proxy, rp_slice topic, const rp_route *route);
 void rp_proxy_forget_route(rp_proxy *proxy, rp_slice topic);
-/* How a group reads a topic: its brokers, of each a queue, whose id counts for nothing. As put_route; RP_E_INVALID, too, for names of more
- * than RP_ROUTE_KEY_MAX bytes. */
+/* How a group reads a topic: one queue of each broker, whose id does not matter. As put_route; also RP_E_INVALID for names of more than
+ * RP_ROUTE_KEY_MAX bytes. */
 int rp_proxy_put_reading(rp_proxy *proxy, rp_slice topic, rp_slice group, const rp_route *route);
 void rp_proxy_forget_reading(rp_proxy *proxy, rp_slice topic, rp_slice group);
 /* See known_clients.h. */
@@ -88,9 +90,10 @@ rp_held_handles *rp_proxy_held(const rp_proxy *proxy);
 
 typedef struct rp_proxy_stats {
     uint64_t sent, acknowledged, changed, received; /* passed on to brokers */
-    uint64_t answered, punted;        /* by what brokers said, or that they said nothing; given to Python */
-    uint64_t errands, failed_errands; /* what was said of messages that no client wanted or took; what came of it was not as it should */
-    uint64_t waiting, upstreams;     /* now */
+    uint64_t answered;                /* with what a broker said, or because it said nothing */
+    uint64_t punted;                  /* given to Python */
+    uint64_t errands, failed_errands; /* requests about messages that no client wanted or took (errands.c) */
+    uint64_t waiting, upstreams;      /* now */
 } rp_proxy_stats;
 void rp_proxy_read_stats(const rp_proxy *proxy, rp_proxy_stats *stats);
 

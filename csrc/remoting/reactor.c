@@ -304,7 +304,7 @@ static void queue_large(rp_reactor *reactor, rp_connection *connection) {
     reactor->large_end = &connection->next_dirty;
 }
 
-/* Whoever is closed does not wait: this turn is its last. */
+/* A connection that is closing does not wait for its turn: this one is its last. */
 static void flush_closing(rp_reactor *reactor) {
     rp_connection *waiting = reactor->large, *next;
     reactor->large = NULL;
@@ -503,9 +503,9 @@ int rp_reactor_start_turner(rp_turner *turner) {
     return rp_thread_start(&turner->thread, name, run, turner);
 }
 
-/* Between two turns of a reactor that sleeps or whose thread is away: a turn of on_wake alone. Connections that end of it, and a deadline
- * that is now earlier than the one it sleeps for, are left to the reactor: events that epoll has handed out already may point to the
- * former. */
+/* For a reactor that sleeps, or whose thread is away: a turn of on_wake alone, in its place. Two things are left to the reactor, which is
+ * nudged for them: connections that end in this turn, as events that epoll has handed out already may point to them; and a deadline that is
+ * now earlier than the one it sleeps for. */
 void rp_reactor_serve(rp_reactor *reactor) {
     if (pthread_mutex_trylock(&reactor->turn_lock) != 0) {
         rp_reactor_wake(reactor);

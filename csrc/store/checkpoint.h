@@ -6,10 +6,10 @@
  *    8  8  … of the consume queues      16  8  … of the index
  *   24  8  master's flushed offset      32  8  confirm offset: up to there a group behind a controller has the log (and queues' entries)
  *   40  8  commit log offset below which the consume queues are synced (5.5.0)
- *  256     ours: magic, copies of 0..24, the exact offsets, CRC. RocketMQ keeps but does not know these bytes; when the copies differ
- *          from the fields above, it has written since, and only the times count.
- * All of it is in the first sector, which a power cut leaves as it was or as it was to be: the copies cannot differ by one. The file has
- * 4096 bytes. RocketMQ's fields we do not use are carried along.
+ *  256     ours: magic, copies of 0..24, the exact offsets, a clean stop's counts, CRC. RocketMQ keeps these bytes without knowing them;
+ *          when the copies differ from the fields above, it has written since, and only the times count.
+ * All of it is in the first sector, which a power cut leaves either old or new as a whole: copies that differ are never its doing. The file
+ * has 4096 bytes. RocketMQ's fields that we do not use are carried along.
  *
  * Threads  one writer at a time (the flusher's sync lock, or the owner while it opens and closes).
  */
@@ -31,7 +31,7 @@ typedef struct rp_checkpoint {
     int64_t confirm_offset;
     int64_t queues_offset; /* entries of all records below it are synced */
     int64_t flushed_offset; /* records below it are synced; -1 unless is_exact */
-    int64_t index_offset;   /* records up to the one that begins there are in synced index files; -1 unless is_exact, or none is */
+    int64_t index_offset;   /* synced index files hold the records up to the one that begins there; -1: no record, or not is_exact */
     /* What a clean stop left, so that missing and foreign files show; -1 else. */
     int64_t queue_count;    /* that are not empty */
     int64_t entry_count;    /* sum of their max offsets */
@@ -41,9 +41,9 @@ typedef struct rp_checkpoint {
     uint8_t foreign[RP_CHECKPOINT_SIZE]; /* the file as read */
 } rp_checkpoint;
 
-/* The store is open: its counts change. */
+/* Sets the counts to -1: the store is open, and they change. */
 void rp_checkpoint_forget_counts(rp_checkpoint *checkpoint);
-/* RP_OK also when there is no file or a short one: then every field is 0 and the offsets -1. RP_E_IO. */
+/* RP_OK also when there is no file or a short one: then offsets and counts are -1, and every other field 0. RP_E_IO. */
 int rp_checkpoint_read(const rp_file_ops *ops, const char *path, rp_checkpoint *checkpoint, rp_error *error);
 /* Writes and syncs, as RocketMQ's own unless is_exact; the file keeps its old content or has the new one (one page, one write).
  * RP_OK, RP_E_IO, RP_E_DISK_FULL. */

@@ -31,8 +31,8 @@ typedef struct rp_append_item {
     int32_t reconsume_times;
     int64_t prepared_transaction_offset;
     int64_t tags_code; /* for the queue entry: tag hash; in a delay level's queue it is the log that says when the message is due */
-    /* Its body is a batch of so many, for a batch queue; 0: it is one message. What the record of a batch queue has to say of its place the
-     * log writes, in either case. */
+    /* Its body is a batch of so many, for a batch queue; 0: it is one message. What the record of a batch queue says of its place is
+     * written by the log itself, in either case. */
     int32_t inner_messages;
     int32_t is_copy; /* of a stored message: it may be larger than message_size_max, which may have changed */
     rp_slice body;
@@ -54,9 +54,9 @@ typedef struct rp_append_item {
  * On return the messages are readable and in their queues, or held back from them until they are confirmed (rp_commit_log_confirm);
  * durable when rp_commit_log_flushed_offset passes their end. */
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count);
-/* The same for what rests on earlier appends: RP_E_READ_ONLY where the log was cut since `cuts` was read, and they may be gone. */
+/* The same for items that need earlier appends: RP_E_READ_ONLY if the log was cut since `cuts` was read, as those may be gone then. */
 int64_t rp_commit_log_append_behind(rp_commit_log *log, rp_append_item *items, uint32_t item_count, uint64_t cuts);
-/* How often the log's end went back. While it is what it was when an offset was taken, the bytes below that are the same; read it first. */
+/* How often the log's end went back. Read before an offset is taken: as long as it stays the same, so do the bytes below that offset. */
 uint64_t rp_commit_log_cuts(const rp_commit_log *log);
 /* For whoever was refused: whether it was the queue. RP_OK: there is room for its next entry; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY,
  * RP_E_BUSY as of an append. */
@@ -86,23 +86,23 @@ int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t
 /* Enters records that are there already and found no room in their queues, if there are any. To be called now and then while nothing comes,
  * by the same thread. */
 void rp_commit_log_dispatch_replicated(rp_commit_log *log);
-/* Grows with each message of a master that was its queue's first: its topic may be one that was just made. Any thread. */
+/* Grows with each replicated message that is the first of its queue: its topic may have been made just now. Any thread. */
 uint64_t rp_commit_log_queues_begun(const rp_commit_log *log);
-/* Both at once for much: `size` bytes that lie in a pipe go into the file, without a zero or a mapped page made for them first, and are
- * published as they come. Errors as of reserve; what is left in the pipe then is the caller's to throw away. */
+/* Reserve and commit in one, for many bytes: `size` bytes that lie in a pipe go into the file, without zeros or mapped pages made for them
+ * first, and are published as they come. Errors as of reserve; then the caller throws away what is left in the pipe. */
 int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe_fd, uint32_t size, rp_error *error);
 /* -1, or where the replicated bytes stop being records (then *error says why): every later call of the three gives RP_E_CORRUPT, and the
  * next start cuts them off. Any thread. */
 int64_t rp_commit_log_damaged_at(const rp_commit_log *log, rp_error *error);
 
-/* Whose the next bytes are. A log that follows refuses appends (RP_E_READ_ONLY) under the append lock: when this returns none is under way,
- * and none comes until it leads again. A new log leads, and a slave without a controller may leave it so. Any thread. */
+/* Says who writes the next bytes. A log that follows refuses appends (RP_E_READ_ONLY) under the append lock: when this returns none is
+ * under way, and none comes until it leads again. A new log leads, and a slave without a controller may leave it so. Any thread. */
 void rp_commit_log_set_following(rp_commit_log *log, int follows);
 /* Appends are refused likewise once the monotonic clock has come to until_ns; INT64_MAX, at first: never. Any thread. */
 void rp_commit_log_set_lease(rp_commit_log *log, int64_t until_ns);
 int64_t rp_commit_log_lease(const rp_commit_log *log);
-/* Records that end behind it are not dispatched: the confirmed offset, as a slave's master says it. INT64_MAX, at first, unless the open
- * held records back: all are. Raising it dispatches none by itself (rp_commit_log_dispatch_replicated does). Any thread. */
+/* Records that end behind it are not dispatched: the confirmed offset, as a slave's master says it. INT64_MAX, at first unless the
+ * open held records back: all are dispatched. Raising it dispatches none by itself (rp_commit_log_dispatch_replicated does). Any thread. */
 void rp_commit_log_limit_dispatch(rp_commit_log *log, int64_t offset);
 /* The same for whoever leads, with a round of dispatch: 1 when there is more to do (rp_commit_log_dispatch_replicated does the rest). While
  * the offset is not INT64_MAX, and until all is dispatched again then, appends are held back from queues and index. Any thread. */
@@ -127,14 +127,14 @@ typedef struct rp_log_range {
 } rp_log_range;
 
 /* Pins size bytes at offset (all in one file). RP_OK; RP_E_RANGE outside min..max or across a file end; RP_E_NOT_FOUND: the file was taken
- * away from outside. What goes away by itself, with nothing lost: RP_E_IO, RP_E_NO_MEMORY (no descriptor or no map for the file;
- * the log's lines name the cause now and then). */
+ * away from outside. Passing troubles, by which nothing is lost: RP_E_IO, RP_E_NO_MEMORY (no descriptor or no map for
+ * the file; the log's lines name the cause now and then). */
 int rp_commit_log_read(rp_commit_log *log, int64_t offset, uint32_t size, rp_log_range *range);
 void rp_log_range_release(void *pin);
 
 /* 1: the bytes [begin, end) are in memory; 0: the disk has to be asked for some, or they are not in the log. Does not block on the disk. */
 int rp_commit_log_in_memory(rp_commit_log *log, int64_t begin, int64_t end);
-/* Returns when they are, as far as the log has them: blocks on the disk. A failure costs whoever reads them later. */
+/* Returns when they are, as far as the log has them: blocks on the disk. A failure is not told: whoever reads them later meets it. */
 void rp_commit_log_read_in(rp_commit_log *log, int64_t begin, int64_t end);
 
 #endif

@@ -47,7 +47,7 @@ void rp_consume_queue_place(rp_consume_queue *queue, int64_t end) {
     atomic_store_explicit(&queue->placed_in, places, memory_order_relaxed);
 }
 
-/* Its place only. One that names an impossible queue has none. */
+/* Only gives the record its queue offset. A record that names an impossible queue gets none. */
 static int place_record(rp_commit_log *log, const rp_message *message, rp_dispatch_round *round, rp_error *error) {
     rp_consume_queue *const *queues;
     uint32_t count;
@@ -76,7 +76,7 @@ int rp_commit_log_settle(rp_commit_log *log, int holds_back, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     log->dispatch_limit = holds_back ? rp_commit_log_dispatched_offset(log) : INT64_MAX;
     int64_t end = 0;
-    int rc = rp_commit_log_dispatch_all(log, error); /* or only a look at what is wrong with the log */
+    int rc = rp_commit_log_dispatch_all(log, error); /* with nothing to dispatch: only a look whether something is wrong with the log */
     rc = rc == RP_OK ? rp_commit_log_place_held(log, &end, error) : rc;
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {

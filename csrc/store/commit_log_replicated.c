@@ -28,7 +28,7 @@ int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error) 
     int rc = rp_preallocation_move(log->preallocation, offset, error);
     if (rc == RP_OK) {
         log->position = offset;
-        log->uncleared_end = log->staging.torn_end = 0; /* with their files */
+        log->uncleared_end = log->staging.torn_end = 0; /* the files that they were about are gone */
         atomic_store_explicit(&log->dispatched, offset, memory_order_release);
         log->ready_end = rp_preallocation_ready_end(log->preallocation);
         atomic_store_explicit(&log->flushed_offset, offset, memory_order_release);

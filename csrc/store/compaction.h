@@ -6,8 +6,8 @@
  * Why so rarely: nobody waits for a copy, what is not there yet is read from the queue itself (compaction_log.h). A store without compacted
  * topics has no such thread.
  * Threads  follow, leave and delete from any thread, one at a time; needed_from and the stats from any.
- * Locks    `compaction.lock` guards the row and the positions, a leaf; a log's writer lock is held over a copy, a sync or a compaction of
- *          its queue, and taken under no other: deleting a topic ends the compaction first (stop).
+ * Locks    `compaction.lock` guards the row and the positions; rows' locks are taken under it. A log's writer lock is held over a copy, a
+ *          sync or a compaction of its queue. Who deletes a topic takes it under retention's lock, and ends the compaction first (stop).
  * Bounds   one thread; a queue's copy gives way to the next queue's after RP_COMPACTION_COPY_MAX messages; a queue that fails waits 1 s.
  */
 #ifndef RP_STORE_COMPACTION_H
@@ -48,30 +48,31 @@ int rp_compaction_open(const rp_compaction_options *options, rp_compaction **com
 /* Joins the thread and syncs. NULL is allowed. Nobody follows or reads any more. */
 void rp_compaction_close(rp_compaction *compaction);
 
-/* The queue's files are loaded, and it is copied from now on. RP_OK, also when it is followed already; as rp_compaction_log_open, and
- * RP_E_BUSY: no thread is left. */
+/* Loads the queue's files and copies it from now on. RP_OK, also when it is followed already; errors of rp_compaction_log_open, and
+ * RP_E_BUSY: no thread could be started. */
 int rp_compaction_follow(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error);
 /* It is a plain queue again; its files stay. */
 void rp_compaction_leave(rp_compaction *compaction, rp_consume_queue *queue);
-/* What was copied of the queue goes, as its topic is deleted. RP_OK, RP_E_IO. */
+/* Removes what was copied of the queue: its topic is deleted. RP_OK, RP_E_IO. */
 int rp_compaction_delete(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error);
 
-/* A slave's log may begin later than what its master has kept: while gaps are held, such a queue is not copied but waits until that was
- * filled in. Any thread. */
+/* A slave's log may begin later than what its master has kept of a queue. While `holds` is set, such a queue is not copied: it waits until
+ * the gap was filled. Any thread. */
 void rp_compaction_hold_gaps(rp_compaction *compaction, int holds);
-/* One queue that waits: what is missing, [from, to); to INT64_MAX while it has no messages. */
+/* A queue that waits, and the queue offsets that it lacks: [from, to); `to` is INT64_MAX while the queue has no messages. */
 typedef struct rp_compaction_gap {
     rp_consume_queue *queue;
     int64_t from, to;
 } rp_compaction_gap;
-/* The next one from the cursor on, which begins at 0. 1, or 0: there are no more. Any thread. */
+/* The next queue that waits. *cursor is 0 before the first call. 1; 0: there are no more. Any thread. */
 int rp_compaction_next_gap(rp_compaction *compaction, uint32_t *cursor, rp_compaction_gap *gap);
-/* Records of a gap, from `from` on, and where the next ones begin; next_offset at `to` or behind: nothing is missing any more. RP_OK, also
- * when the queue waits no more; RP_E_PROTOCOL, RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. One thread at a time; blocks on the disk. */
+/* Puts records into a gap, from its `from` on. next_offset: where the records behind these begin; at `to` or behind it nothing is missing
+ * any more. RP_OK, also when the queue no longer waits; RP_E_PROTOCOL, RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. One thread at a time;
+ * blocks on the disk. */
 int rp_compaction_fill(rp_compaction *compaction, rp_consume_queue *queue, rp_slice records, int64_t next_offset, rp_error *error);
 
-/* Log offset from which on the commit log is needed: of the first message that is not in its compacted log, and on disk there. INT64_MAX:
- * of none. */
+/* The commit log is needed from this log offset on: there lies the first message that its compacted log does not have on disk yet.
+ * INT64_MAX: there is no such message. */
 int64_t rp_compaction_needed_from(rp_compaction *compaction);
 
 void rp_compaction_read_stats(rp_compaction *compaction, rp_compaction_stats *stats);

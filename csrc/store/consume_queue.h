@@ -29,8 +29,8 @@ typedef struct rp_queue_entry {
     int64_t commit_log_offset;
     int32_t size;
     int32_t messages;     /* that it stands for, from queue_offset on: 1, but in a batch queue */
-    int64_t queue_offset; /* told by who reads; who puts says it, and messages, of a batch queue alone, as the next */
-    int64_t store_timestamp_ms; /* not read from other queues */
+    int64_t queue_offset; /* set by reads; a put needs it, like messages and store_timestamp_ms, for a batch queue only */
+    int64_t store_timestamp_ms; /* set by reads of a batch queue only */
     int64_t tags_code;
 } rp_queue_entry;
 
@@ -54,9 +54,8 @@ int rp_consume_queue_in_memory(rp_consume_queue *queue, int64_t offset, int64_t 
 /* Returns when they are: blocks on the disk. */
 void rp_consume_queue_read_in(rp_consume_queue *queue, int64_t offset, int64_t end);
 /* boundary 0 LOWER: the first offset whose store time is >= timestamp_ms (max offset when none);
- * 1 UPPER: the last whose store time is <= timestamp_ms. As RocketMQ's getOffsetInQueueByTime, which of a batch queue tells of the last
- * entry instead of the max offset. RP_E_IO, RP_E_NO_MEMORY as of
- * rp_commit_log_read: no place would be the right one. */
+ * 1 UPPER: the last whose store time is <= timestamp_ms. As RocketMQ's getOffsetInQueueByTime, which for a batch queue gives the
+ * last entry instead of the max offset. RP_E_IO, RP_E_NO_MEMORY as of rp_commit_log_read: any offset might be wrong. */
 int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
 /* Store timestamp of the first message, or of the one at offset; -1 when there is none. */
 int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue);
@@ -66,7 +65,7 @@ int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset);
  * The appender reads it after it has published the new max offset; both sides sequentially consistent. */
 void rp_consume_queue_set_waiting(rp_consume_queue *queue, uint16_t reactor_index);
 void rp_consume_queue_clear_waiting(rp_consume_queue *queue, uint16_t reactor_index);
-/* What of a compacted queue is kept, and for good; NULL: it is a plain one (rp_message_store_compact). */
+/* What is kept of a compacted queue; good until the store closes. NULL: it is a plain queue (rp_message_store_compact). */
 rp_compaction_log *rp_consume_queue_compacted(const rp_consume_queue *queue);
 /* One pointer per queue for the broker's own use (suspended pulls, statistics). */
 void rp_consume_queue_set_user(rp_consume_queue *queue, void *user);

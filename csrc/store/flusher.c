@@ -373,11 +373,13 @@ static rhythm begin_rhythm(const rp_flusher *flusher, bool is_of_queues, int64_t
     return rhythm;
 }
 
+/* Where producers wait for syncs, what nobody waits for is synced at the next pause, too, however little it is. */
 static void flush_log_in_time(rp_flusher *flusher, const rp_flush_timing *timing, bool thorough) {
     const rp_commit_log *log = flusher->setup.commit_log;
     int64_t unsynced = rp_commit_log_max_offset(log) - rp_commit_log_flushed_offset(log);
+    int64_t least = flusher->setup.is_timed_only ? (int64_t)timing->least_pages * PAGE_SIZE : 1;
     bool is_owed = atomic_load_explicit(&flusher->is_owed, memory_order_relaxed);
-    if (unsynced > 0 && (thorough || is_owed || unsynced >= (int64_t)timing->least_pages * PAGE_SIZE)) {
+    if (unsynced > 0 && (thorough || is_owed || unsynced >= least)) {
         sync_now(flusher, NULL); /* a failure is the log's from now on */
     }
 }

@@ -33,7 +33,9 @@ typedef struct rp_flusher_setup {
     const char *checkpoint_path;
     rp_checkpoint checkpoint; /* as recovery left it */
     rp_flush_timing timing;   /* at the start */
-    int32_t is_timed_only; /* at the start no producer waits for a sync: the threads run at a low priority, also when they do later */
+    /* At the start no producer waits for a sync: the threads run at a low priority, also when some do later, and few bytes may wait for the
+     * thorough interval. */
+    int32_t is_timed_only;
 } rp_flusher_setup;
 
 typedef struct rp_flusher_stats {
@@ -42,20 +44,20 @@ typedef struct rp_flusher_stats {
 
 int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **flusher, rp_error *error);
 int rp_flusher_start(rp_flusher *flusher, rp_error *error);
-/* Stops the threads; then everything is synced and the checkpoint written. RP_OK; RP_E_IO, RP_E_BUSY when that failed. */
+/* Stops the threads, then syncs everything and writes the checkpoint. RP_OK, or why that failed: RP_E_IO, RP_E_DISK_FULL, RP_E_BUSY. */
 int rp_flusher_stop(rp_flusher *flusher, rp_error *error);
 void rp_flusher_close(rp_flusher *flusher);
 
 /* See rp_message_store_wait_flushed, rp_message_store_request_flush, rp_message_store_flush_is_idle, rp_message_store_on_flushed. */
 int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms);
 void rp_flusher_request(rp_flusher *flusher, int64_t offset);
-/* From now on; what is due later than the new intervals say becomes due by them. Any thread. */
+/* Holds from now on; a sync that is due later than the new intervals allow is brought forward. Any thread. */
 void rp_flusher_set_timing(rp_flusher *flusher, const rp_flush_timing *timing);
 int rp_flusher_is_idle(const rp_flusher *flusher);
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context);
-/* Index files hold, on disk, every message up to the one at log_offset, stored at time_ms: the next checkpoint says so. Any thread. */
+/* For the next checkpoint: index files on disk hold every message up to the one at log_offset, stored at time_ms. Any thread. */
 void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms, int64_t log_offset);
-/* The index is closed and has that many files: the last checkpoint says so. */
+/* For the last checkpoint: the index is closed and has that many files. */
 void rp_flusher_set_index_count(rp_flusher *flusher, uint32_t files);
 /* Writes a checkpoint that says that the log is flushed up to offset, which must be true. Needed when the log comes to begin further on: to
  * recovery, a log that begins behind what the checkpoint knows looks as if it had lost its first files. RP_OK, RP_E_IO, RP_E_DISK_FULL. */

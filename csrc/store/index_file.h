@@ -4,9 +4,10 @@
  * header   40 bytes big-endian: [8 first store time][8 last store time][8 first log offset][8 last log offset][4 used slots][4 next entry]
  * slots    slot_count x [4 number of the newest entry, 0: none]
  * entries  entry_count_max x [4 key hash][8 log offset][4 seconds since first store time][4 older entry of the slot]; number 0 is unused
- * size     40 + slot_count * 4 + entry_count_max * 20; a new file has all of it as its length but space is taken as it fills, so a
- *          full disk is RP_E_DISK_FULL and never a SIGBUS.
- * valid    next entry in 1..entry_count_max, offsets and times ordered; everything else is RP_E_CORRUPT at open.
+ * size     40 + slot_count * 4 + entry_count_max * 20. A new file has that length at once, but takes disk space for its entries only as
+ *          they come: a full disk is RP_E_DISK_FULL and never a SIGBUS.
+ * valid    that size, next entry in 0..entry_count_max (0, as in a file that Java has not flushed yet, counts as 1), 0 <= first log
+ *          offset <= last log offset; everything else is RP_E_CORRUPT at open. Times may go back, with the clock.
  *
  * Threads  one writer; readers at the same time see each entry whole or not at all (the slot is stored last, with release).
  * Owns     its descriptor and mapping.
@@ -50,8 +51,8 @@ uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64
 
 int rp_index_file_sync(rp_index_file *file, rp_error *error);
 int rp_index_file_is_full(const rp_index_file *file);
-/* 0: a slot names an entry behind those that the header counts, which is older than it, so that the slot's entries are found no more; or
- * the slots cannot be read. Reads all of them; of a full file nothing. */
+/* 0: a slot names an entry that the header does not count yet: the header on disk is older than the slot, whose older entries cannot be
+ * found any more. Also 0 when the slots cannot be read. Reads all slots, but none of a full file, which is always 1. */
 int rp_index_file_has_true_slots(const rp_index_file *file);
 const char *rp_index_file_path(const rp_index_file *file);
 int64_t rp_index_file_begin_time(const rp_index_file *file);

@@ -1,7 +1,8 @@
 /* key_offsets.h: the last queue offset of each key, for one compaction. Private to csrc/store.
  * RocketMQ: CompactionLog.OffsetMap (5.5.0 store/kv/), by MD5; here keys are told apart by 16 bytes of their SHA-1.
  *
- * Threads  the compaction's. Bounds: as many keys as the memory that it is made with, which is full at three quarters.
+ * Threads  the compaction's.
+ * Bounds   the memory that it is made with: it takes keys until three quarters of its rows are used.
  */
 #ifndef RP_STORE_KEY_OFFSETS_H
 #define RP_STORE_KEY_OFFSETS_H

@@ -17,9 +17,9 @@
 typedef struct rp_log_cursor {
     rp_mapped_file_queue *row;    /* fixed */
     rp_mapped_file *file;         /* pinned; NULL at first */
-    int64_t data_begin, data_end; /* log offsets: between them the file has bytes; a hole or its end comes then */
+    int64_t data_begin, data_end; /* log offsets: the file has bytes between them; at data_end a hole begins, or the file ends */
     int32_t has_entries;          /* fixed: records stand behind heads (ledger_entry.h) */
-    int64_t last_index, last_term; /* of the entry that was stepped over last, which the next one has to follow; last_term 0: of any */
+    int64_t last_index, last_term; /* of the last entry stepped over: the next one has to follow it; last_term 0: any entry may follow */
 } rp_log_cursor;
 
 /* To the file that holds offset. RP_OK; RP_E_RANGE: there is none; RP_E_IO: it cannot be opened, error says why. */

@@ -77,56 +77,58 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
 int rp_message_store_close(rp_message_store *store, rp_error *error);
 
 rp_commit_log *rp_message_store_commit_log(rp_message_store *store);
-/* message_size_max changes for the appends that come. */
+/* Changes message_size_max for the appends that follow. */
 void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t bytes);
-/* append_busy_timeout_ms and append_wait_timeout_ms likewise. */
+/* Likewise append_busy_timeout_ms and append_wait_timeout_ms. */
 void rp_message_store_set_append_timing(rp_message_store *store, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms);
-/* Timed syncs from now on. RP_OK, RP_E_INVALID. */
+/* When timed syncs are due from now on. RP_OK, RP_E_INVALID. */
 int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_timing *timing, rp_error *error);
 /* The queue, made in memory when create is 1: files come with its first entry, a queue that is only read has none. NULL when absent
  * (create 0), or a bound or memory is out (create 1, error says which). */
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);
-/* Whether the topic's queues are batch queues (batch_queue.h), for those that are made from now on: before the first of them is. RP_OK,
- * RP_E_NO_MEMORY. */
+/* Says whether the topic's queues are batch queues (batch_queue.h). It counts for queues that are made later, so it is said before the
+ * first of them is. RP_OK, RP_E_NO_MEMORY. */
 int rp_message_store_set_batch_topic(rp_message_store *store, rp_slice topic, int is_batch);
 /* The levels that messageDelayLevel names. */
 int32_t rp_message_store_delay_level_max(const rp_message_store *store);
 /* How long a message of a level, from 1, waits. */
 int64_t rp_message_store_delay_ms(const rp_message_store *store, int32_t level);
-/* The queue of that level, as rp_message_store_queue. What is appended to it from now on is due so long after it was stored, as its entries
- * say by their tags codes. Not twice at once for one level, and before its first append. */
+/* The queue of that level, as rp_message_store_queue. From now on its entries say by their tags codes when their messages are due. To be
+ * called before the first append to the level, and by one thread at a time for a level. */
 rp_consume_queue *rp_message_store_delay_queue(rp_message_store *store, int32_t level, int create, rp_error *error);
-/* For whoever is about to append to it: a new queue gets its first file here and not under the append lock. Any thread. */
+/* To be called before an append to the queue: it gets its first file here, not under the append lock. Any thread. */
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
 /* A topic with cleanup.policy=COMPACTION: its queues from 0 to queue_count are compacted from now on (compaction.h), and what their files
  * hold can be read. Before anybody is served from them. RP_OK, also of a store that compacts nothing or is only read; RP_E_IO,
  * RP_E_CORRUPT, RP_E_NO_MEMORY, RP_E_BUSY with the file or the bound. */
 int rp_message_store_compact(rp_message_store *store, rp_slice topic, int32_t queue_count, rp_error *error);
-/* They are plain queues again; their files stay until the topic is deleted. */
+/* The topic's queues are plain queues again; the files of what was kept stay until the topic is deleted. */
 void rp_message_store_compact_no_more(rp_message_store *store, rp_slice topic);
-/* A slave's log may begin later than what its master has kept of a compacted queue. While gaps are held such a queue waits for that, and
- * is not copied: next_gap, from *cursor on, which begins at 0, says one, in [from, to), to INT64_MAX while the queue has no messages. 1,
- * or 0: no more. Fill puts records there, as a pull's answer holds them, and says where the next ones begin: at `to` or behind nothing is
- * missing any more. RP_OK; RP_E_PROTOCOL: no messages of this queue; RP_E_NOT_FOUND: no such queue; RP_E_DISK_FULL, RP_E_IO,
- * RP_E_NO_MEMORY. */
+/* A slave's log may begin later than what its master has kept of a compacted queue. While `holds` is set such a queue is not copied, but
+ * waits until this gap is filled. */
 void rp_message_store_hold_gaps(rp_message_store *store, int holds);
+/* The next queue that waits, and the queue offsets that it lacks, [*from, *to); *to is INT64_MAX while the queue has no messages. *cursor
+ * is 0 before the first call. 1; 0: there are no more. */
 int rp_message_store_next_gap(rp_message_store *store, uint32_t *cursor, rp_consume_queue **queue, int64_t *from, int64_t *to);
+/* Puts records, as a pull's answer holds them, into the gap. next_offset: where the records behind these begin; at the gap's `to` or behind
+ * it nothing is missing any more. RP_OK; RP_E_PROTOCOL: they are no messages of this queue; RP_E_NOT_FOUND: there is no such queue;
+ * RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. */
 int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t queue_id, rp_slice records, int64_t next_offset,
                               rp_error *error);
-/* The first offset that can be read: of a compacted queue that of what is kept. */
+/* The first offset that can be read; of a compacted queue, the first that is kept. */
 int64_t rp_message_store_first_offset(const rp_consume_queue *queue);
-/* As rp_consume_queue_offset_by_time, and of a compacted queue also among what is kept. */
+/* As rp_consume_queue_offset_by_time; of a compacted queue what is kept is searched, too. */
 int64_t rp_message_store_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
 /* All zeros of a store that compacts nothing. */
 void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats);
-/* The next open of this store cuts its log at offset, a record's begin, and everything that was made of what is behind it: an intent on
- * disk (the file truncate.to), which is gone once the log is cut and that is on disk. Kept until then, however often the open is killed.
- * RP_OK; RP_E_RANGE outside the log; RP_E_IO, RP_E_DISK_FULL, RP_E_READ_ONLY. */
+/* Has the next open of this store cut its log at offset, where a record begins, and cut queues and index accordingly. The intent is a file
+ * (truncate.to); it goes when the cut is on disk, so an open that is killed on the way is followed by one that cuts. RP_OK; RP_E_RANGE
+ * outside the log; RP_E_IO, RP_E_DISK_FULL, RP_E_READ_ONLY. */
 int rp_message_store_cut_at_open(rp_message_store *store, int64_t offset, rp_error *error);
 /* Drops the queues of a topic: files unlinked, entries gone, also after a crash. Its messages stay in the commit log until retention. */
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error);
-/* Of these queues those only whose last message lies below log_offset: others belong to the topic as it was made again when the log ended
- * there or later. How many of its queues with messages stay, or an error. */
+/* The same, but a queue stays if its last message lies at or behind log_offset: then it belongs to the topic as it was made again, after
+ * the log had come that far. How many queues with messages stay, or an error. */
 int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic, int64_t log_offset, rp_error *error);
 /* Deletes the first file of the commit log, and of queues and index what pointed only into it. Readers that have it pinned keep it until
  * they let go; its blocks are given back in steps, here or by a later call or reclaim. Blocks on the file system, never on an append.
@@ -142,9 +144,9 @@ void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *con
  * either order: keep the larger offset. Also called when a sync fails, with the offset as it was: rp_message_store_writable says so. Set
  * before the first append; taking it away (NULL) returns when it runs no more. */
 void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *context, int64_t flushed_offset), void *context);
-/* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors, or is a lite topic's. Of
- * entries that come behind their append (a slave's, held ones) in the thread that enters them; then also with waiting 0 for each delay
- * level's queue. */
+/* Called outside the lock, in the appender's thread, for each queue of the batch that has waiting reactors or is a lite topic's. Entries
+ * that are made later than their append (a slave's, held ones) are told of by the thread that makes them; it also calls, with waiting 0,
+ * for each delay level's queue. */
 void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting),
                                  void *context);
 /* Called in the appender's thread after every append or replicated piece, outside the lock: the log has grown. RP_OK; RP_E_BUSY when

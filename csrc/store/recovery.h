@@ -5,15 +5,15 @@
  *             on, whatever the log holds is dispatched. Files that are missing show in the checkpoint's counts; after a stop of
  *             RocketMQ, whose checkpoint has none, at a queue that begins too late and in a pass over the last three files. Then all
  *             queues are rebuilt, and the disk says so first: a rebuild that does not come to its end is begun again by the next start.
- *             But for those whose messages have expired: how far they went stands nowhere else
+ *             Only queues whose messages have expired are not: nothing else says how far they went
  *   unclean   start = the exact offset of our checkpoint, else the newest file whose first record is older than the checkpoint's
  *             times, else the first file. Queues are cut at start; every record from there is checked and dispatched
  *   damage    of what the checkpoint says was synced is no torn end: it is passed over to the next whole record, and told
  *   end       else the first place that is not a whole record. What is behind it in its file is cleared on disk before the store opens, so
  *             that no later crash can bring it back, and later files are set aside; queue entries that point behind it are cut.
  *
- *   held      behind a controller records that the group may not have: no entries are made of them, they are cut or confirmed later.
- *             Entries are made in the log's order, so the furthest there is says more than a checkpoint of seconds ago
+ *   held      behind a controller, records that the group may not have: no entries are made of them, and they are cut or confirmed later.
+ *             Entries are made in the log's order, so the furthest one tells what was confirmed, often more than the checkpoint does
  *
  * A pass of more than a MiB has a second thread in front of it that reads and checks (record_check.h).
  *

@@ -9,8 +9,8 @@
  * of 64 MB with rests between. A file that has another name, as in a backup of hard links, is let go whole.
  * What recovery would look for never goes: files not flushed, not queued, being written; and the checkpoint is moved past a file
  * before it goes. Nor what is still to be copied into a compacted queue.
- * Threads  expire and reclaim from any one thread at a time besides others' (a lock of its own); both block on the file system, never on
- *          an append. Bounds: RP_LEAVING_FILES_MAX files on their way out, then RP_E_BUSY.
+ * Threads  expire and reclaim from any thread, one at a time by a lock of their own; both block on the file system, never on an append.
+ * Bounds   RP_LEAVING_FILES_MAX files on their way out, then RP_E_BUSY.
  */
 #ifndef RP_STORE_RETENTION_H
 #define RP_STORE_RETENTION_H
@@ -49,7 +49,7 @@ void rp_retention_close(rp_retention *retention);
 int rp_retention_expire_file(rp_retention *retention, rp_error *error);
 /* Gives back the blocks of files nobody reads any more. How many are still read. */
 uint32_t rp_retention_reclaim(rp_retention *retention);
-/* A topic's queues are deleted under this lock: files leave queues by one hand at a time. Before the append lock. */
+/* For whoever deletes a topic's queues: only one at a time takes files out of queues. Taken before the append lock. */
 void rp_retention_lock(rp_retention *retention);
 void rp_retention_unlock(rp_retention *retention);
 

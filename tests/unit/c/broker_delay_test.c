@@ -250,6 +250,30 @@ static void what_is_sent_back_is_stored_again_with_its_way(void) {
     fixture_close(&fx);
 }
 
+/* Its consumer goes on behind it, and would not be given it again. */
+static void what_is_sent_back_is_synced_with_sync_flush(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.flush_mode = fx.settings.flush_mode = RP_FLUSH_SYNC;
+    fx.store_options.flush_interval_ms = fx.store_options.flush_thorough_interval_ms = 3600000; /* only requests flush */
+    open_with_levels(&fx, "1h 1h 1h");
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_message(&c, "T", 0, NULL, "work");
+    rp_commit_log *log = rp_message_store_commit_log(fx.store);
+    int64_t sent_end = rp_commit_log_max_offset(log);
+    rp_send_back request = back_of(0);
+    CHECK(rp_broker_send_back(fx.broker, &request) == RP_SENT_BACK_TO_RETRY);
+    int64_t end = rp_commit_log_max_offset(log);
+    CHECK(end > sent_end);
+    for (int64_t until = now_ms() + WAIT_MS; rp_commit_log_flushed_offset(log) < end;) {
+        CHECK(now_ms() < until);
+        sched_yield();
+    }
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 static void retry_topics_take_what_python_has_looked_at(void) {
     fixture fx;
     fixture_init(&fx);
@@ -290,6 +314,7 @@ int main(void) {
     RUN(positions_are_put_where_the_queue_is);
     RUN(a_name_that_no_topic_can_have_holds_nobody_up);
     RUN(what_is_sent_back_is_stored_again_with_its_way);
+    RUN(what_is_sent_back_is_synced_with_sync_flush);
     RUN(retry_topics_take_what_python_has_looked_at);
     return 0;
 }

@@ -436,7 +436,12 @@ static void what_has_grown_again_is_not_what_was_there(void) {
     ledger one;
     rp_error error;
     rp_message_store_stats before, now;
+    rp_message_store_options options;
     ledger_open(&one, RP_FLUSH_SYNC);
+    fixture_close(one.store);
+    ledger_options(&one, &options);
+    fixture_never_flush(&options);
+    one.store = fixture_open(&options);
     CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
     ledger_append(&one, 5);
     rp_message_store_read_stats(one.store, &before);

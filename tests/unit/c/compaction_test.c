@@ -504,14 +504,8 @@ static void a_slave_that_is_cut_behind_what_was_compacted_asks_its_master(void) 
     append_numbers(store, queue, 0, 300, 4);
     await_copied(store, queue);
     await_kept(queue, 4 + 20, &kept);
-    rp_commit_log *log = rp_message_store_commit_log(store);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
-    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
-    while (rp_message_store_expire_file(store, NULL) != RP_OK) {
-        CHECK(!is_late(begun_ns));
-        poll(NULL, 0, 1);
-    }
-    int64_t min = rp_consume_queue_min_offset(queue), from, to;
+    expire_first_file(store);
+    int64_t min = rp_consume_queue_min_offset(queue);
     rp_queue_entry entry;
     CHECK(min > 20 && min < 200 && rp_consume_queue_read(queue, min + 4, &entry, 1) == 1);
     CHECK(rp_message_store_cut_at_open(store, entry.commit_log_offset, NULL) == RP_OK);
@@ -519,10 +513,8 @@ static void a_slave_that_is_cut_behind_what_was_compacted_asks_its_master(void) 
     store = fixture_open(&options);
     rp_message_store_hold_gaps(store, 1);
     queue = compacted_queue(store, "T");
-    uint32_t cursor = 0;
-    rp_consume_queue *waiting;
     CHECK(rp_consume_queue_max_offset(queue) == min + 4);
-    CHECK(rp_message_store_next_gap(store, &cursor, &waiting, &from, &to) == 1 && waiting == queue && from == 0 && to == min);
+    the_only_gap_is(store, queue, 0, min);
     CHECK(rp_message_store_fill_gap(store, fixture_slice("T"), 0, (rp_slice){NULL, 0}, min, NULL) == RP_OK);
     await_copied(store, queue);
     read_kept(queue, &kept);

@@ -138,7 +138,6 @@ static void a_group_of_one(void) {
     one_alone_leads_itself(RP_FLUSH_SYNC);
 }
 
-/* A leader that nobody has named, and a later term that a follower knows, are told to whoever decides. */
 /* It was away until the leader's first files went: it cuts nothing, says what helps, and counts for no majority; with an empty store it
  * joins where the leader's log begins. */
 static void a_log_that_ends_before_its_leaders_begins_stays_as_it_is(void) {
@@ -171,6 +170,7 @@ static void a_log_that_ends_before_its_leaders_begins_stays_as_it_is(void) {
     close_group(&all);
 }
 
+/* A leader that nobody has named, and a later term that a follower knows, are told to whoever decides. */
 static void claims_are_told(void) {
     group all;
     rp_error error;

@@ -1,22 +1,11 @@
 /* histogram_test.c: percentiles stay within the promised error, and four threads recording at once lose nothing. */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "../../../csrc/base/histogram.h"
+#include "check.h"
 
 #define THREADS 4
 #define PER_THREAD 50000u
-
-static int failures;
-
-#define CHECK(condition)                                                                                                                   \
-    do {                                                                                                                                   \
-        if (!(condition)) {                                                                                                                \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                \
-            failures++;                                                                                                                    \
-        }                                                                                                                                  \
-    } while (0)
 
 static void an_empty_histogram_answers_zero(void) {
     rp_histogram *histogram = rp_histogram_create();
@@ -117,11 +106,11 @@ static void threads_recording_at_once_lose_nothing(void) {
 }
 
 int main(void) {
-    an_empty_histogram_answers_zero();
-    one_value_is_every_percentile_and_reads_back_exactly_at_all_magnitudes();
-    percentiles_of_a_ramp_are_within_the_promised_error();
-    adding_is_recording_both();
-    a_percentile_that_ends_at_a_value_is_that_value();
-    threads_recording_at_once_lose_nothing();
-    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    RUN(an_empty_histogram_answers_zero);
+    RUN(one_value_is_every_percentile_and_reads_back_exactly_at_all_magnitudes);
+    RUN(percentiles_of_a_ramp_are_within_the_promised_error);
+    RUN(adding_is_recording_both);
+    RUN(a_percentile_that_ends_at_a_value_is_that_value);
+    RUN(threads_recording_at_once_lose_nothing);
+    return 0;
 }

@@ -171,6 +171,27 @@ static void a_shorter_pause_between_flushes_holds_at_once(void) {
     fixture_remove(path);
 }
 
+/* Sends that are one-way, or say WAIT=false, and what is delivered late: nobody asks for its sync. */
+static void what_nobody_waits_for_is_synced_soon_all_the_same(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    fixture_never_flush(&options);
+    options.flush_mode = RP_FLUSH_SYNC;
+    options.flush_interval_ms = 1;
+    options.flush_least_pages = 1000;
+    rp_message_store *store = fixture_open(&options);
+    sem_t flushed;
+    CHECK(sem_init(&flushed, 0, 0) == 0);
+    rp_message_store_on_flushed(store, post, &flushed);
+    CHECK(fixture_append(store, fixture_queue(store, "Threads", 0), 0) == RP_OK);
+    CHECK(in_time(&flushed));
+    fixture_close(store);
+    sem_destroy(&flushed);
+    fixture_remove(path);
+}
+
 typedef struct slow_queue {
     sem_t begun, may_end, flushed;
     _Atomic bool is_due;
@@ -258,6 +279,7 @@ int main(void) {
     RUN(async_flush);
     RUN(sync_flush);
     RUN(a_shorter_pause_between_flushes_holds_at_once);
+    RUN(what_nobody_waits_for_is_synced_soon_all_the_same);
     RUN(who_waits_for_the_log_does_not_wait_for_queues);
     RUN(a_cut_leaves_no_request_that_is_never_met);
     return 0;
