@@ -50,7 +50,7 @@ int rp_broker_attach(rp_broker *broker, rp_server *server);
 /* After every attached server has stopped. Suspended pulls and parked responses go with it. */
 void rp_broker_close(rp_broker *broker);
 
-/* Behind a controller: nothing is appended and sends are answered SERVICE_NOT_AVAILABLE from until_ms of the monotonic clock on, for whoever
+/* Behind a controller: nothing is appended and sends are answered SERVICE_NOT_AVAILABLE from until_ms of the monotonic clock on: whoever
  * does not hear the controller may be master no more. A time, not a span: the lease ends when it has to, however late this call comes.
  * 0: at once; negative, as at first: never. Any thread. */
 void rp_broker_renew_lease(rp_broker *broker, int64_t until_ms);
