@@ -15,6 +15,7 @@ from rocketpy._core.results import Message
 from rocketpy.config import ConfigError
 from rocketpy.proxy import schema
 from rocketpy.proxy.brokers import Brokers, Cached, GroupConfig
+from rocketpy.proxy.client_settings import for_consumer
 from rocketpy.proxy.clients import language_of
 from rocketpy.proxy.handles import ReceiptHandle
 from rocketpy.proxy.messages import check_type, grpc_message, properties_of
@@ -255,6 +256,22 @@ def test_pauses_of_a_group_as_it_is_configured() -> None:
     assert [GroupConfig().pause_ms(times) for times in (-1, 0, 1, 100)] == [1000, 1000, 5000, 7_200_000]
     group = GroupConfig.from_json({"groupRetryPolicy": {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": 10, "max": 50}}})
     assert [group.pause_ms(times) for times in (0, 1, 2, 3)] == [10, 20, 40, 50]
+
+
+@pytest.mark.parametrize("most", [2**31 - 1, 2**63 - 1, -(2**63)])
+def test_clients_are_told_of_a_group_whatever_it_is_configured_to(most: int) -> None:
+    """What a field cannot hold would end each telemetry of the group, and no client of it could start."""
+    policies = (
+        {"customizedRetryPolicy": {"next": [most]}},
+        {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": most, "max": most}},
+    )
+    given = schema.message("Settings")(subscription={"group": {"name": "g"}})
+    for policy in policies:
+        quota = {"lite.sub.client.quota": str(most)}
+        group = GroupConfig.from_json({"retryMaxTimes": most, "groupRetryPolicy": policy, "attributes": quota})
+        told = for_consumer(given, SETTINGS, group)
+        assert told.backoff_policy.max_attempts == (2**31 - 1 if most > 0 else 0)
+        assert told.subscription.lite_subscription_quota == (2**31 - 1 if most > 0 else -1)
 
 
 def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: Path) -> None:
