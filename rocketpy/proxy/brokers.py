@@ -166,6 +166,7 @@ class Brokers:
         self._settings = settings
         self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
         self._answering = ""  # the name server that answered last: for one that is away topics would wait again and again
+        self._speaking = ""  # the broker that answered last, for the same reason: those that are gone for good are known still
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
         self._on_address: Callable[[str, str], None] | None = None
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
@@ -324,12 +325,13 @@ class Brokers:
         names = [data.broker_name for data in (await self.route(topic)).queue_datas] if topic else sorted(self._addresses)
         fault: RocketpyError | None = None
         is_answered = False
-        for name in names:
+        for name in sorted(names, key=lambda name: name != self._speaking):
             if name not in self._addresses:
                 continue
             try:
                 response = await self.call(name, code, header)
                 is_answered = True
+                self._speaking = name
                 if response.code == ResponseCode.SUCCESS:
                     return read_object(response.body)
             except JsonError:
