@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .._core.errors import ProtocolError, RocketpyError, TooLarge
 from .._core.remoting import Command
-from ..broker.names import RETRY_PREFIX
+from ..broker.names import NAME_BYTES_MAX, RETRY_PREFIX
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, check_success
 from ..remoting.headers import RecallMessageRequestHeader
@@ -192,6 +192,6 @@ def broker_of_recall(handle: str) -> str:
         parts = base64.urlsafe_b64decode(handle.encode()).decode().split(" ")
     except (binascii.Error, ValueError):
         parts = []
-    if len(parts) < 5 or parts[0] != "v1":
+    if len(parts) < 5 or parts[0] != "v1" or len(parts[2]) > NAME_BYTES_MAX:
         raise ProxyError("INTERNAL_SERVER_ERROR", "recall handle is invalid")
     return parts[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 import json
 import weakref
@@ -350,7 +351,8 @@ def test_answers_of_brokers_that_cannot_be_read_are_errors() -> None:
     with pytest.raises(ProtocolError):
         log_offset_of("no id")
     assert log_offset_of("7F00000100002A9F0000000000001000") == 4096
-    for handle in ("", "djE", "djIgYSBiIGMgZA==", "üü"):
+    large = base64.urlsafe_b64encode(b"v1 t " + b"b" * 256 + b" 1 k").decode()
+    for handle in ("", "djE", "djIgYSBiIGMgZA==", "üü", large):
         with pytest.raises(ProxyError, match="recall handle is invalid"):
             broker_of_recall(handle)
     assert broker_of_recall("djEgdCBicm9rZXItYSAxIGs=") == "broker-a"
