@@ -14,6 +14,8 @@
 
 static const rp_nghttp2 *library_of(const rp_grpc_call *call) { return &call->session->grpc->library; }
 
+static const char held_too_much[] = "all connections together hold too much";
+
 static bool has_stream(const rp_grpc_call *call) { return call->session->grpc->methods[call->method].has_stream != 0; }
 
 void rp_grpc_call_begin(rp_grpc_call *call) {
@@ -37,6 +39,9 @@ void rp_grpc_call_begin(rp_grpc_call *call) {
             rp_grpc_call_tell(call, RP_REQUEST_CALL, RP_GRPC_EVENT_STREAM, (rp_slice){NULL, 0});
         } else {
             rp_grpc_half_begin(call);
+            if (!rp_grpc_half_may_grow(call, 0)) { /* by its head, of which nobody knows whether more will come */
+                rp_grpc_call_refuse(call, RP_GRPC_RESOURCE_EXHAUSTED, held_too_much, "200");
+            }
         }
     }
 }
@@ -77,7 +82,7 @@ static int reserve_input(rp_grpc_call *call, uint32_t more) {
         capacity = call->expected;
     }
     if (!rp_grpc_half_may_grow(call, capacity - call->input_capacity)) {
-        rp_grpc_call_refuse(call, RP_GRPC_RESOURCE_EXHAUSTED, "all connections together hold too much", "200");
+        rp_grpc_call_refuse(call, RP_GRPC_RESOURCE_EXHAUSTED, held_too_much, "200");
         return RP_E_BUSY;
     }
     uint8_t *grown = realloc(call->input, capacity);

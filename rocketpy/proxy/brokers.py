@@ -30,6 +30,8 @@ MESSAGE_TYPE: Final = "message.type"
 LITE_QUOTA: Final = 2000
 _NUMBER: Final = re.compile("[+-]?[0-9]{1,19}")
 INT_MAX: Final = (1 << 31) - 1
+PAUSE_MAX_MS: Final = 315_576_000_000_000
+"""Ten thousand years: the longest Duration."""
 POWER_MAX, FACTOR_MAX = 64, 1e4  # a group may be configured to anything
 
 T = TypeVar("T")
@@ -134,21 +136,27 @@ class GroupConfig:
 
     @classmethod
     def from_json(cls, members: dict[str, Any]) -> GroupConfig:
+        """Numbers that clients could not be told are the nearest that they can. Raises AttributeError, TypeError, ValueError."""
         policy = members.get("groupRetryPolicy") or {}
-        next_ms = tuple(int(each) for each in (policy.get("customizedRetryPolicy") or {}).get("next") or ())
+        next_ms = tuple(_pause_ms(each) for each in (policy.get("customizedRetryPolicy") or {}).get("next") or ())
         exponential = None
         if policy.get("type") == "EXPONENTIAL":
             given = policy.get("exponentialRetryPolicy") or {}
-            exponential = (int(given.get("initial", 5000)), int(given.get("max", 7_200_000)), float(given.get("multiplier", 2)))
+            first_ms, longest_ms = _pause_ms(given.get("initial", 5000)), _pause_ms(given.get("max", 7_200_000))
+            exponential = (first_ms, longest_ms, float(given.get("multiplier", 2)))
         attributes = members.get("attributes") or {}
         return cls(
             members.get("consumeMessageOrderly") is True,
-            int(members.get("retryMaxTimes", 16)),
+            min(max(-1, int(members.get("retryMaxTimes", 16))), INT_MAX - 1),
             exponential,
             next_ms or cls().next_ms,
             str(attributes.get("lite.bind.topic") or ""),
-            min(int(quota), INT_MAX) if _NUMBER.fullmatch(quota := str(attributes.get("lite.sub.client.quota"))) else LITE_QUOTA,
+            min(max(-1, int(quota)), INT_MAX) if _NUMBER.fullmatch(quota := str(attributes.get("lite.sub.client.quota"))) else LITE_QUOTA,
         )
+
+
+def _pause_ms(value: Any) -> int:
+    return min(max(0, int(value)), PAUSE_MAX_MS)
 
 
 class Brokers:
@@ -158,6 +166,7 @@ class Brokers:
         self._settings = settings
         self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
         self._answering = ""  # the name server that answered last: for one that is away topics would wait again and again
+        self._speaking = ""  # the broker that answered last, for the same reason: those that are gone for good are known still
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
         self._on_address: Callable[[str, str], None] | None = None
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
@@ -316,12 +325,13 @@ class Brokers:
         names = [data.broker_name for data in (await self.route(topic)).queue_datas] if topic else sorted(self._addresses)
         fault: RocketpyError | None = None
         is_answered = False
-        for name in names:
+        for name in sorted(names, key=lambda name: name != self._speaking):
             if name not in self._addresses:
                 continue
             try:
                 response = await self.call(name, code, header)
                 is_answered = True
+                self._speaking = name
                 if response.code == ResponseCode.SUCCESS:
                     return read_object(response.body)
             except JsonError:

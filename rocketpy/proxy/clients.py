@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..broker.heartbeat import CONSUME_ACTIVELY, CONSUME_PASSIVELY, SQL92, SUB_ALL, TAG, Subscription
-from ..broker.names import java_hash
+from ..broker.names import CLIENT_BYTES_MAX, is_possible_client, java_hash
 from ..remoting.codes import CURRENT_VERSION, Language
 from . import schema
 from .status import ProxyError
@@ -89,6 +89,15 @@ def subscription(entry: Any) -> dict[str, Any]:
     return Subscription(str(entry.topic.name), expression, SQL92 if is_sql else TAG, tags, codes).to_json()
 
 
+def check_size(settings: Any) -> int:
+    """Of a client's settings, in bytes. Raises ProxyError for those that are not kept."""
+    if (size := int(settings.ByteSize())) > SETTINGS_BYTES_MAX:
+        raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_BYTES_MAX} bytes")
+    if len(settings.publishing.topics) + len(settings.subscription.subscriptions) > SETTINGS_TOPICS_MAX:
+        raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_TOPICS_MAX} topics")
+    return size
+
+
 class Clients:
     """By their ids. expires_ms: after so long without a word a client is gone."""
 
@@ -122,10 +131,9 @@ class Clients:
         """A client's settings, new or again. Raises ProxyError."""
         if client_id not in self._clients and len(self._clients) >= CLIENTS_MAX:
             raise ProxyError("TOO_MANY_REQUESTS", f"this proxy has {CLIENTS_MAX} clients already")
-        if (size := settings.ByteSize()) > SETTINGS_BYTES_MAX:
-            raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_BYTES_MAX} bytes")
-        if len(settings.publishing.topics) + len(settings.subscription.subscriptions) > SETTINGS_TOPICS_MAX:
-            raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_TOPICS_MAX} topics")
+        if not is_possible_client(client_id):
+            raise ProxyError("BAD_REQUEST", f"client id of more than {CLIENT_BYTES_MAX} bytes")
+        size = check_size(settings)
         settings = type(settings).FromString(settings.SerializeToString())  # the command that they came in would stay whole with them
         known = self._clients.get(client_id)
         more = size - (0 if known is None else known.settings.ByteSize())

@@ -55,6 +55,8 @@ STREAMS_MAX: Final = 1024
 """Calls at once of one connection."""
 RING_MAX: Final = 20_000
 """Calls, and messages of their clients' streams, that wait for the event loop."""
+REQUEST_MAX: Final = 4 << 20
+"""Bytes of a request, but of those that carry bodies: of empty entries protobuf makes 40 times as much memory."""
 INFLATED_MAX: Final = 256 << 20
 """Bytes that messages of calls under way have become, of those that came compressed: the native side has no bound for these."""
 TAKE_MAX: Final = 256
@@ -80,6 +82,10 @@ class CallError(Exception):
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
         self.code = code
+
+
+class _TooLarge(Exception):
+    """A request that is not read, as its method has an answer to whatever is so large."""
 
 
 class Call:
@@ -116,6 +122,9 @@ class Method:
     answer: Callable[[Any, Call], Any]
     takes_stream: bool = False
     gives_stream: bool = False
+    request_max: int = REQUEST_MAX
+    too_large: Any = None
+    """The answer to a request of more bytes; None: its call ends with RESOURCE_EXHAUSTED."""
 
 
 class _Connection:
@@ -262,7 +271,7 @@ class GrpcPort:
     async def _serve(self, call: Call, method: Method, kind: Any) -> None:
         request = call.request
         try:
-            given = self._stream(call, kind) if method.takes_stream else self._read(call, request, kind)
+            given = self._stream(call, method, kind) if method.takes_stream else self._read(call, request, method, kind)
             if method.gives_stream:
                 async with aclosing(method.answer(given, call)) as answers:
                     async for answer in answers:
@@ -270,14 +279,16 @@ class GrpcPort:
                 self._insist(self._grpc.end, request, OK)
             else:
                 await self._send(call, await method.answer(given, call), is_last=True)
+        except _TooLarge:
+            await self._send(call, method.too_large, is_last=True)
         except CallError as error:
             self._insist(self._grpc.end, request, error.code, str(error))
         except Exception as error:  # outer edge of a task
             log.exception("%s from %s failed", method.name, request.remote_address)
             self._insist(self._grpc.end, request, INTERNAL, f"{type(error).__name__}: {error}")
 
-    def _read(self, call: Call, event: Request, kind: Any) -> Any:
-        """The message of a call or of one of its events. Raises CallError."""
+    def _read(self, call: Call, event: Request, method: Method, kind: Any) -> Any:
+        """The message of a call or of one of its events. Raises CallError, _TooLarge."""
         data = event.body
         if event.flag & EVENT_COMPRESSED:
             self._inflated_bytes -= call.inflated_bytes
@@ -285,15 +296,19 @@ class GrpcPort:
             data = inflated(data, min(self._bytes_max, INFLATED_MAX - self._inflated_bytes))
             call.inflated_bytes = len(data)
             self._inflated_bytes += len(data)
+        if len(data) > method.request_max:
+            if method.too_large is not None:
+                raise _TooLarge
+            raise CallError(RESOURCE_EXHAUSTED, f"a request of more than {method.request_max} bytes")
         try:
             return kind.FromString(data)
         except DecodeError as error:
             raise CallError(INTERNAL, "the request is no message of this method") from error
 
-    async def _stream(self, call: Call, kind: Any) -> AsyncIterator[Any]:
+    async def _stream(self, call: Call, method: Method, kind: Any) -> AsyncIterator[Any]:
         assert call.messages is not None
         while (event := await call.messages.get()) is not _ENDS:
-            yield self._read(call, event, kind)
+            yield self._read(call, event, method, kind)
             self._insist(self._grpc.took, call.request)
 
     async def _send(self, call: Call, answer: Any, *, is_last: bool = False) -> None:

@@ -1,8 +1,8 @@
 """4.x clients that came by the proxy: each has connections of its own to the brokers, so that they know it as if it had come to them.
 RocketMQ: RemotingChannelManager (5.3.3 proxy/remoting/channel/), which has clients share the proxy's connections.
 
-Threads  one event loop. Bounds: GROUPS_MAX groups of one guest, TOPICS_MAX topics of a group, LOOKED_UP_MAX topics that are looked up for
-         one heartbeat; as many guests as the port has connections.
+Threads  one event loop. Bounds: GROUPS_MAX groups of one guest, TOPICS_MAX topics of a group, NAMES_MAX of all of them with names of up to
+         NAME_MAX characters, LOOKED_UP_MAX topics that are looked up for one heartbeat; as many guests as the port has connections.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from ..remoting.codes import Language, SerializeType
 from ..remoting.command import Response
 from ..remoting.credentials import Credentials
 from ..remoting.json_codec import JsonError, read_object
+from .relay_rules import NAME_MAX
 
 GROUPS_MAX: Final = 256
 TOPICS_MAX: Final = 64
+NAMES_MAX: Final = 1024
 LOOKED_UP_MAX: Final = 16
-LOOKED_UP_KEPT: Final = 4096
 
 
 class Guest:
@@ -75,10 +76,13 @@ class Guest:
             return
         if heartbeat.without_sub:
             return
-        self._topics = {
-            data.group: tuple(each.topic for each in data.subscriptions if not each.topic.startswith(RETRY_PREFIX))[:TOPICS_MAX]
-            for data in heartbeat.consumers[:GROUPS_MAX]
-        }
+        self._topics, left = {}, NAMES_MAX
+        for data in heartbeat.consumers[:GROUPS_MAX]:
+            if len(data.group) <= NAME_MAX and left > 0:
+                own = [each.topic for each in data.subscriptions if len(each.topic) <= NAME_MAX and not each.topic.startswith(RETRY_PREFIX)]
+                self._topics[data.group] = tuple(own[: min(TOPICS_MAX, left)])
+                left -= len(self._topics[data.group])
+        self._looked_up &= {topic for topics in self._topics.values() for topic in topics}
 
     def forget(self, group: str) -> None:
         self._topics.pop(group, None)
@@ -88,8 +92,6 @@ class Guest:
 
     def new_topics(self) -> list[str]:
         """Some that it reads, each once: whose brokers hold them it will ask itself, but perhaps not before its first heartbeat."""
-        if len(self._looked_up) > LOOKED_UP_KEPT:
-            self._looked_up.clear()
         found = [topic for topics in self._topics.values() for topic in topics if topic not in self._looked_up][:LOOKED_UP_MAX]
         self._looked_up.update(found)
         return list(dict.fromkeys(found))

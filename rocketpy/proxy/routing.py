@@ -16,6 +16,8 @@ from .validation import group_of, topic_of
 
 ANY_QUEUE: Final = -1
 INHERITED: Final = 1
+REQUEST_BYTES_MAX: Final = 8192
+"""Each queue of the answer repeats what the request says of topic and endpoints: a large one would be thousands of times as large."""
 _MIXED: Final = ("NORMAL", "FIFO", "DELAY", "TRANSACTION")
 
 
@@ -37,6 +39,11 @@ def numbered_permissions(data: QueueData) -> list[int]:
     ]
 
 
+def _check_size(request: Any) -> None:
+    if request.ByteSize() > REQUEST_BYTES_MAX:
+        raise ProxyError("BAD_REQUEST", f"topic and endpoints of more than {REQUEST_BYTES_MAX} bytes")
+
+
 class Routing:
     """QueryRoute and QueryAssignment."""
 
@@ -56,6 +63,7 @@ class Routing:
 
     async def query_route(self, context: Context, request: Any) -> Any:
         topic = topic_of(request.topic)
+        _check_size(request)
         route = await self._brokers.route(topic)
         kind = await self._brokers.message_type_if_known(topic)
         kinds = [schema.number("MessageType", each) for each in (_MIXED if kind == "MIXED" else (kind,)) if each != "UNSPECIFIED"]
@@ -76,6 +84,7 @@ class Routing:
         """A consumer gets all brokers: which of them has messages for it is decided by pops. An order group is told the queues,
         unless it is a lite group: what that consumes are no queues of the topic."""
         topic, group = topic_of(request.topic), group_of(request.group)
+        _check_size(request)
         route = await self._brokers.route(topic)
         config = await self._brokers.group(group)
         is_told = config is not None and config.orderly and not config.lite_bind_topic

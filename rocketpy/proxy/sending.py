@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from .._core.errors import ProtocolError, RocketpyError, TooLarge
 from .._core.remoting import Command
-from ..broker.names import RETRY_PREFIX
+from ..broker.names import NAME_BYTES_MAX, RETRY_PREFIX
+from ..remoting.client import FRAME_SIZE_MAX
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, check_success
 from ..remoting.headers import RecallMessageRequestHeader
@@ -35,6 +36,16 @@ _SENT: Final[Mapping[int, str]] = {
 }
 """A broker's answer to a send that is stored; any other is an error of the whole request."""
 DEFAULT_QUEUES: Final = 4
+MESSAGES_MAX: Final = 65_536
+"""Of one request: more than go into the 4 MB that brokers take at once, unless they are told to take more."""
+REQUEST_BYTES_MAX: Final = FRAME_SIZE_MAX + (1 << 20)
+"""Of a request: what it says of its messages beside what brokers are told has the rest."""
+
+
+def too_large() -> Any:
+    """The answer to a request of more than REQUEST_BYTES_MAX, which is not read: no broker would take it."""
+    text = f"messages of more than {REQUEST_BYTES_MAX} bytes"
+    return schema.message("SendMessageResponse")(status=status("MESSAGE_BODY_TOO_LARGE", text))
 
 
 def java_hash(text: str) -> int:
@@ -73,6 +84,8 @@ class Sending:
         type of its first message."""
         if not request.messages:
             raise ProxyError("MESSAGE_CORRUPTED", "no message to send")
+        if len(request.messages) > MESSAGES_MAX:
+            raise ProxyError("BAD_REQUEST", f"more than {MESSAGES_MAX} messages are sent at once")
         topic = topic_of(request.messages[0].topic)
         if any(message.topic != request.messages[0].topic for message in request.messages):
             raise ProxyError("MESSAGE_CORRUPTED", "topic in message is not same")
@@ -192,6 +205,6 @@ def broker_of_recall(handle: str) -> str:
         parts = base64.urlsafe_b64decode(handle.encode()).decode().split(" ")
     except (binascii.Error, ValueError):
         parts = []
-    if len(parts) < 5 or parts[0] != "v1":
+    if len(parts) < 5 or parts[0] != "v1" or len(parts[2]) > NAME_BYTES_MAX:
         raise ProxyError("INTERNAL_SERVER_ERROR", "recall handle is invalid")
     return parts[2]

@@ -12,7 +12,7 @@ from .._core.errors import RocketpyError
 from . import schema
 from .brokers import Brokers, GroupConfig
 from .client_settings import for_consumer, for_producer
-from .clients import TOLD_MAX, Client, Clients
+from .clients import TOLD_MAX, Client, Clients, check_size
 from .context import Context
 from .lite import LiteSubscriptions
 from .settings import ProxySettings
@@ -97,6 +97,7 @@ class Telemetry:
         side = given.WhichOneof("pub_sub")
         if side is None:
             raise ProxyError("BAD_REQUEST", "there is no publishing or subscription data in settings")
+        check_size(given)
         topics = [topic_of(topic) for topic in given.publishing.topics]
         if side == "subscription":
             group_of(given.subscription.group)

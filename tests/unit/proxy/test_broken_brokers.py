@@ -94,3 +94,30 @@ def test_a_group_that_cannot_be_read_is_as_one_that_nobody_knows(monkeypatch: py
     monkeypatch.setattr(RemotingClient, "invoke", invoke)
     monkeypatch.setattr(RemotingClient, "call", call)
     asyncio.run(test())
+
+
+def test_a_broker_that_is_gone_for_good_is_asked_about_groups_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its address stays known, and a host that is no more does not even refuse: each group would wait three seconds for it."""
+    asked: list[str] = []
+
+    async def invoke(self: RemotingClient, address: str, *rest: Any, **more: Any) -> Command:
+        asked.append(address)
+        if address == "away:1":
+            raise NetworkError("connect failed")
+        return decode_command(encode_command(0, {}, b'{"groupName":"g"}', opaque=1, flag=1))
+
+    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        masters = (f'{{"brokerName":"{name}","cluster":"c","brokerAddrs":{{"0":"{name}:1"}}}}' for name in ("away", "here"))
+        return decode_command(encode_command(0, {}, f'{{"brokerDatas":[{",".join(masters)}],"queueDatas":[]}}'.encode(), opaque=1, flag=1))
+
+    async def test() -> None:
+        brokers = Brokers(ProxySettings(namesrv_addr="here:2"), lambda address, command: None)
+        await brokers.route("t")
+        for group in ("g", "h", "i"):
+            assert await brokers.group(group) is not None
+        await brokers.stop()
+
+    monkeypatch.setattr(RemotingClient, "invoke", invoke)
+    monkeypatch.setattr(RemotingClient, "call", call)
+    asyncio.run(test())
+    assert asked == ["away:1", "here:1", "here:1", "here:1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 import json
 import weakref
@@ -15,6 +16,7 @@ from rocketpy._core.results import Message
 from rocketpy.config import ConfigError
 from rocketpy.proxy import schema
 from rocketpy.proxy.brokers import Brokers, Cached, GroupConfig
+from rocketpy.proxy.client_settings import for_consumer
 from rocketpy.proxy.clients import language_of
 from rocketpy.proxy.handles import ReceiptHandle
 from rocketpy.proxy.messages import check_type, grpc_message, properties_of
@@ -257,6 +259,22 @@ def test_pauses_of_a_group_as_it_is_configured() -> None:
     assert [group.pause_ms(times) for times in (0, 1, 2, 3)] == [10, 20, 40, 50]
 
 
+@pytest.mark.parametrize("most", [2**31 - 1, 2**63 - 1, -(2**63)])
+def test_clients_are_told_of_a_group_whatever_it_is_configured_to(most: int) -> None:
+    """What a field cannot hold would end each telemetry of the group, and no client of it could start."""
+    policies = (
+        {"customizedRetryPolicy": {"next": [most]}},
+        {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": most, "max": most}},
+    )
+    given = schema.message("Settings")(subscription={"group": {"name": "g"}})
+    for policy in policies:
+        quota = {"lite.sub.client.quota": str(most)}
+        group = GroupConfig.from_json({"retryMaxTimes": most, "groupRetryPolicy": policy, "attributes": quota})
+        told = for_consumer(given, SETTINGS, group)
+        assert told.backoff_policy.max_attempts == (2**31 - 1 if most > 0 else 0)
+        assert told.subscription.lite_subscription_quota == (2**31 - 1 if most > 0 else -1)
+
+
 def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: Path) -> None:
     file = tmp_path / "rmq-proxy.json"
     file.write_text(
@@ -333,7 +351,8 @@ def test_answers_of_brokers_that_cannot_be_read_are_errors() -> None:
     with pytest.raises(ProtocolError):
         log_offset_of("no id")
     assert log_offset_of("7F00000100002A9F0000000000001000") == 4096
-    for handle in ("", "djE", "djIgYSBiIGMgZA==", "üü"):
+    large = base64.urlsafe_b64encode(b"v1 t " + b"b" * 256 + b" 1 k").decode()
+    for handle in ("", "djE", "djIgYSBiIGMgZA==", "üü", large):
         with pytest.raises(ProxyError, match="recall handle is invalid"):
             broker_of_recall(handle)
     assert broker_of_recall("djEgdCBicm9rZXItYSAxIGs=") == "broker-a"

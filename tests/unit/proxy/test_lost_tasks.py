@@ -88,6 +88,15 @@ def test_settings_are_kept_without_the_command_that_they_came_in() -> None:
         Clients(now_ms, 0).put("a", too_many, None)
 
 
+def test_a_client_whose_name_is_large_is_not_kept() -> None:
+    """Each of 65,536 clients might have the 16 KB that metadata may."""
+    known, settings = Clients(now_ms, 0), schema.message("Settings")()
+    known.put("é" * 512, settings, None)
+    with pytest.raises(ProxyError, match="client id of more than 1024 bytes") as refused:
+        known.put("é" * 513, settings, None)
+    assert refused.value.code == "BAD_REQUEST" and len(list(known)) == 1
+
+
 class Silent:
     """In the place of Brokers: answers once it may."""
 

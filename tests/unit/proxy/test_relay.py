@@ -286,6 +286,18 @@ def test_a_heartbeat_has_few_topics_looked_up() -> None:
     assert guest.topics_of("g"), "what cannot be read changes nothing"
 
 
+def test_of_what_a_heartbeat_says_little_is_kept() -> None:
+    guest = Guest(1, None, lambda *_: None)
+    long, many = "x" * 256, [{"topic": f"t{number}"} for number in range(64)]
+    groups = [{"groupName": f"g{number}", "subscriptionDataSet": [{"topic": long}, *many]} for number in range(20)]
+    guest.learn(json.dumps({"clientID": "c", "consumerDataSet": [{"groupName": long}, *groups]}).encode())
+    kept = [guest.topics_of(f"g{number}") for number in range(20)]
+    assert [len(topics) for topics in kept] == [64] * 16 + [0] * 4 and not any(long in topics for topics in kept)
+    assert guest.topics_of(long) == () and guest.new_topics()
+    guest.learn(b'{"clientID":"c"}')
+    assert not guest._looked_up, "nor what it has looked up for what it said before"
+
+
 def test_the_connections_of_a_group_are_those_of_both_kinds(cluster: LocalRocketMQ) -> None:
     topic, group = cluster.make_topic("Both"), "both"
 
