@@ -11,6 +11,7 @@
 enum { MESSAGES = 600 }; /* three files of the log, twelve of the queue */
 
 static const char *failing_path; /* NULL: none fails */
+static int refusal = EMFILE;
 static int fails_half_way; /* at the third name, not at once */
 static DIR *half_read;
 static int names_left;
@@ -21,7 +22,7 @@ DIR *opendir(const char *path) {
     *(void **)&real = dlsym(RTLD_NEXT, "opendir");
     int is_it = failing_path != NULL && strcmp(path, failing_path) == 0;
     if (is_it && !fails_half_way) {
-        errno = EMFILE;
+        errno = refusal;
         return NULL;
     }
     DIR *directory = real(path);
@@ -109,6 +110,20 @@ static void a_compacted_queue_is_not_opened_by_half(void) {
     fixture_remove(path);
 }
 
+/* Of a disk that is mounted there. */
+static void what_is_roots_alone_is_passed_over(const rp_message_store_options *options) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/consumequeue/lost+found", options->root_path);
+    CHECK(mkdir(path, 0700) == 0);
+    failing_path = path;
+    refusal = EACCES;
+    fails_half_way = 0;
+    rp_message_store *store = fixture_open(options);
+    check_all(store);
+    fixture_close(store);
+    failing_path = NULL;
+}
+
 int main(void) {
     static const char *names[] = {"commitlog", "consumequeue", "consumequeue/T", "consumequeue/T/0"};
     char path[400];
@@ -128,6 +143,7 @@ int main(void) {
     rp_message_store *store = fixture_open(&options);
     check_all(store);
     fixture_close(store);
+    what_is_roots_alone_is_passed_over(&options);
     fixture_remove(path);
     a_compacted_queue_is_not_opened_by_half();
     return 0;
