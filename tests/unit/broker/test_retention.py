@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from rocketpy._core.store import MessageStore
 from rocketpy.broker.metrics import BrokerMetrics
 from rocketpy.broker.metrics_settings import metrics_settings
+from rocketpy.broker.parts import Parts
 from rocketpy.broker.retention import (
     MS_PER_HOUR,
     ActiveFile,
@@ -25,11 +27,27 @@ from rocketpy.broker.retention import (
 )
 from rocketpy.remoting.codes import RequestCode
 
-from .running import eventually, run, running
+from .running import Running, eventually, run, running
 
 NOW = 1_700_000_000_000
+BY_HAND = {"mappedFileSizeCommitLog": "65536", "cleanResourceInterval": "3600000"}
 SETTINGS = RetentionSettings()
 OLD, NEW, TO_COME = NOW - 80 * MS_PER_HOUR, NOW - MS_PER_HOUR, NOW + 5000 * MS_PER_HOUR
+
+
+def statvfs_of(blocks: int, free: int) -> os.statvfs_result:
+    return os.statvfs_result((4096, 4096, blocks, free, free, 0, 0, 0, 0, 255))
+
+
+async def filled(at: Running) -> Parts:
+    """With two files that may go."""
+    parts = at.broker.parts
+    assert parts is not None
+    for _ in range(5):
+        assert (await at.peer().send("t", bytes(30_000))).code == 0
+    store = parts.store
+    await eventually(lambda: store.stats()["flushed_offset"] == store.stats()["commit_log_max_offset"], "all is on disk")
+    return parts
 
 
 def files(*ages: int) -> list[LogFile]:
@@ -209,6 +227,19 @@ def test_unread_messages_are_kept_or_told_of(tmp_path: Path, caplog: pytest.LogC
             assert await retention.run_once() > 0
             lost = [record.message for record in caplog.records if "held messages that were not read" in record.message]
             assert len(lost) == 1 and "has read queue 0 of topic t up to offset 10 only" in lost[0]
+
+    run(test)
+
+
+def test_a_disk_that_does_not_say_how_large_it_is_never_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ramfs, or a tmpfs without a limit."""
+
+    async def test() -> None:
+        async with running(tmp_path, **BY_HAND, freeSpaceReserve="1000") as at:
+            parts = await filled(at)
+            monkeypatch.setattr(os, "statvfs", lambda path: statvfs_of(blocks=0, free=0))
+            assert await parts.retention.run_once() == 0
+            assert (await at.peer().send("t", bytes(10))).code == 0
 
     run(test)
 
