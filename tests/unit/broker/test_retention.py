@@ -25,7 +25,7 @@ from rocketpy.broker.retention import (
     next_deletion,
     parse_hours,
 )
-from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .running import Running, eventually, run, running
 
@@ -156,6 +156,12 @@ def test_when_the_next_file_goes(modified: str, hours: str, at: str | None) -> N
     assert found == (datetime.fromisoformat(at) if at is not None else None)
 
 
+@pytest.mark.parametrize(("reserved_hours", "modified_ms"), [(2**31 - 1, NOW), (72, 2**62), (24 * 365 * 8000, NOW)])
+def test_what_goes_when_no_calendar_has_a_day_for_it_has_no_time(reserved_hours: int, modified_ms: int) -> None:
+    settings = RetentionSettings(reserved_hours=reserved_hours)
+    assert next_deletion(settings, LogFile("0" * 20, modified_ms), datetime.fromisoformat("2026-03-02 08:00")) is None
+
+
 def test_a_file_that_is_no_longer_the_one_that_is_written_to_refuses_sends() -> None:
     ours, copy, cut = ActiveFile("a", 100, (1, 1)), ActiveFile("a", 100, (1, 2)), ActiveFile("a", 40, (1, 1))
     assert fault_of("a", 100, ours, None) == "" and fault_of("a", 100, ours, ours) == ""
@@ -227,6 +233,18 @@ def test_unread_messages_are_kept_or_told_of(tmp_path: Path, caplog: pytest.LogC
             assert await retention.run_once() > 0
             lost = [record.message for record in caplog.records if "held messages that were not read" in record.message]
             assert len(lost) == 1 and "has read queue 0 of topic t up to offset 10 only" in lost[0]
+
+    run(test)
+
+
+def test_retention_goes_on_with_files_that_are_kept_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **BY_HAND, fileReservedTime=str(2**31 - 1)) as at:
+            parts = await filled(at)
+            assert await parts.retention.run_once(now=True) == 0 and parts.retention.plan is None
+            monkeypatch.setattr(os, "statvfs", lambda path: statvfs_of(blocks=100, free=5))
+            assert await parts.retention.run_once() == 2
+            assert (await at.peer().send("t", bytes(10))).code == ResponseCode.SERVICE_NOT_AVAILABLE
 
     run(test)
 
