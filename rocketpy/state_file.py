@@ -102,6 +102,8 @@ class StateFile:
     def _read_one(self, path: Path, decode: Callable[[str], T]) -> tuple[bool, T | None]:
         """(the file holds something, its value or None); a fault is remembered."""
         try:
+            if path.is_fifo():  # the open would wait for who writes to it
+                raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
             data = path.read_bytes()
         except OSError as error:
             if isinstance(error, FileNotFoundError) and not path.is_symlink():

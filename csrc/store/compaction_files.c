@@ -70,11 +70,14 @@ static int read_directory(const char *directory, const char *suffix, rp_compacti
     DIR *stream = opendir(directory);
     if (stream == NULL)
         return errno == ENOENT ? RP_OK : failed(error, directory, "read the directory");
+    const struct dirent *each;
     int rc = RP_OK;
-    for (const struct dirent *each; rc == RP_OK && (each = readdir(stream)) != NULL;) {
+    for (errno = 0; rc == RP_OK && (each = readdir(stream)) != NULL; errno = 0) {
         int64_t base = base_of(each->d_name, suffix);
         rc = base >= 0 ? rp_compaction_bases_add(list, base, error) : RP_OK;
     }
+    if (rc == RP_OK && errno != 0)
+        rc = failed(error, directory, "read the directory"); /* a file that is not listed counts as gone */
     closedir(stream);
     if (list->count > 0)
         qsort(list->bases, list->count, sizeof *list->bases, compare);

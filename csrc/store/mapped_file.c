@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,11 @@ int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int cre
     const rp_file_ops *ops = file->ops;
     int flags = mode == RP_MAP_READ ? O_RDONLY : O_RDWR | (create ? O_CREAT | O_TRUNC : 0);
     int fd = ops->open(ops->context, path, flags, 0644);
+    bool is_writable = mode != RP_MAP_READ;
+    if (fd < 0 && errno == EROFS && is_writable && !create) { /* a file system that has failed: readers go on */
+        is_writable = false;
+        fd = ops->open(ops->context, path, O_RDONLY, 0);
+    }
     if (fd < 0) {
         return open_failed(error, path, create ? "create the file" : "open the file");
     }
@@ -48,7 +54,7 @@ int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int cre
         ops->unlink(ops->context, path); /* a file of another length would not load */
         return rc;
     }
-    uint8_t *address = ops->map(ops->context, fd, file->size, mode != RP_MAP_READ);
+    uint8_t *address = ops->map(ops->context, fd, file->size, is_writable);
     if (address == NULL) {
         int rc = open_failed(error, path, "map the file");
         ops->close(ops->context, fd);
@@ -57,7 +63,8 @@ int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int cre
         }
         return rc;
     }
-    file->copies_on_write = mode != RP_MAP_READ && rp_map_hold_is_needed(fd);
+    file->is_writable = is_writable;
+    file->copies_on_write = is_writable && rp_map_hold_is_needed(fd);
     if (mode == RP_MAP_WRITE_ONLY_MAP) {
         ops->close(ops->context, fd);
         fd = -1;
@@ -82,7 +89,7 @@ static int write_same(const rp_file_ops *ops, const char *path, int64_t at) {
 }
 
 int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error) {
-    size_t held = file->copies_on_write ? rp_map_hold(rp_mapped_file_address(file) + at, size) : size;
+    size_t held = !file->is_writable ? 0 : file->copies_on_write ? rp_map_hold(rp_mapped_file_address(file) + at, size) : size;
     if (__builtin_expect(held == size, 1)) {
         return RP_OK;
     }
@@ -90,6 +97,10 @@ int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64
     int rc = rp_path_of_offset(path, directory, file->base_offset, error);
     if (rc != RP_OK) {
         return rc;
+    }
+    if (!file->is_writable) { /* for good: where it is mapped now a store would end the process */
+        return rp_error_set(error, RP_E_READ_ONLY, EROFS, path, at,
+                            "the file was opened on a read-only file system: mend that and mount it for writing, then restart the broker");
     }
     int os_errno = write_same(file->ops, path, at + (int64_t)held);
     if (os_errno == 0) {

@@ -366,6 +366,11 @@ static int cannot_read(const char *directory, int os_errno, rp_error *error) {
 
 static bool goes_on(int rc) { return rc == RP_OK || rc == RP_E_CORRUPT; }
 
+/* A plain file; or where the kernel puts what it finds, on a disk of the queues' own: root's alone. RocketMQ passes it over, too. */
+static bool is_not_ours(const char *name, int os_errno) {
+    return os_errno == ENOTDIR || os_errno == ENOENT || (os_errno == EACCES && strcmp(name, "lost+found") == 0);
+}
+
 static int load_topic(rp_queue_table *table, const rp_consume_queue_setup *setup, const char *topic, rp_error *error) {
     char path[RP_PATH_MAX];
     rp_slice name = {(const uint8_t *)topic, (uint32_t)strlen(topic)};
@@ -375,8 +380,8 @@ static int load_topic(rp_queue_table *table, const rp_consume_queue_setup *setup
     }
     int rc = rp_path_join(path, setup->directory, topic, error), result = RP_OK;
     DIR *directory = rc == RP_OK ? opendir(path) : NULL;
-    if (directory == NULL) { /* ENOTDIR: a plain file, not ours */
-        return rc != RP_OK || errno == ENOTDIR || errno == ENOENT ? rc : cannot_read(path, errno, error);
+    if (directory == NULL) {
+        return rc != RP_OK || is_not_ours(topic, errno) ? rc : cannot_read(path, errno, error);
     }
     struct dirent *entry;
     for (errno = 0; goes_on(result) && (entry = readdir(directory)) != NULL; errno = 0) {

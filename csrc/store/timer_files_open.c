@@ -197,6 +197,19 @@ static int is_clean(recovery *recovery) {
     return has_last == 0 || (has_last == 1 && is_in_commit_log(recovery, 0, &last));
 }
 
+/* What the disk cannot read is damage as any other: all of it is in the timer queue. */
+static int recover_or_begin_anew(recovery *recovery, rp_error *error) {
+    rp_error cause = {0};
+    int rc = recover(recovery, &cause);
+    if (rc == RP_E_CORRUPT) {
+        return lost(recovery->files, cause.message, error);
+    }
+    if (rc != RP_OK && error != NULL) {
+        *error = cause;
+    }
+    return rc;
+}
+
 static int decide(recovery *recovery, int row, const rp_error *row_error, rp_error *error) {
     rp_timer_files *files = recovery->files;
     const rp_timer_checkpoint *checkpoint = &files->checkpoint;
@@ -217,7 +230,7 @@ static int decide(recovery *recovery, int row, const rp_error *row_error, rp_err
                          files->checkpoint_path);
         }
         files->state = RP_TIMER_FILES_GOOD;
-        return is_clean(recovery) ? RP_OK : recover(recovery, error);
+        return is_clean(recovery) ? RP_OK : recover_or_begin_anew(recovery, error);
     }
     if (checkpoint->log_flushed_position > 0 || (checkpoint->queue_offset > 0 && !is_ours(checkpoint))) {
         return lost(files, "the timer log is gone", error);

@@ -53,6 +53,13 @@ int rp_timer_log_failed(const rp_timer_log *log, int64_t position, const char *w
     return rp_error_set(error, status, os_errno, log->directory, position, "cannot %s the timer log: %s", what, strerror(os_errno));
 }
 
+int rp_timer_log_unreadable(const rp_timer_log *log, int64_t position, rp_error *error) {
+    if (errno == EIO) { /* a block that the disk has lost, as a page of noise: the timer queue has what was there */
+        return rp_error_set(error, RP_E_CORRUPT, EIO, log->directory, position, "the disk cannot read the timer log: %s", strerror(EIO));
+    }
+    return rp_timer_log_failed(log, position, "read", error);
+}
+
 int rp_timer_log_has_files(const rp_timer_log *log) { return log->file_count > 0; }
 int64_t rp_timer_log_begin(const rp_timer_log *log) { return log->begin; }
 int64_t rp_timer_log_end(const rp_timer_log *log) { return log->end; }
@@ -178,7 +185,7 @@ static int move_window(rp_timer_log *log, int64_t position, rp_error *error) {
     log->window_size = 0;
     int64_t got = log->ops->read_at(log->ops->context, fd, log->window, (size_t)(stop - start), start - base);
     if (got < 0) {
-        return rp_timer_log_failed(log, position, "read", error);
+        return rp_timer_log_unreadable(log, position, error);
     }
     if (got != stop - start) {
         return rp_error_set(error, RP_E_CORRUPT, 0, log->directory, position, "the timer log ends before its file's end");

@@ -59,8 +59,8 @@ void rp_timer_log_close(rp_timer_log *log);
 
 /* Reads from position `from` on and tells `visit` of every record (NULL: nobody); the log ends at the first thing that is not a record, or
  * that `visit` refuses with 0. From there on everything is removed, durably: later files, the last one first, then the bytes. `from` that
- * is no record's place: the start of its file. RP_OK: rp_timer_log_end says where; RP_E_IO, RP_E_NO_MEMORY: nothing was removed, or the
- * last files only. */
+ * is no record's place: the start of its file. RP_OK: rp_timer_log_end says where; RP_E_CORRUPT: the disk cannot give what is there
+ * (EIO), RP_E_IO, RP_E_NO_MEMORY: nothing was removed, or the last files only. */
 typedef int (*rp_timer_record_visit)(void *context, int64_t position, const rp_timer_record *record);
 int rp_timer_log_recover(rp_timer_log *log, int64_t from, rp_timer_record_visit visit, void *context, rp_error *error);
 /* The same without removing: for whoever only counts or makes the wheel again, of a log whose end is known. Visit's 0 stops it. */
@@ -72,8 +72,8 @@ int rp_timer_log_set_end(rp_timer_log *log, int64_t end);
 /* Adds a record; *position is where. RP_OK; else nothing was added and the same call may be made again: RP_E_DISK_FULL, RP_E_IO,
  * RP_E_NO_MEMORY, RP_E_BUSY (descriptors are out), RP_E_READ_ONLY. */
 int rp_timer_log_append(rp_timer_log *log, const rp_timer_record *record, int64_t *position, rp_error *error);
-/* RP_OK; RP_E_NOT_FOUND: below begin or not below end; RP_E_CORRUPT: no record is there; RP_E_IO, RP_E_BUSY. Reads go back in steps of
- * 16 KiB, so that a chain costs no system call a record. */
+/* RP_OK; RP_E_NOT_FOUND: below begin or not below end; RP_E_CORRUPT: no record is there, or the disk cannot give it (EIO); RP_E_IO,
+ * RP_E_BUSY. Reads go back in steps of 16 KiB, so that a chain costs no system call a record. */
 int rp_timer_log_read(rp_timer_log *log, int64_t position, rp_timer_record *record, rp_error *error);
 /* The record at position becomes the first of its chain: those before it have been delivered. Both products read it so. Written at
  * once and synced. Errors as of read and append. */

@@ -32,6 +32,8 @@ struct rp_timer_log {
 };
 
 int rp_timer_log_failed(const rp_timer_log *log, int64_t position, const char *what, rp_error *error);
+/* A read failed, by errno: RP_E_CORRUPT where the disk cannot give what was there, else as rp_timer_log_failed. */
+int rp_timer_log_unreadable(const rp_timer_log *log, int64_t position, rp_error *error);
 int64_t rp_timer_log_base_of(const rp_timer_log *log, int64_t position);
 int64_t rp_timer_log_files_end(const rp_timer_log *log);
 /* 1 when a record could begin there. */

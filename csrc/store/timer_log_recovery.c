@@ -30,7 +30,7 @@ static int64_t read_piece(log_walk *walk, rp_error *error) {
         return error->status;
     }
     int64_t got = log->ops->read_at(log->ops->context, fd, walk->piece, (size_t)wanted, walk->position - base);
-    return got < 0 ? rp_timer_log_failed(log, walk->position, "read", error) : got;
+    return got < 0 ? rp_timer_log_unreadable(log, walk->position, error) : got;
 }
 
 static void take_piece(log_walk *walk, int64_t size) {

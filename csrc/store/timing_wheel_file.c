@@ -93,6 +93,7 @@ static int read_file(rp_timing_wheel *wheel, rp_error *error) {
     } else {
         off_t size = lseek(fd, 0, SEEK_END);
         is_whole = size == WHEEL_SIZE ? read_slots(wheel, fd, piece) : size < 0 ? -1 : 0;
+        is_whole = is_whole < 0 && errno == EIO ? 0 : is_whole; /* a block that the disk has lost: the timer log has all of it */
         rc = is_whole < 0 ? failed(wheel, "read", error) : RP_OK;
         ops->close(ops->context, fd);
     }

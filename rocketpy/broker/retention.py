@@ -137,12 +137,15 @@ def _refusal(settings: RetentionSettings, disk: Disk) -> str:
 
 def next_deletion(settings: RetentionSettings, oldest: LogFile, now: datetime) -> datetime | None:
     """When the oldest file that may go will be deleted, as long as the disk has room: in the first hour of deleteWhen after it has expired;
-    None: deleteWhen names no hour. `now` and the result are local time."""
-    at = max(now, datetime.fromtimestamp(oldest.modified_ms / 1000) + timedelta(hours=settings.reserved_hours))
-    for _ in range(24):
-        if at.hour in settings.delete_hours:
-            return at
-        at = at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    None: deleteWhen names no hour, or the calendar ends before. `now` and the result are local time."""
+    try:
+        at = max(now, datetime.fromtimestamp(oldest.modified_ms / 1000) + timedelta(hours=settings.reserved_hours))
+        for _ in range(24):
+            if at.hour in settings.delete_hours:
+                return at
+            at = at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    except (OverflowError, ValueError, OSError):  # a fileReservedTime that stands for ever, or a file's time that is none
+        return None
     return None
 
 

@@ -157,8 +157,11 @@ class RetentionService:
 
 
 def _disk(paths: Iterable[Path]) -> Disk:
-    """As df computes it: what root keeps for itself counts as used."""
-    disks = [os.statvfs(path) for path in paths]
+    """As df computes it: what root keeps for itself counts as used. A file system that does not say how large it is (ramfs, tmpfs without a
+    limit, some behind FUSE) is none that fills, as in RocketMQ."""
+    disks = [disk for disk in map(os.statvfs, paths) if disk.f_blocks > 0]
+    if not disks:
+        return Disk(0.0)
     used = max(100.0 * (1 - disk.f_bavail / max(1, disk.f_blocks - disk.f_bfree + disk.f_bavail)) for disk in disks)
     return Disk(used, min(disk.f_bavail * disk.f_frsize for disk in disks))
 

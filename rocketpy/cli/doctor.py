@@ -147,6 +147,8 @@ def check_disk(directory: Path) -> Finding:
         remedy = opening_command(place) if place == directory else f"sudo install -d -o $USER {directory}"
         return Finding("disk", "bad", f"{place} cannot be written by this user; choose storePathRootDir elsewhere or: {remedy}")
     usage = shutil.disk_usage(place)
+    if usage.total == 0:
+        return Finding("disk", "note", f"{place}: does not say how large it is: the broker never takes it for full")
     used = usage.used / max(1, usage.used + usage.free)  # as df and the broker see it: what root keeps for itself is nobody's
     text = f"{place}: {usage.free / 1024**3:.1f} GiB free, {used:.0%} used"
     if usage.free < DISK_BYTES_WANTED:

@@ -203,10 +203,14 @@ def file_size(path: Path) -> int | None:
 
 
 def listed(directory: Path) -> list[Path]:
-    """What is in it; nothing when it is not a directory, or has gone with its topic."""
+    """What is in it; nothing when it is not a directory, or has gone with its topic, or is root's alone on a disk of the queues' own."""
     try:
         return list(directory.iterdir())
     except (FileNotFoundError, NotADirectoryError):
+        return []
+    except PermissionError:
+        if directory.name != "lost+found":
+            raise
         return []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from rocketpy._core.store import MessageStore
 from rocketpy.broker.metrics import BrokerMetrics
 from rocketpy.broker.metrics_settings import metrics_settings
+from rocketpy.broker.parts import Parts
 from rocketpy.broker.retention import (
     MS_PER_HOUR,
     ActiveFile,
@@ -23,13 +25,29 @@ from rocketpy.broker.retention import (
     next_deletion,
     parse_hours,
 )
-from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 
-from .running import eventually, run, running
+from .running import Running, eventually, run, running
 
 NOW = 1_700_000_000_000
+BY_HAND = {"mappedFileSizeCommitLog": "65536", "cleanResourceInterval": "3600000"}
 SETTINGS = RetentionSettings()
 OLD, NEW, TO_COME = NOW - 80 * MS_PER_HOUR, NOW - MS_PER_HOUR, NOW + 5000 * MS_PER_HOUR
+
+
+def statvfs_of(blocks: int, free: int) -> os.statvfs_result:
+    return os.statvfs_result((4096, 4096, blocks, free, free, 0, 0, 0, 0, 255))
+
+
+async def filled(at: Running) -> Parts:
+    """With two files that may go."""
+    parts = at.broker.parts
+    assert parts is not None
+    for _ in range(5):
+        assert (await at.peer().send("t", bytes(30_000))).code == 0
+    store = parts.store
+    await eventually(lambda: store.stats()["flushed_offset"] == store.stats()["commit_log_max_offset"], "all is on disk")
+    return parts
 
 
 def files(*ages: int) -> list[LogFile]:
@@ -138,6 +156,12 @@ def test_when_the_next_file_goes(modified: str, hours: str, at: str | None) -> N
     assert found == (datetime.fromisoformat(at) if at is not None else None)
 
 
+@pytest.mark.parametrize(("reserved_hours", "modified_ms"), [(2**31 - 1, NOW), (72, 2**62), (24 * 365 * 8000, NOW)])
+def test_what_goes_when_no_calendar_has_a_day_for_it_has_no_time(reserved_hours: int, modified_ms: int) -> None:
+    settings = RetentionSettings(reserved_hours=reserved_hours)
+    assert next_deletion(settings, LogFile("0" * 20, modified_ms), datetime.fromisoformat("2026-03-02 08:00")) is None
+
+
 def test_a_file_that_is_no_longer_the_one_that_is_written_to_refuses_sends() -> None:
     ours, copy, cut = ActiveFile("a", 100, (1, 1)), ActiveFile("a", 100, (1, 2)), ActiveFile("a", 40, (1, 1))
     assert fault_of("a", 100, ours, None) == "" and fault_of("a", 100, ours, ours) == ""
@@ -209,6 +233,31 @@ def test_unread_messages_are_kept_or_told_of(tmp_path: Path, caplog: pytest.LogC
             assert await retention.run_once() > 0
             lost = [record.message for record in caplog.records if "held messages that were not read" in record.message]
             assert len(lost) == 1 and "has read queue 0 of topic t up to offset 10 only" in lost[0]
+
+    run(test)
+
+
+def test_retention_goes_on_with_files_that_are_kept_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **BY_HAND, fileReservedTime=str(2**31 - 1)) as at:
+            parts = await filled(at)
+            assert await parts.retention.run_once(now=True) == 0 and parts.retention.plan is None
+            monkeypatch.setattr(os, "statvfs", lambda path: statvfs_of(blocks=100, free=5))
+            assert await parts.retention.run_once() == 2
+            assert (await at.peer().send("t", bytes(10))).code == ResponseCode.SERVICE_NOT_AVAILABLE
+
+    run(test)
+
+
+def test_a_disk_that_does_not_say_how_large_it_is_never_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ramfs, or a tmpfs without a limit."""
+
+    async def test() -> None:
+        async with running(tmp_path, **BY_HAND, freeSpaceReserve="1000") as at:
+            parts = await filled(at)
+            monkeypatch.setattr(os, "statvfs", lambda path: statvfs_of(blocks=0, free=0))
+            assert await parts.retention.run_once() == 0
+            assert (await at.peer().send("t", bytes(10))).code == 0
 
     run(test)
 

@@ -1,4 +1,5 @@
 /* checkpoint_test.c: what is read of a checkpoint that a power cut met while it was written, and of one that RocketMQ has written since. */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,12 +63,23 @@ static void what_rocketmq_wrote_since_counts(void) {
     CHECK(!found.is_exact && found.flushed_offset == -1 && found.log_time_ms == 5000);
 }
 
+static void a_pipe_is_told_of_and_not_waited_for(void) {
+    char pipe_path[620];
+    rp_checkpoint found;
+    rp_error error = {0};
+    snprintf(pipe_path, sizeof pipe_path, "%s.pipe", path);
+    CHECK(mkfifo(pipe_path, 0600) == 0);
+    CHECK(rp_checkpoint_read(rp_file_ops_system(), pipe_path, &found, &error) == RP_E_IO && error.os_errno == ENXIO);
+    CHECK(strcmp(error.file, pipe_path) == 0);
+}
+
 int main(void) {
     char base[400];
     fixture_directory(base, sizeof base);
     snprintf(path, sizeof path, "%s/checkpoint", base);
     RUN(a_torn_one_is_the_old_one_or_the_new);
     RUN(what_rocketmq_wrote_since_counts);
+    RUN(a_pipe_is_told_of_and_not_waited_for);
     fixture_remove(base);
     return 0;
 }

@@ -6,11 +6,12 @@
 #include <fcntl.h>
 
 #include "check.h"
-#include "store_fixture.h"
+#include "compaction_fixture.h"
 
 enum { MESSAGES = 600 }; /* three files of the log, twelve of the queue */
 
 static const char *failing_path; /* NULL: none fails */
+static int refusal = EMFILE;
 static int fails_half_way; /* at the third name, not at once */
 static DIR *half_read;
 static int names_left;
@@ -21,7 +22,7 @@ DIR *opendir(const char *path) {
     *(void **)&real = dlsym(RTLD_NEXT, "opendir");
     int is_it = failing_path != NULL && strcmp(path, failing_path) == 0;
     if (is_it && !fails_half_way) {
-        errno = EMFILE;
+        errno = refusal;
         return NULL;
     }
     DIR *directory = real(path);
@@ -82,6 +83,47 @@ static void refuses_to_start_without(const rp_message_store_options *options, co
     fixture_close(store);
 }
 
+/* A file that is not listed would cost what it keeps. */
+static void a_compacted_queue_is_not_opened_by_half(void) {
+    static kept_messages kept;
+    char path[400], files[600];
+    rp_message_store_options options;
+    fixture_directory(path, sizeof path);
+    compacting_options(&options, path, NEVER_MS);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 200, 200);
+    await_copied(store, queue);
+    fixture_close(store);
+    snprintf(files, sizeof files, "%s/compaction/compactionLog/T/0", path);
+    store = fixture_open(&options);
+    rp_error error = {0};
+    failing_path = files;
+    fails_half_way = 1;
+    CHECK(rp_message_store_compact(store, fixture_slice("T"), 1, &error) == RP_E_IO);
+    CHECK(strcmp(error.file, files) == 0 && error.os_errno == EIO);
+    failing_path = NULL;
+    queue = compacted_queue(store, "T");
+    read_kept(queue, &kept);
+    CHECK(kept.count == 200 && has_last_of_each(&kept, 200, 200));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+/* Of a disk that is mounted there. */
+static void what_is_roots_alone_is_passed_over(const rp_message_store_options *options) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/consumequeue/lost+found", options->root_path);
+    CHECK(mkdir(path, 0700) == 0);
+    failing_path = path;
+    refusal = EACCES;
+    fails_half_way = 0;
+    rp_message_store *store = fixture_open(options);
+    check_all(store);
+    fixture_close(store);
+    failing_path = NULL;
+}
+
 int main(void) {
     static const char *names[] = {"commitlog", "consumequeue", "consumequeue/T", "consumequeue/T/0"};
     char path[400];
@@ -101,6 +143,8 @@ int main(void) {
     rp_message_store *store = fixture_open(&options);
     check_all(store);
     fixture_close(store);
+    what_is_roots_alone_is_passed_over(&options);
     fixture_remove(path);
+    a_compacted_queue_is_not_opened_by_half();
     return 0;
 }

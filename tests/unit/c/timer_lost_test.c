@@ -7,6 +7,27 @@
 
 #define MINUTE INT64_C(60000)
 
+static const rp_file_ops *timer_ops; /* NULL: the kernel's */
+static const char *_Atomic unreadable; /* paths with this text in them, until one of them is deleted; NULL: none */
+
+static int64_t read_or_not(void *context, int fd, void *target, size_t size, int64_t offset) {
+    char link[64], name[512] = "";
+    const char *text_in_path = atomic_load(&unreadable);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (text_in_path != NULL && readlink(link, name, sizeof name - 1) > 0 && strstr(name, text_in_path) != NULL) {
+        errno = EIO;
+        return -1;
+    }
+    return rp_file_ops_system()->read_at(context, fd, target, size, offset);
+}
+
+static int unlink_unreadable(void *context, const char *path) {
+    const char *text_in_path = atomic_load(&unreadable);
+    if (text_in_path != NULL && strstr(path, text_in_path) != NULL)
+        atomic_store(&unreadable, NULL);
+    return rp_file_ops_system()->unlink(context, path);
+}
+
 static void path_of(const fixture *fx, const char *name, char path[512]) { snprintf(path, 512, "%s/%s", fx->path, name); }
 
 static void remove_all(const fixture *fx, const char *name) {
@@ -29,6 +50,7 @@ static void start(fixture *fx, int32_t precision_ms, int32_t window_slots) {
     rp_timer_options options = timer_options(fx);
     options.precision_ms = precision_ms;
     options.roll_window_slots = window_slots;
+    options.file_ops = timer_ops;
     timers_start(fx, &options);
 }
 
@@ -227,6 +249,38 @@ static void a_damaged_timer_log_is_made_again_while_it_runs(void) {
     check_rest(&fx, false);
 }
 
+/* A block is lost. */
+static void what_the_disk_cannot_read_is_made_again(void) {
+    static const struct {
+        const char *text_in_path;
+        bool at_start, is_log;
+    } cases[] = {{"/timerlog/", false, true}, {"/timerlog/", true, true}, {"/timerwheel", true, false}};
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.read_at = read_or_not;
+    ops.unlink = unlink_unreadable;
+    timer_ops = &ops;
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture fx;
+        fill(&fx);
+        if (cases[i].at_start)
+            close_all(&fx);
+        else
+            timers_stop(&fx); /* all of it is in the file */
+        if (cases[i].at_start && cases[i].is_log)
+            remove_all(&fx, "timerwheel"); /* else nobody reads the log at a start */
+        atomic_store(&unreadable, cases[i].text_in_path);
+        rp_timer_options options = timer_options(&fx);
+        if (cases[i].at_start)
+            start(&fx, PRECISION_MS, 500);
+        else
+            timers_start(&fx, &options);
+        check_rest(&fx, false);
+        CHECK(!cases[i].is_log || atomic_load(&unreadable) == NULL);
+    }
+    atomic_store(&unreadable, NULL);
+    timer_ops = NULL;
+}
+
 /* A copy of the directory, made while the service runs, is what a kill leaves. */
 static void what_a_kill_leaves_loses_nothing(void) {
     fixture fx;
@@ -277,6 +331,7 @@ int main(void) {
     RUN(a_checkpoint_beyond_the_queue_is_not_believed);
     RUN(another_precision_loses_nothing);
     RUN(a_damaged_timer_log_is_made_again_while_it_runs);
+    RUN(what_the_disk_cannot_read_is_made_again);
     RUN(what_a_kill_leaves_loses_nothing);
     return 0;
 }

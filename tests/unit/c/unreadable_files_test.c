@@ -1,6 +1,7 @@
 /* unreadable_files_test.c: a file of the store cannot be opened or mapped for a while: descriptors or maps are out. Nothing is lost by
  * it: no consumer is sent past its messages, no search by time ends in the wrong place, no queue is cut by halves, the index comes after.
  * What was taken away from outside is gone for good, and passed over as what retention deletes. */
+#include <fcntl.h>
 #include <stdatomic.h>
 
 #include "broker_fixture.h"
@@ -9,12 +10,17 @@
 enum { SUCCESS = 0, SYSTEM_ERROR = 1, RETRY = 20, MESSAGES = 2400, PROPERTIES = 900 };
 
 static const char *_Atomic hidden; /* paths with this text in them cannot be opened; NULL: all can */
+static _Atomic int is_read_only;
 static _Atomic int no_maps;
 
 static int open_or_not(void *context, const char *path, int flags, uint32_t mode) {
     const char *text_in_path = atomic_load(&hidden);
     if (text_in_path != NULL && strstr(path, text_in_path) != NULL) {
         errno = EMFILE;
+        return -1;
+    }
+    if (atomic_load(&is_read_only) && (flags & O_ACCMODE) != O_RDONLY) {
+        errno = EROFS;
         return -1;
     }
     return rp_file_ops_system()->open(context, path, flags, mode);
@@ -103,6 +109,26 @@ static void no_message_is_passed_over(void) {
     a_consumer_waits_for_what_cannot_be_read("consumequeue/T/0/00000000000000018000", 900);
 }
 
+/* As ext4 makes itself after an error: what is not mapped yet is read all the same. */
+static void a_disk_that_has_become_read_only_is_read(void) {
+    fixture fx;
+    open_filled(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_command last;
+    int64_t messages;
+    atomic_store(&is_read_only, 1);
+    CHECK(pull_all(&c, &messages, &last) == MESSAGES && messages == MESSAGES);
+    rp_error error = {0};
+    rp_consume_queue *queue = queue_of(&fx);
+    CHECK(rp_consume_queue_truncate(queue, 950, &error) == RP_E_READ_ONLY); /* a store to such a map would end the process */
+    CHECK(error.os_errno == EROFS && slice_contains(text(error.message), "restart the broker"));
+    CHECK(rp_consume_queue_max_offset(queue) == MESSAGES);
+    atomic_store(&is_read_only, 0);
+    CHECK(rp_consume_queue_truncate(queue, 950, &error) == RP_E_READ_ONLY);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 static void a_file_that_was_taken_away_is_passed_over(void) {
     fixture fx;
     open_filled(&fx);
@@ -175,6 +201,7 @@ static void the_index_says_what_it_waits_for(void) {
 
 int main(void) {
     RUN(no_message_is_passed_over);
+    RUN(a_disk_that_has_become_read_only_is_read);
     RUN(a_file_that_was_taken_away_is_passed_over);
     RUN(a_search_by_time_ends_in_no_wrong_place);
     RUN(a_queue_that_cannot_be_mapped_is_not_cut);

@@ -53,6 +53,13 @@ def test_a_disk_is_as_full_as_the_broker_sees_it(monkeypatch: pytest.MonkeyPatch
     assert finding.grade == "note" and "92% used" in finding.text
 
 
+def test_a_disk_that_does_not_say_how_large_it_is_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A ramfs, or a tmpfs without a limit."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=0, used=0, free=0))
+    finding = doctor.check_disk(tmp_path)
+    assert finding.grade == "note" and finding.text == f"{tmp_path}: does not say how large it is: the broker never takes it for full"
+
+
 def test_of_two_file_systems_in_one_place_the_later_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As systemd mounts a share on demand."""
     mounts = f"/dev/vda / ext4 rw 0 0\nsystemd-1 {tmp_path} autofs rw 0 0\nserver:/store {tmp_path} nfs4 rw 0 0\nproc /proc proc rw 0 0"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,19 @@ def test_topics_that_are_deleted_meanwhile_are_passed_over(root: Path, monkeypat
 
     monkeypatch.setattr("rocketpy.store.directory.offset_files", listed_and_deleted)
     assert list(StoreDirectory(root / "later").queues()) == []
+
+
+def test_what_is_roots_alone_on_a_disk_of_the_queues_is_passed_over(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "consumequeue" / "lost+found").mkdir()
+    real = Path.iterdir
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        if path.name == "lost+found":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    assert {queue.topic for queue in StoreDirectory(root).queues()} == {"T"}
 
 
 def test_who_names_the_directory_above_the_store_is_told(tmp_path: Path) -> None:
