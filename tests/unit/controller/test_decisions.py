@@ -102,8 +102,17 @@ def test_an_id_is_given_to_whoever_proves_it_and_to_nobody_else() -> None:
     assert again.code == ResponseCode.SUCCESS and again.event is None
     assert model.next_id() == 2
     assert model.apply(5).code == ResponseCode.SUCCESS
-    assert model.next_id() == 6, "RocketMQ says 3, then 4, then 5, which is taken"
+    assert model.next_id() == 3
+    assert model.apply(3).code == model.apply(4).code == ResponseCode.SUCCESS
+    assert model.next_id() == 6, "RocketMQ says 5, which is taken"
     assert model.apply(7, "x" * 2000).code == ResponseCode.CONTROLLER_INVALID_REQUEST
+
+
+def test_who_takes_the_last_id_there_is_leaves_one_to_who_comes_next() -> None:
+    model = Model()
+    assert model.apply(1).code == ResponseCode.SUCCESS
+    assert model.apply(2**63 - 1).code == ResponseCode.SUCCESS
+    assert model.next_id() == 3
 
 
 def test_strangers_cannot_fill_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
