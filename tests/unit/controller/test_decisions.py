@@ -125,6 +125,16 @@ def test_strangers_cannot_fill_the_tables(monkeypatch: pytest.MonkeyPatch) -> No
     assert model.decisions.apply_broker_id(other).code == ResponseCode.CONTROLLER_INVALID_REQUEST
 
 
+def test_no_request_writes_more_into_the_log_than_its_set_holds(model: Model) -> None:
+    header = RegisterBrokerToControllerRequestHeader(cluster_name="c" * 10**6, broker_name="a", broker_id=2, broker_address="new:2")
+    moved = model.decisions.register_broker(header).event
+    assert moved is not None and len(encode_event(moved)) < 200
+    model.live()
+    ids = [str(each) for each in range(2, 2 + decisions.REPLICAS_MAX)]
+    assert model.clean(";".join([*ids, "999"])).remark == "101 brokers were named, a set has 100 at most"
+    assert model.clean(";".join(ids)).code == ResponseCode.SUCCESS
+
+
 def test_a_broker_that_registers_is_told_of_a_master_that_lives_and_moves(model: Model) -> None:
     def register(broker_id: int, address: str) -> Decision:
         header = RegisterBrokerToControllerRequestHeader(cluster_name="c", broker_name="a", broker_id=broker_id, broker_address=address)

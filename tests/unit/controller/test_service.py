@@ -183,6 +183,11 @@ def test_hostile_requests_are_answered_and_change_nothing(tmp_path: Path) -> Non
         async with started(tmp_path) as controller, RemotingClient() as client:
             address = controller.address
             assert (await beat(client, address, None)).code == ResponseCode.CONTROLLER_INVALID_REQUEST
+            for name, cluster in (("a" * 1025, "c"), ("a", "c" * 1025)):
+                long = BrokerHeartbeatRequestHeader(cluster_name=cluster, broker_name=name, broker_addr="h", broker_id=1)
+                heard = await client.invoke(address, RequestCode.BROKER_HEARTBEAT, long)
+                assert heard.code == ResponseCode.CONTROLLER_INVALID_REQUEST
+            assert controller.lives.active_counts() == {}
             for code in (*range(1001, 1007), *range(1009, 1014), RequestCode.BROKER_HEARTBEAT, 904, 50001):
                 for fields in ({}, {"brokerName": "a" * 5000, "brokerId": "x", "clusterName": ""}, {"brokerName": "a", "brokerId": "-1"}):
                     for body in (b"", b"\xff", b"[", b'{"syncStateSet":{}}', b"[1]"):
