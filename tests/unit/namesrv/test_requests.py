@@ -235,6 +235,19 @@ def test_unregistering_is_queued_and_refused_when_the_queue_is_full(namesrv: Har
     assert namesrv.ask(RequestCode.UNREGISTER_BROKER, fields).code == ResponseCode.SYSTEM_ERROR
 
 
+def test_a_broker_that_registers_right_behind_its_leave_stays(namesrv: Harness) -> None:
+    """Departures are taken out at the end of a turn, in which the broker may have come back already."""
+    fields = {"brokerName": "a", "brokerAddr": "a:1", "clusterName": "c", "brokerId": "0"}
+    namesrv.register()
+    namesrv.ask(RequestCode.UNREGISTER_BROKER, fields)
+    namesrv.register()
+    namesrv.routes.unregister_brokers(namesrv.departures)
+    assert namesrv.routes.all_topics() == ["t", "u"]
+    namesrv.ask(RequestCode.UNREGISTER_BROKER, fields)
+    namesrv.routes.unregister_brokers(namesrv.departures)
+    assert namesrv.routes.all_topics() == []
+
+
 def test_member_groups_and_clusters_are_in_fastjsons_shape(namesrv: Harness) -> None:
     namesrv.register()
     group = namesrv.ask(RequestCode.GET_BROKER_MEMBER_GROUP, {"clusterName": "c", "brokerName": "a"})
