@@ -199,6 +199,8 @@ class RouteInfo:
                 log.info("new topic registered, %s %s", name, self._topics[name][group.name])
         if change.has_all:
             for topic, mapping in body.queue_mappings.items():
+                if topic not in self._topics:
+                    continue  # nothing would ever take it out
                 self._queue_mappings.setdefault(topic, {})[str(mapping.get("bname") or group.name)] = mapping
                 self._forget_encoded((topic,))
 
