@@ -11,6 +11,7 @@ Threads     one event loop. Rooms read what they need at start into their own fr
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -102,6 +103,8 @@ class Config:
         self.file = file
         self.table = TABLES[role]
         self.unknown: dict[str, str] = {}
+        self.file_lock = asyncio.Lock()
+        """Held by whoever writes an update into the file."""
         self._values: dict[str, Value] = {}
         self._stored: dict[str, Value] = {}  # what the next start will see, for keys that cannot change while running
         self._given: set[str] = set()

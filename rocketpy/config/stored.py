@@ -1,7 +1,8 @@
 """The file that a configuration came from, kept true to its updates. RocketMQ: Configuration.persist (5.3.3 remoting/).
 
-Threads  one event loop; the file is written in its executor, one update after the other: a disk that hangs holds up nobody's requests but
-         those that change the configuration.
+Threads  one event loop; the file is written in its executor, one update after the other, whichever of the services that share a
+         configuration asks (a name server and the controller within it do): a disk that hangs holds up nobody's requests but those that
+         change the configuration.
 Errors   StoreIOError, DiskFull.
 """
 
@@ -24,7 +25,6 @@ class StoredConfig:
         """path: for a configuration that came from no file; with neither, updates last until the process ends."""
         self._config = config
         self._path = path
-        self._lock = asyncio.Lock()
 
     @property
     def path(self) -> Path | None:
@@ -35,7 +35,7 @@ class StoredConfig:
         path = self.path
         if path is None:
             return
-        async with self._lock:
+        async with self._config.file_lock:
             await asyncio.to_thread(self._write, path, changes)
 
     def _write(self, path: Path, changes: Mapping[str, str]) -> None:

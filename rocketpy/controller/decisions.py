@@ -142,7 +142,7 @@ class Decisions:
                 sync_state_set_epoch=found.sync.sync_state_set_epoch,
             )
         moved = address != found.replicas.address(broker_id)
-        event = UpdateBrokerAddressEvent(header.cluster_name or "", name, address, broker_id) if moved else None
+        event = UpdateBrokerAddressEvent(found.replicas.cluster_name, name, address, broker_id) if moved else None
         return Decision(fields=fields, body=_sync_state_set(found), event=event)
 
     def clean_broker_data(self, header: CleanControllerBrokerDataRequestHeader) -> Decision:
@@ -153,6 +153,8 @@ class Decisions:
             ids = frozenset(_broker_id(each) for each in asked.split(";")) if asked else None
         except ValueError as error:
             return _not_cleaned(f"Please set the option <brokerControllerIdsToClean> according to the format, exception: {error}")
+        if ids is not None and len(ids) > REPLICAS_MAX:
+            return _not_cleaned(f"{len(ids)} brokers were named, a set has {REPLICAS_MAX} at most")
         if found is None:
             return _not_cleaned(f"Broker {name} is not existed,clean broker data failure.")
         if not header.is_clean_living_broker:

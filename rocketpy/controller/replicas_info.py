@@ -19,6 +19,7 @@ Threads  one event loop.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -49,8 +50,9 @@ class Replicas:
         self.next_broker_id += 1
 
     def free_broker_id(self) -> int:
-        """One that nobody has. RocketMQ counts additions only, and offers a taken one where they did not come in order."""
-        return max(self.next_broker_id, *(broker_id + 1 for broker_id in self.by_id), FIRST_BROKER_ID)
+        """One that nobody has. RocketMQ counts additions only, and offers a taken one where they did not come in order. Not the one behind
+        the greatest: whoever had taken the last there is would leave none to all who come later."""
+        return next(broker_id for broker_id in itertools.count(self.next_broker_id) if broker_id not in self.by_id)
 
     def address(self, broker_id: int | None) -> str | None:
         replica = self.by_id.get(broker_id) if broker_id is not None else None

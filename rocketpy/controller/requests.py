@@ -34,7 +34,7 @@ from ..remoting.json_codec import JsonError, read_json, read_object
 from .broker_lives import LIVES_MAX, BrokerLives
 from .consensus import Consensus
 from .counters import Counters, Handler
-from .decisions import Decision, Decisions, RoleNotice
+from .decisions import TEXT_MAX, Decision, Decisions, RoleNotice
 from .event_scheduler import EventScheduler
 from .events import read_ids
 from .replicas_info import ReplicasInfo
@@ -172,6 +172,8 @@ class ControllerRequests:
         header = BrokerHeartbeatRequestHeader.decode(request.fields)
         if header.broker_id is None:
             return Response(ResponseCode.CONTROLLER_INVALID_REQUEST, "Heart beat with empty brokerId")
+        if max(len(header.cluster_name), len(header.broker_name)) > TEXT_MAX:
+            return Response(ResponseCode.CONTROLLER_INVALID_REQUEST, f"clusterName or brokerName has more than {TEXT_MAX} characters")
         if not self._lives.hear(header, request.connection_id):
             return Response(ResponseCode.SYSTEM_BUSY, f"{LIVES_MAX} brokers are heard at most")
         return Response(remark="Heart beat success", fields=self._epochs(header.broker_name))

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from .._core.errors import RocketpyError
 from .._core.remoting import LogTap, Request, Server
+from ..awake_clock import AwakeClock
 from ..config import Config, StoredConfig, home_directory
 from ..dledger import DLedgerNode, GroupSettings, parse_peers
 from ..metrics.settings import exporter_settings
@@ -70,7 +71,8 @@ class Controller:
     def __init__(self, config: Config, *, log_tap: LogTap | None = None) -> None:
         self.config = config
         self.tables = ReplicasInfo()
-        self.lives = BrokerLives(_monotonic_ms)
+        self._clock = AwakeClock()
+        self.lives = BrokerLives(self._clock)
         self._counters = Counters()
         self._metrics: Exporter | None = None
         self._log_tap = log_tap
@@ -133,6 +135,7 @@ class Controller:
         create = asyncio.get_running_loop().create_task
         not_active_s, inactive_s = (config.integer(key) / 1000 for key in ("scanNotActiveBrokerInterval", "scanInactiveMasterInterval"))
         self._tasks = [
+            create(self._clock.keep(), name="keep the clock"),
             create(self._every(not_active_s, self._scan_not_active), name="scan not active brokers"),
             create(self._every(inactive_s, self._scan_inactive_masters), name="scan inactive masters"),
             create(self._elect_for_ever(), name="elect masters"),

@@ -223,9 +223,11 @@ class DLedgerNode:
             raise self._not_leader("does not lead its group")
 
     async def _outcome(self, future: asyncio.Future[object], wanted: str, otherwise: str = "") -> object:
-        done, _ = await asyncio.wait([future], timeout=self.settings.append_timeout_ms / 1000)
+        try:
+            done, _ = await asyncio.wait([future], timeout=self.settings.append_timeout_ms / 1000)
+        finally:
+            future.cancel()  # unless it is done: who gave up, or is stopped, hears of no failure
         if not done:
-            future.cancel()
             raise TimedOut(f"no majority {wanted} within {self.settings.append_timeout_ms} ms{otherwise}")
         return future.result()
 

@@ -197,7 +197,8 @@ class NamesrvRequests:
 
     def unregister_broker(self, request: Request) -> Response:
         header = UnRegisterBrokerRequestHeader.decode(request.fields)
-        departure = Departure(header.cluster_name, header.broker_addr, header.broker_name, header.broker_id)
+        registration = self._routes.registration(header.cluster_name, header.broker_addr)
+        departure = Departure(header.cluster_name, header.broker_addr, header.broker_name, header.broker_id, registration)
         if not self._effects.unregister(departure):
             log.warning("Couldn't submit the unregister broker request to handler, broker info: %s", departure)
             return Response(ResponseCode.SYSTEM_ERROR)

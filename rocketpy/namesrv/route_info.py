@@ -13,8 +13,8 @@ Transitions of a broker (cluster, address):
     name a   → name b    register with another name: it leaves the old one first
     id held by another address: the newcomer takes it, unless the holder's state version is greater; then the newcomer is ignored
 
-A departure that was found by a closed connection or by silence names the registration it is about. When the broker has registered
-again in the meantime, it is dropped; RocketMQ removes the fresh registration (apache/rocketmq#11043).
+A departure names the registration it is about. When the broker has registered again before the departures of its turn are taken out, it
+is dropped; RocketMQ removes the fresh registration (apache/rocketmq#11043).
 
 Everything is indexed by broker name, so a departure costs what that broker held, not what the cluster holds.
 Threads  one event loop.
@@ -199,6 +199,8 @@ class RouteInfo:
                 log.info("new topic registered, %s %s", name, self._topics[name][group.name])
         if change.has_all:
             for topic, mapping in body.queue_mappings.items():
+                if topic not in self._topics:
+                    continue  # nothing would ever take it out
                 self._queue_mappings.setdefault(topic, {})[str(mapping.get("bname") or group.name)] = mapping
                 self._forget_encoded((topic,))
 
@@ -262,6 +264,11 @@ class RouteInfo:
         live = self._live.get((cluster, address))
         return live.data_version if live is not None else None
 
+    def registration(self, cluster: str, address: str) -> int | None:
+        """Which registration this broker is there by, None when it is not there."""
+        live = self._live.get((cluster, address))
+        return live.registration if live is not None else None
+
     # ---- brokers go ----
 
     def departures_of_connection(self, connection_id: int) -> list[Departure]:
@@ -284,7 +291,7 @@ class RouteInfo:
         offline: dict[str, str] = {}
         for departure in departures:
             if self._is_superseded(departure):
-                log.info("%s %s registered again meanwhile: it stays", departure.cluster, departure.address)
+                log.info("%s %s has gone or registered again meanwhile", departure.cluster, departure.address)
             elif name := self._take_out(departure):
                 offline[name] = departure.address
         notices: list[MinBrokerIdNotice] = []

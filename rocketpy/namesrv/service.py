@@ -20,6 +20,7 @@ from pathlib import Path
 
 from .._core.errors import RocketpyError
 from .._core.remoting import LogTap, Request, Server
+from ..awake_clock import AwakeClock
 from ..config import Config, StoredConfig, Value
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
@@ -48,7 +49,8 @@ class NameServer:
     def __init__(self, config: Config, *, log_tap: LogTap | None = None) -> None:
         self.config = config
         self.kv_config = KvConfig(config.text("kvConfigPath"), self._kv_changed)
-        self.routes = RouteInfo(_route_settings(config), _monotonic_ms, self._order_conf)
+        self._clock = AwakeClock()
+        self.routes = RouteInfo(_route_settings(config), self._clock, self._order_conf)
         self._log_tap = log_tap
         self._stored_config = StoredConfig(config, Path(config.text("configStorePath")))
         self._departures_max = config.integer("unRegisterBrokerQueueCapacity")
@@ -59,7 +61,7 @@ class NameServer:
         self._service: RemotingService | None = None
         self._client: RemotingClient | None = None
         self._tls: ListenerTls | None = None
-        self._scanner: asyncio.Task[None] | None = None
+        self._timers: list[asyncio.Task[None]] = []
         self._departures: list[Departure] = []
         self._notifications: set[asyncio.Task[None]] = set()
         self._started_ms = 0
@@ -104,14 +106,19 @@ class NameServer:
         self._service.start()
         server.start()
         scan_s = config.integer("scanNotActiveBrokerInterval") / 1000
-        self._scanner = self._loop.create_task(self._scan_for_ever(scan_s), name="scan not active brokers")
+        create = self._loop.create_task
+        self._timers = [
+            create(self._clock.keep(), name="keep the clock"),
+            create(self._scan_for_ever(scan_s), name="scan not active brokers"),
+        ]
 
     async def stop(self) -> None:
         """Stops listening, then everything else. Idempotent."""
-        if self._scanner is not None:
-            self._scanner.cancel()
-            await asyncio.wait([self._scanner])
-            self._scanner = None
+        timers, self._timers = self._timers, []
+        for timer in timers:
+            timer.cancel()
+        if timers:
+            await asyncio.wait(timers)
         if self._tls is not None:
             await self._tls.stop()
             self._tls = None

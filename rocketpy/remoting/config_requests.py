@@ -35,7 +35,7 @@ class ConfigRequests:
         self._store = store
 
     async def update(self, request: Request) -> Response:
-        """All changes or none; on disk before it is answered."""
+        """All changes or none; on disk before it is answered. What the disk does not take is in force until the process ends."""
         log.info("updateConfig called by %s", request.remote_address)
         try:
             changes = {entry.key: entry.value for entry in read_properties(request.body.decode("utf-8"))}
@@ -51,7 +51,7 @@ class ConfigRequests:
             await self._store(changes)
         except RocketpyError as error:
             log.error("persist config Exception: %s", error)
-            return Response(ResponseCode.SYSTEM_ERROR, f"config was not stored: {error}")
+            return Response(ResponseCode.SYSTEM_ERROR, f"the change is in force, but it could not be stored: {error}")
         return Response()
 
     def get(self, request: Request) -> Response:

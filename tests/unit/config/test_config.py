@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 
 import pytest
 
-from rocketpy.config import TABLES, ConfigError, file_bytes, load_config, properties_text, reach_warning
+from rocketpy.config import TABLES, ConfigError, StoredConfig, file_bytes, load_config, properties_text, reach_warning
 from rocketpy.config.loader import Role
 from rocketpy.config.rules import MISSING
 
@@ -504,3 +505,22 @@ def test_a_group_that_could_not_agree_ends_the_start(given: dict[str, str], comp
     with pytest.raises(ConfigError) as raised:
         load_config("broker", None, {**LEDGER, **given})
     assert complaint in str(raised.value)
+
+
+def test_services_that_share_a_configuration_lose_no_update_of_each_other(tmp_path: Path) -> None:
+    """A name server and the controller within it, each of which is told to change something."""
+    file = tmp_path / "namesrv.conf"
+    file.write_text("# ours\n")
+    config = load_config("namesrv", file)
+    changes = [{"enableTopicList": "false"}, {"enableElectUncleanMaster": "true"}, {"enableAllTopicList": "false"}]
+
+    async def scenario() -> None:
+        await asyncio.gather(*(StoredConfig(config).store(change) for change in changes))
+
+    asyncio.run(scenario())
+    assert sorted(file.read_text().splitlines()) == [
+        "# ours",
+        "enableAllTopicList=false",
+        "enableElectUncleanMaster=true",
+        "enableTopicList=false",
+    ]

@@ -102,8 +102,17 @@ def test_an_id_is_given_to_whoever_proves_it_and_to_nobody_else() -> None:
     assert again.code == ResponseCode.SUCCESS and again.event is None
     assert model.next_id() == 2
     assert model.apply(5).code == ResponseCode.SUCCESS
-    assert model.next_id() == 6, "RocketMQ says 3, then 4, then 5, which is taken"
+    assert model.next_id() == 3
+    assert model.apply(3).code == model.apply(4).code == ResponseCode.SUCCESS
+    assert model.next_id() == 6, "RocketMQ says 5, which is taken"
     assert model.apply(7, "x" * 2000).code == ResponseCode.CONTROLLER_INVALID_REQUEST
+
+
+def test_who_takes_the_last_id_there_is_leaves_one_to_who_comes_next() -> None:
+    model = Model()
+    assert model.apply(1).code == ResponseCode.SUCCESS
+    assert model.apply(2**63 - 1).code == ResponseCode.SUCCESS
+    assert model.next_id() == 3
 
 
 def test_strangers_cannot_fill_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,6 +123,16 @@ def test_strangers_cannot_fill_the_tables(monkeypatch: pytest.MonkeyPatch) -> No
     assert model.apply(2).code == ResponseCode.CONTROLLER_INVALID_REQUEST
     other = ApplyBrokerIdRequestHeader(cluster_name="c", broker_name="b", applied_broker_id=1, register_check_code="x")
     assert model.decisions.apply_broker_id(other).code == ResponseCode.CONTROLLER_INVALID_REQUEST
+
+
+def test_no_request_writes_more_into_the_log_than_its_set_holds(model: Model) -> None:
+    header = RegisterBrokerToControllerRequestHeader(cluster_name="c" * 10**6, broker_name="a", broker_id=2, broker_address="new:2")
+    moved = model.decisions.register_broker(header).event
+    assert moved is not None and len(encode_event(moved)) < 200
+    model.live()
+    ids = [str(each) for each in range(2, 2 + decisions.REPLICAS_MAX)]
+    assert model.clean(";".join([*ids, "999"])).remark == "101 brokers were named, a set has 100 at most"
+    assert model.clean(";".join(ids)).code == ResponseCode.SUCCESS
 
 
 def test_a_broker_that_registers_is_told_of_a_master_that_lives_and_moves(model: Model) -> None:

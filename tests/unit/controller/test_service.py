@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,32 @@ def test_a_master_that_falls_silent_is_found_by_the_scan(tmp_path: Path) -> None
     asyncio.run(scenario())
 
 
+def test_a_controller_that_stood_still_deposes_nobody_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its look comes before the heartbeats of that time are read."""
+    real_ns, passed_ms = time.monotonic_ns, 0
+    monkeypatch.setattr(time, "monotonic_ns", lambda: real_ns() + passed_ms * 1_000_000)
+
+    async def scenario() -> None:
+        nonlocal passed_ms
+        settings = {"scanNotActiveBrokerInterval": "10", "scanInactiveMasterInterval": "10"}
+        async with started(tmp_path, **settings) as controller, RemotingClient() as client, RemotingClient() as other:
+            address = controller.address
+            await join(client, address, 1, "127.0.0.1:1")
+            await join(other, address, 2, "127.0.0.1:2")
+            await elect(client, address, 1)
+            await alter(client, address, [1, 2], 1, 1)
+            passed_ms += 60_000
+            assert (await beat(other, address, 2)).fields["masterBrokerId"] == "1"
+            async with asyncio.timeout(PATIENCE_S):
+                while controller.lives.life("c", "a", 1) is not None:
+                    passed_ms += 1000
+                    await beat(other, address, 2)
+            assert passed_ms >= 70_000
+            await until_master(other, address, 2)
+
+    asyncio.run(scenario())
+
+
 def test_what_was_answered_is_known_after_a_restart_and_brokers_have_their_time_to_be_heard(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with started(tmp_path) as controller, RemotingClient() as client:
@@ -183,6 +210,11 @@ def test_hostile_requests_are_answered_and_change_nothing(tmp_path: Path) -> Non
         async with started(tmp_path) as controller, RemotingClient() as client:
             address = controller.address
             assert (await beat(client, address, None)).code == ResponseCode.CONTROLLER_INVALID_REQUEST
+            for name, cluster in (("a" * 1025, "c"), ("a", "c" * 1025)):
+                long = BrokerHeartbeatRequestHeader(cluster_name=cluster, broker_name=name, broker_addr="h", broker_id=1)
+                heard = await client.invoke(address, RequestCode.BROKER_HEARTBEAT, long)
+                assert heard.code == ResponseCode.CONTROLLER_INVALID_REQUEST
+            assert controller.lives.active_counts() == {}
             for code in (*range(1001, 1007), *range(1009, 1014), RequestCode.BROKER_HEARTBEAT, 904, 50001):
                 for fields in ({}, {"brokerName": "a" * 5000, "brokerId": "x", "clusterName": ""}, {"brokerName": "a", "brokerId": "-1"}):
                     for body in (b"", b"\xff", b"[", b'{"syncStateSet":{}}', b"[1]"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -144,6 +145,25 @@ def test_a_leader_is_certain_that_it_leads_while_a_majority_says_so(tmp_path: Pa
                 await node.stop()
             with pytest.raises(NotLeader):
                 await leader.confirm()
+
+    asyncio.run(scenario())
+
+
+def test_whoever_is_stopped_while_it_waits_leaves_no_error_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        complaints: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
+        node, _ = node_of(tmp_path, peers_of(1))
+        async with running(node):
+            await until(lambda: node.is_leader)
+            monkeypatch.setattr(DLedgerNode, "_write_appends", lambda self: None)
+            waiting = asyncio.create_task(node.append(b"one"))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            del waiting  # its frames hold what it waited for
+        gc.collect()
+        assert complaints == []
 
     asyncio.run(scenario())
 

@@ -60,11 +60,14 @@ class Harness:
         self.notices: list[MinBrokerIdNotice] = []
         self.stored: list[Mapping[str, str]] = []
         self.queue_has_room = True
+        self.disk_fault: DiskFull | None = None
         effects = Effects(self.notices.extend, self._unregister, self._store)
         self.requests = NamesrvRequests(self.config, self.routes, self.kv, effects, lambda: self.now_ms)
         self.config.subscribe(lambda changes: setattr(self.requests, "settings", request_settings(self.config)))
 
     async def _store(self, changes: Mapping[str, str]) -> None:
+        if self.disk_fault is not None:
+            raise self.disk_fault
         self.stored.append(changes)
 
     def _unregister(self, departure: Departure) -> bool:
@@ -235,6 +238,19 @@ def test_unregistering_is_queued_and_refused_when_the_queue_is_full(namesrv: Har
     assert namesrv.ask(RequestCode.UNREGISTER_BROKER, fields).code == ResponseCode.SYSTEM_ERROR
 
 
+def test_a_broker_that_registers_right_behind_its_leave_stays(namesrv: Harness) -> None:
+    """Departures are taken out at the end of a turn, in which the broker may have come back already."""
+    fields = {"brokerName": "a", "brokerAddr": "a:1", "clusterName": "c", "brokerId": "0"}
+    namesrv.register()
+    namesrv.ask(RequestCode.UNREGISTER_BROKER, fields)
+    namesrv.register()
+    namesrv.routes.unregister_brokers(namesrv.departures)
+    assert namesrv.routes.all_topics() == ["t", "u"]
+    namesrv.ask(RequestCode.UNREGISTER_BROKER, fields)
+    namesrv.routes.unregister_brokers(namesrv.departures)
+    assert namesrv.routes.all_topics() == []
+
+
 def test_member_groups_and_clusters_are_in_fastjsons_shape(namesrv: Harness) -> None:
     namesrv.register()
     group = namesrv.ask(RequestCode.GET_BROKER_MEMBER_GROUP, {"clusterName": "c", "brokerName": "a"})
@@ -318,6 +334,16 @@ def test_configuration_is_shown_and_changed_by_request(namesrv: Harness) -> None
     assert namesrv.ask(RequestCode.UPDATE_NAMESRV_CONFIG, None, b"enableTopicList=false\n").code == 0
     assert not namesrv.config.boolean("enableTopicList")
     assert namesrv.stored == [{"enableTopicList": "false"}]
+
+
+def test_a_change_that_was_not_stored_says_that_it_is_in_force(namesrv: Harness) -> None:
+    namesrv.disk_fault = DiskFull("no space left")
+    response = namesrv.ask(RequestCode.UPDATE_NAMESRV_CONFIG, None, b"enableTopicList=false")
+    assert (response.code, response.remark) == (
+        ResponseCode.SYSTEM_ERROR,
+        "the change is in force, but it could not be stored: no space left",
+    )
+    assert not namesrv.config.boolean("enableTopicList")
 
 
 @pytest.mark.parametrize("key", ["kvConfigPath", "configStorePath", "configBlackList", "rocketmqHome"])

@@ -383,6 +383,17 @@ def test_filter_servers_and_queue_mappings_travel_in_the_route() -> None:
     assert tables.routes.pick_route("t").filter_servers == {}  # type: ignore[union-attr]
 
 
+def test_a_mapping_goes_with_its_topic_and_none_is_kept_without_one() -> None:
+    tables = Tables()
+    mapping = {"topic": "ghost", "bname": "a", "totalQueues": 1, "currIdMap": {"0": 0}}
+    tables.register(queue_mappings={"ghost": mapping, "t": mapping})
+    tables.unregister()
+    tables.register("b", topics=("ghost", "t"))
+    for topic in ("ghost", "t"):
+        route = tables.routes.pick_route(topic)
+        assert route is not None and route.queue_mappings is None
+
+
 # ---- encoded routes ----
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,29 @@ def test_a_silent_broker_is_gone_and_its_connection_closed(tmp_path: Path) -> No
             async with asyncio.timeout(PATIENCE_S):
                 while broker.is_connected(address):
                     await route(client, address)
+
+    asyncio.run(scenario())
+
+
+def test_a_name_server_that_stood_still_takes_nobody_for_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its look comes before the heartbeats of those minutes are read."""
+    real_ns, passed_ms = time.monotonic_ns, 0
+    monkeypatch.setattr(time, "monotonic_ns", lambda: real_ns() + passed_ms * 1_000_000)
+
+    async def scenario() -> None:
+        nonlocal passed_ms
+        async with started(tmp_path, scanNotActiveBrokerInterval="3600000") as (server, address), RemotingClient() as client:
+            await register(client, address, heartbeat_timeout_millis=10_000)
+            passed_ms += 600_000
+            server.scan_not_active_brokers()
+            await asyncio.sleep(0)
+            assert server.routes.counts()["brokers_live"] == 1
+            async with asyncio.timeout(PATIENCE_S):
+                while server.routes.counts()["brokers_live"]:
+                    passed_ms += 1000
+                    server.scan_not_active_brokers()
+                    await asyncio.sleep(0)
+            assert passed_ms >= 610_000
 
     asyncio.run(scenario())
 
