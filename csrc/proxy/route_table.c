@@ -163,8 +163,10 @@ uint32_t rp_consistent_bucket(int32_t key, uint32_t buckets) {
     uint32_t candidate = 0;
     for (;;) {
         state = UINT64_C(2862933555777941757) * state + 1;
-        double step = (double)((uint32_t)(state >> 33) + 1u) / 0x1p31;
-        double following = (candidate + 1) / step;
+        uint32_t divisor = (uint32_t)(state >> 33) + 1u;
+        if (divisor == UINT32_C(1) << 31) /* Java's int is negative then */
+            return candidate;
+        double following = (candidate + 1) / (divisor / 0x1p31);
         if (!(following < buckets))
             return candidate;
         candidate = (uint32_t)following;

@@ -72,7 +72,7 @@ int rp_route_table_choose_broker(rp_route_table *table, rp_slice key, rp_slice w
                                  rp_route_choice *choice);
 /* The key "TOPIC@GROUP" of a group that reads a topic; size 0: it would be too long. No name of a topic has an @ in it. */
 rp_slice rp_reading_key(rp_slice topic, rp_slice group, uint8_t room[RP_ROUTE_KEY_MAX]);
-/* Guava's Hashing.consistentHash, as rocketpy/proxy/sending.py has it: the bucket of a key moves only to a new one when there are more. */
+/* Guava's Hashing.consistentHash, as rocketpy/broker/names.py has it: the bucket of a key moves only to a new one when there are more. */
 uint32_t rp_consistent_bucket(int32_t key, uint32_t buckets);
 
 #endif

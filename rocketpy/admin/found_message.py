@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import struct
 import zlib
 from dataclasses import dataclass
@@ -115,12 +116,9 @@ def offset_id(host: str, offset: int) -> str:
 
 def place_of(message_id: str) -> tuple[str, int] | None:
     """(address, log offset) of such digits, None for other ids; a producer's may look alike."""
-    if len(message_id) not in (32, 56):
+    if not re.fullmatch(r"[0-9A-Fa-f]{32}|[0-9A-Fa-f]{56}", message_id):
         return None
-    try:
-        data = bytes.fromhex(message_id)
-    except ValueError:
-        return None
+    data = bytes.fromhex(message_id)
     address = ipaddress.ip_address(data[:-12])
     port, offset = struct.unpack(">iq", data[-12:])
     if not 0 < port < 65536 or offset < 0:

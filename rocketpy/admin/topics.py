@@ -118,11 +118,13 @@ async def update_topic(session: Session, given: Given, out: Output) -> None:
 
     async def create(address: str) -> None:
         await create_topic(session, address, topic)
+        created.append(address)
         if not given.has("b"):
             out.done(f"create topic to {address} success.", address=address)
 
+    created: list[str] = []
     await session.each(await session.masters(given), create)
-    if session.troubles and given.has("b"):
+    if not created:
         return
     if topic.order:
         await _set_order(session, given, out, topic)

@@ -1,30 +1,13 @@
 """Which broker of a cluster a lite topic is of: its producers' proxies send to that one's queue, and its consumers read it there.
-RocketMQ: LiteShardingImpl (5.5.0 broker/lite/), Hashing.consistentHash of Guava, which proxies choose the queue by.
+RocketMQ: LiteShardingImpl (5.5.0 broker/lite/).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .names import java_hash
+from .names import consistent_hash, java_hash
 from .routes import TopicRoutes
-
-_MASK = (1 << 64) - 1
-_FACTOR = 2_862_933_555_777_941_757
-
-
-def consistent_hash(value: int, buckets: int) -> int:
-    """The bucket of a number, of which few move when buckets are added: the jump hash of Lamping and Veach."""
-    state, bucket = value & _MASK, 0
-    while True:
-        state = (_FACTOR * state + 1) & _MASK
-        divisor = (state >> 33) + 1
-        if divisor == 1 << 31:  # Java's int is negative then
-            return bucket
-        candidate = int((bucket + 1) / (divisor / (1 << 31)))
-        if candidate >= buckets:
-            return bucket
-        bucket = candidate
 
 
 def broker_of(lite_topic: str, senders: Sequence[str], own: str) -> str:

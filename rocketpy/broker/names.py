@@ -88,6 +88,8 @@ PREDEFINED_GROUPS: Final = (
 
 _VALID_CHARACTERS: Final = frozenset("%|-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _ALLOWED_TEXT: Final = "allowing only ^[%|a-zA-Z0-9_-]+$"
+_LONG_MASK: Final = (1 << 64) - 1
+_JUMP_FACTOR: Final = 2_862_933_555_777_941_757
 
 
 def has_illegal_characters(name: str) -> bool:
@@ -172,6 +174,21 @@ def java_hash(text: str) -> int:
     for index in range(0, len(data), 2):
         value = (31 * value + (data[index] << 8) + data[index + 1]) & 0xFFFFFFFF
     return value - (1 << 32) if value & 0x80000000 else value
+
+
+def consistent_hash(value: int, buckets: int) -> int:
+    """Guava's Hashing.consistentHash, by which proxies choose the queue of a message group or lite topic: the bucket of a number, of which
+    few move when buckets are added (the jump hash of Lamping and Veach)."""
+    state, bucket = value & _LONG_MASK, 0
+    while True:
+        state = (_JUMP_FACTOR * state + 1) & _LONG_MASK
+        divisor = (state >> 33) + 1
+        if divisor == 1 << 31:  # Java's int is negative then
+            return bucket
+        candidate = int((bucket + 1) / (divisor / (1 << 31)))
+        if candidate >= buckets:
+            return bucket
+        bucket = candidate
 
 
 def unit_flag(*, unit: bool, has_unit_sub: bool) -> int:

@@ -28,6 +28,7 @@ from .._core.store import decode_message, host_bytes
 from ..remoting.codes import RequestCode
 from ..remoting.headers import CheckTransactionStateRequestHeader
 from . import names
+from .consumer_offsets import ConsumerOffsets
 from .half_copies import HalfCopies
 from .parts import Parts, monotonic_ms, now_ms
 
@@ -71,6 +72,12 @@ def fate_of(half: UndecidedHalf, rules: CheckRules, now: int) -> Fate | None:
         immune_ms = rules.timeout_ms if half.immune_s == -1 else half.immune_s * 1000
         return Fate.IMMUNE if 0 <= age < immune_ms else Fate.ASKED_FOR
     return None if 0 <= age < rules.timeout_ms else Fate.ASKED_FOR
+
+
+def positions(offsets: ConsumerOffsets) -> tuple[int, int]:
+    """Up to where the checks have decided, among prepared messages and among operations."""
+    half, operation = (offsets.query(GROUP, topic, 0) for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC))
+    return max(0, half), max(0, operation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,7 @@ class TransactionChecks:
         if (cuts := parts.store.stats()["commit_log_cuts"]) != self._cuts:  # another member of the group has led
             self._forget()
             self._cuts = cuts
-        half, operation = self._positions()
+        half, operation = positions(parts.offsets)
         self._copies.begin(half, end)
         if self._reached[0] == half != self._reached[1]:
             half, operation = self._reached[1], await self._move(self._reached[1], operation)
@@ -139,10 +146,6 @@ class TransactionChecks:
             half = step.position
             if step.is_over or not halves:
                 return
-
-    def _positions(self) -> tuple[int, int]:
-        query = self._parts.offsets.query
-        return max(0, query(GROUP, names.TRANS_HALF_TOPIC, 0)), max(0, query(GROUP, names.TRANS_OP_HALF_TOPIC, 0))
 
     async def _act(self, halves: Sequence[UndecidedHalf], scanned_to: int, end: int) -> _Step:
         settings = self._parts.settings

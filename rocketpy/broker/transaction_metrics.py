@@ -16,9 +16,8 @@ from prometheus_client.core import Metric
 from .._core.broker_counters import END_SECONDS
 from .._core.errors import RocketpyError
 from ..metrics.families import MetricFamilies
-from . import names
 from .parts import Parts
-from .transaction_checks import GROUP
+from .transaction_checks import positions
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +43,8 @@ class TransactionMetrics:
         )
 
     def positions(self) -> tuple[int, int]:
-        """On the event loop: up to where the checks have decided, among prepared messages and operations."""
-        query = self._parts.offsets.query
-        return max(0, query(GROUP, names.TRANS_HALF_TOPIC, 0)), max(0, query(GROUP, names.TRANS_OP_HALF_TOPIC, 0))
+        """As transaction_checks.positions, on the event loop."""
+        return positions(self._parts.offsets)
 
     def halves(self, positions: tuple[int, int]) -> Iterator[Metric]:
         """On any thread: reads the log. Topics of which all is decided have 0."""

@@ -166,7 +166,8 @@ class Embedded:
 def no_room(options: UpOptions, directory: Path, free: int, wanted: int) -> DiskFull:
     return DiskFull(
         f"{options.check_count:,} messages of {options.message_size:,} bytes need about {wanted / 1024**3:,.1f} GiB, {directory} has "
-        f"{free / 1024**3:,.1f} free; name another directory (--dir; of make DIR) or fewer messages (--check; of make N)"
+        f"{free / 1024**3:,.1f} free; free disk space there, or name another directory (--dir; of make DIR) or fewer messages (--check; of "
+        "make N)"
     )
 
 

@@ -18,9 +18,9 @@ HEAD = """# Configuration
 Made from the tables in `rocketpy/config/keys_*.py` by `python -m rocketpy.config.document`; do not edit.
 
 Names, defaults and units are RocketMQ's (5.5.0); a file written for RocketMQ works here. Files are Java's `.properties`: `key = value`,
-`#` begins a comment. Values are trimmed at both ends. Files are UTF-8; RocketMQ takes
-them for ISO-8859-1, so a value beyond ASCII that stands there as it is (a path, say) is another one for it. The start names both;
-`\\uXXXX` means the same to both, and is what an update writes.
+`#` begins a comment. Values are trimmed at both ends. Files are UTF-8. RocketMQ reads them as ISO-8859-1 and so sees another value
+where one has characters beyond ASCII, in a path for example; the start names both values. `\\uXXXX` means the same to both, and is
+what an update writes.
 
 * A bad value ends the start: every bad line at once, as `FILE:LINE: KEY: 'VALUE' is not valid: expected …`.
 * An unknown key is kept (`getBrokerConfig` shows it) and reported once, with the nearest known name.
@@ -29,8 +29,8 @@ them for ISO-8859-1, so a value beyond ASCII that stands there as it is (a path,
 * **live**: changes at run time take effect at once (`mqadmin updateBrokerConfig`, `updateNamesrvConfig`, or SIGHUP after editing the
   file). Others are checked, stored in the file and take effect at the next start. An update with one bad value changes nothing.
 * Keys that RocketMQ has and that change nothing here are listed with the reason; setting one is reported once at start. So is a key
-  of something that this release does not have yet ("Not in this release" below). A switch that one relies on (ACL of 4.x, RocksDB) and
-  that is missing refuses the start instead.
+  of something that this release does not have yet ("Not in this release" below). But a switch for something that people rely on
+  (ACL of 4.x, RocksDB) and that this release does not have refuses the start.
 """
 
 

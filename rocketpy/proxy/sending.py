@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .._core.errors import ProtocolError, RocketpyError, TooLarge
 from .._core.remoting import Command
-from ..broker.names import NAME_BYTES_MAX, RETRY_PREFIX
+from ..broker.names import NAME_BYTES_MAX, RETRY_PREFIX, consistent_hash, java_hash
 from ..remoting.client import FRAME_SIZE_MAX
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, check_success
@@ -46,27 +46,6 @@ def too_large() -> Any:
     """The answer to a request of more than REQUEST_BYTES_MAX, which is not read: no broker would take it."""
     text = f"messages of more than {REQUEST_BYTES_MAX} bytes"
     return schema.message("SendMessageResponse")(status=status("MESSAGE_BODY_TOO_LARGE", text))
-
-
-def java_hash(text: str) -> int:
-    """String.hashCode: signed, over the UTF-16 units."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for at in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[at : at + 2])) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
-def consistent_bucket(key: int, buckets: int) -> int:
-    """Guava's Hashing.consistentHash: the bucket of a key moves only to a new one when there are more."""
-    state, candidate = key & 0xFFFFFFFFFFFFFFFF, 0
-    while True:
-        state = (2862933555777941757 * state + 1) & 0xFFFFFFFFFFFFFFFF
-        step = ((state >> 33) + 1) / float(1 << 31)
-        following = int((candidate + 1) / step)
-        if not 0 <= following < buckets:
-            return candidate
-        candidate = following
 
 
 class Sending:
@@ -157,7 +136,7 @@ class Sending:
         system = messages[0].system_properties
         group = (system.message_group or system.lite_topic) if len(messages) == 1 else ""
         if group:
-            return queues[consistent_bucket(java_hash(group), len(queues))]
+            return queues[consistent_hash(java_hash(group), len(queues))]
         return queues[next(self._turns) % len(queues)]
 
     async def end_transaction(self, context: Context, request: Any) -> Any:

@@ -55,6 +55,13 @@ def test_an_ordered_topic_has_its_order_at_the_name_server(admin: Admin) -> None
     assert admin("updateOrderConf", "-t", "ordered", "-m", "turn")[0] == 2
 
 
+@pytest.mark.parametrize("place", [("-b", "{broker}"), ("-c", "DefaultCluster")])
+def test_a_topic_that_no_broker_takes_is_not_shown_and_gets_no_order(admin: Admin, place: tuple[str, str]) -> None:
+    status, out, err = admin("updateTopic", *place, "-t", "not possible", "-o", "true")
+    assert (status, out) == (1, "") and "illegal characters" in err
+    assert admin("updateOrderConf", "-t", "not possible", "-m", "get")[0] == 1
+
+
 def test_a_message_is_sent_and_found_in_every_way(admin: Admin, document: Callable[..., Any]) -> None:
     topic = make_topic(admin, "messages")
     words = ("sendMessage", "-t", topic, "-p", "héllo", "-k", "K1 K2", "-c", "A", "-b", "broker-a", "-i", "1")

@@ -223,7 +223,7 @@ def test_an_order_configuration_changes_one_broker() -> None:
 def test_an_id_of_an_offset_is_its_place() -> None:
     for host in ("10.0.0.2:10911", "[fe80::1]:10911"):
         assert place_of(offset_id(host, 77)) == (host, 77)
-    for other in ("", "K1", "z" * 32, "7F000001000100000000000000000000", "0" * 33):
+    for other in ("", "K1", "z" * 32, "7F000001000100000000000000000000", "0" * 33, "AA " * 10 + "AA"):
         assert place_of(other) is None
 
 

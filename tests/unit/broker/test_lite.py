@@ -13,9 +13,9 @@ import pytest
 from rocketpy._core.remoting import Command
 from rocketpy.broker.lite_lifecycle import LiteQueue, is_expired
 from rocketpy.broker.lite_requests import OffsetOption
-from rocketpy.broker.lite_sharding import broker_of, consistent_hash
+from rocketpy.broker.lite_sharding import broker_of
 from rocketpy.broker.lite_subscriptions import QUOTA_SLACK, Excluded, LiteIllegal, LiteQuotaExceeded, LiteSubscriptions, Reset
-from rocketpy.broker.names import lite_parts, lite_queue
+from rocketpy.broker.names import consistent_hash, lite_parts, lite_queue
 from rocketpy.broker.subscriptions import GroupConfig
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.broker.recorder import Clock

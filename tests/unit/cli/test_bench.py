@@ -99,7 +99,14 @@ def test_a_run_of_which_nothing_was_acknowledged_says_why(broker: RocketpyServer
     assert f"rocketpy bench: {broker.namesrv} refused every send: 3 REQUEST_CODE_NOT_SUPPORTED: " in output
 
 
-@pytest.mark.parametrize("wrong", [("-c", "0"), ("--count", "-1"), ("-q", "0"), ("--timeout", "-1"), ("--batch", "0"), ("-d", "-1")])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *(("-c", "0"), ("--count", "-1"), ("-q", "0"), ("--timeout", "-1"), ("--batch", "0"), ("-d", "-1")),
+        *((option, "inf") for option in ("-d", "-w", "--timeout", "--reconnect")),
+        *(("-d", "1e300"), ("-s", "39")),
+    ],
+)
 def test_a_number_that_makes_no_sense_is_wrong_usage(wrong: tuple[str, str]) -> None:
     code, output = run("send", "-a", "127.0.0.1:1", *wrong)
     assert code == 2 and "Invalid value for" in output

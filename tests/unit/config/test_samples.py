@@ -88,3 +88,10 @@ def test_every_key_of_a_sample_exists_and_stands_under_its_explanation(path: Pat
         assert keys, f"nothing is set under: {lines[0]}"
         assert set(keys) <= table.keys()
         assert lines[0].startswith("# ") and not re.fullmatch(r"# \w+ = .*", lines[0]), f"{keys} are not explained"
+
+
+def test_the_sample_of_a_broker_for_traces_makes_their_topic_and_no_other() -> None:
+    config = load_config("broker", CONF / "2m-noslave/broker-trace.properties")
+    assert config.boolean("traceTopicEnable") and not config.boolean("autoCreateTopicEnable")
+    others = [load_config("broker", CONF / f"2m-noslave/broker-{name}.properties") for name in "ab"]
+    assert not any(other.boolean("traceTopicEnable") for other in others)

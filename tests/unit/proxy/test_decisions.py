@@ -13,6 +13,7 @@ import pytest
 
 from rocketpy._core.errors import ProtocolError
 from rocketpy._core.results import Message
+from rocketpy.broker.names import consistent_hash, java_hash
 from rocketpy.config import ConfigError
 from rocketpy.proxy import schema
 from rocketpy.proxy.brokers import Brokers, Cached, GroupConfig
@@ -23,7 +24,7 @@ from rocketpy.proxy.messages import check_type, grpc_message, properties_of
 from rocketpy.proxy.receiving import tags_of
 from rocketpy.proxy.renewals import RENEWED_FOR_MS, Held, Renewals
 from rocketpy.proxy.routing import numbered_permissions
-from rocketpy.proxy.sending import broker_of_recall, consistent_bucket, java_hash, log_offset_of
+from rocketpy.proxy.sending import broker_of_recall, log_offset_of
 from rocketpy.proxy.settings import ProxySettings, load_settings
 from rocketpy.proxy.status import ProxyError
 from rocketpy.proxy.validation import group_of, topic_of
@@ -49,8 +50,9 @@ NOW_MS = 1_700_000_000_000
 def test_a_message_group_has_the_queue_that_javas_proxy_gives_it(text: str, hash_code: int, buckets: dict[int, int]) -> None:
     """The numbers are Guava 31's."""
     assert java_hash(text) == hash_code
-    assert {count: consistent_bucket(hash_code, count) for count in buckets} == buckets
-    assert consistent_bucket(-1, 8) in range(8)
+    assert {count: consistent_hash(hash_code, count) for count in buckets} == buckets
+    assert consistent_hash(-1, 8) in range(8)
+    assert consistent_hash(975451704, 8) == 0, "Java's int overflows"
 
 
 def test_of_a_static_topic_queues_are_sent_to_by_their_leaders_in_the_order_of_their_numbers() -> None:

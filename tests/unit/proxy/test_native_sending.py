@@ -15,11 +15,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rocketpy._core.remoting import Command, decode_command, encode_command
+from rocketpy.broker.names import consistent_hash
 from rocketpy.proxy import schema
 from rocketpy.proxy.brokers import Queue
 from rocketpy.proxy.context import Context, now_ms
 from rocketpy.proxy.messages import SYSTEM_PROPERTIES
-from rocketpy.proxy.sending import Sending, consistent_bucket
+from rocketpy.proxy.sending import Sending
 from rocketpy.proxy.settings import ProxySettings
 from rocketpy.proxy.status import status_of
 from rocketpy.remoting.codes import ResponseCode
@@ -462,10 +463,10 @@ def test_damaged_requests_say_the_same_or_are_left_to_python(changes: list[tuple
     compare(bytes(damaged[: size if size > len(SEED) // 2 else len(SEED)]), "t", "FIFO")
 
 
-@pytest.mark.parametrize("key", [0, 1, -1, 97, 293427299, -2147483648, 2147483647])
+@pytest.mark.parametrize("key", [0, 1, -1, 97, 293427299, 975451704, 1950903408, -2147483648, 2147483647])
 def test_the_bucket_of_a_key_is_guavas(key: int) -> None:
     for buckets in (1, 2, 3, 7, 16, 100, 1024):
-        assert lib.rp_consistent_bucket(key, buckets) == consistent_bucket(key, buckets)
+        assert lib.rp_consistent_bucket(key, buckets) == consistent_hash(key, buckets)
 
 
 # ---- answers ----
