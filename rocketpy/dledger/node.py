@@ -223,7 +223,12 @@ class DLedgerNode:
             raise self._not_leader("does not lead its group")
 
     async def _outcome(self, future: asyncio.Future[object], wanted: str, otherwise: str = "") -> object:
-        done, _ = await asyncio.wait([future], timeout=self.settings.append_timeout_ms / 1000)
+        try:
+            done, _ = await asyncio.wait([future], timeout=self.settings.append_timeout_ms / 1000)
+        except asyncio.CancelledError:
+            if not future.cancel():
+                future.exception()  # seen: it failed in the turn in which whoever asked gave up, as at the end of a lead
+            raise
         if not done:
             future.cancel()
             raise TimedOut(f"no majority {wanted} within {self.settings.append_timeout_ms} ms{otherwise}")
