@@ -14,22 +14,13 @@ static rp_server_options options_of(uint32_t stall_ms) {
     return options;
 }
 
-/* A clock that the test turns: nobody is late because the machine stands still. */
-static _Atomic int64_t hand = 1000000000;
-static int64_t hand_time(void *context) { return atomic_load((_Atomic int64_t *)context); }
-static const rp_clock clock_by_hand = {hand_time, hand_time, &hand};
-
 static rp_server_options options_by_hand(uint32_t stall_ms) {
     rp_server_options options = options_of(stall_ms);
-    options.clock = &clock_by_hand;
-    options.reactors = 1;
+    options.clock = clock_by_hand();
     return options;
 }
 
-static void pass_time(int64_t milliseconds) {
-    atomic_fetch_add(&hand, milliseconds * 1000000);
-    rp_reactor_wake(rp_server_reactor(server.server, 0));
-}
+static void pass_time(int64_t milliseconds) { turn_hand(server.server, milliseconds); }
 
 /* Whether the other side closes it as time goes on. */
 static int is_closed_in_time(int fd) {
