@@ -101,6 +101,9 @@ static int sync_log(rp_flusher *flusher, rp_error *error) {
     if (rc == RP_E_NOT_FOUND && error->os_errno == ENOENT) {
         rc = error->status = RP_E_BUSY;
     }
+    if (rc == RP_E_NOT_FOUND && rp_commit_log_cuts(log) != cuts) { /* its files went with the cut: nothing of it is to be synced */
+        return RP_OK;
+    }
     bool was_owed = atomic_exchange_explicit(&flusher->is_owed, rc == RP_E_BUSY, memory_order_relaxed);
     if (rc == RP_E_BUSY) {
         if (!was_owed) {

@@ -245,8 +245,8 @@ int rp_key_index_put_message(rp_key_index *index, const rp_message *message, rp_
     return RP_OK;
 }
 
-int64_t rp_key_index_next_offset(const rp_key_index *index) {
-    const rp_index_file *last = last_file(index);
+int64_t rp_key_index_next_offset(rp_key_index *index) {
+    const rp_index_file *last = growing_file(index);
     return last == NULL ? -1 : rp_index_file_end_offset(last);
 }
 

@@ -47,7 +47,7 @@ int rp_key_index_put_message(rp_key_index *index, const rp_message *message, rp_
 /* Enters one key of a message by its hash. Returns as put_message does. */
 int rp_key_index_put(rp_key_index *index, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error);
 /* The log offset from which put_message has to go on after open, that of the last message; -1: from the log's start. */
-int64_t rp_key_index_next_offset(const rp_key_index *index);
+int64_t rp_key_index_next_offset(rp_key_index *index);
 /* The store time of that message; 0: there is none. */
 int64_t rp_key_index_last_time(const rp_key_index *index);
 /* Syncs what changed, up to rp_key_index_next_offset. Returns the store time of the last message that is now safe, 0 when there is none, or

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +22,9 @@ struct rp_ledger_index {
     int read_only;             /* fixed */
     rp_mapped_file *active;    /* append lock: pinned file of what was reserved last */
     int64_t space_end;         /* append lock: bytes of the row below it have space, in the active file */
-    pthread_mutex_t dirty_lock; /* leaf: of the two below */
+    pthread_mutex_t dirty_lock; /* leaf: of the three below */
     int64_t dirty_begin, dirty_end; /* bytes of the row not synced yet */
+    uint64_t begins; /* how often all files went, as the log begins elsewhere */
 };
 
 int rp_ledger_index_open(const rp_file_ops *ops, const char *directory, uint32_t file_size, int read_only, rp_ledger_index **opened,
@@ -87,13 +89,22 @@ static int make_space(rp_ledger_index *index, int64_t at, rp_error *error) {
     return RP_OK;
 }
 
+/* Nothing of it is to be synced any more, also by whoever is about to. */
+static int remove_all(rp_ledger_index *index, rp_error *error) {
+    pthread_mutex_lock(&index->dirty_lock);
+    index->dirty_begin = index->dirty_end = 0;
+    index->begins++;
+    pthread_mutex_unlock(&index->dirty_lock);
+    return rp_mapped_file_queue_remove_all(index->row, error);
+}
+
 /* The file that holds the byte, made when it is the next one. */
 static rp_mapped_file *enter_file(rp_ledger_index *index, int64_t byte, rp_error *error) {
     int64_t begin = rp_mapped_file_queue_begin(index->row), end = rp_mapped_file_queue_end(index->row);
     if (byte >= begin && byte < end) {
         return rp_mapped_file_queue_find(index->row, byte, error);
     }
-    if (begin != end && (byte < begin || byte >= end + index->file_size) && rp_mapped_file_queue_remove_all(index->row, error) != RP_OK) {
+    if (begin != end && (byte < begin || byte >= end + index->file_size) && remove_all(index, error) != RP_OK) {
         return NULL;
     }
     return rp_mapped_file_queue_append(index->row, byte, error);
@@ -235,15 +246,25 @@ int rp_ledger_index_trim(rp_ledger_index *index, int64_t number, rp_error *error
     return rc;
 }
 
+static bool has_begun_anew(rp_ledger_index *index, uint64_t begins) {
+    pthread_mutex_lock(&index->dirty_lock);
+    bool is_new = index->begins != begins;
+    pthread_mutex_unlock(&index->dirty_lock);
+    return is_new;
+}
+
 int rp_ledger_index_sync(rp_ledger_index *index, rp_error *error) {
     pthread_mutex_lock(&index->dirty_lock);
     int64_t begin = index->dirty_begin, end = index->dirty_end;
+    uint64_t begins = index->begins;
     index->dirty_begin = index->dirty_end = 0;
     pthread_mutex_unlock(&index->dirty_lock);
     int64_t from = rp_mapped_file_queue_begin(index->row);
     begin = begin < from ? from : begin;
     int rc = begin < end ? rp_mapped_file_queue_sync(index->row, begin, end, error) : RP_OK;
-    if (rc != RP_OK) {
+    if (rc != RP_OK && has_begun_anew(index, begins)) { /* its files went meanwhile */
+        rc = rc == RP_E_NOT_FOUND ? RP_OK : rc;
+    } else if (rc != RP_OK) {
         mark_dirty(index, begin, end);
     }
     return rc;

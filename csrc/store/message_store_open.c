@@ -302,7 +302,7 @@ static void index_synced(void *context, int64_t time_ms, int64_t log_offset) {
 static void index_appended(void *context) { rp_index_builder_notify(context); }
 
 /* Of what was dropped nothing is on disk any more, and what is built again in its place is not on disk yet. */
-static void note_indexed(rp_checkpoint *checkpoint, const rp_key_index *index) {
+static void note_indexed(rp_checkpoint *checkpoint, rp_key_index *index) {
     int64_t last = rp_key_index_next_offset(index), last_ms = rp_key_index_last_time(index);
     bool has_offset = checkpoint->index_offset >= 0;
     checkpoint->index_offset = has_offset && checkpoint->index_offset > last ? last : checkpoint->index_offset;

@@ -225,9 +225,12 @@ class DLedgerNode:
     async def _outcome(self, future: asyncio.Future[object], wanted: str, otherwise: str = "") -> object:
         try:
             done, _ = await asyncio.wait([future], timeout=self.settings.append_timeout_ms / 1000)
-        finally:
-            future.cancel()  # unless it is done: who gave up, or is stopped, hears of no failure
+        except asyncio.CancelledError:
+            if not future.cancel():
+                future.exception()  # seen: it failed in the turn in which whoever asked gave up, as at the end of a lead or a stop
+            raise
         if not done:
+            future.cancel()
             raise TimedOut(f"no majority {wanted} within {self.settings.append_timeout_ms} ms{otherwise}")
         return future.result()
 

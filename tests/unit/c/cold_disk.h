@@ -27,14 +27,22 @@ typedef struct cold_disk {
     } there[READS_MAX]; /* by_page: what reads brought in */
 } cold_disk;
 
+/* Whether reads brought in all of it, each what the ones before it did not. */
+static inline int was_read(const cold_disk *disk, uintptr_t begin, uintptr_t end) {
+    for (int read = 0; read < disk->begun && begin < end;) {
+        int is_of_it = disk->there[read].begin <= begin && begin < disk->there[read].end;
+        begin = is_of_it ? disk->there[read].end : begin;
+        read = is_of_it ? 0 : read + 1;
+    }
+    return begin >= end;
+}
+
 static inline int is_in_memory(void *context, const void *address, size_t size) {
     cold_disk *disk = context;
     uintptr_t begin = (uintptr_t)address;
     pthread_mutex_lock(&disk->lock);
-    int in_memory = disk->in_memory;
+    int in_memory = disk->in_memory || (disk->by_page && was_read(disk, begin, begin + size));
     disk->looks++;
-    for (int read = 0; read < disk->begun && disk->by_page && !in_memory; read++)
-        in_memory = disk->there[read].begin <= begin && disk->there[read].end >= begin + size;
     pthread_mutex_unlock(&disk->lock);
     return in_memory;
 }

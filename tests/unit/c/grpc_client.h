@@ -186,6 +186,7 @@ struct client {
     int fd;
     int is_over;
     int32_t goaway; /* how often it was said */
+    int32_t pings;  /* so many */
     uint32_t goaway_code;
     struct answer *answers; /* by stream id / 2 */
 };
@@ -237,6 +238,7 @@ static inline int client_on_close(struct nghttp2_session *session, int32_t strea
 static inline int client_on_frame(struct nghttp2_session *session, const rp_http2_frame_head *frame, void *context) {
     struct client *client = context;
     (void)session;
+    client->pings += frame->type == RP_HTTP2_PING;
     if (frame->type == RP_HTTP2_GOAWAY) {
         client->goaway++;
         memcpy(&client->goaway_code, (const uint8_t *)frame + sizeof *frame + sizeof(int32_t), sizeof client->goaway_code);

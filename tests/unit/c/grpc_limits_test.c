@@ -14,6 +14,26 @@ static rp_server_options options_of(uint32_t stall_ms) {
     return options;
 }
 
+static rp_server_options options_by_hand(uint32_t stall_ms) {
+    rp_server_options options = options_of(stall_ms);
+    options.clock = clock_by_hand();
+    return options;
+}
+
+static void pass_time(int64_t milliseconds) { turn_hand(server.server, milliseconds); }
+
+/* Whether the other side closes it as time goes on. */
+static int is_closed_in_time(int fd) {
+    uint8_t bytes[4096];
+    for (int64_t until = now_ms() + WAIT_MS; now_ms() < until; pass_time(10)) {
+        struct pollfd waiting = {fd, POLLIN, 0};
+        if (poll(&waiting, 1, 10) == 1 && recv(fd, bytes, sizeof bytes, 0) <= 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static void expect_echo_of(struct client *of) {
     uint32_t size;
     uint8_t *body = framed((const uint8_t *)"still here", 10, &size);
@@ -64,25 +84,36 @@ static void who_does_not_speak_http2_is_closed_with_a_log_line(void) {
 }
 
 static void who_says_nothing_and_who_asks_nothing_is_closed_in_time(void) {
-    rp_server_options options = options_of(100);
+    rp_server_options options = options_by_hand(100);
     options.idle_timeout_ms = 100;
     grpc_server_start(&server, &options, MESSAGE_BYTES);
     int silent = client_connect(&server);
-    CHECK(is_closed(silent));
+    CHECK(is_closed_in_time(silent));
     close(silent);
     client_open(&client, &server, 0);
     expect_echo_of(&client);
-    is_over(&client);
+    for (int64_t until = now_ms() + WAIT_MS; !client.is_over; pass_time(10)) {
+        CHECK(now_ms() < until);
+        client_turn(&client, 10);
+    }
     CHECK(client.goaway == 1 && client.goaway_code == RP_HTTP2_NO_ERROR);
     client_close(&client);
     /* Whoever has a call under way is asked whether he is there: one who answers stays. */
     client_open(&client, &server, 0);
     int32_t stream = client_call_with(&client, METHODS[METHOD_STREAM].path, NULL, 0, 1, NULL);
-    for (int64_t until = now_ms() + 400; now_ms() < until;) {
-        client_turn(&client, 20);
+    client_say(&client);
+    rp_request_free(next_call_event(&server, RP_REQUEST_CALL));
+    expect_echo_of(&client);
+    expect_echo_of(&client); /* behind what the client says to the server's settings: from now on it says nothing of its own accord */
+    for (int32_t asked = 1; asked <= 4; asked++) {
+        pass_time(120); /* with a tick of the server's timers */
+        for (int64_t until = now_ms() + WAIT_MS; client.pings < asked; client_turn(&client, 100)) {
+            CHECK(now_ms() < until && !client.is_over);
+        }
+        expect_echo_of(&client); /* what was said before is heard */
     }
     CHECK(!client.is_over && !answer_of(&client, stream)->is_closed);
-    CHECK(is_closed(client.fd)); /* and one who does not is closed */
+    CHECK(is_closed_in_time(client.fd)); /* and one who does not is closed */
     client_close(&client);
     grpc_server_stop(&server);
 }
@@ -149,7 +180,7 @@ static void an_answer_that_is_not_taken_waits_within_its_bound(void) {
 
 static void an_answer_that_is_never_taken_is_given_up(void) {
     static uint8_t bytes[65536];
-    rp_server_options options = options_of(100);
+    rp_server_options options = options_by_hand(100);
     options.output_bytes_max = 1u << 20;
     grpc_server_start(&server, &options, MESSAGE_BYTES);
     client_open(&client, &server, 1);
@@ -158,7 +189,12 @@ static void an_answer_that_is_never_taken_is_given_up(void) {
     rp_request *event = next_call_event(&server, RP_REQUEST_CALL);
     queue_until_busy(event->connection_id, stream, bytes, sizeof bytes);
     rp_request_free(event);
-    rp_request_free(next_call_event(&server, RP_REQUEST_CANCELLED));
+    for (int64_t until = now_ms() + WAIT_MS; rp_server_take(server.server, &event, 1) == 0; pass_time(10)) {
+        CHECK(now_ms() < until);
+        poll(NULL, 0, 10);
+    }
+    CHECK(event->kind == RP_REQUEST_CANCELLED);
+    rp_request_free(event);
     const struct answer *answer = client_await(&client, stream);
     CHECK(answer->error_code == RP_HTTP2_CANCEL && answer->status == -1);
     client_close(&client);

@@ -1,6 +1,9 @@
 /* ledger_fault_test.c: a log of entries where one call fails at the worst place, and entries that no honest leader makes. */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../../csrc/store/ledger_index.h"
@@ -161,6 +164,60 @@ static void a_cut_that_the_disk_does_not_take(void) {
     a_cut_that_fails_and_another_begin();
 }
 
+static _Thread_local int waits_to_sync;
+static atomic_int has_begun, may_go_on;
+
+static int sync_range_when_let(void *context, int fd, void *address, int64_t offset, size_t size) {
+    atomic_store(&has_begun, atomic_load(&has_begun) || waits_to_sync);
+    while (waits_to_sync && !atomic_load(&may_go_on))
+        sched_yield();
+    return rp_file_ops_system()->sync_range(context, fd, address, offset, size);
+}
+
+static void *sync_all(void *context) {
+    const ledger *one = context;
+    waits_to_sync = 1;
+    CHECK(rp_message_store_wait_flushed(one->store, ledger_ends(one).end_offset, 60000) != RP_E_IO);
+    return NULL;
+}
+
+/* Between two files of a sync all of the log is cut, and it begins further in front: the second file is gone, and no disk has failed. */
+static void a_sync_during_which_its_files_go(void) {
+    ledger one, leader;
+    rp_error error;
+    rp_message_store_options options;
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.sync_range = sync_range_when_let;
+    ledger_open(&leader, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&leader), 1, &error) == RP_OK);
+    ledger_append(&leader, 1000);
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    fixture_close(one.store);
+    ledger_options(&one, &options);
+    options.file_ops = &ops;
+    options.flush_interval_ms = options.queue_flush_interval_ms = options.flush_thorough_interval_ms = 3600 * 1000;
+    one.store = fixture_open(&options);
+    rp_log_range range;
+    rp_ledger_entry entry = {.index = 0, .position = 1};
+    while (entry.position % (int64_t)options.commit_log_file_size != 0) { /* it begins with the second file */
+        CHECK(rp_commit_log_read_entry(ledger_log(&leader), entry.index + 1, &range, &entry) == RP_OK);
+        rp_log_range_release(range.pin);
+    }
+    ledger_copy(&leader, &one, entry.index, 1000);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, sync_all, &one) == 0);
+    for (time_t until = time(NULL) + 60; !atomic_load(&has_begun); sched_yield())
+        CHECK(time(NULL) < until);
+    CHECK(rp_commit_log_cut_entries(ledger_log(&one), -1, &error) == RP_OK);
+    ledger_copy(&leader, &one, 0, 10);
+    atomic_store(&may_go_on, 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(rp_message_store_writable(one.store, NULL) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(one.store, ledger_ends(&one).end_offset, 60000) == RP_OK);
+    ledger_close(&one);
+    ledger_close(&leader);
+}
+
 /* An empty log begins with any entry, but for those whose place in the index no file has. */
 static void an_index_past_all_files_is_refused(void) {
     static const int64_t numbers[] = {INT64_MAX, INT64_MAX / 32, INT64_MAX / 32 - 1, RP_LEDGER_NUMBER_MAX + 1, RP_LEDGER_NUMBER_MAX};
@@ -217,6 +274,7 @@ static void what_no_push_carries_is_refused(void) {
 
 int main(void) {
     RUN(a_cut_that_the_disk_does_not_take);
+    RUN(a_sync_during_which_its_files_go);
     RUN(what_no_push_carries_is_refused);
     RUN(an_index_past_all_files_is_refused);
     RUN(a_failure_at_the_end_of_a_file);

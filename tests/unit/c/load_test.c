@@ -163,9 +163,9 @@ static void a_send_without_answer_times_out_and_its_message_may_still_arrive(voi
     options.connections = 4;
     options.request_timeout_ms = 500;
     rp_load_result result = run(&options);
-    /* At least four: on a slow machine an answer may be late as well. */
-    CHECK(result.totals.errors >= 4 && result.error_codes[0].code == RP_E_TIMEOUT &&
-          result.totals.acknowledged == 200 - result.totals.errors);
+    /* At least four: on a slow machine an answer may be late as well, also that of a pull. */
+    CHECK(result.error_codes[0].code == RP_E_TIMEOUT && result.totals.acknowledged <= 200 - 4 &&
+          result.totals.acknowledged + result.totals.errors >= 200);
     CHECK(result.totals.failures == 0 && result.totals.received >= result.totals.acknowledged);
     CHECK(result.unacknowledged == result.totals.received - result.totals.acknowledged);
     broker_close(broker);

@@ -463,4 +463,26 @@ static inline int becomes_true(struct harness *harness, int (*claim)(struct harn
     return 1;
 }
 
+/* A clock that the test turns: nobody is late because the machine stands still. */
+static inline _Atomic int64_t *hand(void) {
+    static _Atomic int64_t nanoseconds = 1000000000;
+    return &nanoseconds;
+}
+static inline int64_t hand_time(void *context) {
+    (void)context;
+    return atomic_load(hand());
+}
+static inline const rp_clock *clock_by_hand(void) {
+    static const rp_clock clock = {hand_time, hand_time, NULL};
+    return &clock;
+}
+
+/* Turns it, and lets every reactor see it. */
+static inline void turn_hand(rp_server *server, int64_t milliseconds) {
+    atomic_fetch_add(hand(), milliseconds * 1000000);
+    for (uint16_t index = 0; index < rp_server_reactor_count(server); index++) {
+        rp_reactor_wake(rp_server_reactor(server, index));
+    }
+}
+
 #endif

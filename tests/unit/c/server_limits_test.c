@@ -212,32 +212,26 @@ static void a_client_that_never_reads_is_closed_with_a_log_line(void) {
     harness_stop(harness);
 }
 
-static int64_t hand_time(void *context) { return atomic_load((_Atomic int64_t *)context); }
-
 static int has_closed_one(struct harness *harness) { return atomic_load(&harness->closes) == 1; }
 
-/* Turns the hands, and lets every reactor see it: an echo on `used` is one turn of its reactor, the wake one of the other. */
-static void pass_time(struct harness *harness, _Atomic int64_t *hand, int64_t milliseconds, int used) {
-    atomic_fetch_add(hand, milliseconds * 1000000);
-    rp_reactor_wake(rp_server_reactor(harness->server, 0));
-    rp_reactor_wake(rp_server_reactor(harness->server, 1));
+/* An echo on `used` is one turn of its reactor, the wake one of the other. */
+static void pass_time(struct harness *harness, int64_t milliseconds, int used) {
+    turn_hand(harness->server, milliseconds);
     expect_echo(used, 1);
 }
 
 static void an_idle_connection_is_closed_and_a_used_one_is_not(void) {
-    _Atomic int64_t hand = 1000000000;
-    rp_clock clock = {hand_time, hand_time, &hand};
     rp_server_options options = small_options();
-    options.clock = &clock;
+    options.clock = clock_by_hand();
     struct harness *harness = harness_start(&options);
     int idle = dial(harness);
     expect_echo(idle, 0);
     int used = dial(harness);
     for (int second = 0; second < 119; second += 7) {
-        pass_time(harness, &hand, 7000, used);
+        pass_time(harness, 7000, used);
         CHECK(atomic_load(&harness->closes) == 0);
     }
-    pass_time(harness, &hand, 10000, used);
+    pass_time(harness, 10000, used);
     CHECK(becomes_true(harness, has_closed_one) && is_closed(idle));
     expect_echo(used, 2);
     rp_server_stats stats;

@@ -102,6 +102,28 @@ def test_one_member_appends_applies_and_remembers(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_what_fails_as_its_asker_gives_up_leaves_no_log_line(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        untold: list[str] = []
+        loop.set_exception_handler(lambda loop, context: untold.append(context["message"]))
+        node, _ = node_of(tmp_path, peers_of(1))
+        for has_failed in (True, False):
+            future = loop.create_future()
+            asking = asyncio.create_task(node._outcome(future, "had the entry"))
+            await asyncio.sleep(0)
+            if has_failed:
+                future.set_exception(NotLeader("n0 stopped to lead", "", ""))
+            asking.cancel()  # in the same turn, as by Leadership.role_changed
+            await asyncio.wait([asking])
+            assert asking.cancelled() and future.done()
+            del future, asking
+        gc.collect()
+        assert untold == []
+
+    asyncio.run(scenario())
+
+
 def test_three_members_agree_and_go_on_without_their_leader(tmp_path: Path) -> None:
     async def scenario() -> None:
         peers = peers_of(3)
