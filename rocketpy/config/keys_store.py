@@ -90,7 +90,7 @@ _FLUSH_KEYS: tuple[Key, ...] = (
         important=True,
     ),
     number("flushIntervalCommitLog", 500, "Pause between flushes that nobody waits for.", "ms", least=1, important=True, live=True),
-    number("flushCommitLogLeastPages", 4, "Pages that make a flush of the commit log worth it with ASYNC_FLUSH.", "pages of 4 KiB", live=True),
+    number("flushCommitLogLeastPages", 4, "Pages that make a flush of the log worth it with ASYNC_FLUSH.", "pages of 4 KiB", live=True),
     number(
         "flushCommitLogThoroughInterval",
         10000,
