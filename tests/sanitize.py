@@ -111,6 +111,7 @@ def run_all() -> list[str]:
     with ThreadPoolExecutor(1) as pool:
         of_wrappers = pool.submit(run_python_tests)
         failed, threaded = run_programs("address", c_test_programs())
+        assert threaded, "none of the programs seems to start a thread"
         raced, _ = run_programs("thread", threaded)
         return failed + raced + of_wrappers.result()
 

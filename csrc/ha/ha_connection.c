@@ -122,7 +122,7 @@ static int take_acks(rp_ha_connection *connection, rp_error *error) {
     return status < 0 ? status : status | moved;
 }
 
-int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_error *error) {
+int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, int64_t heard_ns, rp_error *error) {
     int moved = 0;
     for (int round = 0; round < READS_MAX; round++) {
         size_t room = sizeof connection->input - connection->input_size;
@@ -139,7 +139,8 @@ int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_er
         }
         connection->last_read_ns = now_ns;
         connection->input_size += (uint32_t)got;
-        int taken = connection->options->epochs != NULL ? rp_ha_connection_take_words(connection, error) : take_acks(connection, error);
+        int taken =
+            connection->options->epochs != NULL ? rp_ha_connection_take_words(connection, heard_ns, error) : take_acks(connection, error);
         if (taken < 0)
             return taken;
         moved |= taken;

@@ -29,8 +29,9 @@ const char *rp_ha_connection_address(const rp_ha_connection *connection);
 int rp_ha_connection_shares_host(const rp_ha_connection *connection, const rp_ha_connection *other);
 
 /* Reads what the socket holds. 1 when the acked offset moved, 0 when not; RP_E_NETWORK when the slave left; RP_E_RANGE for an
- * offset we cannot serve or never wrote (error says which). */
-int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_error *error);
+ * offset we cannot serve or never wrote (error says which). heard_ns: since when, as far as is known, it may have lain there; that is
+ * when a slave behind a controller counts as caught up. */
+int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, int64_t heard_ns, rp_error *error);
 
 /* Sends until the log's end, the socket's end or turn_bytes. RP_OK, or a negative status that ends the connection. */
 int rp_ha_connection_pump(rp_ha_connection *connection, int64_t now_ns, uint64_t turn_bytes, rp_error *error);

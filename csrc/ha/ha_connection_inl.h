@@ -63,7 +63,7 @@ int rp_ha_connection_take_ack(rp_ha_connection *connection, int64_t offset, rp_e
 
 /* ha_connection_switch.c */
 /* Takes the hello and the acks that were read into the input. Returns as rp_ha_connection_receive; RP_E_PROTOCOL too. */
-int rp_ha_connection_take_words(rp_ha_connection *connection, rp_error *error);
+int rp_ha_connection_take_words(rp_ha_connection *connection, int64_t heard_ns, rp_error *error);
 /* Writes the header of the next frame, which ends where its epoch does. Returns how many of the `size` bytes at offset are in it;
  * RP_E_NOT_FOUND: there is no epoch. */
 int64_t rp_ha_connection_put_frame(rp_ha_connection *connection, int64_t offset, int64_t size, rp_error *error);

@@ -37,21 +37,19 @@ static int take_hello(rp_ha_connection *connection, const rp_switch_hello *hello
     return RP_OK;
 }
 
-static int64_t monotonic_ms(const rp_ha_connection *connection) { return rp_clock_monotonic_ns(connection->options->clock) / RP_NS_PER_MS; }
-
-/* Notes when the slave last held the whole log: now, or when the frame began that ended with the log (RocketMQ: lastCaughtUpTimeMs). By the
- * monotonic clock: a master's lease hangs on it, which a wall clock that is set back would prolong. */
-static void note_caught_up(rp_ha_connection *connection, int64_t acked) {
+/* Notes when the slave last held the whole log: as it says so, or when the frame began that ended with the log (RocketMQ:
+ * lastCaughtUpTimeMs). By the monotonic clock: a master's lease hangs on it, which a wall clock that is set back would prolong. */
+static void note_caught_up(rp_ha_connection *connection, int64_t acked, int64_t heard_ns) {
     rp_switched *switched = &connection->switched;
     if (acked < switched->sent_end)
         return;
     int has_all = acked == rp_commit_log_max_offset(connection->options->commit_log);
-    int64_t when_ms = has_all ? monotonic_ms(connection) : switched->sent_ms;
+    int64_t when_ms = has_all ? heard_ns / RP_NS_PER_MS : switched->sent_ms;
     if (when_ms > atomic_load_explicit(&switched->caught_up_ms, memory_order_relaxed))
         atomic_store_explicit(&switched->caught_up_ms, when_ms, memory_order_relaxed);
 }
 
-int rp_ha_connection_take_words(rp_ha_connection *connection, rp_error *error) {
+int rp_ha_connection_take_words(rp_ha_connection *connection, int64_t heard_ns, rp_error *error) {
     uint32_t at = 0;
     int moved = 0, size;
     rp_switch_hello hello;
@@ -65,7 +63,7 @@ int rp_ha_connection_take_words(rp_ha_connection *connection, rp_error *error) {
         if (status < 0)
             return status;
         if (size == RP_SWITCH_ACK_SIZE)
-            note_caught_up(connection, acked);
+            note_caught_up(connection, acked, heard_ns);
         moved |= status;
         at += (uint32_t)size;
     }
@@ -94,7 +92,7 @@ int64_t rp_ha_connection_put_frame(rp_ha_connection *connection, int64_t offset,
     connection->header_size = connection->header_left = RP_SWITCH_TRANSFER_SIZE;
     if (size > 0) {
         connection->switched.sent_end = end;
-        connection->switched.sent_ms = monotonic_ms(connection);
+        connection->switched.sent_ms = rp_clock_monotonic_ns(connection->options->clock) / RP_NS_PER_MS;
     }
     return size;
 }

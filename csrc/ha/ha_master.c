@@ -77,14 +77,14 @@ static int wait_ms(rp_ha_master *master, int64_t now_ns) {
     return ms > 60000 ? 60000 : (int)ms;
 }
 
-static void handle_events(rp_ha_master *master, const struct epoll_event *events, int event_count, int64_t now_ns) {
+static void handle_events(rp_ha_master *master, const struct epoll_event *events, int event_count, int64_t now_ns, int64_t heard_ns) {
     int is_called = 0;
     for (int i = 0; i < event_count; i++) {
         uint64_t tag = events[i].data.u64;
         if (tag == TAG_LISTENER)
             is_called = 1;
         else if (tag != TAG_WAKE && master->slots[tag] != NULL && (events[i].events & ~(uint32_t)EPOLLOUT) != 0)
-            rp_ha_receive_from_slave(master, (uint32_t)tag, now_ns);
+            rp_ha_receive_from_slave(master, (uint32_t)tag, now_ns, heard_ns);
     }
     if (is_called)
         rp_ha_accept_slaves(master, now_ns);
@@ -117,6 +117,12 @@ static int has_slaves(const rp_ha_master *master) {
     return 0;
 }
 
+/* Since when what is read now may have lain in the sockets. This process was stopped when it comes back late from a wait: a slave that has
+ * left its master meanwhile, for another, said it before that. */
+static int64_t heard_since(int64_t waited_from_ns, int timeout, int64_t now_ns) {
+    return timeout >= 0 && now_ns - waited_from_ns > timeout * RP_NS_PER_MS + RP_HA_LATE_NS ? waited_from_ns : now_ns;
+}
+
 static void ha_master_run(void *context) {
     rp_ha_master *master = context;
     struct epoll_event events[RP_HA_SLAVES_MAX];
@@ -124,12 +130,13 @@ static void ha_master_run(void *context) {
     while (!atomic_load_explicit(&master->stopping, memory_order_acquire)) {
         if (atomic_load(&master->pending))
             timeout = 0;
+        int64_t waited_from_ns = rp_clock_monotonic_ns(master->options.clock);
         int event_count = epoll_wait(master->epoll_fd, events, RP_HA_SLAVES_MAX, timeout);
         atomic_store(&master->sleeping, 0);
         pthread_mutex_lock(&master->transfer_lock);
         int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
         if (event_count > 0)
-            handle_events(master, events, event_count, now_ns);
+            handle_events(master, events, event_count, now_ns, heard_since(waited_from_ns, timeout, now_ns));
         listen_again(master, now_ns);
         atomic_store(&master->pending, 0); /* behind acks: entries that they made say so, too, and there is nothing to send of them */
         serve_slaves(master, now_ns);

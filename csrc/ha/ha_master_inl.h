@@ -11,6 +11,7 @@
 #include "ha_switch.h"
 
 #define RP_HA_REST_NS (1000 * RP_NS_PER_MS)
+#define RP_HA_LATE_NS (1000 * RP_NS_PER_MS) /* how far behind its end a wait may end on a busy machine */
 
 struct rp_ha_master {
     /* fixed after open, but for what limit_flow and set_pace change: guarded by transfer_lock */
@@ -66,7 +67,7 @@ static inline int rp_ha_watch(rp_ha_master *master, int operation, int fd, uint3
 
 /* ha_master_slaves.c: who connects, what they say, and how they leave; the ha thread's. */
 void rp_ha_accept_slaves(rp_ha_master *master, int64_t now_ns);
-void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns);
+void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns, int64_t heard_ns);
 void rp_ha_drop_slave(rp_ha_master *master, uint32_t slot, int level, const char *why);
 /* Drops the slave for an error of its connection, which decides about the log level and the counter. */
 void rp_ha_drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error);

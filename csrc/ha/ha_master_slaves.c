@@ -125,11 +125,11 @@ static void keep_one_of_each(rp_ha_master *master, uint32_t newcomer) {
     atomic_store_explicit(&master->ids[newcomer], id, memory_order_release);
 }
 
-void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
+void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns, int64_t heard_ns) {
     rp_error error;
     rp_ha_connection *connection = master->slots[slot];
     int is_new = rp_ha_connection_acked(connection) < 0;
-    int moved = rp_ha_connection_receive(connection, now_ns, &error);
+    int moved = rp_ha_connection_receive(connection, now_ns, heard_ns, &error);
     if (moved < 0) {
         rp_ha_drop_for(master, slot, &error);
         return;

@@ -43,7 +43,8 @@ typedef struct rp_checkpoint {
 
 /* Sets the counts to -1: the store is open, and they change. */
 void rp_checkpoint_forget_counts(rp_checkpoint *checkpoint);
-/* RP_OK also when there is no file or a short one: then offsets and counts are -1, and every other field 0. RP_E_IO. */
+/* RP_OK also when there is no file or a short one: then the offsets of log, queues and index and the counts are -1, and every other field
+ * is 0. RP_E_IO. */
 int rp_checkpoint_read(const rp_file_ops *ops, const char *path, rp_checkpoint *checkpoint, rp_error *error);
 /* Writes and syncs, as RocketMQ's own unless is_exact; the file keeps its old content or has the new one (one page, one write).
  * RP_OK, RP_E_IO, RP_E_DISK_FULL. */

@@ -75,6 +75,9 @@ void rp_ledger_index_close(rp_ledger_index *index) {
 static int make_space(rp_ledger_index *index, int64_t at, rp_error *error) {
     const rp_mapped_file *file = index->active;
     int64_t from = at / SPACE_STEP * SPACE_STEP, end = from + SPACE_STEP < index->file_size ? from + SPACE_STEP : index->file_size;
+    if (!file->is_writable) { /* its descriptor neither */
+        return rp_mapped_file_hold(file, rp_mapped_file_queue_directory(index->row), at, 1, error);
+    }
     int failed = index->ops->allocate(index->ops->context, file->fd, from, end - from) < 0, os_errno = errno;
     if (!failed && index->ops->populate(index->ops->context, rp_mapped_file_address(file) + from, (size_t)(end - from)) != 0 &&
         errno == EFAULT) {

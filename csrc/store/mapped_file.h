@@ -28,8 +28,9 @@ rp_mapped_file *rp_mapped_file_new(const rp_file_ops *ops, int64_t base_offset, 
 void rp_mapped_file_free(rp_mapped_file *file);
 
 /* Opens and maps path, with create 1 giving it its full length first (bytes are allocated by the writer, ahead of itself). One that is
- * there on a file system that has become read-only is mapped for reading alone, whatever the mode: rp_mapped_file_hold refuses.
- * RP_OK; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY, RP_E_NOT_FOUND with the file in error; then nothing has changed. */
+ * there on a file system that has become read-only is mapped for reading alone, whatever the mode: rp_mapped_file_hold refuses, and whoever
+ * writes by its descriptor asks is_writable. RP_OK; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY, RP_E_NOT_FOUND with the file in error; then
+ * nothing has changed. */
 int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int create, rp_error *error);
 
 /* Makes sure that [at, at + size) of a file that is mapped writable can be stored to now (map_hold.h). RP_OK; RP_E_DISK_FULL, RP_E_IO,

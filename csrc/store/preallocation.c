@@ -146,6 +146,11 @@ static int enter_file(rp_preallocation *ahead, int64_t offset, rp_error *error) 
     if (file == NULL) {
         return error->status < 0 ? error->status : RP_E_IO;
     }
+    if (!file->is_writable) { /* its descriptor neither: writes by that would fail for a reason that says nothing */
+        int rc = rp_mapped_file_hold(file, rp_mapped_file_queue_directory(ahead->row), offset - file->base_offset, 1, error);
+        rp_mapped_file_release(file);
+        return rc;
+    }
     if (ahead->file != NULL) {
         rp_mapped_file_release(ahead->file);
     }

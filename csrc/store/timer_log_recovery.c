@@ -1,6 +1,8 @@
 /* timer_log_recovery.c: the log read from front to back: to find its end, to make slots again, to see what may go. See timer_log.h. */
 #include "timer_log_inl.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define PIECE_SIZE (5040 * RP_TIMER_RECORD_SIZE) /* 262 KB */
@@ -120,6 +122,13 @@ int rp_timer_log_each(rp_timer_log *log, int64_t from, rp_timer_record_visit vis
     return walk_log(&walk, error);
 }
 
+/* As far as the disk gives what is there. */
+static bool has_no_record(rp_timer_log *log, int64_t position) {
+    rp_timer_record record;
+    rp_error error = {0};
+    return rp_timer_log_read(log, position, &record, &error) == RP_E_CORRUPT && error.os_errno != EIO;
+}
+
 int rp_timer_log_set_end(rp_timer_log *log, int64_t end) {
     int64_t before = end < 0 ? RP_TIMER_NO_POSITION : rp_timer_log_before(log, end), files_end = rp_timer_log_files_end(log);
     if (end < log->begin || end > files_end || files_end - end > log->file_size ||
@@ -129,7 +138,7 @@ int rp_timer_log_set_end(rp_timer_log *log, int64_t end) {
     log->end = log->written = log->flushed = files_end; /* so that what is there can be read */
     rp_timer_record record;
     int is_end = (before == RP_TIMER_NO_POSITION || rp_timer_log_read(log, before, &record, NULL) == RP_OK) &&
-                 (!rp_timer_log_is_place(log, end) || end == files_end || rp_timer_log_read(log, end, &record, NULL) == RP_E_CORRUPT);
+                 (!rp_timer_log_is_place(log, end) || end == files_end || has_no_record(log, end));
     log->end = log->written = log->flushed = is_end ? end : log->begin;
     log->window_size = 0; /* what lies behind the end will change */
     return is_end;

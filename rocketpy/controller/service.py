@@ -116,7 +116,7 @@ class Controller:
         client_tls = client_context(config, tls)
         node = self._node = DLedgerNode(self._group_settings(), ControllerStateMachine(self.tables), serves=False, tls=client_tls)
         scheduler = EventScheduler(node, self._counters)
-        leadership = self._leadership = Leadership(node, scheduler, _monotonic_ms, self._begin_to_lead, self._forget)
+        leadership = self._leadership = Leadership(node, scheduler, self._clock, self._begin_to_lead, self._forget)
         node.on_role_change.append(lambda role, term: leadership.role_changed())
         self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, tls=client_tls)
         await node.start()
@@ -244,7 +244,7 @@ class Controller:
         since_ms = self._leadership.since_ms if self._leadership is not None else None
         if since_ms is None:
             return
-        for found in sets_without_master(self.tables, self.lives, _monotonic_ms() - since_ms):
+        for found in sets_without_master(self.tables, self.lives, self._clock() - since_ms):
             self._want_election(found.sync.cluster_name, found.sync.broker_name)
 
     def _want_election(self, cluster_name: str, broker_name: str) -> None:

@@ -197,7 +197,7 @@ class NamesrvRequests:
 
     def unregister_broker(self, request: Request) -> Response:
         header = UnRegisterBrokerRequestHeader.decode(request.fields)
-        registration = self._routes.registration(header.cluster_name, header.broker_addr)
+        registration = self._routes.registration(header.cluster_name, header.broker_addr) or 0  # 0: none, nor one that comes meanwhile
         departure = Departure(header.cluster_name, header.broker_addr, header.broker_name, header.broker_id, registration)
         if not self._effects.unregister(departure):
             log.warning("Couldn't submit the unregister broker request to handler, broker info: %s", departure)

@@ -136,7 +136,8 @@ class GroupConfig:
 
     @classmethod
     def from_json(cls, members: dict[str, Any]) -> GroupConfig:
-        """Numbers that clients could not be told are the nearest that they can. Raises AttributeError, TypeError, ValueError."""
+        """Numbers that clients could not be told are the nearest that they can. Raises AttributeError, OverflowError, TypeError,
+        ValueError."""
         policy = members.get("groupRetryPolicy") or {}
         next_ms = tuple(_pause_ms(each) for each in (policy.get("customizedRetryPolicy") or {}).get("next") or ())
         exponential = None
@@ -166,7 +167,7 @@ class Brokers:
         self._settings = settings
         self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
         self._answering = ""  # the name server that answered last: for one that is away topics would wait again and again
-        self._speaking = ""  # the broker that answered last, for the same reason: those that are gone for good are known still
+        self._silent: set[str] = set()  # brokers that gave no answer to the last question: they come last, as some may be gone for good
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
         self._on_address: Callable[[str, str], None] | None = None
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
@@ -317,7 +318,7 @@ class Brokers:
         members = await self._ask_any("", RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
         try:
             return None if members is None else GroupConfig.from_json(members)
-        except (AttributeError, TypeError, ValueError) as error:  # members of any kind: brokers keep what their files say
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:  # members of any kind: brokers keep what their files say
             raise ProtocolError(f"group {group} of a broker cannot be read: {error}") from error
 
     async def _ask_any(self, topic: str, code: RequestCode, header: Fields) -> dict[str, Any] | None:
@@ -325,19 +326,20 @@ class Brokers:
         names = [data.broker_name for data in (await self.route(topic)).queue_datas] if topic else sorted(self._addresses)
         fault: RocketpyError | None = None
         is_answered = False
-        for name in sorted(names, key=lambda name: name != self._speaking):
+        for name in sorted(names, key=self._silent.__contains__):
             if name not in self._addresses:
                 continue
             try:
                 response = await self.call(name, code, header)
                 is_answered = True
-                self._speaking = name
+                self._silent.discard(name)
                 if response.code == ResponseCode.SUCCESS:
                     return read_object(response.body)
             except JsonError:
                 continue
             except RocketpyError as error:
                 fault = error
+                self._silent.add(name)
         if fault is not None and not is_answered:
             raise NetworkError(f"no broker answers {code.name}: {fault}")
         return None

@@ -56,7 +56,7 @@ STREAMS_MAX: Final = 1024
 RING_MAX: Final = 20_000
 """Calls, and messages of their clients' streams, that wait for the event loop."""
 REQUEST_MAX: Final = 4 << 20
-"""Bytes of a request, but of those that carry bodies: of empty entries protobuf makes 40 times as much memory."""
+"""Bytes of a request, where its method has no rule of its own: of empty entries protobuf makes 40 times as much memory."""
 INFLATED_MAX: Final = 256 << 20
 """Bytes that messages of calls under way have become, of those that came compressed: the native side has no bound for these."""
 TAKE_MAX: Final = 256
@@ -84,8 +84,12 @@ class CallError(Exception):
         self.code = code
 
 
-class _TooLarge(Exception):
-    """A request that is not read, as its method has an answer to whatever is so large."""
+class _Refused(Exception):
+    """A request that is not read."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
 
 
 class Call:
@@ -122,9 +126,8 @@ class Method:
     answer: Callable[[Any, Call], Any]
     takes_stream: bool = False
     gives_stream: bool = False
-    request_max: int = REQUEST_MAX
-    too_large: Any = None
-    """The answer to a request of more bytes; None: its call ends with RESOURCE_EXHAUSTED."""
+    refusal: Callable[[bytes], Any] | None = None
+    """Its rule: the answer to a request that is not to be read, None to others."""
 
 
 class _Connection:
@@ -279,8 +282,8 @@ class GrpcPort:
                 self._insist(self._grpc.end, request, OK)
             else:
                 await self._send(call, await method.answer(given, call), is_last=True)
-        except _TooLarge:
-            await self._send(call, method.too_large, is_last=True)
+        except _Refused as refused:
+            await self._send(call, refused.answer, is_last=True)
         except CallError as error:
             self._insist(self._grpc.end, request, error.code, str(error))
         except Exception as error:  # outer edge of a task
@@ -288,7 +291,7 @@ class GrpcPort:
             self._insist(self._grpc.end, request, INTERNAL, f"{type(error).__name__}: {error}")
 
     def _read(self, call: Call, event: Request, method: Method, kind: Any) -> Any:
-        """The message of a call or of one of its events. Raises CallError, _TooLarge."""
+        """The message of a call or of one of its events. Raises CallError, _Refused."""
         data = event.body
         if event.flag & EVENT_COMPRESSED:
             self._inflated_bytes -= call.inflated_bytes
@@ -296,10 +299,10 @@ class GrpcPort:
             data = inflated(data, min(self._bytes_max, INFLATED_MAX - self._inflated_bytes))
             call.inflated_bytes = len(data)
             self._inflated_bytes += len(data)
-        if len(data) > method.request_max:
-            if method.too_large is not None:
-                raise _TooLarge
-            raise CallError(RESOURCE_EXHAUSTED, f"a request of more than {method.request_max} bytes")
+        if method.refusal is None and len(data) > REQUEST_MAX:
+            raise CallError(RESOURCE_EXHAUSTED, f"a request of more than {REQUEST_MAX} bytes")
+        if method.refusal is not None and (answer := method.refusal(data)) is not None:
+            raise _Refused(answer)
         try:
             return kind.FromString(data)
         except DecodeError as error:

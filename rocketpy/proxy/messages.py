@@ -80,6 +80,9 @@ def properties_of(message: Any, settings: ProxySettings, group: str, peer_host: 
     check_text("ILLEGAL_MESSAGE_TAG", "tag", system.tag, forbidden="|")
     if system.tag:
         properties["TAGS"] = system.tag
+    if len(system.keys) > settings.max_user_property_size:  # each has a byte, and is looked at character by character
+        most = settings.max_user_property_size
+        raise ProxyError("MESSAGE_PROPERTIES_TOO_LARGE", f"more keys than the total size of user property may be, which is {most}")
     for key in system.keys:
         check_text("ILLEGAL_MESSAGE_KEY", "key", key)
     if system.keys:

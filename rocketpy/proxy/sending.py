@@ -42,10 +42,52 @@ REQUEST_BYTES_MAX: Final = FRAME_SIZE_MAX + (1 << 20)
 """Of a request: what it says of its messages beside what brokers are told has the rest."""
 
 
-def too_large() -> Any:
-    """The answer to a request of more than REQUEST_BYTES_MAX, which is not read: no broker would take it."""
-    text = f"messages of more than {REQUEST_BYTES_MAX} bytes"
-    return schema.message("SendMessageResponse")(status=status("MESSAGE_BODY_TOO_LARGE", text))
+def refusal(data: bytes) -> Any:
+    """The answer to a request that is not read, as no broker would take it and its messages would become dozens of times its bytes; None
+    to others."""
+    if len(data) > REQUEST_BYTES_MAX:
+        refused = status("MESSAGE_BODY_TOO_LARGE", f"messages of more than {REQUEST_BYTES_MAX} bytes")
+    elif has_more_fields(data, MESSAGES_MAX):
+        refused = status("BAD_REQUEST", f"more than {MESSAGES_MAX} messages are sent at once")
+    else:
+        return None
+    return schema.message("SendMessageResponse")(status=refused)
+
+
+def has_more_fields(data: bytes, most: int) -> bool:
+    """Whether a protobuf message has more than so many fields, each time that one repeats counted, those within others not. What is damaged
+    ends with the damage."""
+    if len(data) <= 2 * most:  # a tag and a length each at least
+        return False
+    at = count = 0
+    try:
+        while at < len(data) and count <= most:
+            tag, at = _varint(data, at)
+            match tag & 7:
+                case 0:
+                    _, at = _varint(data, at)
+                case 1:
+                    at += 8
+                case 2:
+                    size, at = _varint(data, at)
+                    at += size
+                case 5:
+                    at += 4
+                case _:
+                    return False
+            count += 1
+    except IndexError:
+        return False
+    return count > most
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """(its value, the offset behind it). Raises IndexError where the data ends within."""
+    value = shift = 0
+    while (byte := data[at]) >= 0x80 and shift < 63:
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    return value | (byte & 0x7F) << shift, at + 1
 
 
 class Sending:
@@ -63,8 +105,6 @@ class Sending:
         type of its first message."""
         if not request.messages:
             raise ProxyError("MESSAGE_CORRUPTED", "no message to send")
-        if len(request.messages) > MESSAGES_MAX:
-            raise ProxyError("BAD_REQUEST", f"more than {MESSAGES_MAX} messages are sent at once")
         topic = topic_of(request.messages[0].topic)
         if any(message.topic != request.messages[0].topic for message in request.messages):
             raise ProxyError("MESSAGE_CORRUPTED", "topic in message is not same")

@@ -34,7 +34,7 @@ from .native_calls import METHODS, NativeCalls, may_be_native
 from .receiving import Receiving
 from .remoting_port import RemotingPort
 from .routing import Routing
-from .sending import REQUEST_BYTES_MAX, Sending, too_large
+from .sending import Sending, refusal
 from .settings import NO_PORT, ProxySettings
 from .status import ProxyError, status_of
 from .telemetry import ENDS, Telemetry
@@ -126,8 +126,7 @@ class ProxyService:
             "ForwardMessageToDeadLetterQueue": self.receiving.forward_message_to_dead_letter_queue,
             "SyncLiteSubscription": lite.sync_lite_subscription,
         }
-        bounds: dict[str, dict[str, Any]] = {"SendMessage": {"request_max": REQUEST_BYTES_MAX, "too_large": too_large()}}
-        methods = [self._unary(name, method, **bounds.get(name, {})) for name, method in unary.items()]
+        methods = [self._unary(name, method, refusal if name == "SendMessage" else None) for name, method in unary.items()]
         methods.insert(list(METHODS).index("ReceiveMessage"), self._answers(self.receiving.receive_message))
         methods.append(self._both(telemetry))
         assert [method.name for method in methods[: len(METHODS)]] == list(METHODS)
@@ -251,7 +250,7 @@ class ProxyService:
         if self._authority is not None:
             await self._authority.check(context, request)
 
-    def _unary(self, name: str, method: Unary, **bounds: Any) -> Method:
+    def _unary(self, name: str, method: Unary, refusal: Callable[[bytes], Any] | None) -> Method:
         response = schema.response_of(name)
 
         async def answer(request: Any, call: Call) -> Any:
@@ -273,7 +272,7 @@ class ProxyService:
             self._latencies.add(Kind(GRPC, name, schema.label("Code", answered.status.code)), took_ms)
             return answered
 
-        return Method(name, answer if self._latencies is None else timed, **bounds)
+        return Method(name, answer if self._latencies is None else timed, refusal=refusal)
 
     def _answers(self, method: Callable[[Context, Any], AsyncGenerator[Any, None]]) -> Method:
         response = schema.response_of("ReceiveMessage")

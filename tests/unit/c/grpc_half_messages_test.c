@@ -125,7 +125,7 @@ static void the_oldest_make_room_for_others(void) {
 
 /* Each takes 16 KB, and a client says it in a few bytes. On a slow machine the first ones make room for the last. */
 static void heads_alone_are_bounded(void) {
-    enum { CALLS = 300, LARGE_HEAD = 15000 };
+    enum { CALLS = 600, LARGE_HEAD = 15000 };
     static char text[LARGE_HEAD + 1];
     const char *const large[] = {"large", text, NULL};
     struct client client;

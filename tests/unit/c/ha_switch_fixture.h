@@ -10,6 +10,8 @@
 #include "ha_pair.h"
 
 static int flush_mode; /* of stores that are opened: RP_FLUSH_ASYNC at first */
+static const rp_clock *master_clock; /* of masters that are opened; NULL: the system's */
+static uint32_t master_heartbeat_ms = 20;
 
 typedef struct node {
     int64_t id;
@@ -42,7 +44,8 @@ static inline void open_node_with(node *one, const rp_file_ops *ops) {
     master.commit_log = log_of(one);
     master.commit_log_file_size = FIXTURE_LOG_FILE_SIZE;
     master.bind_address = "127.0.0.1";
-    master.heartbeat_interval_ms = 20;
+    master.heartbeat_interval_ms = master_heartbeat_ms;
+    master.clock = master_clock;
     master.appenders_send = appenders_send;
     master.on_acked = on_acked;
     master.context = &one->acked;

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,6 +70,11 @@ def test_the_kind_of_a_mount_with_blanks_is_found(tmp_path: Path) -> None:
         == "tmpfs"
     )
     assert free_bytes(directory / "not" / "there") > 0
+
+
+def test_a_disk_that_does_not_say_how_large_it_is_never_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=0, used=0, free=0))  # as of ramfs
+    assert free_bytes(tmp_path) > bytes_of(10**12, 1024)
 
 
 def test_a_check_that_the_disk_cannot_hold_does_not_begin(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_heartbeats_are_answered_whoever_sends_them(namesrv: Harness) -> None:
 def test_unregistering_is_queued_and_refused_when_the_queue_is_full(namesrv: Harness) -> None:
     fields = {"brokerName": "a", "brokerAddr": "a:1", "clusterName": "c", "brokerId": "0"}
     assert namesrv.ask(RequestCode.UNREGISTER_BROKER, fields).code == 0
-    assert namesrv.departures == [Departure("c", "a:1", "a", 0)]
+    assert namesrv.departures == [Departure("c", "a:1", "a", 0, registration=0)]
     namesrv.queue_has_room = False
     assert namesrv.ask(RequestCode.UNREGISTER_BROKER, fields).code == ResponseCode.SYSTEM_ERROR
 

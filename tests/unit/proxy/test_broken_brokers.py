@@ -73,7 +73,13 @@ def test_a_name_server_that_is_away_is_waited_for_once(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "policy", ["[7]", '{"customizedRetryPolicy":{"next":["x"]}}', '{"type":"EXPONENTIAL","exponentialRetryPolicy":{"multiplier":"x"}}']
+    "policy",
+    [
+        "[7]",
+        '{"customizedRetryPolicy":{"next":["x"]}}',
+        '{"customizedRetryPolicy":{"next":[1e999]}}',
+        '{"type":"EXPONENTIAL","exponentialRetryPolicy":{"multiplier":"x"}}',
+    ],
 )
 def test_a_group_that_cannot_be_read_is_as_one_that_nobody_knows(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
     async def invoke(self: RemotingClient, *rest: Any, **more: Any) -> Command:

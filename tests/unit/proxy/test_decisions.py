@@ -24,7 +24,7 @@ from rocketpy.proxy.messages import check_type, grpc_message, properties_of
 from rocketpy.proxy.receiving import tags_of
 from rocketpy.proxy.renewals import RENEWED_FOR_MS, Held, Renewals
 from rocketpy.proxy.routing import numbered_permissions
-from rocketpy.proxy.sending import broker_of_recall, log_offset_of
+from rocketpy.proxy.sending import broker_of_recall, has_more_fields, log_offset_of
 from rocketpy.proxy.settings import ProxySettings, load_settings
 from rocketpy.proxy.status import ProxyError
 from rocketpy.proxy.validation import group_of, topic_of
@@ -136,6 +136,7 @@ def test_groups_that_nobody_may_name(name: str) -> None:
         ("ILLEGAL_MESSAGE_PROPERTY_KEY", {}, {"a": "b\x01c"}),
         ("MESSAGE_PROPERTIES_TOO_LARGE", {}, {"a": "b" * 20_000}),
         ("MESSAGE_PROPERTIES_TOO_LARGE", {}, {f"a{number}": "b" for number in range(129)}),
+        ("MESSAGE_PROPERTIES_TOO_LARGE", {"keys": [""] * 20_000}, {}),
         ("BAD_REQUEST", {"born_host": "h\x02"}, {}),
         ("BAD_REQUEST", {"born_timestamp": {"seconds": 1 << 60}}, {}),
         ("BAD_REQUEST", {"delivery_timestamp": {"nanos": -1}}, {}),
@@ -259,6 +260,20 @@ def test_pauses_of_a_group_as_it_is_configured() -> None:
     assert [GroupConfig().pause_ms(times) for times in (-1, 0, 1, 100)] == [1000, 1000, 5000, 7_200_000]
     group = GroupConfig.from_json({"groupRetryPolicy": {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": 10, "max": 50}}})
     assert [group.pause_ms(times) for times in (0, 1, 2, 3)] == [10, 20, 40, 50]
+
+
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        (b"\x0a\x00" * 9, 9),
+        (b"\x0a\x03abc\x08\x96\x01\x1d1234\x1912345678\x92\x01\x00" + b"\x0a\x81\x01" + b"x" * 129, 6),
+        (b"\x0a\x00" * 4 + b"\x0a\x7f", 5),  # cut short
+        (b"\x0a\x00" * 4 + b"\x0b" + b"\x0a\x00" * 9, 4),  # a group, which protobuf 3 has none of
+        (b"\x0a\x00" * 4 + b"\x0a" + b"\xff" * 30, 5),
+    ],
+)
+def test_fields_are_counted_before_a_message_is_read(data: bytes, count: int) -> None:
+    assert not has_more_fields(data, count) and has_more_fields(data, count - 1)
 
 
 @pytest.mark.parametrize("most", [2**31 - 1, 2**63 - 1, -(2**63)])
