@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/decimal_inl.h"
+#include "../base/hex_inl.h"
 #include "../base/slice_inl.h"
 #include "../base/utf8_inl.h"
 #include "protobuf.h"
@@ -150,6 +151,21 @@ static void write_handle(const rp_pop_answer *answer, rp_popped_message *popped)
     popped->handle_size = (uint32_t)(at - popped->handle);
 }
 
+static bool is_blank(rp_slice text) {
+    uint32_t at = 0;
+    while (at < text.size && (text.data[at] == ' ' || (text.data[at] >= '\t' && text.data[at] <= '\r') ||
+                              (text.data[at] >= 0x1C && text.data[at] <= 0x1F)))
+        at++;
+    return at == text.size;
+}
+
+static void write_place_id(rp_popped_message *popped) {
+    rp_slice host = popped->stored.store_host;
+    uint8_t *end = rp_put_hex_bytes(popped->place_id, host.data, host.size);
+    end = rp_put_hex_u64(end, (uint64_t)popped->stored.physical_offset);
+    popped->shown.message_id = (rp_slice){popped->place_id, (uint32_t)(end - popped->place_id)};
+}
+
 /* How often the message came before: by the answer's count for the message, else for its queue, else by what is stored with it. */
 static int32_t attempts_of(const rp_pop_answer *answer, const rp_message *stored) {
     uint8_t kind = kind_of(stored->topic), text[QUEUE_MARK_SIZE] = "qo";
@@ -174,6 +190,8 @@ int rp_pop_answer_next(rp_pop_answer *answer, rp_arena *arena, rp_popped_message
         return 0;
     answer->records = (rp_slice){answer->records.data + stored->size, answer->records.size - stored->size};
     rp_shown_properties_read(stored->properties, &popped->shown);
+    if (is_blank(popped->shown.message_id))
+        write_place_id(popped);
     popped->attempts = attempts_of(answer, stored);
     write_handle(answer, popped);
     return 1;

@@ -2,9 +2,9 @@
  * RocketMQ: MQClientAPIImpl.processPopResponse, ExtraInfoUtil (5.3.3 client/, remoting/), ReceiptHandle (5.3.3 common/).
  *
  * As popped() of rocketpy/proxy/handles.py. A message that says what its handle is (POP_CK, as brokers write it) has that, with its place
- * in the log behind it.
+ * in the log behind it. One whose producer gave it no id, or a blank one, has that of its place: store host and place in the log.
  *
- * Threads  pure functions. Slices point into the answer and to what the broker is called.
+ * Threads  pure functions. Slices point into the answer, to what the broker is called, and of the id perhaps into the message itself.
  * Bounds   RP_POPPED_MAX messages, RP_POP_INFO_MAX bytes of what is said about queues: more is none of what was asked for.
  */
 #ifndef RP_PROXY_POPPED_MESSAGE_H
@@ -17,6 +17,7 @@
 
 #define RP_POPPED_MAX 1024u
 #define RP_POP_INFO_MAX 65536u
+#define RP_PLACE_ID_MAX 56 /* digits of 20 bytes of a host and 8 of a place */
 
 typedef struct rp_pop_answer {
     rp_slice records; /* those that are left */
@@ -32,6 +33,7 @@ typedef struct rp_popped_message {
     int32_t attempts; /* how often it came before */
     uint32_t handle_size;
     uint8_t handle[RP_RECEIPT_HANDLE_MAX];
+    uint8_t place_id[RP_PLACE_ID_MAX];
 } rp_popped_message;
 
 /* 1: it can be read to its end, and every message of it can be; 0. */

@@ -24,9 +24,10 @@ from typing import Final
 
 from .._core.errors import NotFound, RocketpyError, TooLarge
 from .._core.results import HalfCopy, UndecidedHalf
-from .._core.store import decode_message, host_bytes
+from .._core.store import decode_message
 from ..remoting.codes import RequestCode
 from ..remoting.headers import CheckTransactionStateRequestHeader
+from ..remoting.records import place_id
 from . import names
 from .consumer_offsets import ConsumerOffsets
 from .half_copies import HalfCopies
@@ -216,7 +217,7 @@ class TransactionChecks:
             commit_log_offset=copy.log_offset,
             msg_id=key,
             transaction_id=key,
-            offset_msg_id=_message_id(message.store_host, copy.log_offset),
+            offset_msg_id=place_id(message.store_host, copy.log_offset),
             bname=parts.settings.broker_name,
         )
         group = message.properties.get("PGROUP", "")
@@ -227,8 +228,3 @@ class TransactionChecks:
             if parts.link.notify(client.channel, RequestCode.CHECK_TRANSACTION_STATE, header.encode(), copy.question):
                 return None
         return group
-
-
-def _message_id(store_host: str, log_offset: int) -> str:
-    host, is_v6 = host_bytes(store_host)
-    return (host[: 20 if is_v6 else 8] + log_offset.to_bytes(8, "big")).hex().upper()

@@ -1,13 +1,12 @@
 """The clients that have said what they are: their settings, when they were last heard of, and the stream by which they are told something.
 RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ClientActivity (5.3.3 proxy/grpc/v2/).
 
-Threads  one event loop. Bounds: CLIENTS_MAX clients, SETTINGS_TOTAL_MAX bytes of their settings; TOLD_MAX commands that wait for one that
-         does not read; the rest is dropped and said.
+Threads  one event loop. Bounds: CLIENTS_MAX clients, SETTINGS_TOTAL_MAX bytes of memory for what they say of themselves; commands for
+         one that does not read as told.py says.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterator
@@ -19,17 +18,19 @@ from ..broker.names import CLIENT_BYTES_MAX, is_possible_client, java_hash
 from ..remoting.codes import CURRENT_VERSION, Language
 from . import schema
 from .status import ProxyError
+from .told import AllTold, Told
 
 log = logging.getLogger(__name__)
 
 CLIENTS_MAX: Final = 65_536
-TOLD_MAX: Final = 64
 SETTINGS_BYTES_MAX: Final = 256 * 1024
 """Of one client's settings, which are kept."""
 SETTINGS_TOTAL_MAX: Final = 256 << 20
-"""Of all clients': anybody may call himself as many clients as there may be."""
-SETTINGS_TOPICS_MAX: Final = 1024
-"""Of one client's settings: each topic takes 25 times the memory of its bytes."""
+"""Of the memory that all clients' take: anybody may call himself as many clients as there may be."""
+SETTINGS_PARTS_MAX: Final = 1024
+"""Of one client's settings: each topic and whatever else may be there many times."""
+PART_BYTES: Final = 256
+"""Beside its bytes. Measured: 170 of a topic's name among 1,024, 400 among five."""
 
 
 @dataclass(slots=True)
@@ -39,13 +40,15 @@ class Client:
     client_id: str
     settings: Any
     heard_ms: int
-    stream: asyncio.Queue[Any] | None = None
+    stream: Told | None = None
     topics: frozenset[str] = field(default_factory=frozenset)
     """A producer's."""
     group: str = ""
     """A consumer's."""
     address: str = ""
     language: str = ""
+    cost: int = 0
+    """Bytes of memory that its settings take."""
 
     @property
     def is_lite(self) -> bool:
@@ -55,10 +58,8 @@ class Client:
         """False where it has no stream, or does not read it."""
         if self.stream is None:
             return False
-        try:
-            self.stream.put_nowait(command)
-        except asyncio.QueueFull:
-            log.warning("client %s does not read its telemetry: a command to it was dropped", self.client_id)
+        if not self.stream.offer(command):
+            log.warning("client %s, or others, do not read their telemetry: a command to it was dropped", self.client_id)
             return False
         return True
 
@@ -89,13 +90,20 @@ def subscription(entry: Any) -> dict[str, Any]:
     return Subscription(str(entry.topic.name), expression, SQL92 if is_sql else TAG, tags, codes).to_json()
 
 
+def _parts(settings: Any) -> int:
+    """How many messages protobuf makes of them, but for a dozen."""
+    topics = len(settings.publishing.topics) + len(settings.subscription.subscriptions)
+    addresses = len(settings.access_point.addresses) + len(settings.metric.endpoints.addresses)
+    return topics + addresses + len(settings.backoff_policy.customized_backoff.next) + len(settings.client_properties)
+
+
 def check_size(settings: Any) -> int:
-    """Of a client's settings, in bytes. Raises ProxyError for those that are not kept."""
+    """The memory that a client's settings take, in bytes. Raises ProxyError for those that are not kept."""
     if (size := int(settings.ByteSize())) > SETTINGS_BYTES_MAX:
         raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_BYTES_MAX} bytes")
-    if len(settings.publishing.topics) + len(settings.subscription.subscriptions) > SETTINGS_TOPICS_MAX:
-        raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_TOPICS_MAX} topics")
-    return size
+    if (parts := _parts(settings)) > SETTINGS_PARTS_MAX:
+        raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_PARTS_MAX} topics, addresses, pauses and properties")
+    return size + parts * PART_BYTES
 
 
 class Clients:
@@ -106,6 +114,7 @@ class Clients:
         self._expires_ms = expires_ms
         self._clients: dict[str, Client] = {}
         self._settings_bytes = 0
+        self._told = AllTold()
         self._listener: Callable[[str, Any], None] | None = None
 
     def tell(self, listener: Callable[[str, Any], None]) -> None:
@@ -127,23 +136,26 @@ class Clients:
     def __iter__(self) -> Iterator[Client]:
         return iter(self._clients.values())
 
-    def put(self, client_id: str, settings: Any, stream: asyncio.Queue[Any] | None, *, address: str = "", language: str = "") -> Client:
+    def new_stream(self) -> Told:
+        return Told(self._told)
+
+    def put(self, client_id: str, settings: Any, stream: Told | None, *, address: str = "", language: str = "") -> Client:
         """A client's settings, new or again. Raises ProxyError."""
         if client_id not in self._clients and len(self._clients) >= CLIENTS_MAX:
             raise ProxyError("TOO_MANY_REQUESTS", f"this proxy has {CLIENTS_MAX} clients already")
         if not is_possible_client(client_id):
             raise ProxyError("BAD_REQUEST", f"client id of more than {CLIENT_BYTES_MAX} bytes")
-        size = check_size(settings)
+        cost = check_size(settings)
         settings = type(settings).FromString(settings.SerializeToString())  # the command that they came in would stay whole with them
         known = self._clients.get(client_id)
-        more = size - (0 if known is None else known.settings.ByteSize())
+        more = cost - (0 if known is None else known.cost)
         if more > 0 and self._settings_bytes + more > SETTINGS_TOTAL_MAX:
             raise ProxyError("TOO_MANY_REQUESTS", f"this proxy keeps {SETTINGS_TOTAL_MAX} bytes of clients' settings already")
         self._settings_bytes += more
         topics = frozenset(str(topic.name) for topic in settings.publishing.topics)
         kept = stream if stream is not None or known is None else known.stream
         client = Client(
-            client_id, settings, self._now_ms(), kept, topics, str(settings.subscription.group.name), address, language_of(language)
+            client_id, settings, self._now_ms(), kept, topics, str(settings.subscription.group.name), address, language_of(language), cost
         )
         self._clients[client_id] = client
         self._tell(client_id, settings)
@@ -169,11 +181,12 @@ class Clients:
         self._tell(client_id, None)
         client = self._clients.pop(client_id, None)
         if client is not None:
-            self._settings_bytes -= client.settings.ByteSize()
+            self._settings_bytes -= client.cost
         return client
 
-    def stream_ended(self, client_id: str, stream: asyncio.Queue[Any]) -> Client | None:
+    def stream_ended(self, client_id: str, stream: Told) -> Client | None:
         """The client whose stream it was. It stays until it is silent for long: it may come back with another stream."""
+        stream.close()
         client = self._clients.get(client_id)
         if client is None or client.stream is not stream:
             return None

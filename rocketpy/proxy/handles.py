@@ -18,6 +18,7 @@ from typing import Final
 from .._core.errors import ProtocolError
 from .._core.results import Message
 from ..broker.names import RETRY_PREFIX
+from ..remoting.records import place_id
 from .status import ProxyError
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ _TEXT: Final = re.compile(
 )
 _OFFSET: Final = re.compile("[0-9]{1,18}")
 _TIMES: Final = re.compile("[0-9]{1,9}")
+_BLANKS: Final = " \t\n\v\f\r\x1c\x1d\x1e\x1f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,12 @@ class ReceiptHandle:
         return self
 
 
+def message_id_of(message: Message) -> str:
+    """What its producer called it; without a name, or with a blank one, by where it lies. RocketMQ: ConsumerProcessor.fillUniqIDIfNeed."""
+    name = message.properties.get("UNIQ_KEY", "")
+    return name if name.strip(_BLANKS) else place_id(message.store_host, message.commit_log_offset)
+
+
 @dataclass(frozen=True, slots=True)
 class Popped:
     """A message and the handle it is spoken of by."""
@@ -100,8 +108,7 @@ class Popped:
 
     @property
     def message_id(self) -> str:
-        """What its producer called it."""
-        return self.message.properties.get("UNIQ_KEY", "")
+        return message_id_of(self.message)
 
 
 def _by_queue(text: str | None) -> dict[tuple[str, str], str]:

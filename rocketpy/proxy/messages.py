@@ -12,7 +12,7 @@ from .._core.results import Message
 from ..broker.names import DLQ_PREFIX, RETRY_PREFIX
 from . import schema
 from .encoding import COMPRESSED
-from .handles import Popped
+from .handles import Popped, message_id_of
 from .settings import ProxySettings
 from .status import ProxyError
 from .validation import check_text, has_control, lite_topic_of, millis, set_millis
@@ -170,7 +170,7 @@ def grpc_message(stored: Message, handle: str = "", now_ms: int = 0, lite_topic:
         system.tag = properties["TAGS"]
     if "KEYS" in properties:
         system.keys.extend(key for key in properties["KEYS"].split(" ") if key)
-    system.message_id = properties.get("UNIQ_KEY", "")
+    system.message_id = message_id_of(stored)
     system.body_digest.type = schema.number("DigestType", "MD5")
     system.body_digest.checksum = hashlib.md5(stored.body, usedforsecurity=False).hexdigest().upper()
     system.body_encoding = schema.number("Encoding", "GZIP" if stored.sys_flag & COMPRESSED else "IDENTITY")

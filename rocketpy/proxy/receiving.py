@@ -83,6 +83,10 @@ class Receiving:
         self._renewing: dict[tuple[str, str, str], asyncio.Task[None]] = {}
         self._native = native
         self.renewals = Renewals(settings, native.handler if native is not None else None)
+        period_ms = settings.renew_schedule_period_millis
+        spare_ms = settings.default_invisible_time_mills - settings.renew_ahead_time_millis - period_ms
+        self._untold_ms = max(0, min(period_ms, spare_ms))
+        """For so long this does not hear of what was received natively: most is acknowledged by then, none is to be renewed before."""
 
     # ---- ReceiveMessage ----
 
@@ -393,7 +397,7 @@ class Receiving:
 
     async def renew_due(self) -> None:
         """One turn: every broker is asked for all of its messages at once."""
-        await self._adopt(now_ms() - self._settings.renew_schedule_period_millis, ADOPTED_MAX)
+        await self._adopt(now_ms() - self._untold_ms, ADOPTED_MAX)
         for renewal in self.renewals.due(now_ms(), self._clients.is_online):
             self._renewing[renewal.held.key] = asyncio.ensure_future(self._renew(renewal))
         try:

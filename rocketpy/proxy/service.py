@@ -37,7 +37,8 @@ from .routing import Routing
 from .sending import Sending, refusal
 from .settings import NO_PORT, ProxySettings
 from .status import ProxyError, status_of
-from .telemetry import ENDS, Telemetry
+from .telemetry import Telemetry
+from .told import ENDS
 from .transactions import Transactions
 
 if TYPE_CHECKING:

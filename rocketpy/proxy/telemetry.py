@@ -12,19 +12,18 @@ from .._core.errors import RocketpyError
 from . import schema
 from .brokers import Brokers, GroupConfig
 from .client_settings import for_consumer, for_producer
-from .clients import TOLD_MAX, Client, Clients, check_size
+from .clients import Client, Clients, check_size
 from .context import Context
 from .lite import LiteSubscriptions
 from .settings import ProxySettings
 from .status import OK, ProxyError, status, status_of
+from .told import ENDS, Told
 from .transactions import Transactions
 from .validation import group_of, topic_of
 
 log = logging.getLogger(__name__)
 
 Check = Callable[[Context, Any], Awaitable[None]]
-ENDS: Final = object()
-"""In place of a command: the proxy stops, and the client finds itself another."""
 _PRODUCERS: Final = ("PRODUCER",)
 _CONSUMERS: Final = ("PUSH_CONSUMER", "SIMPLE_CONSUMER", "LITE_PUSH_CONSUMER")
 
@@ -51,7 +50,7 @@ class Telemetry:
 
     async def telemetry(self, context: Context, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
         """Commands both ways, for as long as the client keeps the stream. Settings come first and are answered."""
-        stream: asyncio.Queue[Any] = asyncio.Queue(TOLD_MAX)
+        stream = self._clients.new_stream()
         reader = asyncio.ensure_future(self._read(context, requests, stream))
         told = asyncio.ensure_future(stream.get())
         is_over = False
@@ -62,8 +61,9 @@ class Telemetry:
                     if (command := told.result()) is ENDS:
                         is_over = True
                         return
-                    told = asyncio.ensure_future(stream.get())
                     yield command
+                    stream.said(command)
+                    told = asyncio.ensure_future(stream.get())
                     continue
                 told.cancel()
                 reader.result()  # what the client said cannot be: the stream ends with the error
@@ -80,7 +80,7 @@ class Telemetry:
             if client is not None and not is_over:  # its connection is gone, and perhaps so is the client
                 self._lite.leave(client)
 
-    async def _read(self, context: Context, requests: AsyncIterator[Any], stream: asyncio.Queue[Any]) -> None:
+    async def _read(self, context: Context, requests: AsyncIterator[Any], stream: Told) -> None:
         """Who is refused is told so and has no more of the stream, as with RocketMQ's."""
         async for command in requests:
             if self._check is not None:
@@ -92,7 +92,7 @@ class Telemetry:
             if command.WhichOneof("command") == "settings":
                 await stream.put(await self._settle(context, command.settings, stream))
 
-    async def _settle(self, context: Context, given: Any, stream: asyncio.Queue[Any]) -> Any:
+    async def _settle(self, context: Context, given: Any, stream: Told) -> Any:
         """The answer to a client's settings. Raises ProxyError."""
         side = given.WhichOneof("pub_sub")
         if side is None:

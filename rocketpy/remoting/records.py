@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from .._core.errors import ProtocolError, RocketpyError
 from .._core.results import Message
-from .._core.store import decode_message
+from .._core.store import decode_message, host_bytes
 
 SIZE_BYTES = 4
 UNWRAPPED = 0xC0
@@ -32,6 +32,12 @@ def read_records(body: bytes) -> list[Message]:
             raise ProtocolError(f"the message at byte {begin} cannot be read: {error}") from error
         begin = end
     return found
+
+
+def place_id(store_host: str, log_offset: int) -> str:
+    """What names a message by where it lies. RocketMQ: MessageDecoder.createMessageId."""
+    host, is_v6 = host_bytes(store_host)
+    return (host[: 20 if is_v6 else 8] + log_offset.to_bytes(8, signed=True)).hex().upper()
 
 
 def unwrapped(records: list[Message]) -> Iterator[Message]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import gc
 import json
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,10 +20,11 @@ from rocketpy.config import ConfigError
 from rocketpy.proxy import schema
 from rocketpy.proxy.brokers import Brokers, Cached, GroupConfig
 from rocketpy.proxy.client_settings import for_consumer
-from rocketpy.proxy.clients import language_of
+from rocketpy.proxy.clients import Clients, language_of
+from rocketpy.proxy.context import now_ms
 from rocketpy.proxy.handles import ReceiptHandle
 from rocketpy.proxy.messages import check_type, grpc_message, properties_of
-from rocketpy.proxy.receiving import tags_of
+from rocketpy.proxy.receiving import Receiving, tags_of
 from rocketpy.proxy.renewals import RENEWED_FOR_MS, Held, Renewals
 from rocketpy.proxy.routing import numbered_permissions
 from rocketpy.proxy.sending import broker_of_recall, has_more_fields, log_offset_of
@@ -203,6 +206,17 @@ def test_messages_are_renewed_shortly_before_their_time_is_over_and_for_longer_e
     taken = renewals.take("c", "g", "h1")
     assert taken is not None and taken.handle.pop_ms == NOW_MS + 50_000, "a client knows the first handle, brokers the last"
     assert len(renewals) == 0
+
+
+@pytest.mark.parametrize(("invisible_ms", "age_ms"), [(60_000, 5000), (18_000, 3000), (10_000, 0)])
+def test_what_was_received_natively_is_heard_of_before_it_has_to_be_renewed(invisible_ms: int, age_ms: int) -> None:
+    asked: list[int] = []
+    native = SimpleNamespace(handler=SimpleNamespace(tell_held=asked.append))
+    settings = dataclasses.replace(SETTINGS, default_invisible_time_mills=invisible_ms)
+    receiving = Receiving(settings, None, Clients(now_ms, 1), native)  # type: ignore[arg-type]
+    began_ms = now_ms()
+    asyncio.run(receiving.renew_due())
+    assert began_ms - age_ms <= asked[0] <= now_ms() - age_ms
 
 
 def test_a_client_that_is_gone_a_message_held_too_long_and_a_broker_that_refuses() -> None:

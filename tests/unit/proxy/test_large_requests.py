@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 
 from rocketpy.proxy import schema
-from rocketpy.proxy.clients import SETTINGS_TOPICS_MAX, Clients
+from rocketpy.proxy.clients import SETTINGS_PARTS_MAX, Clients
 from rocketpy.proxy.context import Context, now_ms
 from rocketpy.proxy.grpc_port import REQUEST_MAX
 from rocketpy.proxy.routing import REQUEST_BYTES_MAX
@@ -80,7 +80,7 @@ class Asked:
 @pytest.mark.parametrize("side", ["subscription", "publishing"])
 def test_nothing_is_looked_up_for_settings_that_are_not_kept(side: str) -> None:
     command = schema.message("TelemetryCommand")(settings={"subscription": {"group": {"name": "g"}}})
-    for _ in range(SETTINGS_TOPICS_MAX + 1):
+    for _ in range(SETTINGS_PARTS_MAX + 1):
         if side == "subscription":
             command.settings.subscription.subscriptions.add(topic={"name": "t"})
         else:

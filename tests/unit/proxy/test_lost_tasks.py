@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rocketpy._core.remoting import Command, decode_command, encode_command
-from rocketpy.proxy import clients, schema
+from rocketpy.proxy import clients, schema, told
 from rocketpy.proxy.brokers import GroupConfig
 from rocketpy.proxy.clients import Client, Clients
 from rocketpy.proxy.context import Context, now_ms
@@ -18,6 +18,7 @@ from rocketpy.proxy.receiving import Receiving
 from rocketpy.proxy.settings import ProxySettings
 from rocketpy.proxy.status import ProxyError
 from rocketpy.proxy.telemetry import Telemetry
+from rocketpy.proxy.told import ENDS
 from rocketpy.remoting.codes import RequestCode
 from tests.processes import PATIENCE_S
 from tests.unit.proxy.test_native_receiving import record
@@ -77,12 +78,112 @@ def test_settings_of_all_clients_together_are_bounded(monkeypatch: pytest.Monkey
     known.put("d", settings(1000), None)
 
 
+MANY = {
+    "topics": lambda settings, count: [settings.publishing.topics.add() for _ in range(count)],
+    "subscriptions": lambda settings, count: [settings.subscription.subscriptions.add() for _ in range(count)],
+    "addresses": lambda settings, count: [settings.access_point.addresses.add() for _ in range(count)],
+    "metric addresses": lambda settings, count: [settings.metric.endpoints.addresses.add() for _ in range(count)],
+    "pauses": lambda settings, count: [settings.backoff_policy.customized_backoff.next.add() for _ in range(count)],
+    "properties": lambda settings, count: settings.client_properties.update((str(number), "") for number in range(count)),
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_what_takes_more_memory_than_its_bytes_is_counted_so(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    settings = schema.message("Settings")()
+    MANY[what](settings, 1024)
+    known = Clients(now_ms, 0)
+    monkeypatch.setattr(clients, "SETTINGS_TOTAL_MAX", 1 << 20)
+    for client_id in "abc":
+        known.put(client_id, settings, None)
+        known.put(client_id, settings, None)
+    with pytest.raises(ProxyError, match="bytes of clients' settings"):
+        known.put("d", settings, None)
+    known.remove("a")
+    known.put("d", settings, None)
+    MANY[what](settings, 1025)
+    with pytest.raises(ProxyError, match="settings of more than 1024 topics") as refused:
+        known.put("d", settings, None)
+    assert refused.value.code == "BAD_REQUEST"
+
+
+def test_ten_thousand_usual_clients_are_kept() -> None:
+    settings = schema.message("Settings")()
+    for number in range(5):
+        settings.publishing.topics.add(name=f"a-topic-of-forty-characters-or-so-{number:06d}")
+    known = Clients(now_ms, 0)
+    for number in range(10_000):
+        known.put(f"host@{number}", settings, None)
+    assert len(known) == 10_000
+
+
+def question(size: int) -> Any:
+    return schema.message("TelemetryCommand")(recover_orphaned_transaction_command={"message": {"body": bytes(size)}})
+
+
+def test_who_does_not_read_is_told_no_more_than_so_many_bytes() -> None:
+    """A broker asks a producer of a topic how its transactions ended, each question with a message of up to 4 MB."""
+    known, large = Clients(now_ms, 0), question(4 << 20)
+    silent = known.put("silent", schema.message("Settings")(), known.new_stream())
+    assert [silent.tell(large) for _ in range(3)] == [True, True, False]
+    assert silent.stream is not None and silent.stream.get_nowait() is large and silent.tell(large) and not silent.tell(ENDS)
+    usual = known.put("usual", schema.message("Settings")(), known.new_stream())
+    assert [usual.tell(question(64 << 10)) for _ in range(65)] == [True] * 64 + [False]
+    huge = known.put("huge", schema.message("Settings")(), known.new_stream())
+    assert huge.tell(question(9 << 20)), "what alone is too large could be said to nobody"
+
+
+def test_all_who_do_not_read_are_told_no_more_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, command = Clients(now_ms, 0), question(1000)
+    monkeypatch.setattr(told, "TOLD_TOTAL_MAX", 3 * command.ByteSize())
+    streams = {client_id: known.new_stream() for client_id in "abcd"}
+    a, b, c, d = (known.put(client_id, schema.message("Settings")(), stream) for client_id, stream in streams.items())
+    assert a.tell(command) and a.tell(command) and b.tell(command) and not c.tell(command)
+    assert c.tell(ENDS), "which takes nothing"
+    taken = streams["b"].get_nowait()
+    assert not c.tell(command), "it is under way still"
+    streams["b"].said(taken)
+    assert c.tell(command) and not d.tell(command)
+    known.stream_ended("a", streams["a"])
+    assert d.tell(command) and d.tell(command) and not b.tell(command)
+
+
+def test_what_a_telemetry_stream_has_said_is_counted_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = question(1000)
+    monkeypatch.setattr(told, "TOLD_TOTAL_MAX", command.ByteSize())
+
+    async def requests() -> AsyncIterator[Any]:
+        await asyncio.Event().wait()
+        yield None
+
+    async def run() -> None:
+        known = Clients(now_ms, 1)
+        streams: list[told.Told] = []
+        make = known.new_stream
+        monkeypatch.setattr(known, "new_stream", lambda: streams.append(make()) or streams[-1])
+        telemetry = Telemetry(SETTINGS, None, known, None, None)  # type: ignore[arg-type]
+        said = telemetry.telemetry(CONTEXT, requests())
+        first = asyncio.ensure_future(anext(said))
+        await until(lambda: len(streams) == 1)
+        assert streams[0].offer(command) and await first is command
+        other = make()
+        assert not streams[0].offer(command) and not other.offer(command)
+        second = asyncio.ensure_future(anext(said))
+        await until(lambda: other.offer(command))
+        other.close()
+        assert streams[0].offer(command) and await second is command
+        await said.aclose()
+        assert make().offer(command)
+
+    asyncio.run(run())
+
+
 def test_settings_are_kept_without_the_command_that_they_came_in() -> None:
     command = schema.message("TelemetryCommand")(settings={"subscription": {"group": {"name": "g"}}})
     kept = Clients(now_ms, 0).put("a", command.settings, None).settings
     assert kept == command.settings and kept is not command.settings
     too_many = schema.message("Settings")()
-    for number in range(clients.SETTINGS_TOPICS_MAX + 1):
+    for number in range(clients.SETTINGS_PARTS_MAX + 1):
         too_many.publishing.topics.add(name=f"t{number}")
     with pytest.raises(ProxyError, match="more than 1024 topics"):
         Clients(now_ms, 0).put("a", too_many, None)

@@ -368,6 +368,13 @@ def test_messages_are_the_same_to_the_byte(body: bytes) -> None:
     compare_answers(body)
 
 
+def test_a_message_without_an_id_is_called_by_its_place_as_rocketmqs_proxy_does() -> None:
+    for name, sys_flag, place in ((None, 0, 4096), (None, 0x20, 1), ("", 0, 1), ("\t ", 0, -1)):
+        (answer,) = compare_answers(record({} if name is None else {"UNIQ_KEY": name}, sys_flag=sys_flag, log_offset=place))
+        said = schema.message("ReceiveMessageResponse").FromString(answer).message.system_properties.message_id
+        assert said == ("0" * 31 + "1" if sys_flag else "0A000007") + f"{10911:08X}{place & (1 << 64) - 1:016X}"
+
+
 @pytest.mark.parametrize("counts", ["0 2 4", "0 qo2%7 5;0 2 4", "1 2 6;0 2", "0 2 0", "0 2 99999999999"])
 def test_how_often_a_message_came_is_what_the_broker_says(counts: str) -> None:
     compare_answers(record(times=2) + record(topic="%RETRY%g_t", times=2), {**FIELDS, "orderCountInfo": counts})

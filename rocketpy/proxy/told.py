@@ -1,0 +1,75 @@
+"""What a client is told by its telemetry: commands that it has not read yet.
+
+Threads  one event loop. Bounds: TOLD_MAX commands of a stream, and none on top of TOLD_BYTES_MAX bytes; TOLD_TOTAL_MAX bytes of what all
+         are offered: what would be more is dropped and said. An answer waits for the room that its client makes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+TOLD_MAX: Final = 64
+TOLD_BYTES_MAX: Final = 8 << 20
+"""Few prepared messages of 4 MB, which brokers ask about; a usual 64 are far below."""
+TOLD_TOTAL_MAX: Final = 256 << 20
+"""Anybody may be many clients that do not read."""
+ENDS: Final = object()
+"""In place of a command: the proxy stops, and the client finds itself another."""
+
+
+@dataclass(slots=True)
+class AllTold:
+    """Bytes that wait in all streams."""
+
+    size: int = 0
+
+
+def _size(command: Any) -> int:
+    return 0 if command is ENDS else int(command.ByteSize())
+
+
+class Told(asyncio.Queue[Any]):
+    """Of one stream. Who takes a command out says when it is on its way; who is done with the stream closes it."""
+
+    def __init__(self, everywhere: AllTold) -> None:
+        self._everywhere = everywhere
+        self._waiting = 0
+        self._counted = 0
+        """Bytes of those that wait, and of the one that is under way."""
+        super().__init__(TOLD_MAX)
+
+    def _count(self, size: int) -> None:
+        self._counted += size
+        self._everywhere.size += size
+
+    def _put(self, command: Any) -> None:
+        size = _size(command)
+        self._waiting += size
+        self._count(size)
+        super()._put(command)
+
+    def _get(self) -> Any:
+        command = super()._get()
+        self._waiting -= _size(command)
+        return command
+
+    def full(self) -> bool:
+        """What is empty takes a command of any size."""
+        return super().full() or self._waiting >= TOLD_BYTES_MAX
+
+    def offer(self, command: Any) -> bool:
+        """False: it is dropped."""
+        size = _size(command)
+        if self.full() or (size and self._everywhere.size + size > TOLD_TOTAL_MAX):
+            return False
+        self.put_nowait(command)
+        return True
+
+    def said(self, command: Any) -> None:
+        """It is with the client's connection."""
+        self._count(-_size(command))
+
+    def close(self) -> None:
+        self._count(-self._counted)
