@@ -153,8 +153,8 @@ static void write_handle(const rp_pop_answer *answer, rp_popped_message *popped)
 
 static bool is_blank(rp_slice text) {
     uint32_t at = 0;
-    while (at < text.size && (text.data[at] == ' ' || (text.data[at] >= '\t' && text.data[at] <= '\r') ||
-                              (text.data[at] >= 0x1C && text.data[at] <= 0x1F)))
+    while (at < text.size &&
+           (text.data[at] == ' ' || (text.data[at] >= '\t' && text.data[at] <= '\r') || (text.data[at] >= 0x1C && text.data[at] <= 0x1F)))
         at++;
     return at == text.size;
 }
