@@ -95,7 +95,7 @@ cluster: $(VENV)/.built ## a master and its slave over a link that delays, loses
 soak: $(VENV)/.built ## a cluster under everything at once, MINUTES=30 of it, S=seed: nothing grows, nothing is left behind, nothing is lost; LOGS=directory keeps its logs
 	@ROCKETPY_SOAK_MINUTES=$(or $(MINUTES),30) $(if $(S),ROCKETPY_SEED=$(S)) $(if $(LOGS),ROCKETPY_SOAK_LOGS="$(LOGS)") $(PY) -m pytest -q -s tests/soak
 
-sanitize: $(VENV)/.built ## the C tests under ASan + UBSan and under TSan, the wrappers' tests under ASan + UBSan
+sanitize: $(VENV)/.built ## the C tests under ASan + UBSan, those with threads under TSan too, the wrappers' tests under ASan + UBSan
 	@$(PY) tests/sanitize.py tests
 
 exports: $(VENV)/.built ## csrc/rocketpy.map anew from the public headers
