@@ -42,6 +42,11 @@ def library_sources() -> list[Path]:
     return sorted(path for path in CSRC.rglob("*.c") if not path.name.endswith(PROGRAM_SUFFIXES))
 
 
+def jobs() -> int:
+    """How many of Cython and of the compiler run at once."""
+    return max(1, int(os.environ.get("ROCKETPY_JOBS", "2")))
+
+
 def replace_file(source: Path, target: Path) -> None:
     """Copies by rename: whoever has the old file mapped keeps it whole."""
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +68,7 @@ class Library:
             self.flags.append("-Werror")
         self.flags += extra_flags
         self.flags += shlex.split(os.environ.get("ROCKETPY_CFLAGS", ""))
-        self.jobs = max(1, int(os.environ.get("ROCKETPY_JOBS", "2")))
+        self.jobs = jobs()
         stamp = hashlib.sha256(" ".join([*self.compiler, *self.flags, platform.machine()]).encode()).hexdigest()[:10]
         self.directory = directory / stamp
         self.path = self.directory / LIBRARY
@@ -161,7 +166,7 @@ class BuildNative(build_ext):
     def finalize_options(self) -> None:
         super().finalize_options()
         if self.parallel is None:
-            self.parallel = int(os.environ.get("ROCKETPY_JOBS", "2"))
+            self.parallel = jobs()
 
     def run(self) -> None:
         if getattr(self, "editable_mode", False):  # an editable install shares what `build_ext --inplace` has compiled
@@ -235,6 +240,7 @@ def extensions() -> list[Extension]:
         cythonize(
             modules,
             build_dir="build/cython",
+            nthreads=jobs(),
             language_level=3,
             compiler_directives={"embedsignature": False, "binding": True, "auto_pickle": False},
         )
