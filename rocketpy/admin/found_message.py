@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core.errors import RocketpyError
 from .._core.results import Message
-from ..remoting.records import read_records, unwrapped
+from ..remoting.records import place_id, read_records, unwrapped
 from .errors import AdminError
 from .texts import java_map
 
@@ -36,7 +36,7 @@ class FoundMessage:
     @property
     def offset_id(self) -> str:
         """Where it is stored: the broker's address and the log offset."""
-        return offset_id(self.message.store_host, self.message.commit_log_offset)
+        return place_id(self.message.store_host, self.message.commit_log_offset)
 
     @property
     def shown_id(self) -> str:
@@ -108,14 +108,8 @@ class FoundMessage:
         )
 
 
-def offset_id(host: str, offset: int) -> str:
-    """A broker's address and a log offset as 32 hexadecimal digits, 56 with IPv6."""
-    address, _, port = host.rpartition(":")
-    return (ipaddress.ip_address(address.strip("[]")).packed + struct.pack(">iq", int(port), offset)).hex().upper()
-
-
 def place_of(message_id: str) -> tuple[str, int] | None:
-    """(address, log offset) of such digits, None for other ids; a producer's may look alike."""
+    """(address, log offset) of a place_id, None for other ids; a producer's may look alike."""
     if not re.fullmatch(r"[0-9A-Fa-f]{32}|[0-9A-Fa-f]{56}", message_id):
         return None
     data = bytes.fromhex(message_id)

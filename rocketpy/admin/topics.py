@@ -118,15 +118,11 @@ async def update_topic(session: Session, given: Given, out: Output) -> None:
 
     async def create(address: str) -> None:
         await create_topic(session, address, topic)
-        created.append(address)
         if not given.has("b"):
             out.done(f"create topic to {address} success.", address=address)
 
-    created: list[str] = []
-    targets = await session.masters(given)
-    await session.each(targets, create)
-    if len(created) < len(targets):  # an order names brokers that have the topic
-        return
+    if not await session.each(await session.masters(given), create):
+        return  # an order names brokers that have the topic
     if topic.order:
         await _set_order(session, given, out, topic)
     if given.has("b"):

@@ -16,7 +16,7 @@ from rocketpy.admin.commands import find_command
 from rocketpy.admin.errors import AdminError, UsageError, refused
 from rocketpy.admin.exports import add_up
 from rocketpy.admin.finding import track_state
-from rocketpy.admin.found_message import FoundMessage, offset_id, place_of, records_in
+from rocketpy.admin.found_message import FoundMessage, place_of, records_in
 from rocketpy.admin.groups import group_of
 from rocketpy.admin.monitoring import undone_of
 from rocketpy.admin.name_values import merged_order
@@ -30,6 +30,7 @@ from rocketpy.admin.texts import time_of, version_text
 from rocketpy.admin.topics import allocate_averagely, attributes_of, queues_at
 from rocketpy.admin.traces import traces_in
 from rocketpy.cli.admin import may_go_on
+from rocketpy.remoting.records import place_id
 from rocketpy.remoting.route import BrokerData, QueueData, TopicRoute
 
 NOW = 1_795_656_260_754
@@ -222,7 +223,7 @@ def test_an_order_configuration_changes_one_broker() -> None:
 
 def test_an_id_of_an_offset_is_its_place() -> None:
     for host in ("10.0.0.2:10911", "[fe80::1]:10911"):
-        assert place_of(offset_id(host, 77)) == (host, 77)
+        assert place_of(place_id(host, 77)) == (host, 77)
     for other in ("", "K1", "z" * 32, "7F000001000100000000000000000000", "0" * 33, "AA " * 10 + "AA"):
         assert place_of(other) is None
 

@@ -18,7 +18,6 @@ from rocketpy._core.errors import NetworkError
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.admin.command_line import Given
 from rocketpy.admin.errors import AdminError
-from rocketpy.admin.found_message import offset_id
 from rocketpy.admin.output import Output
 from rocketpy.admin.progress import ConsumeStats
 from rocketpy.admin.rounds import every
@@ -26,6 +25,7 @@ from rocketpy.admin.session import Session
 from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.records import place_id
 from tests.processes import PATIENCE_S, wait_until
 from tests.unit.admin.conftest import Admin, Cluster
 from tests.unit.broker.running import Peer
@@ -249,7 +249,7 @@ def test_offsets_are_moved_where_brokers_answer(failing: Any) -> None:
 
 
 def test_a_message_of_a_broker_that_is_away_is_not_said_to_be_missing(failing: Any, admin: Admin) -> None:
-    found, addresses = failing("queryMsgById", "-t", "alone", "-i", f"{offset_id(SLAVE_AWAY, 0)},{offset_id(AWAY, 0)}")
+    found, addresses = failing("queryMsgById", "-t", "alone", "-i", f"{place_id(SLAVE_AWAY, 0)},{place_id(AWAY, 0)}")
     assert addresses == [SLAVE_AWAY, AWAY]
     assert {error["request"] for error in found["errors"]} == {"VIEW_MESSAGE_BY_ID"}
 
