@@ -11,10 +11,11 @@ Bounds   BYTES_MAX wait; what comes then is lost until half of that has gone, an
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from collections import deque
+
+from .threads import leave_signals
 
 BYTES_MAX = 4 << 20
 """Some 20,000 records: more than a start, or a minute of trouble, writes while its reader is slow."""
@@ -63,7 +64,7 @@ class ErrorLines:
             self._changed.notify_all()
 
     def _run(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for threads that end before the process does
+        leave_signals()
         while (line := self._next()) is not None:
             data = memoryview(line)
             try:

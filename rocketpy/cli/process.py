@@ -22,6 +22,7 @@ from .._core.base import report_faults
 from .._core.errors import DiskFull, RocketpyError
 from ..config import Config, ConfigError
 from ..logs import SAID, NativeLog
+from ..threads import leave_signals
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ def ready_executor(threads: int = EXECUTOR_THREADS) -> ThreadPoolExecutor:
     """An executor that has all of its threads: when the system has no more to give, tables are saved and stores closed nevertheless.
 
     Raises RocketpyError."""
-    executor = ThreadPoolExecutor(threads, "executor")
+    executor = ThreadPoolExecutor(threads, "executor", leave_signals)
     all_run = threading.Barrier(threads + 1)
     try:
         for _ in range(threads):

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from .._core.errors import Busy
+from ..threads import leave_signals
 
 PATIENCE_S: Final = 0.5
 
@@ -27,6 +28,7 @@ class Patience:
         errors: list[BaseException] = []
 
         def guarded() -> None:
+            leave_signals()
             try:
                 work()
             except BaseException as error:  # outer edge of the thread: who waits gets it

@@ -17,6 +17,7 @@ import threading
 import time
 from typing import Final, Protocol
 
+from ..threads import leave_signals
 from .complaints import Complaints
 from .otlp_data import OtlpData, Tree
 from .scraper import Scraper
@@ -67,6 +68,7 @@ class PushExporter:
             self._thread.join()
 
     def _push_for_ever(self) -> None:
+        leave_signals()
         while not self._is_over.wait(min(self._interval_s, threading.TIMEOUT_MAX)):
             self._push()
         self._push()

@@ -16,6 +16,7 @@ import socket
 import threading
 
 from .._core.errors import NetworkError
+from ..threads import leave_signals
 
 LOOK_UPS_MAX = 64
 
@@ -43,6 +44,7 @@ class LookUps:
         found.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen: all who asked may have given up
 
         def look_up() -> None:
+            leave_signals()
             addresses: list[str] = []
             fault: Exception | None = None
             try:

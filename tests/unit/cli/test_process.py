@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -32,6 +33,17 @@ def refuse_threads(monkeypatch: pytest.MonkeyPatch, more: int) -> None:
         real(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start)
+
+
+def test_a_thread_that_lingers_takes_no_signal_that_would_end_the_process() -> None:
+    with ready_executor(THREADS) as executor:
+        at_once = threading.Barrier(THREADS)
+
+        def taken() -> set[signal.Signals]:
+            at_once.wait()
+            return {signal.SIGTERM, signal.SIGINT, signal.SIGHUP} - set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+
+        assert [work.result() for work in [executor.submit(taken) for _ in range(THREADS)]] == [set()] * THREADS
 
 
 def test_work_beside_the_loop_goes_on_when_no_more_threads_are_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
