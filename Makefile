@@ -113,11 +113,11 @@ $(VENV)/.checked:
 	@touch $@
 
 $(VENV)/.dependencies: pyproject.toml $(VENV)/.checked
-	@echo "installing build and test tools into $(VENV)"
-	@$(PY) .ci/dependencies.py
+	@echo "installing build and test tools into $(VENV); compiling csrc/ beside it"
+	@$(PY) csrc/library.py & $(PY) .ci/dependencies.py; code=$$?; wait $$! && exit $$code
 	@touch $@
 
-$(VENV)/.compiled: setup.py pyproject.toml $(NATIVE_INPUTS) $(VENV)/.dependencies
+$(VENV)/.compiled: setup.py csrc/library.py pyproject.toml $(NATIVE_INPUTS) $(VENV)/.dependencies
 	@echo "compiling csrc/ and rocketpy/_core"
 	@$(PY) setup.py --quiet build_ext --inplace
 	@touch $@

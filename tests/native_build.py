@@ -1,13 +1,13 @@
-"""The compiler of setup.py for tests: the library with sanitizer flags, and C programs linked against it."""
+"""csrc/library.py for tests: the library with sanitizer flags, and C programs linked against it."""
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "csrc"))
+from library import BUILD, Library  # noqa: E402
 
 # What each sanitizer run adds to the flags of a normal build.
 SANITIZERS: dict[str, tuple[str, ...]] = {
@@ -20,18 +20,10 @@ SANITIZERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def setup_module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("rocketpy_setup", ROOT / "setup.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def build_library(sanitizer: str = "plain", compiler: str = "") -> Any:
-    """The built Library of setup.py; incremental. The plain one shares its objects with the package."""
-    directory = ROOT / "build" / ("native" if sanitizer == "plain" else f"native-{sanitizer}")
-    library = setup_module().Library(directory, compiler, SANITIZERS[sanitizer])
+def build_library(sanitizer: str = "plain", compiler: str = "") -> Library:
+    """Incremental. The plain one shares its objects with the package."""
+    directory = BUILD if sanitizer == "plain" else BUILD.with_name(f"{BUILD.name}-{sanitizer}")
+    library = Library(directory, compiler, SANITIZERS[sanitizer])
     library.build()
     return library
 
@@ -51,5 +43,5 @@ def fuzzers() -> list[Path]:
     return sorted((ROOT / "csrc").rglob("*_fuzz.c"))
 
 
-def build_program(library: Any, source: Path, *flags: str) -> Path:
+def build_program(library: Library, source: Path, *flags: str) -> Path:
     return Path(library.program(source, library.directory / "programs" / source.stem, *flags))

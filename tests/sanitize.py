@@ -17,11 +17,10 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.native_build import ROOT, build_library, build_program, c_test_environment, c_test_programs, fuzzers
+from tests.native_build import ROOT, Library, build_library, build_program, c_test_environment, c_test_programs, fuzzers
 
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
@@ -68,7 +67,7 @@ def run_programs(sanitizer: str, sources: list[Path]) -> tuple[list[str], list[P
     return failed, sorted(threaded)
 
 
-def address_environment(library: Any) -> dict[str, str]:
+def address_environment(library: Library) -> dict[str, str]:
     """What makes any Python process use the instrumented library: the wrappers find it by LD_LIBRARY_PATH before their own rpath."""
     runtime = subprocess.run([*library.compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
     return {
@@ -137,7 +136,7 @@ def run_fuzzers(name: str, seed: int, seconds: int) -> list[str]:
         return [source.stem for source, is_sound in zip(chosen, passed, strict=True) if not is_sound]
 
 
-def fuzz_one(library: Any, source: Path, with_clang: bool, seed: int, seconds: int) -> bool:
+def fuzz_one(library: Library, source: Path, with_clang: bool, seed: int, seconds: int) -> bool:
     corpus = ROOT / "build" / "fuzz" / source.stem
     corpus.mkdir(parents=True, exist_ok=True)
     seeds = ROOT / "tests" / "fuzz" / source.stem.removesuffix("_fuzz")

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.native_build import setup_module
+from tests.native_build import Library
 
 
 @pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Library]:
     """Builds a library of one source."""
-    setup = setup_module()
+    module = sys.modules[Library.__module__]
     sources = tmp_path / "csrc"
     sources.mkdir()
     (sources / "one.c").write_text("int one(void);\nint one(void) { return 1; }\n")
     (sources / "rocketpy.map").write_text("{ global: one; local: *; };\n")
-    monkeypatch.setattr(setup, "ROOT", tmp_path)
-    monkeypatch.setattr(setup, "CSRC", sources)
-    return lambda: setup.Library(tmp_path / "build")
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "CSRC", sources)
+    return lambda: Library(tmp_path / "build")
 
 
 def test_a_build_that_was_broken_off_before_it_was_linked_is_linked_next_time(
-    make: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], Library], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = make()
     library.build()
@@ -46,7 +47,7 @@ def test_a_build_that_was_broken_off_before_it_was_linked_is_linked_next_time(
     assert library.archive.read_bytes() != before
 
 
-def test_a_program_is_compiled_again_when_a_header_beside_it_changed(make: Callable[[], Any], tmp_path: Path) -> None:
+def test_a_program_is_compiled_again_when_a_header_beside_it_changed(make: Callable[[], Library], tmp_path: Path) -> None:
     library = make()
     library.build()
     source, header, program = tmp_path / "says.c", tmp_path / "says.h", tmp_path / "says"
