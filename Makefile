@@ -14,15 +14,26 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_decisions.py tests/spark/test_segments.py tests/spark/test_sender.py \
-    tests/spark/test_stream_reader.py tests/spark/test_write.py \
+SPARK_LONGER := \
+    test_batch.py::test_a_table_has_all_its_rows_after_one_query_has_filtered_it \
+    test_batch.py::test_a_topic_without_messages_is_an_empty_table \
+    test_batch.py::test_a_view_of_sql_is_read_and_written \
+    test_batch.py::test_filters_on_place_are_handed_to_the_source \
+    test_batch.py::test_properties_are_filtered_by_the_broker \
+    test_batch.py::test_times_bound_what_is_read \
+    test_write.py::test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise[false-800] \
+    test_write.py::test_several_writes_of_one_epoch_are_all_there
+SPARK_SHORT := $(patsubst %,tests/spark/test_%.py,batch decisions segments sender stream_reader write) \
     tests/spark/test_kill.py::test_a_stream_killed_at_random_writes_every_message_once \
-    --deselect 'tests/spark/test_write.py::test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise[false-800]'
+    $(patsubst %,--deselect 'tests/spark/%',$(SPARK_LONGER))
+
+# Each of pytest's processes would rewrite the 280 files of tests anew where Python may not keep bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 
 # All the tests are run four files at once, most of which wait for servers; in the order of their names, which has the quick ones last.
 FOUR_FILES := --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: wheel spark bench bench-peer bench-recovery bench-proxy bench-timer-slot help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster soak sanitize exports clean
+.PHONY: collect wheel spark bench bench-peer bench-recovery bench-proxy bench-timer-slot help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster soak sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -43,6 +54,9 @@ test: $(VENV)/.built ## all tests but the slow ones, or T=pattern: a path under 
 	@$(if $(T),,.ci/room)
 	@$(PY) -m pytest -q $(if $(T),$(if $(wildcard $(TEST_FILE)),$(T),$(if $(wildcard tests/$(TEST_FILE)),tests/$(T),-k "$(T)")),$(FOUR_FILES)) || \
 	    { code=$$?; test $$code != 5 || echo 'nothing in the tests matches T="$(T)": a path under tests/, or an expression for pytest -k' >&2; exit $$code; }
+
+collect: $(VENV)/.built ## whether pytest finds and can import all the tests
+	@$(PY) -m pytest -q --collect-only >$(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
 wheel: $(VENV)/.built ## the wheel: built, installed into an empty environment, used from an empty directory
 	@$(PY) -m pytest -q -m slow tests/test_wheel.py

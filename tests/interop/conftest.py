@@ -111,14 +111,20 @@ def clients(jvm: Callable[..., Jvm]) -> Iterator[Callable[..., JavaClients]]:
         each.close()
 
 
+JAVA_CLIENTS = [(CURRENT, "JSON"), (CURRENT, "ROCKETMQ"), (OLD, "JSON")]
+IN_EACH_RUN = {"test_java_producer.py": JAVA_CLIENTS, "test_java_push.py": [(CURRENT, "JSON"), (OLD, "JSON")]}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Producers show in each run that Java's binary header is understood; consumers by it, a test each, are among the slow ones."""
+    """In each run all of JAVA_CLIENTS send and both versions consume. What else they do is tried with the first of them, and with the
+    others by the slow ones: each is a JVM more on every core."""
     for item in items:
-        if "[5.5.0-ROCKETMQ]" in item.name and item.path.name in ("test_java_push.py", "test_java_pull.py"):
+        client = item.callspec.params.get("java") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+        if client is not None and client not in IN_EACH_RUN.get(item.path.name, JAVA_CLIENTS[:1]):
             item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture(params=[(CURRENT, "JSON"), (CURRENT, "ROCKETMQ"), (OLD, "JSON")], ids="-".join)
+@pytest.fixture(params=JAVA_CLIENTS, ids="-".join)
 def java(request: pytest.FixtureRequest, clients: Callable[..., JavaClients], cluster: Cluster) -> JavaClients:
     """Clients of the shared cluster, once per client version and header encoding."""
     return clients(cluster, *request.param)

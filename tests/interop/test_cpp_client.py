@@ -55,6 +55,7 @@ def test_it_sends_in_every_way_and_consumes_all_of_it(cpp: Callable[[], CppClien
     assert {each["reconsumeTimes"] for each in received} == {0}
 
 
+@pytest.mark.slow
 def test_its_batch_is_kept_as_rocketmq_keeps_it(
     cpp: Callable[[], CppClient], clients: Callable[..., JavaClients], cluster: Cluster, topic: str, group: str
 ) -> None:

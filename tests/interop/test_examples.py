@@ -33,6 +33,7 @@ def test_the_python_example_sends_and_receives(cluster: Cluster, tmp_path: Path)
     assert "SendStatus.OK" in printed and "b'hello'" in printed
 
 
+@pytest.mark.slow
 def test_the_java_example_sends_and_receives(cluster: Cluster, tmp_path: Path) -> None:
     command = [java(), f"-Duser.home={tmp_path}", "-cp", f"{library()}/*", str(EXAMPLES / "FirstMessages.java")]
     printed = run(command, cluster, tmp_path)

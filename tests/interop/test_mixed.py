@@ -107,6 +107,7 @@ def test_brokers_of_both_products_share_a_topic(
             broker.start(cluster.namesrv)
 
 
+@slow
 def test_a_broker_registers_with_name_servers_of_both_products(
     product: Product, peer: Product, new_cluster: MakeCluster, clients: MakeClients, group: str
 ) -> None:

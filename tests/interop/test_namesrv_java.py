@@ -268,6 +268,7 @@ def route_addresses(namesrv: NameServer, topic: str) -> dict[str, str]:
     return addresses
 
 
+@pytest.mark.slow
 def test_mqadmin_administers_our_name_server(new_cluster: MakeCluster, jvm: Callable[..., Jvm]) -> None:
     cluster = new_cluster(brokers=[Peer()])
     cluster.create_topic("administered", queues=4)

@@ -74,7 +74,7 @@ def test_a_reply_to_a_requester_that_has_left_is_told_so(java: JavaClients, topi
 
 
 @pytest.mark.parametrize("second", ["ours", pytest.param("theirs", marks=slow)])
-@pytest.mark.parametrize("version", [CURRENT, OLD])
+@pytest.mark.parametrize("version", [CURRENT, pytest.param(OLD, marks=slow)])
 def test_replies_come_by_whichever_broker_their_sender_chooses(
     new_cluster: Callable[..., Cluster],
     clients: Callable[..., JavaClients],

@@ -3,10 +3,13 @@
 Every csrc/**/*.h but the inline ones (x_inl.h) is read as it is: include lines and guards are taken out. What is left must be plain
 declarations in the public headers (csrc/rocketpy.h); headers inside a room that are not, or say "C only" in their head, are left out.
 The library is linked from the objects of the package and lets out every function; ROCKETPY_LIBRARY names another one (sanitizers).
+What cffi has read of the headers stays in build/cffi/ until one of them changes: it takes seconds, in each process of the tests.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import os
 import re
 from pathlib import Path
@@ -14,10 +17,11 @@ from typing import Any
 
 import cffi
 
-from tests.native_build import build_library
+from tests.native_build import BUILD, build_library
 
 ROOT = Path(__file__).resolve().parents[2]
 CSRC = ROOT / "csrc"
+KEPT = BUILD.with_name("cffi")
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _NUMBER = re.compile(r"^\s*#\s*define\s+(\w+)\s+(\(?-?(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*\)?)\s*(?:/\*.*\*/\s*)?$")
@@ -57,22 +61,36 @@ def public_headers() -> set[Path]:
     return {(CSRC / name).resolve() for name in _INCLUDE.findall((CSRC / "rocketpy.h").read_text())}
 
 
-def _load() -> tuple[cffi.FFI, Any]:
-    library = os.environ.get("ROCKETPY_LIBRARY") or build_library().whole
+def _read(texts: dict[Path, str], module: str) -> cffi.FFI:
+    """Those inside a room that are not plain declarations (atomics, inline code) are left out: tests do not reach them here."""
     builder = cffi.FFI()
+    builder.set_source(module, None)
     public = public_headers()
-    for header in headers():
+    for header, declared in texts.items():
         try:
-            builder.cdef(declarations(header))
+            builder.cdef(declared)
         except Exception as error:  # cffi raises what its parser raises
             if header in public:
                 raise RuntimeError(f"{header.relative_to(ROOT)} is not plain declarations: {error}") from error
-            NOT_DECLARED[str(header.relative_to(ROOT))] = str(error)
-    return builder, builder.dlopen(str(library))
+    return builder
 
 
-# Headers inside a room that are not plain declarations (atomics, inline code), with what the parser said: not reachable from tests here.
-NOT_DECLARED: dict[str, str] = {}
+def _load() -> tuple[Any, Any]:
+    library = os.environ.get("ROCKETPY_LIBRARY") or build_library().whole
+    texts = {header: declarations(header) for header in headers()}
+    name = "native_" + hashlib.sha256("\0".join([cffi.__version__, *texts.values()]).encode()).hexdigest()[:16]
+    path = KEPT / f"{name}.py"
+    if not path.exists():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        half = path.with_suffix(f".{os.getpid()}")  # several processes of the tests may want it at once
+        _read(texts, name).emit_python_code(str(half))
+        half.replace(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.ffi, module.ffi.dlopen(str(library))
+
 
 ffi, lib = _load()
 

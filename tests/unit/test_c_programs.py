@@ -1,7 +1,7 @@
 """Each tests/unit/c/*_test.c is compiled against the library and run: exit 0 passed, 77 needs what is not here (and says what), anything
 else failed.
 
-As many at once as there are cores: half of the time is the compiler's, and most programs wait for clocks or disks.
+As many at once as there are cores: part of the time is the compiler's, and most programs wait for clocks or disks.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.native_build import build_library, build_program, c_test_environment, c_test_programs
+from tests.native_build import Library, build_c_test, build_library, c_test_environment, c_test_programs
 from tests.nghttp2 import is_promised
 
 Run = subprocess.CompletedProcess[str]
 NOT_HERE = 77
 
 
-def build_and_run(source: Path, library: Any, environment: dict[str, str]) -> Run:
-    program = build_program(library, source)
+def build_and_run(source: Path, library: Library, environment: dict[str, str]) -> Run:
+    program = build_c_test(library, source)
     return subprocess.run([program], capture_output=True, text=True, timeout=250, check=False, env=environment)
 
 

@@ -4,8 +4,8 @@
 
 #include "compaction_fixture.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define STEP 7 /* a fork costs a second there, and the call it dies at shows nothing about threads */
+#if defined(__SANITIZE_ADDRESS__)
+#define STEP 7 /* a fork costs a second there; that nothing is lost is shown without */
 #else
 #define STEP 1
 #endif
