@@ -90,6 +90,20 @@ static int has_known_layout(const struct io_uring *queue, const struct io_uring_
            (const uint8_t *)queue->tail == start + params->cq_off.tail && (const uint8_t *)queue->results == start + params->cq_off.cqes;
 }
 
+static const char *remedy(int code) {
+    switch (code) {
+    case ENOMEM: /* kernels before 5.12 lock the rings' memory */
+        return "raise the limit of locked memory: ulimit -l, LimitMEMLOCK=";
+    case EMFILE:
+    case ENFILE:
+        return "raise the limit of open files: ulimit -n, LimitNOFILE=";
+    case ENOSYS:
+        return "Linux has it from 5.1 on, where it was not left out";
+    default:
+        return "allow it: sysctl kernel.io_uring_disabled=0, or the container's seccomp profile";
+    }
+}
+
 int rp_uring_open(const rp_liburing *library, rp_uring **out, rp_error *error) {
     struct io_uring_params params = {0};
     rp_uring *ring = calloc(1, sizeof *ring);
@@ -99,10 +113,7 @@ int rp_uring_open(const rp_liburing *library, rp_uring **out, rp_error *error) {
     int rc = library->queue_init_params(ENTRIES, &ring->queue, &params);
     if (rc != 0) {
         free(ring);
-        return rp_error_set(
-            error, RP_E_UNSUPPORTED, -rc, NULL, -1,
-            "the kernel refuses io_uring (%s); allow it: sysctl kernel.io_uring_disabled=0, or the container's seccomp profile",
-            strerror(-rc));
+        return rp_error_set(error, RP_E_UNSUPPORTED, -rc, NULL, -1, "the kernel refuses io_uring (%s); %s", strerror(-rc), remedy(-rc));
     }
     if (!has_known_layout(&ring->queue, &params)) {
         library->queue_exit(&ring->queue);

@@ -280,6 +280,21 @@ static void what_the_ring_cannot_do_is_done_by_system_calls_and_what_failed_has_
     rp_liburing_unload(&real);
 }
 
+static int refusal;
+
+static int refuse(unsigned entries, struct io_uring *queue, struct io_uring_params *params) {
+    (void)entries, (void)queue, (void)params;
+    return -refusal;
+}
+
+static void a_refusal_is_told_with_what_helps(int code, const char *remedy) {
+    const rp_liburing library = {.queue_init_params = refuse};
+    rp_uring *ring = NULL;
+    rp_error error = {0};
+    refusal = code;
+    CHECK(rp_uring_open(&library, &ring, &error) == RP_E_UNSUPPORTED && ring == NULL && strstr(error.message, remedy) != NULL);
+}
+
 int main(void) {
     where_io_uring_is_forbidden_the_system_calls_sync(); /* first: it forks, as the next one */
     a_large_range_is_synced_in_steps_and_at_once_where_steps_are_forbidden();
@@ -295,5 +310,9 @@ int main(void) {
     a_library_that_is_of_no_use_is_named("/nonexistent/liburingwrap.so", "/nonexistent/liburingwrap.so: cannot open shared object file");
     a_library_that_is_of_no_use_is_named("libm.so.6", "has no io_uring_queue_init_params");
     what_the_ring_cannot_do_is_done_by_system_calls_and_what_failed_has_failed();
+    a_refusal_is_told_with_what_helps(EPERM, "sysctl kernel.io_uring_disabled=0");
+    a_refusal_is_told_with_what_helps(ENOMEM, "ulimit -l");
+    a_refusal_is_told_with_what_helps(EMFILE, "ulimit -n");
+    a_refusal_is_told_with_what_helps(ENOSYS, "5.1");
     return 0;
 }
