@@ -18,6 +18,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from .._core.errors import NetworkError
+from ..threads import born_without_signals
 from .health import HealthPaths
 from .scraper import Scraper
 
@@ -44,7 +45,8 @@ class PrometheusExporter(Collector):
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
         try:
-            self._running = start_http_server(self._port, self._host, registry)
+            with born_without_signals():
+                self._running = start_http_server(self._port, self._host, registry)
         except (OSError, UnicodeError) as error:  # UnicodeError: an empty or endless part of a name
             raise NetworkError(
                 f"metrics cannot be served on {self._host}:{self._port}: {error}; change metricsPromExporterHost or metricsPromExporterPort"

@@ -13,6 +13,7 @@ from rocketpy._core.remoting import Command
 from rocketpy._core.store import Message
 from rocketpy.broker import names
 from rocketpy.remoting.codes import RequestCode, ResponseCode
+from tests.processes import PATIENCE_S
 from tests.unit.broker.pair import pair
 from tests.unit.broker.running import Peer, eventually, run, running, started
 from tests.unit.broker.test_delays import delivered, messages, waiting
@@ -218,8 +219,6 @@ def test_a_retry_topic_is_made_by_a_send_where_no_other_topic_is(tmp_path: Path)
 
 
 def test_who_cannot_be_served_in_time_is_told_so_and_nothing_is_copied_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rocketpy.broker.retries.PATIENCE_S", 0.05)
-
     async def test() -> None:
         async with running(tmp_path, messageDelayLevel="1h") as at:
             peer = at.peer()
@@ -228,11 +227,13 @@ def test_who_cannot_be_served_in_time_is_told_so_and_nothing_is_copied_later(tmp
             assert parts is not None
             release = threading.Event()
             busy = [asyncio.create_task(parts.copies.run(lambda _: release.wait())) for _ in range(2)]
+            monkeypatch.setattr("rocketpy.broker.retries.PATIENCE_S", 0.05)
             answer = await send_back(peer, offset_of(sent))
             assert answer.code == ResponseCode.SYSTEM_BUSY and (answer.remark or "").startswith("[OVERLOAD]")
             release.set()
             await asyncio.gather(*busy)
             assert await waiting(peer, 1) == 0
+            monkeypatch.setattr("rocketpy.broker.retries.PATIENCE_S", PATIENCE_S)
             assert (await send_back(peer, offset_of(sent))).code == 0
 
     run(test)

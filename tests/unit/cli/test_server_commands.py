@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -136,6 +138,37 @@ def test_a_signal_to_a_server_that_has_stopped_is_not_its_exit_code(tmp_path: Pa
         assert server.stop() == 0
 
 
+def blocked(task: Path) -> set[int]:
+    """The signals that a thread has blocked."""
+    found = re.search(r"SigBlk:\s+([0-9a-f]+)", (task / "status").read_text())
+    assert found is not None
+    return {number for number in signal.valid_signals() if int(found[1], 16) >> (number - 1) & 1}
+
+
+def takers_of_signals(pid: int) -> set[str]:
+    """The names of the threads that one which stops the process, or has it read its files, may go to."""
+    names = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            if any(number not in blocked(task) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)):
+                names.add((task / "comm").read_text().strip() if task.name != str(pid) else "the first one")
+    return names
+
+
+def test_no_thread_but_the_first_takes_signals(tmp_path: Path) -> None:
+    """One that is there still when all has stopped, as whoever asks for metrics and says nothing keeps one, would end the process by it."""
+    metrics = {"metricsExporterType": "PROM", "metricsPromExporterHost": "127.0.0.1", "metricsPromExporterPort": 0}
+    arguments = broker_arguments(tmp_path, *(part for key, value in metrics.items() for part in ("-o", f"{key}={value}")))
+    with serve(tmp_path, *arguments) as broker:
+        address = "127.0.0.1", int(broker.next_line(r"metrics are served on http://127\.0\.0\.1:(\d+)/")[1])
+        broker.next_line("boot success")
+        with socket.create_connection(address), socket.create_connection(address, WAIT_S) as second:
+            second.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert second.recv(100), "the first one has its thread, too"
+            wait_until(lambda: takers_of_signals(broker.pid) == {"the first one"}, what="threads without signals")
+            assert broker.stop() == 0
+
+
 def test_ctrl_c_before_the_server_listens_to_it_leaves_no_traceback() -> None:
     interrupt = "import signal, sys; sys.argv = ['rocketpy', 'broker']; import argparse; argparse.ArgumentParser.parse_args = "
     interrupt = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);" + interrupt  # a background job ignores it
@@ -158,17 +191,12 @@ def test_sighup_reads_the_file_again(tmp_path: Path) -> None:
         assert server.stop() == 0
 
 
-def blocks_sighup(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return bool(int(re.search(r"SigBlk:\s+([0-9a-f]+)", status)[1], 16) & 1)  # type: ignore[index]
-
-
 def test_sighup_in_the_middle_of_the_start_is_served_after_it(tmp_path: Path) -> None:
     """systemd calls a reload right after the start a clean end of the process, and does not start it again."""
     conf = tmp_path / "namesrv.conf"
     conf.write_text("logLevel = INFO\n")
     with serve(tmp_path, *namesrv_arguments(tmp_path, "-c", str(conf))) as server:
-        server.wait_until(lambda: blocks_sighup(server.pid), WAIT_S, "the start of the command")
+        server.wait_until(lambda: signal.SIGHUP in blocked(Path(f"/proc/{server.pid}")), WAIT_S, "the start of the command")
         server.send_signal(signal.SIGHUP)
         server.next_line("boot success")
         assert server.stop() == 0

@@ -353,8 +353,10 @@ def test_an_orderly_group_pops_in_order_with_its_attempts() -> None:
 
 def test_who_does_not_wait_for_so_long_is_python_s_to_refuse() -> None:
     async def test(consumer: Consumer, broker: PoppingBroker, proxy: ProxyService) -> None:
-        status, _ = await consumer.receive(timeout=4.5)
+        status, _ = await consumer.receive(timeout=PATIENCE_S / 2)
         assert status.startswith(("BAD_REQUEST", "ILLEGAL_POLLING_TIME"))
         assert figures(proxy)["received"] == 0
 
-    running(test)
+    least_ms = int(PATIENCE_S * 600)
+    polls = {f"grpc_client_consumer_{bound}_long_polling_timeout_millis": least_ms for bound in ("min", "max")}
+    running(test, **polls)

@@ -416,18 +416,21 @@ def test_a_broker_that_goes_away_is_asked_again_on_another_connection() -> None:
 def test_who_does_not_wait_leaves_nothing_behind() -> None:
     async def test(client: Client, broker: Broker, proxy: ProxyService) -> None:
         await client.send()
-        broker.script = [Answer(is_silent=True)] * 3
-        late = client.begin(timeout=1.5)
-        await until(lambda: len(broker.sends) == 2)
-        with pytest.raises(grpc.aio.AioRpcError) as raised:
-            await late
-        assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        broker.script = [Answer(is_silent=True)] * 100
+        timeout_s = 0.3
+        while len(broker.sends) < 2:  # a busy machine's client gives up before it is heard
+            with pytest.raises(grpc.aio.AioRpcError) as raised:
+                await client.begin(timeout=timeout_s)
+            assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+            timeout_s *= 2
+        before = len(broker.sends)
         given_up = [client.begin() for _ in range(2)]
-        await until(lambda: len(broker.sends) == 4)
+        await until(lambda: len(broker.sends) >= before + 2)
         for each in given_up:
             each.cancel()
         await until(lambda: figures(proxy)["waiting"] == 0)
-        assert (await client.send())[0] == "OK" and broker.kinds == "PNNNN"
+        broker.script = []
+        assert (await client.send())[0] == "OK" and set(broker.kinds[1:]) == {"N"}
 
     running(test)
 
@@ -441,7 +444,7 @@ def test_a_request_without_an_answer_is_called_what_it_was(count: int, name: str
         peer.say(call(1, "SendMessage", client.request(count).SerializeToString(), {"x-mq-client-id": "c1", "grpc-timeout": "300m"}))
         async with asyncio.timeout(PATIENCE_S):
             assert f"{name}: wait response on the channel <{broker.address}>".encode() in await peer.ends(1)
-        assert broker.kinds == "PN"
+        await until(lambda: broker.kinds == "PN")
         peer.close()
 
     running(test)

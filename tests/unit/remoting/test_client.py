@@ -121,6 +121,7 @@ def test_an_answer_other_than_success_is_an_error_of_call_only() -> None:
 def test_a_silent_server_times_out_and_leaves_nothing_behind() -> None:
     async def scenario() -> None:
         async with scripted(silence) as server, RemotingClient() as client:
+            await client._connection_to(server.address)  # a busy machine may take longer for that than the call may last
             with pytest.raises(TimedOut, match=r"wait response on the channel <127\.0\.0\.1:\d+>, timeout: 50\(ms\)"):
                 await client.invoke(server.address, 105, timeout_s=0.05)
             assert client._connections[server.address].waiting == {}

@@ -105,8 +105,9 @@ def test_a_look_up_that_outlives_its_loop_disturbs_nobody(resolver: Resolver, ca
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(LookUps().addresses("a"), 0.01)
 
+    before = set(threading.enumerate())  # with those of other tests that are about to end
     asyncio.run(scenario())
-    (thread,) = [each for each in threading.enumerate() if each.name == "look-up"]
+    (thread,) = [each for each in threading.enumerate() if each.name == "look-up" and each not in before]
     resolver.released.set()
     thread.join(PATIENCE_S)
     assert not thread.is_alive() and capfd.readouterr() == ("", "")
