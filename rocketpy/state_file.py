@@ -92,12 +92,33 @@ class StateFile:
             _write_synced(temporary, data, PRIVATE if self._is_private else _mode(self.path))
             if self._current_is_good:
                 _link_over(self.path, self.backup_path)
-            _put(temporary, self.path, self.backup_path, data)
+            self._put(temporary, data)
             sync_directory(directory)
         except OSError as error:
             kind = DiskFull if error.errno in _FULL else StoreIOError
             raise kind(f"writing the state failed: {error.strerror}", file=str(self.path), os_errno=error.errno or 0) from error
         self._current_is_good = True
+
+    def _put(self, temporary: Path, data: bytes) -> None:
+        path, backup = self.path, self.backup_path
+        try:
+            temporary.replace(path)
+        except OSError as error:
+            if error.errno != errno.EBUSY or (backup.exists() and backup.samefile(path)):  # not what must survive a write cut short
+                raise
+            self._write_over(data)
+            temporary.unlink()
+
+    def _write_over(self, data: bytes) -> None:
+        """Where that fails the file is as it was, or, if it cannot be put back either, never becomes the backup."""
+        before, was_good = self.path.read_bytes(), self._current_is_good
+        self._current_is_good = False
+        try:
+            _write_synced(self.path, data, None)
+        except OSError:
+            _write_synced(self.path, before, None)
+            self._current_is_good = was_good
+            raise
 
     def _read_one(self, path: Path, decode: Callable[[str], T]) -> tuple[bool, T | None]:
         """(the file holds something, its value or None); a fault is remembered."""
@@ -153,16 +174,6 @@ def _write_synced(path: Path, data: bytes, mode: int | None) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _put(temporary: Path, path: Path, backup: Path, data: bytes) -> None:
-    try:
-        temporary.replace(path)
-    except OSError as error:
-        if error.errno != errno.EBUSY or (backup.exists() and backup.samefile(path)):  # not what must survive a write cut short
-            raise
-        _write_synced(path, data, None)
-        temporary.unlink()
 
 
 def _link_over(source: Path, target: Path) -> None:

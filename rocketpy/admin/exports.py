@@ -11,6 +11,7 @@ from ..broker.names import DLQ_PREFIX, RETRY_PREFIX, SYSTEM_GROUP_PREFIX, SYSTEM
 from ..remoting.codes import CURRENT_VERSION, RequestCode
 from ..remoting.json_codec import write_fastjson
 from ..remoting.route import MASTER_ID
+from ..state_file import sync_directory
 from .brokers import runtime_table
 from .clients import connections_in, consumers_of
 from .cluster import NO_MASTER
@@ -19,6 +20,7 @@ from .command_line import Given
 from .errors import AdminError, UsageError
 from .groups import groups_at
 from .output import Output
+from .progress import note_unless_idle
 from .properties import settings_of
 from .session import Session
 from .stats import broker_stats, day_sum, minute_rate
@@ -71,8 +73,11 @@ def write_file(directory: str, name: str, value: dict[str, Any]) -> Path:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(write_fastjson(value, pretty=True))
+            file.flush()
+            os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(place / name)
+        sync_directory(place)
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -162,7 +167,8 @@ async def _clients_in(session: Session, groups: dict[str, Any]) -> list[str]:
     for group in groups:
         try:
             consumers = await consumers_of(session, group)
-        except AdminError:  # nobody is connected
+        except AdminError as error:  # nobody is connected, most of the time
+            note_unless_idle(session, error)
             continue
         found |= {f"{each.get('language')}%{version_text(int(each.get('version') or 0))}" for each in connections_in(consumers)}
     return sorted(found)

@@ -71,7 +71,7 @@ async def look_at(session: Session, out: Output, group: str) -> None:
         note_unless_idle(session, error)
         return
     infos = await running_infos(session, group, ids)
-    if not has_same_subscriptions(list(infos.values()), now):
+    if infos and not has_same_subscriptions(list(infos.values()), now):
         out.line(f"{human_second(now)} different subscriptions in group={group}")
         out.add("differentSubscriptions", group)
     for client_id, info in infos.items():

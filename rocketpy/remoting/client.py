@@ -12,7 +12,6 @@ Errors   NetworkError (ConnectFailed: no connection; else it was lost before the
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import os
@@ -198,10 +197,11 @@ class RemotingClient:
     async def stop(self) -> None:
         """Closes every connection; calls in flight fail with NetworkError, later ones with Closed. Idempotent."""
         self._stopped = True
-        for task in list(self._connecting.values()):
+        connecting = list(self._connecting.values())
+        for task in connecting:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, RocketpyError):
-                await task
+        if connecting:
+            await asyncio.wait(connecting)
         for connection in (*self._connections.values(), *self._retired):
             connection.close()
         self._connections.clear()
@@ -303,7 +303,13 @@ class RemotingClient:
             task = asyncio.get_running_loop().create_task(self._connect(address), name=f"connect {address}")
             self._connecting[address] = task
             task.add_done_callback(lambda done: self._forget_attempt(address, done))
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if task.cancelled() and not (caller is not None and caller.cancelling()):
+                raise NetworkError(f"connect to {address} was given up: this client was stopped") from None
+            raise
 
     def _forget_attempt(self, address: str, task: asyncio.Task[_Connection]) -> None:
         self._connecting.pop(address, None)

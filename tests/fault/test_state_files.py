@@ -204,28 +204,66 @@ def test_who_may_read_a_file_stays_as_it_was(tmp_path: Path) -> None:
     assert [each.stat().st_mode & 0o777 for each in (path, file.backup_path)] == [0o600, 0o600]
 
 
-def test_a_file_that_is_a_mount_point_is_written_over(case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch) -> None:
+def make_mount_point(path: Path, patch: pytest.MonkeyPatch) -> None:
     """As `docker run -v FILE:FILE` makes them: nothing can be renamed to them, nor linked across their border."""
-    first = written_twice(case)
-    first.change(3)
     real_replace = Path.replace
 
     def replace(source: Path, target: Path) -> Path:
-        if target == first.path:
+        if target == path:
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
         return real_replace(source, target)
 
     def link(source: Path, target: Path) -> None:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
+    patch.setattr(Path, "replace", replace)
+    patch.setattr(os, "link", link)
+
+
+def test_a_file_that_is_a_mount_point_is_written_over(case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    first = written_twice(case)
+    first.change(3)
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", replace)
-        patch.setattr(os, "link", link)
+        make_mount_point(first.path, patch)
         asyncio.run(first.saved.save())
     assert reloaded(case) == ["t1", "t2", "t3"]
     assert not [path for path in first.path.parent.iterdir() if path.suffix == ".tmp"]
     first.path.write_bytes(b"{half")
     assert reloaded(case) == ["t1", "t2"]
+
+
+@pytest.mark.parametrize("failures", [1, 100])
+def test_a_mount_point_that_is_full_keeps_what_it_held_or_its_backup(
+    case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    """Saved again, as every few seconds: half a file, where the old one does not fit any more either, never becomes the backup."""
+    first = written_twice(case)
+    first.change(3)
+    whole = first.path.read_bytes()
+    real_write = os.write
+    failed = 0
+
+    def full(descriptor: int, data: bytes) -> int:
+        nonlocal failed
+        if Path(f"/proc/self/fd/{descriptor}").readlink() != first.path or len(data) < len(whole) // 2 or failed == failures:
+            return real_write(descriptor, data)
+        if os.fstat(descriptor).st_size == 0:
+            return real_write(descriptor, data[: len(data) // 3])
+        failed += 1
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        make_mount_point(first.path, patch)
+        patch.setattr(os, "write", full)
+        with pytest.raises(DiskFull):
+            asyncio.run(first.saved.save())
+        if failures == 1:
+            assert first.path.read_bytes() == whole
+            asyncio.run(first.saved.save())
+        else:
+            with pytest.raises(DiskFull):
+                asyncio.run(first.saved.save())
+    assert reloaded(case) == (["t1", "t2", "t3"] if failures == 1 else ["t1", "t2"])
 
 
 def test_a_full_disk_leaves_the_old_file(case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch) -> None:

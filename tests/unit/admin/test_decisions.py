@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from rocketpy.admin.clusters import base_cells, totals
 from rocketpy.admin.command_line import parse
 from rocketpy.admin.commands import find_command
 from rocketpy.admin.errors import AdminError, UsageError, refused
-from rocketpy.admin.exports import add_up
+from rocketpy.admin.exports import add_up, write_file
 from rocketpy.admin.finding import track_state
 from rocketpy.admin.found_message import FoundMessage, place_of, records_in
 from rocketpy.admin.groups import group_of
@@ -293,6 +296,26 @@ def test_a_consumer_that_says_nonsense_is_shown_all_the_same(info: dict[str, Any
 def test_a_broker_that_says_nothing_has_a_row() -> None:
     assert [cell for cell in base_cells({}, NOW) if cell][-1] == Shown(False, "false")
     assert totals({"msgPutTotalTodayNow": "7", "msgPutTotalTodayMorning": "2", "msgGetTotalTodayNow": "x"}) == [2, 0, 5, 0]
+
+
+def test_an_exported_file_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a power cut, too, a file is whole or not there: of a static topic that moves, it says what is still to be done."""
+    steps: list[str] = []
+    real_sync, real_replace = os.fsync, Path.replace
+
+    def sync(descriptor: int) -> None:
+        steps.append(Path(f"/proc/self/fd/{descriptor}").readlink().name[:7])
+        real_sync(descriptor)
+
+    def replace(source: Path, target: Path) -> Path:
+        steps.append("renamed")
+        return real_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "replace", replace)
+    path = write_file(str(tmp_path / "exports"), "t.after", {"epoch": 7})
+    assert steps == [".t.afte", "renamed", "exports"]
+    assert json.loads(path.read_text()) == {"epoch": 7}
 
 
 def test_queues_of_several_brokers_add_up() -> None:

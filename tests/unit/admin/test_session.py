@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from rocketpy.admin import monitoring, progress
 from rocketpy.admin.acls import copy_acl
 from rocketpy.admin.command_line import Given
 from rocketpy.admin.errors import AdminError
+from rocketpy.admin.exports import export_metrics
 from rocketpy.admin.offsets import clone_group_offset, reset_offset_by_time, skip_accumulated_message
 from rocketpy.admin.output import Output
 from rocketpy.admin.progress import ConsumeStats
@@ -160,6 +162,47 @@ def test_a_client_that_does_not_answer_hides_no_other(monkeypatch: pytest.Monkey
     assert len(seen[0]) == 1
     assert said[0].endswith("different subscriptions in group=G\n")
     assert [error.cause for error in session.troubles] == ["no answer"]
+
+
+def test_monitoring_goes_on_past_a_group_whose_clients_do_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def consumers(session: Session, group: str) -> dict[str, Any]:
+        return {"connectionSet": [{"clientId": "10.0.0.1@1"}]}
+
+    async def no_info(session: Session, group: str, client_id: str) -> dict[str, Any]:
+        raise AdminError("no answer", address=client_id)
+
+    async def stats(session: Session, group: str, **more: Any) -> ConsumeStats:
+        return ConsumeStats()
+
+    monkeypatch.setattr(progress, "running_info", no_info)
+    monkeypatch.setattr(monitoring, "consumers_of", consumers)
+    monkeypatch.setattr(monitoring, "consume_stats", stats)
+    session, said = Client(lambda address, code: answer()).session(), []
+    asyncio.run(monitoring.look_at(session, Output(said.append, is_json=False), "G"))
+    assert (said, [error.cause for error in session.troubles]) == ([], ["no answer"])
+
+
+def test_a_group_whose_consumers_cannot_be_asked_for_is_missing_aloud(tmp_path: Path) -> None:
+    """One that nobody consumes is not."""
+    cluster = b'{"brokerAddrTable":{"b":{"brokerName":"b","cluster":"C","brokerAddrs":{"0":"%s"}}},"clusterAddrTable":{"C":["b"]}}'
+    bodies = {
+        RequestCode.GET_BROKER_CLUSTER_INFO: cluster % BROKER.encode(),
+        RequestCode.GET_ROUTEINFO_BY_TOPIC: ROUTE % BROKER.encode(),
+        RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: b'{"subscriptionGroupTable":{"readers":{}}}',
+    }
+
+    def export(no_consumers: RocketpyError | Command) -> list[str]:
+        def give(address: str, code: int) -> Command | RocketpyError:
+            return no_consumers if code == RequestCode.GET_CONSUMER_CONNECTION_LIST else answer(body=bodies.get(RequestCode(code), b""))
+
+        session = Client(give).session()
+        given = Given({"c": "C", "f": str(tmp_path)}, {})
+        asyncio.run(export_metrics(session, given, Output(lambda text: None, is_json=False)))
+        return [error.cause for error in session.troubles]
+
+    assert export(NetworkError("the connection was lost")) == ["the connection was lost"]
+    assert export(answer(ResponseCode.CONSUMER_NOT_ONLINE, "not online")) == []
+    assert json.loads((tmp_path / "metrics.json").read_text())["evaluateReport"]["b"]["runtimeVersion"]["clientInfo"] == []
 
 
 def test_a_queue_whose_offset_is_refused_is_named() -> None:

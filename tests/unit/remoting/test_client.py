@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -277,6 +278,30 @@ def test_a_stopped_client_refuses_and_fails_what_was_in_flight() -> None:
                 await call
             with pytest.raises(Closed):
                 await client.invoke(server.address, 105)
+
+    asyncio.run(scenario())
+
+
+def test_a_client_that_is_stopped_while_it_connects_fails_the_call_and_cancels_nobody() -> None:
+    async def scenario() -> None:
+        arrived = asyncio.Event()
+
+        async def shake_no_hand(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            arrived.set()
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(shake_no_hand, "127.0.0.1", 0)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        client = RemotingClient(connect_timeout_s=PATIENCE_S, tls=tls)
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        call = asyncio.create_task(client.invoke(address, 105, timeout_s=PATIENCE_S))
+        await asyncio.wait_for(arrived.wait(), PATIENCE_S)
+        await client.stop()
+        with pytest.raises(NetworkError, match="this client was stopped"):
+            await call
+        server.close()
 
     asyncio.run(scenario())
 
