@@ -54,7 +54,7 @@ static int is_too_late(const ending *end) {
     if (rp_slice_to_i64(text, &seconds) != RP_OK || seconds < 0 || seconds > INT32_MAX)
         seconds = 0;
     int64_t immune_ms = seconds * 1000 > timeout_ms ? seconds * 1000 : timeout_ms;
-    return rp_clock_wall_ms(rp_clock_system()) - end->stored.message.born_timestamp_ms > immune_ms;
+    return end->stored.message.born_timestamp_ms < rp_clock_wall_ms(rp_clock_system()) - immune_ms; /* a producer says any time */
 }
 
 static int32_t check(const ending *end, const char **remark) {

@@ -23,9 +23,10 @@ static rp_offset_cell *group_offset(rp_pop_revive *revive, rp_topic *topic, int3
     return consumption != NULL ? rp_offset_cells_open(&consumption->offsets, queue_id) : NULL;
 }
 
+/* Any client may set it, to any number; the one behind it has to be a number too. */
 static int64_t committed_of(const rp_offset_cell *cell) {
     int64_t committed = atomic_load_explicit(&cell->committed, memory_order_relaxed);
-    return committed < 0 ? -1 : committed;
+    return committed < 0 ? -1 : committed < INT64_MAX ? committed : INT64_MAX - 1;
 }
 
 static void forget_below(rp_pop_revive *revive, revive_queue *state, int64_t revive_offset) {

@@ -19,7 +19,13 @@
  * these bytes lie together, and a slave splices what comes so. */
 #define SENDFILE_BYTES_MIN (32u * 1024u)
 #define FRAME_MS_MAX 50 /* a frame that took longer makes the next one smaller */
+#define FLOW_MAX (INT64_C(1) << 50) /* bytes a second: no link has more, and sums of it stay in range */
 #define READS_MAX 16    /* in one turn: epoll is level-triggered, the rest comes in the next */
+
+/* 0 or less: no limit. */
+static int64_t flow_rate(const rp_ha_master_options *options) {
+    return options->flow_bytes_per_second < FLOW_MAX ? options->flow_bytes_per_second : FLOW_MAX;
+}
 
 rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const rp_address *address, int64_t now_ns,
                                           int64_t now_ms) {
@@ -37,7 +43,7 @@ rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, i
     connection->last_read_ns = now_ns;
     connection->last_write_ns = now_ns;
     connection->flow_filled_ns = now_ns;
-    connection->flow_tokens = options->flow_bytes_per_second;
+    connection->flow_tokens = flow_rate(options);
     connection->window_start_ns = now_ns;
     atomic_init(&connection->request_offset, -1);
     atomic_init(&connection->next_offset, -1);
@@ -163,7 +169,7 @@ static int64_t put_header(rp_ha_connection *connection, int64_t offset, int64_t 
 
 /* How many bytes flow control lets go now. */
 static int64_t flow_allowance(rp_ha_connection *connection, int64_t now_ns) {
-    int64_t rate = connection->options->flow_bytes_per_second;
+    int64_t rate = flow_rate(connection->options);
     if (rate <= 0)
         return INT64_MAX;
     int64_t elapsed = now_ns - connection->flow_filled_ns;
@@ -348,7 +354,7 @@ int64_t rp_ha_connection_deadline(const rp_ha_connection *connection) {
     int64_t first = silent;
     if (rp_ha_connection_next_offset(connection) >= 0 && !connection->socket_is_full && heartbeat < first)
         first = heartbeat;
-    int64_t rate = connection->options->flow_bytes_per_second;
+    int64_t rate = flow_rate(connection->options);
     if (rate > 0 && connection->flow_tokens <= 0 && has_backlog(connection)) {
         int64_t pause = 10 * RP_NS_PER_MS, byte = (RP_NS_PER_S + rate - 1) / rate; /* 1 % of a second's bytes at a time, but whole ones */
         int64_t refill = connection->flow_filled_ns + (pause > byte ? pause : byte);

@@ -68,10 +68,11 @@ int rp_dispatcher_init(rp_dispatcher *dispatcher, rp_queue_table *queues, rp_log
 
 int64_t rp_dispatcher_tags_code(const rp_dispatcher *dispatcher, const rp_message *message) {
     if (message->topic.size == sizeof RP_DELAY_TOPIC - 1 && memcmp(message->topic.data, RP_DELAY_TOPIC, message->topic.size) == 0) {
-        int64_t level;
+        int64_t level, due_ms;
         if (rp_java_integer(rp_message_property(message->properties, "DELAY"), 1, INT32_MAX, &level)) {
             level = level > dispatcher->delay_level_max ? dispatcher->delay_level_max : level;
-            return message->store_timestamp_ms + dispatcher->delay_level_ms[level];
+            bool is_damaged = __builtin_add_overflow(message->store_timestamp_ms, dispatcher->delay_level_ms[level], &due_ms);
+            return is_damaged ? INT64_MAX : due_ms; /* no CRC covers the time of a record */
         }
     }
     return rp_message_tags_code(message->properties);

@@ -284,7 +284,9 @@ uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64
         int32_t seconds = (int32_t)rp_get_u32(entry + 12);
         if (seconds < 0)
             break;
-        int64_t time_ms = first_ms + (int64_t)seconds * 1000;
+        int64_t time_ms;
+        if (__builtin_add_overflow(first_ms, (int64_t)seconds * 1000, &time_ms))
+            time_ms = INT64_MAX; /* a damaged header says any time */
         if ((int32_t)rp_get_u32(entry) == key_hash && time_ms >= begin_ms && time_ms <= end_ms)
             offsets[found++] = (int64_t)rp_get_u64(entry + 4);
         uint32_t older = rp_get_u32(entry + 16);

@@ -48,6 +48,7 @@ static int step_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t o
 static int64_t start_by_time(rp_recovery *recovery) {
     const rp_checkpoint *checkpoint = recovery->checkpoint;
     int64_t time_ms = checkpoint->log_time_ms < checkpoint->queues_time_ms ? checkpoint->log_time_ms : checkpoint->queues_time_ms;
+    int64_t known_ms = time_ms < INT64_MIN + TIME_MARGIN_MS ? INT64_MIN : time_ms - TIME_MARGIN_MS; /* a damaged file says any time */
     int64_t size = (int64_t)rp_mapped_file_queue_file_size(files(recovery)), begin = rp_mapped_file_queue_begin(files(recovery));
     rp_log_cursor cursor = cursor_of(recovery);
     int64_t base = rp_mapped_file_queue_end(files(recovery)) - size;
@@ -55,7 +56,7 @@ static int64_t start_by_time(rp_recovery *recovery) {
         rp_message message;
         cursor.last_term = 0;
         if (step_at(recovery, &cursor, base, &message, NULL) == RP_RECORD_MESSAGE && message.store_timestamp_ms != 0 &&
-            message.store_timestamp_ms <= time_ms - TIME_MARGIN_MS) {
+            message.store_timestamp_ms <= known_ms) {
             break;
         }
     }

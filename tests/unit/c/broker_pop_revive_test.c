@@ -450,6 +450,24 @@ static void an_offset_that_cannot_be_is_corrected_and_an_operators_is_followed(v
     close_revive(&fx, &c);
 }
 
+static void the_highest_offset_passes_over_all_that_is_there(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    send_message(&c, "T", 0, NULL, "body");
+    rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
+    put(&fx, 0, &checkpoint);
+    turn(&fx, POP_MS);
+    CHECK(stats_of(&fx).checkpoints_kept == 1);
+    CHECK(rp_broker_put_offset(fx.broker, text(RP_POP_REVIVE_GROUP), text(REVIVE), 0, INT64_MAX) == RP_OK);
+    turn(&fx, POP_MS);
+    CHECK(stats_of(&fx).checkpoints_kept == 0 && group_offset(&fx, 0) == 0);
+    restart(&fx, INT64_MAX);
+    turn(&fx, DUE_MS(1000));
+    CHECK(end_of(&fx, RETRY, 0) == 0 && group_offset(&fx, 0) == 0);
+    close_revive(&fx, &c);
+}
+
 enum { THREAD_POPS = 200 };
 
 static void *put_and_ack(void *context) {
@@ -514,6 +532,7 @@ int main(void) {
     RUN(a_pop_that_takes_long_does_not_hold_the_offset_for_ever);
     RUN(an_ack_between_a_checkpoint_and_what_is_written_of_it_again_counts);
     RUN(an_offset_that_cannot_be_is_corrected_and_an_operators_is_followed);
+    RUN(the_highest_offset_passes_over_all_that_is_there);
     RUN(the_thread_stops_and_starts_while_checkpoints_come);
     return 0;
 }

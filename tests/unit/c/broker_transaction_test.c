@@ -172,6 +172,33 @@ static void what_cannot_be_ended_is_refused_and_nothing_is_stored(void) {
     fixture_close(&fx);
 }
 
+/* bornTimestamp is the producer's word, and that may be any. */
+static void one_that_was_born_before_all_time_is_too_late(void) {
+    static const char *const births[] = {"-9223372036854775808", "0"};
+    fixture fx;
+    fixture_init(&fx);
+    open_with_transactions(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < 2; i++) {
+        number_text queue;
+        rp_slice body = text("m");
+        rp_command request =
+            send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, PREPARED "CHECK_IMMUNITY_TIME_IN_SECONDS\00160\2", body, &queue);
+        for (uint16_t j = 0; j < request.field_count; j++) {
+            if (slice_is(request.fields[j].key, "g")) /* bornTimestamp */
+                request.fields[j].value = text(births[i]);
+        }
+        CHECK(client_call(&c, &request).code == 0);
+        int64_t log_offset = log_offset_of(&fx, HALF, i);
+        fx.settings.transaction_timeout_ms = i == 0 ? 1 : INT64_MAX;
+        rp_broker_set_settings(fx.broker, &fx.settings);
+        CHECK(end_transaction(&c, "P", i, log_offset, COMMIT, false) == (i == 0 ? 604 : 0));
+    }
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 static int64_t needed(const fixture *fx, int64_t op_position, int64_t half_position, const int64_t *copied, size_t copied_count) {
     return rp_broker_needed_operation(fx->broker, op_position, half_position, copied, copied_count);
 }
@@ -434,6 +461,7 @@ int main(void) {
     RUN(a_delayed_one_goes_by_its_level);
     RUN(a_timed_one_waits_for_its_time);
     RUN(what_cannot_be_ended_is_refused_and_nothing_is_stored);
+    RUN(one_that_was_born_before_all_time_is_too_late);
     RUN(whoever_does_not_know_is_asked);
     RUN(what_waits_is_counted_by_topic);
     RUN(times_that_clients_made_up_are_bounded);

@@ -23,7 +23,19 @@ static void a_delay_level_is_a_number_of_javas(void) {
     CHECK(due_in("2147483648") == none && due_in("99999999999999999999") == none);
 }
 
+static void the_time_of_a_damaged_record_does_not_go_round(void) {
+    rp_dispatcher dispatcher;
+    rp_error error;
+    CHECK(rp_dispatcher_init(&dispatcher, NULL, NULL, "10s", &error) == RP_OK);
+    rp_message message = {
+        .topic = fixture_slice(RP_DELAY_TOPIC), .properties = fixture_slice("DELAY\0011\2"), .store_timestamp_ms = INT64_MAX - 9999};
+    CHECK(rp_dispatcher_tags_code(&dispatcher, &message) == INT64_MAX);
+    message.store_timestamp_ms = INT64_MIN;
+    CHECK(rp_dispatcher_tags_code(&dispatcher, &message) == INT64_MIN + 10000);
+}
+
 int main(void) {
     RUN(a_delay_level_is_a_number_of_javas);
+    RUN(the_time_of_a_damaged_record_does_not_go_round);
     return 0;
 }

@@ -1,4 +1,8 @@
 /* ha_trust_test.c: whom a master and a slave do not believe: strangers, acks of what was never sent, logs that have diverged. */
+#include <sys/socket.h>
+
+#include "../../../csrc/base/clock_inl.h"
+#include "../../../csrc/ha/ha_connection_inl.h"
 #include "ha_pair.h"
 
 static void a_stranger_that_claims_too_much_is_dropped_and_completes_nothing(void) {
@@ -335,6 +339,32 @@ static void the_limit_of_the_flow_changes_for_slaves_that_are_connected(void) {
     close_pair(&both);
 }
 
+/* Whoever sets it so wants none. */
+static void the_highest_limit_of_the_flow_holds_nothing_back(void) {
+    const rp_address nobody = {.size = 4};
+    pair both;
+    rp_ha_master_options options;
+    rp_error error;
+    int ends[2];
+    open_pair(&both);
+    append(&both, 5);
+    rp_ha_master_options_default(&options);
+    options.commit_log = rp_message_store_commit_log(both.master.store);
+    options.commit_log_file_size = FIXTURE_LOG_FILE_SIZE;
+    options.flow_bytes_per_second = INT64_MAX;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+    rp_ha_connection *connection = rp_ha_connection_create(&options, ends[0], &nobody, 0, 0);
+    CHECK(connection != NULL && rp_ha_connection_take_ack(connection, 1, &error) == 1);
+    for (int64_t now_ns = RP_NS_PER_MS; now_ns <= 4 * RP_NS_PER_S; now_ns += RP_NS_PER_S) {
+        append(&both, 1);
+        CHECK(rp_ha_connection_pump(connection, now_ns, UINT64_MAX, &error) == RP_OK);
+        CHECK(rp_ha_connection_next_offset(connection) == max_of(&both.master) && rp_ha_connection_deadline(connection) > now_ns);
+    }
+    rp_ha_connection_destroy(connection);
+    close(ends[1]);
+    close_pair(&both);
+}
+
 static void the_size_of_frames_changes_for_slaves_that_connect(void) {
     pair both;
     uint8_t header[RP_HA_HEADER_SIZE];
@@ -428,6 +458,7 @@ int main(void) {
         RUN(a_slave_of_smaller_files_vouches_for_nothing_that_crosses_one);
         RUN(who_leaves_without_a_word_is_not_told_of_as_a_slave);
         RUN(the_limit_of_the_flow_changes_for_slaves_that_are_connected);
+        RUN(the_highest_limit_of_the_flow_holds_nothing_back);
         RUN(the_size_of_frames_changes_for_slaves_that_connect);
         RUN(a_limit_of_the_flow_costs_nothing_while_nothing_flows);
         RUN(strangers_that_say_nothing_take_no_slaves_place);

@@ -2,6 +2,8 @@
 #include "../../../csrc/store/key_index.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +126,29 @@ static void a_file_without_length_is_removed(void) {
     remove_directory(directory);
 }
 
+/* The latest time there is: a query without bounds still finds what is there. */
+static void a_damaged_time_in_the_header_hides_nothing(void) {
+    char directory[] = "/tmp/rp-key-index-XXXXXX", pattern[64];
+    uint8_t latest[8];
+    glob_t found;
+    CHECK(mkdtemp(directory) != NULL);
+    rp_key_index *index = open_index(directory, 1, 0);
+    for (int i = 0; i < 5; i++)
+        put(index, i);
+    rp_key_index_close(index);
+    snprintf(pattern, sizeof pattern, "%s/*", directory);
+    CHECK(glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc == 1);
+    int fd = open(found.gl_pathv[0], O_RDWR);
+    rp_put_u64(latest, INT64_MAX - 500);
+    CHECK(fd >= 0 && pwrite(fd, latest, sizeof latest, 0) == sizeof latest && close(fd) == 0);
+    globfree(&found);
+    index = open_index(directory, 1, 0);
+    int64_t offsets[8];
+    CHECK(query(index, "u3", offsets, 8) == 1 && offsets[0] == 3000 && query(index, "shared", offsets, 8) == 5);
+    rp_key_index_close(index);
+    remove_directory(directory);
+}
+
 static const int messages_put = 200; /* 600 entries, 100 a file: 6 files */
 
 static void put_all(rp_key_index *index) {
@@ -203,6 +228,7 @@ int main(void) {
     RUN(a_message_that_was_rolled_back_is_not_found);
     RUN(tags_are_a_key_of_their_own);
     RUN(a_file_without_length_is_removed);
+    RUN(a_damaged_time_in_the_header_hides_nothing);
     RUN(a_failed_sync_is_never_followed_by_a_good_one);
     RUN(an_unclean_stop_costs_the_files_that_no_checkpoint_covers);
     RUN(files_go_from_both_ends_of_the_log);

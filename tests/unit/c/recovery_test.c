@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "../../../csrc/store/checkpoint.h"
 #include "check.h"
 #include "store_fixture.h"
 
@@ -47,6 +48,20 @@ static void everything_is_found_again(const rp_message_store_options *options, i
             CHECK(fixture_check(store, fixture_queue(store, "Recovery", id), i) == 0);
         }
     }
+    fixture_close(store);
+}
+
+/* As a damaged one of RocketMQ's may say it: no file of the log is known to be that old. */
+static void a_checkpoint_of_the_lowest_time_allows_no_start_but_the_first(const rp_message_store_options *options) {
+    const rp_checkpoint damaged = {.log_time_ms = INT64_MIN, .queues_time_ms = INT64_MIN + 2999};
+    char path[600];
+    make_unclean(options->root_path);
+    path_of(path, sizeof path, options->root_path, "checkpoint");
+    CHECK(rp_checkpoint_write(rp_file_ops_system(), path, &damaged, NULL) == RP_OK);
+    rp_message_store *store = fixture_open(options);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    CHECK(stats.recovered_from == 0 && stats.recovered_records == MESSAGES);
     fixture_close(store);
 }
 
@@ -420,6 +435,7 @@ int main(void) {
     options.index_enable = 0;
     int64_t end = fill(&options);
     everything_is_found_again(&options, end);
+    a_checkpoint_of_the_lowest_time_allows_no_start_but_the_first(&options);
     a_disk_that_cannot_read_refuses_the_start(&options);
     a_pass_that_takes_seconds_says_how_far_it_is(&options);
     a_rebuild_that_was_interrupted_begins_anew(&options, 1);
