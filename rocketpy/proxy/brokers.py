@@ -7,6 +7,7 @@ Threads  one event loop. Bounds: a cache of topic_route_service_cache_max_num en
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable
@@ -24,6 +25,8 @@ from ..remoting.route import MASTER_ID, TopicRoute
 from .settings import ProxySettings
 from .status import ProxyError
 
+log = logging.getLogger(__name__)
+
 READ, WRITE = 4, 2
 TIMEOUT_S: Final = 3.0
 MESSAGE_TYPE: Final = "message.type"
@@ -38,7 +41,8 @@ T = TypeVar("T")
 
 
 class Cached(Generic[T]):
-    """Answers that are asked for again when they are older than refresh_s; a question under way is asked once.
+    """Answers that are asked for again when they are older than refresh_s; a question under way is asked once. Where nobody answers any
+    more the last answer is good for as long again: clients go on while name servers are away.
 
     Failures are not kept: their tracebacks hold the requests of all who waited."""
 
@@ -55,10 +59,11 @@ class Cached(Generic[T]):
         now_s = time.monotonic()
         known = self._known.get(key)
         if known is None or now_s - known[0] >= self._refresh_s:
+            before = self.known(key)
             self._known.pop(key, None)
             while len(self._known) >= self._most:
                 del self._known[next(iter(self._known))]
-            known = self._known[key] = (now_s, asyncio.ensure_future(self._ask(key)))
+            known = self._known[key] = (now_s, asyncio.ensure_future(self._ask_again(key, before)))
             known[1].add_done_callback(lambda task: self._asked(key, task))
         answer = asyncio.shield(known[1])
         del known  # it has the error that it may raise, which has this frame, and with it those of whoever waits: a cycle
@@ -66,6 +71,15 @@ class Cached(Generic[T]):
             return await answer
         finally:
             del answer
+
+    async def _ask_again(self, key: str, before: tuple[T, float] | None) -> T:
+        try:
+            return await self._ask(key)
+        except RocketpyError as error:
+            if before is None:
+                raise
+            log.warning("%s: what was known before is taken to be so still: %s", key, error)
+            return before[0]
 
     def known(self, key: str) -> tuple[T, float] | None:
         """(the answer, until when it is not asked for again on the monotonic clock); None: there is none to be had without asking."""

@@ -55,8 +55,8 @@ def refusal(data: bytes) -> Any:
 
 
 def has_more_fields(data: bytes, most: int) -> bool:
-    """Whether a protobuf message has more than so many fields, each time that one repeats counted, those within others not. What is damaged
-    ends with the damage."""
+    """Whether a protobuf message has more than so many fields, each time that one repeats counted, those within others not. Of a group,
+    which protobuf 3 has not but reads over, both marks and what is between them are counted. What is damaged ends with the damage."""
     if len(data) <= 2 * most:  # a tag and a length each at least
         return False
     at = count = 0
@@ -71,6 +71,8 @@ def has_more_fields(data: bytes, most: int) -> bool:
                 case 2:
                     size, at = _varint(data, at)
                     at += size
+                case 3 | 4:
+                    pass
                 case 5:
                     at += 4
                 case _:

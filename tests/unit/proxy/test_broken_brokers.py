@@ -9,7 +9,7 @@ import pytest
 
 from rocketpy._core.errors import Closed, NetworkError, ProtocolError
 from rocketpy._core.remoting import Command, decode_command, encode_command
-from rocketpy.proxy.brokers import Brokers
+from rocketpy.proxy.brokers import Brokers, GroupConfig
 from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import ProxySettings
 from rocketpy.proxy.status import ProxyError
@@ -70,6 +70,42 @@ def test_a_name_server_that_is_away_is_waited_for_once(monkeypatch: pytest.Monke
     monkeypatch.setattr(RemotingClient, "call", call)
     asyncio.run(test())
     assert asked == ["away:1", "here:2", "here:2", "here:2"]
+
+
+def test_what_was_known_is_good_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers go on without name servers, and so do clients of 4.x and of RocketMQ's proxy."""
+    answer: ResponseCode | None = ResponseCode.SUCCESS
+
+    def answered(body: bytes) -> Command:
+        if answer is None:
+            raise NetworkError("connect failed")
+        return check_success(decode_command(encode_command(answer, {}, body, opaque=1, flag=1)))
+
+    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        return answered(b'{"brokerDatas":[{"brokerName":"b","cluster":"c","brokerAddrs":{"0":"here:1"}}],"queueDatas":[]}')
+
+    async def invoke(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        return answered(b'{"groupName":"g","consumeMessageOrderly":true}')
+
+    async def test() -> None:
+        nonlocal answer
+        settings = ProxySettings(namesrv_addr="here:2", topic_route_service_cache_refresh_seconds=0)
+        brokers = Brokers(settings, lambda address, command: None)
+        route = await brokers.route("t")
+        assert (await brokers.group_now("g")) == GroupConfig(orderly=True)
+        answer = None
+        for _ in range(2):
+            assert await brokers.route("t") is route and (await brokers.group_now("g")) == GroupConfig(orderly=True)
+        with pytest.raises(NetworkError):
+            await brokers.route("u")
+        answer = ResponseCode.TOPIC_NOT_EXIST
+        with pytest.raises(ProxyError):
+            await brokers.route("t")
+        await brokers.stop()
+
+    monkeypatch.setattr(RemotingClient, "invoke", invoke)
+    monkeypatch.setattr(RemotingClient, "call", call)
+    asyncio.run(test())
 
 
 @pytest.mark.parametrize(

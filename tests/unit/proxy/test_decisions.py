@@ -282,7 +282,8 @@ def test_pauses_of_a_group_as_it_is_configured() -> None:
         (b"\x0a\x00" * 9, 9),
         (b"\x0a\x03abc\x08\x96\x01\x1d1234\x1912345678\x92\x01\x00" + b"\x0a\x81\x01" + b"x" * 129, 6),
         (b"\x0a\x00" * 4 + b"\x0a\x7f", 5),  # cut short
-        (b"\x0a\x00" * 4 + b"\x0b" + b"\x0a\x00" * 9, 4),  # a group, which protobuf 3 has none of
+        (b"\x7b\x0a\x03abc\x7c" + b"\x0a\x00" * 9, 12),  # behind a group, which is read over
+        (b"\x0a\x00" * 4 + b"\x0e" + b"\x0a\x00" * 9, 4),  # a kind of field that there is not
         (b"\x0a\x00" * 4 + b"\x0a" + b"\xff" * 30, 5),
     ],
 )
