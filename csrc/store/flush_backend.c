@@ -55,10 +55,13 @@ static void time_both(int fd, rp_uring *ring, rp_sync_times *times) {
     time_sync(rp_file_ops_system(), fd, 0); /* the first one makes the file */
     for (int round = 1; round <= ROUNDS; round++) {
         times->syscall_ns = lesser(times->syscall_ns, time_sync(rp_file_ops_system(), fd, round));
+        if (times->syscall_ns < 0) {
+            return; /* errno says why */
+        }
         if (ring != NULL) {
             times->io_uring_ns = lesser(times->io_uring_ns, time_sync(rp_uring_file_ops(ring), fd, round + ROUNDS));
         }
-        if (times->syscall_ns < 0 || rp_clock_monotonic_ns(rp_clock_system()) - begun_ns > MEASURE_NS_MAX) {
+        if (rp_clock_monotonic_ns(rp_clock_system()) - begun_ns > MEASURE_NS_MAX) {
             return;
         }
     }
