@@ -291,7 +291,7 @@ static void tell_waiting(rp_index_builder *builder) {
 static void index_builder_run(void *context) {
     rp_index_builder *builder = context;
     for (;;) {
-        rp_error error;
+        rp_error error = {0};
         int moved = enter_some(builder, &error), is_awaited = atomic_load(&builder->waiting) > 0;
         if (is_awaited)
             tell_waiting(builder);
