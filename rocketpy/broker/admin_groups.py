@@ -24,9 +24,9 @@ from ..remoting.headers import (
 from . import names
 from .attributes import AttributeFault
 from .clients import Client
-from .group_faults import fits_32_bits, group_config_fault
+from .group_faults import group_config_fault
 from .heartbeat import BROADCASTING, CLUSTERING
-from .json_members import list_member, text_member
+from .json_members import fits_32_bits, list_member, text_member
 from .parts import HandlerTable, Parts, is_version, json_response, monotonic_ms, now_ms, queue_json, read_body, read_object
 from .rebalance_locks import MessageQueue
 from .request_modes import RequestMode, allocate

@@ -10,15 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import names
+from .json_members import fits_32_bits
 from .subscriptions import GroupConfig
 from .topics import QUEUES_MAX
 
 _EXPONENTIAL = ("initial", "max", "multiplier")
 _SUBSCRIPTION_TEXTS = ("topic", "expressionType", "expression")
-
-
-def fits_32_bits(number: int) -> bool:
-    return -(1 << 31) <= number < 1 << 31
 
 
 def group_config_fault(config: GroupConfig) -> str | None:

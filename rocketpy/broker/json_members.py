@@ -35,6 +35,10 @@ def integer_member(value: Mapping[Any, Any], name: str, default: int | None, whe
     return member
 
 
+def fits_32_bits(number: int) -> bool:
+    return -(1 << 31) <= number < 1 << 31
+
+
 def enum_member(value: Mapping[Any, Any], name: str, constants: Sequence[str], default: str, where: str) -> str:
     """A constant of a Java enum: its name, or its position as the C++ client writes it."""
     member = value.get(name)

@@ -27,7 +27,7 @@ from .attributes import (
     altered_attributes,
     number_of,
 )
-from .json_members import boolean_member, integer_member, object_member, text_map_member, text_member
+from .json_members import boolean_member, fits_32_bits, integer_member, object_member, text_map_member, text_member
 from .tables import GroupSink
 
 log = logging.getLogger(__name__)
@@ -348,6 +348,9 @@ class SavedGroups:
                 raise ValueError(f"{where} is {type(topics).__name__}, expected an object")
             forbidden[str(group)] = {str(topic): integer_member(topics, topic, 0, where) for topic in topics}
         configs = {config.group: config for config in (GroupConfig.from_json(member, group) for group, member in table.items())}
+        for config in configs.values():
+            if not fits_32_bits(config.system_flag):  # Java's int, and the native table's
+                raise ValueError(f"group {config.group}: groupSysFlag is {config.system_flag}, expected a number of 32 bits")
         for group in [group for group in configs if not names.is_possible(group)]:
             log.warning("group %r is skipped: its name has not 1 to %d bytes", group, names.NAME_BYTES_MAX)
             del configs[group]

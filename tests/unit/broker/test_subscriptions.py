@@ -127,6 +127,7 @@ def test_what_a_master_forbids_or_allows_again_is_told_here_too() -> None:
         {"subscriptionGroupTable": {"g": []}},
         {"subscriptionGroupTable": {"g": {"retryQueueNums": "x"}}},
         {"subscriptionGroupTable": {"g": {"consumeEnable": 3}}},
+        {"subscriptionGroupTable": {"g": {"groupSysFlag": 1 << 31}}},
         {"subscriptionGroupTable": {}, "forbiddenTable": {"g": 1}},
         {"subscriptionGroupTable": {}, "forbiddenTable": {"g": {"t": "x"}}},
     ],
