@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -150,6 +151,27 @@ def has_ipv6_loopback() -> bool:
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(test(), 4 * PATIENCE_S))  # type: ignore[arg-type]
+
+
+class TooLate(Exception):
+    """The machine stood still until what was to come later had come."""
+
+
+def be_before(due_ms: int) -> None:
+    """Raises TooLate."""
+    if time.time_ns() // 1_000_000 >= due_ms:
+        raise TooLate
+
+
+def run_in_time(test: Callable[[Path, int], Awaitable[None]], home: Path) -> None:
+    """test(directory, factor), where it is too late once more with all that has to come later, later by that factor."""
+    for factor in (1, 3, 9):
+        try:
+            run(lambda factor=factor: test(home / f"{factor}", factor))  # type: ignore[misc]
+        except TooLate:
+            continue
+        return
+    raise AssertionError("too late each time")
 
 
 async def eventually(holds: Callable[[], Any], what: str = "the condition") -> Any:

@@ -17,7 +17,7 @@ from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json
 from tests.unit.broker.pair import pair
-from tests.unit.broker.running import Peer, eventually, run, running, started
+from tests.unit.broker.running import Peer, be_before, eventually, run, run_in_time, running, started
 
 LEVELS = {"messageDelayLevel": "1s 2s 1h"}
 
@@ -64,20 +64,22 @@ def test_a_delayed_message_comes_when_it_is_due_as_it_was_sent(tmp_path: Path) -
 
 
 def test_levels_past_the_last_are_the_last_and_those_of_one_level_come_in_order(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with running(tmp_path, messageDelayLevel="0s 1s") as at:
+    async def test(home: Path, factor: int) -> None:
+        async with running(home, messageDelayLevel=f"0s {factor}s") as at:
             peer = at.peer()
             await peer.heartbeat("c", "g", "t")
+            due_ms = time.time_ns() // 1_000_000 + 1000 * factor
             for number in range(40):
                 assert (await peer.send("t", b"%d" % number, "DELAY\x0199\x02")).code == 0
             assert (await peer.send("t", b"at once", "DELAY\x011\x02")).code == 0
-            found: list[Message] = []
+            found = await delivered(peer, "t")
+            be_before(due_ms)
             while len(found) < 41:
                 found += await delivered(peer, "t", 0, len(found))
             assert [message.body for message in found] == [b"at once", *(b"%d" % number for number in range(40))]
             assert {message.properties["DELAY"] for message in found[1:]} == {"2"}
 
-    run(test)
+    run_in_time(test, tmp_path)
 
 
 @pytest.mark.parametrize("code", [RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2])
@@ -157,19 +159,21 @@ def test_messages_in_levels_that_are_named_no_longer_are_told_of(tmp_path: Path,
 
 
 def test_a_message_of_a_topic_that_is_gone_is_there_when_the_topic_is_back(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with running(tmp_path, messageDelayLevel="1s") as at:
+    async def test(home: Path, factor: int) -> None:
+        async with running(home, messageDelayLevel=f"{factor}s") as at:
             peer = at.peer()
+            due_ms = time.time_ns() // 1_000_000 + 1000 * factor
             for topic in ("gone", "t"):
                 assert (await peer.send(topic, b"x", "DELAY\x011\x02")).code == 0
                 if topic == "gone":
                     assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "gone"})).code == 0
+            be_before(due_ms)
             assert [message.body for message in await delivered(peer, "t")] == [b"x"]
             assert (await peer.pull("g", "gone")).code == ResponseCode.TOPIC_NOT_EXIST
             assert (await peer.send("gone", b"back", queue_id=1)).code == 0
             assert [message.body for message in await delivered(peer, "gone")] == [b"x"]
 
-    run(test)
+    run_in_time(test, tmp_path)
 
 
 def test_a_slave_delivers_nothing_and_knows_how_far_its_master_is(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .replicas import GROUP, TOPIC, Both, away, both_started
-from .running import Peer, eventually, run
+from .running import Peer, be_before, eventually, run, run_in_time
 from .test_auth import ALICE, ASKING, ROOT, make_alice
 from .test_delays import delivered, messages
 from .test_pop import pop
@@ -135,15 +135,15 @@ def test_replicas_that_ask_who_is_there_follow_one_another(tmp_path: Path, monke
 def test_what_is_under_way_goes_on_at_the_next_master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions that are undecided, messages that are popped, acked or not, and ones whose time has not come, or has."""
 
-    async def test() -> None:
+    async def test(home: Path, factor: int) -> None:
         monkeypatch.setattr("rocketpy.broker.housekeeping.SLAVE_SYNCHRONIZE_S", 0.1)
-        async with both_started(tmp_path, monkeypatch, **QUICK, **OFTEN) as both:
+        async with both_started(home, monkeypatch, **QUICK, **OFTEN) as both:
             one, two = both.replicas
             for client in (one.peer, two.peer):
                 await client.heartbeat("c", GROUP, TOPIC, "timed", "popped")
             for number in range(2):
                 assert (await one.peer.send("popped", f"{number}".encode())).code == 0
-            popped = await pop(one.peer, "popped", GROUP, invisibleTime=1500)
+            popped = await pop(one.peer, "popped", GROUP, invisibleTime=1500 * factor)
             assert [message.body for message in messages(popped)] == [b"0", b"1"]
             handle = [popped.fields[name] for name in ("popTime", "invisibleTime", "reviveQid")]
             ack = {
@@ -153,7 +153,7 @@ def test_what_is_under_way_goes_on_at_the_next_master(tmp_path: Path, monkeypatc
             assert (await one.peer.ask(RequestCode.ACK_MESSAGE, ack)).code == 0
             assert (await one.peer.send("timed", b"soon", "TIMER_DELAY_MS\x0160\x02")).code == 0
             assert [message.body for message in await delivered(one.peer, "timed")] == [b"soon"]
-            due_ms = now_ms() + 1000
+            due_ms = now_ms() + 1000 * factor
             assert (await one.peer.send("timed", b"later", f"TIMER_DELIVER_MS\x01{due_ms}\x02")).code == 0
             await commit(one.peer, await prepare(one.peer, b"decided"))
             await prepare(one.peer, b"undecided")
@@ -161,14 +161,15 @@ def test_what_is_under_way_goes_on_at_the_next_master(tmp_path: Path, monkeypatc
             await eventually(lambda: native.timer_stats()["queue_offset"] == 2, "the slave's wheel")
             await both.in_sync()
             await both.elect(two)
+            be_before(due_ms)
             asked = len(two.peer.requests)
             await two.peer.heartbeat("c", GROUP, TOPIC, "timed", "popped")
             question = await check_of(two.peer, b"undecided", asked)
             assert int(question.fields["tranStateTableOffset"]) >= 1
             assert [message.body for message in await delivered(two.peer, TOPIC)] == [b"decided"]
             assert [message.body for message in await delivered(two.peer, "timed", 0, 1)] == [b"later"] and now_ms() >= due_ms
-            again = await pop(two.peer, "popped", GROUP, pollTime=10_000, bornTime=now_ms())
+            again = await pop(two.peer, "popped", GROUP, pollTime=40_000, bornTime=now_ms())
             assert [message.body for message in messages(again)] == [b"1"], "what was acked stays so"
             assert (await two.peer.pull(GROUP, "timed", 0, 2)).code == ResponseCode.PULL_NOT_FOUND, "nothing twice"
 
-    run(test)
+    run_in_time(test, tmp_path)

@@ -20,7 +20,7 @@ from rocketpy.broker.recalls import RecallHandle
 from rocketpy.broker.timers import CHECKPOINT, CopiedCheckpoint, FollowedTimers
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.broker.pair import pair
-from tests.unit.broker.running import Peer, Running, eventually, run, running, started
+from tests.unit.broker.running import Peer, Running, be_before, eventually, run, run_in_time, running, started
 from tests.unit.broker.test_delays import delivered
 
 QUICK = {"timerPrecisionMs": "20", "timerFlushIntervalMs": "20", "recallMessageEnable": "true"}
@@ -44,10 +44,10 @@ async def bodies(peer: Peer, topic: str, count: int, queue_id: int = 0) -> list[
     return [message.body for message in found]
 
 
-async def until_counted(peer: Peer, topic: str, count: int) -> None:
-    """Until so many are in the wheel, recalled or not."""
+async def until_counted(peer: Peer, topic: str, count: int, due_ms: int = 1 << 62) -> None:
+    """Until so many are in the wheel, recalled or not; before the first of them is due."""
     while (await peer.value(RequestCode.GET_TIMER_METRICS))["timingCount"].get(topic, {}).get("count") != count:
-        await eventually(lambda: True)
+        be_before(due_ms)
 
 
 async def recall(peer: Peer, topic: str, handle: str) -> Any:
@@ -60,15 +60,16 @@ def handle(topic: str = "t", broker: str = "broker-a", deliver_ms: int | None = 
 
 
 def test_a_timed_message_comes_when_it_is_due_as_it_was_sent(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with running(tmp_path, **QUICK) as at:
+    async def test(home: Path, factor: int) -> None:
+        async with running(home, **QUICK) as at:
             peer = at.peer()
             await peer.send("t", b"first")
             await peer.heartbeat("c", "g", "t")
-            due_ms = now_ms() + 100
+            due_ms = now_ms() + 100 * factor
             answer = await peer.send(
                 "t", b"later", f"UNIQ_KEY\x01K\x02KEYS\x01k\x02TAGS\x01a\x02TIMER_DELIVER_MS\x01{due_ms}\x02", queue_id=2
             )
+            be_before(due_ms)
             assert answer.code == 0 and answer.fields["queueId"] == "2"
             version, topic, broker, out_ms, key = base64.urlsafe_b64decode(answer.fields["recallHandle"]).decode().split(" ")
             assert (version, topic, broker, key) == ("v1", "t", "broker-a", "K") and due_ms - 20 <= int(out_ms) - 1 < due_ms
@@ -79,20 +80,22 @@ def test_a_timed_message_comes_when_it_is_due_as_it_was_sent(tmp_path: Path) -> 
             assert int(message.properties["TIMER_OUT_MS"]) == int(out_ms) - 1 and message.properties["TIMER_DELIVER_MS"] == str(due_ms)
             assert len((await peer.pull("g", "t", 2, subscription="a")).body) == message.size, "its entry has the code of its tag"
 
-    run(test)
+    run_in_time(test, tmp_path)
 
 
 def test_times_decide_the_order_and_what_is_due_comes_at_once(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with running(tmp_path, **QUICK) as at:
+    async def test(home: Path, factor: int) -> None:
+        async with running(home, **QUICK) as at:
             peer = at.peer()
             await peer.heartbeat("c", "g", "t")
-            due_ms = now_ms() + 300
+            due_ms = now_ms() + 300 * factor
             for body, shift in ((b"last", 100), (b"middle", 50), (b"first", 0), (b"over", -10_000)):
                 assert (await peer.send("t", body, f"TIMER_DELIVER_MS\x01{due_ms + shift}\x02")).code == 0
+            await eventually(lambda: stats(at)["queue_offset"] == stats(at)["queue_max_offset"], "all are entered")
+            be_before(due_ms)
             assert await bodies(peer, "t", 4) == [b"over", b"first", b"middle", b"last"]
 
-    run(test)
+    run_in_time(test, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -176,23 +179,27 @@ def test_what_has_no_place_to_go_holds_nothing_up(tmp_path: Path, caplog: pytest
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 def test_a_recalled_message_does_not_come(tmp_path: Path, flush: str) -> None:
-    async def test() -> None:
-        async with running(tmp_path, **QUICK, flushDiskType=flush) as at:
+    async def test(home: Path, factor: int) -> None:
+        async with running(home, **QUICK, flushDiskType=flush) as at:
             peer = at.peer()
             await peer.heartbeat("c", "g", "t")
-            due = f"TIMER_DELIVER_MS\x01{now_ms() + 400}\x02"
+            due_ms = now_ms() + 400 * factor
+            due = f"TIMER_DELIVER_MS\x01{due_ms}\x02"
             answers = [await peer.send("t", b"%d" % number, f"UNIQ_KEY\x01K{number}\x02{due}") for number in range(4)]
             other = await peer.send("other", b"of another topic", f"UNIQ_KEY\x01K0\x02{due}")
             assert other.code == 0
             for number in (0, 3):
                 taken = await recall(peer, "t", answers[number].fields["recallHandle"])
+                be_before(due_ms)
                 assert (taken.code, taken.fields["msgId"]) == (0, f"K{number}"), taken.remark
+            await eventually(lambda: stats(at)["queue_offset"] == stats(at)["queue_max_offset"], "all are entered")
+            be_before(due_ms)
             assert await bodies(peer, "t", 2) == [b"1", b"2"]
             await peer.heartbeat("c", "g", "other")
             assert await bodies(peer, "other", 1) == [b"of another topic"]
             await eventually(lambda: (stats(at)["recalled"], stats(at)["messages_waiting"]) == (2, 0))
 
-    run(test)
+    run_in_time(test, tmp_path)
 
 
 def test_recalls_are_refused_in_words(tmp_path: Path) -> None:
@@ -319,46 +326,51 @@ def test_without_the_wheel_timed_sends_are_refused_and_what_waits_is_told_of(tmp
 
 
 def test_what_waits_over_a_restart_comes_once(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with started(tmp_path, **QUICK) as peer:
+    async def test(home: Path, factor: int) -> None:
+        async with started(home, **QUICK) as peer:
             await peer.heartbeat("c", "g", "t")
-            due_ms = now_ms() + 1000
+            due_ms = now_ms() + 1000 * factor
             assert (await peer.send("t", b"before", SOON)).code == 0
             assert await bodies(peer, "t", 1) == [b"before"]
             assert (await peer.send("t", b"over the restart", f"TIMER_DELIVER_MS\x01{due_ms}\x02")).code == 0
             taken = await peer.send("t", b"recalled", f"UNIQ_KEY\x01R\x02TIMER_DELIVER_MS\x01{due_ms}\x02")
-            assert (await recall(peer, "t", taken.fields["recallHandle"])).code == 0
+            recalled = await recall(peer, "t", taken.fields["recallHandle"])
+            be_before(due_ms)
+            assert recalled.code == 0
             assert (await peer.send("t", b"much later", HOUR)).code == 0
-            await until_counted(peer, "t", 3)
-        saved = json.loads((tmp_path / "store/config/timermetrics").read_text())
+            await until_counted(peer, "t", 3, due_ms)
+        be_before(due_ms)
+        saved = json.loads((home / "store/config/timermetrics").read_text())
         assert saved["timingCount"]["t"]["count"] == 3 and set(saved["dataVersion"]) == {"counter", "stateVersion", "timestamp"}
         for wheel in ("kept", "gone"):
             if wheel == "gone":
-                (tmp_path / "store/timerwheel").unlink()
-            async with started(tmp_path, **QUICK) as peer:
+                (home / "store/timerwheel").unlink()
+            async with started(home, **QUICK) as peer:
                 await peer.heartbeat("c", "g", "t")
                 assert await bodies(peer, "t", 2) == [b"before", b"over the restart"]
                 assert (await peer.pull("g", "t", 0, 2)).code == ResponseCode.PULL_NOT_FOUND
                 await until_counted(peer, "t", 1)  # a message can be read before it is counted as delivered
 
-    run(test)
+    run_in_time(test, tmp_path)
 
 
 def test_a_message_of_a_topic_that_is_gone_is_there_when_the_topic_is_back(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with running(tmp_path, **QUICK) as at:
+    async def test(home: Path, factor: int) -> None:
+        async with running(home, **QUICK) as at:
             peer = at.peer()
             await peer.heartbeat("c", "g", "t", "gone")
-            assert (await peer.send("gone", b"x", "TIMER_DELAY_MS\x01300\x02")).code == 0
-            await eventually(lambda: stats(at)["entered"] == 1, "it is entered")
+            due_ms = now_ms() + 300 * factor
+            assert (await peer.send("gone", b"x", f"TIMER_DELIVER_MS\x01{due_ms}\x02")).code == 0
+            await eventually(lambda: stats(at)["queue_offset"] == 1, "it is entered")
             assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "gone"})).code == 0
+            be_before(due_ms)
             assert "gone" not in (await peer.value(RequestCode.GET_TIMER_METRICS))["timingCount"]
             await eventually(lambda: stats(at)["delivered"] == 1, "it is delivered")
             assert (await peer.pull("g", "gone")).code == ResponseCode.TOPIC_NOT_EXIST
             assert (await peer.send("gone", b"back", queue_id=1)).code == 0
             assert await bodies(peer, "gone", 1) == [b"x"]
 
-    run(test)
+    run_in_time(test, tmp_path)
 
 
 def test_a_slave_delivers_nothing_and_goes_on_as_the_master(tmp_path: Path) -> None:

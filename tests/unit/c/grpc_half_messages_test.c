@@ -1,25 +1,11 @@
 /* grpc_half_messages_test.c: claims about messages of which the end does not come: they are given up in time, and make room for those of
  * others. The server's clock is turned by hand. */
-#include "../../../csrc/base/clock_inl.h"
 #include "grpc_client.h"
 
 #define STALL_MS 30000
 #define LARGE (3u << 20)
 
 static struct grpc_server server;
-static _Atomic int64_t ahead_ns;
-
-static int64_t turned_ns(void *context) {
-    (void)context;
-    return rp_clock_monotonic_ns(rp_clock_system()) + atomic_load(&ahead_ns);
-}
-
-static int64_t wall_ms(void *context) {
-    (void)context;
-    return rp_clock_wall_ms(rp_clock_system());
-}
-
-static const rp_clock turned = {turned_ns, wall_ms, NULL};
 
 static void start(void) {
     rp_server_options options;
@@ -27,7 +13,7 @@ static void start(void) {
     options.reactors = 1;
     options.stall_timeout_ms = STALL_MS;
     options.memory_bytes_max = 8u << 20;
-    options.clock = &turned;
+    options.clock = clock_by_hand();
     grpc_server_start(&server, &options, 4u << 20);
 }
 
@@ -43,7 +29,7 @@ static void let_it_turn(void) {
 }
 
 static void pass(int64_t ms) {
-    atomic_fetch_add(&ahead_ns, ms * RP_NS_PER_MS);
+    turn_hand(server.server, ms);
     let_it_turn();
 }
 
