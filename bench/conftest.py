@@ -60,6 +60,8 @@ class Figure:
 @dataclass(slots=True)
 class Figures:
     rows: list[Figure] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    """Of benchmarks with more to show than one rate beside its limit."""
 
 
 FIGURES = pytest.StashKey[Figures]()
@@ -116,11 +118,13 @@ def least(function: Callable[[], int], repeats: int = REPEATS) -> float:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    rows = config.stash[FIGURES].rows
-    if not rows or os.environ.get("ROCKETPY_BENCH") != "full":
+    figures = config.stash[FIGURES]
+    if not (figures.rows or figures.lines) or os.environ.get("ROCKETPY_BENCH") != "full":
         return
     terminalreporter.section("figures and their physical limits")
-    for row in rows:
+    for line in figures.lines:
+        terminalreporter.write_line(line)
+    for row in figures.rows:
         terminalreporter.write_line(
             f"{row.name:<44} {row.rate:>14,.2f} {row.unit:<12} {row.share:>7.1%} of {row.limit:,.2f} ({row.limit_name})"
             f"{'; ' + row.durability if row.durability else ''}"

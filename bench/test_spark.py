@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from bench.conftest import Size
+from bench.conftest import Figure, Figures, Size
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pyspark>=4.2' 'pyarrow>=18'")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'pyspark>=4.2' 'pyarrow>=18'")
@@ -142,7 +142,7 @@ def drain(frame: Any) -> float:
 
 
 @pytest.mark.timeout(1800)
-def test_reads_keep_up_with_a_synthetic_source(filled: tuple[Any, Cluster, int], size: Size, benchmark: Any) -> None:
+def test_reads_keep_up_with_a_synthetic_source(filled: tuple[Any, Cluster, int], size: Size, figures: Figures, benchmark: Any) -> None:
     session, cluster, count = filled
     frames = {
         "synthetic": session.read.format("synthetic").option("rows", count).option("size", MESSAGE_BYTES).load(),
@@ -159,15 +159,15 @@ def test_reads_keep_up_with_a_synthetic_source(filled: tuple[Any, Cluster, int],
     benchmark.extra_info.update({"rows_per_s": rates, "share_of_synthetic": shares})
     for name, values in took.items():
         each = " ".join(f"{count / value / 1000:.0f}" for value in values[WARM_UPS:])
-        print(f"\n{name:<10} {rates[name]:>12,.0f} rows/s  {shares[name]:.0%} of synthetic; each round, thousands: {each}", end="")
-    print()
+        line = f"read {name:<10} {rates[name]:>12,.0f} rows/s  {shares[name]:.0%} of synthetic; each round, thousands: {each}"
+        figures.lines.append(line)
     benchmark.pedantic(lambda: None, rounds=1)
     if size.full:
         assert shares["broker"] >= 0.60 and shares["store"] >= 0.85, shares
 
 
 @pytest.mark.timeout(1800)
-def test_writes_keep_up_with_the_load_generator(filled: tuple[Any, Cluster, int], size: Size, benchmark: Any) -> None:
+def test_writes_keep_up_with_the_load_generator(filled: tuple[Any, Cluster, int], size: Size, figures: Figures, benchmark: Any) -> None:
     session, cluster, count = filled
     count //= 2
     rows = session.range(count, numPartitions=2).selectExpr(f"repeat('x', {MESSAGE_BYTES}) as body")
@@ -181,8 +181,9 @@ def test_writes_keep_up_with_the_load_generator(filled: tuple[Any, Cluster, int]
     share = best["generator"] / best["write"]
     benchmark.extra_info.update({"seconds": took, "rows_per_s": count / best["write"], "share_of_load_generator": share})
     for name, values in took.items():
-        print(f"\n{name}: seconds of each round {' '.join(f'{value:.2f}' for value in values[WRITE_WARM_UPS:])}", end="")
-    print(f"\nwrite {count / best['write']:,.0f} rows/s, {share:.0%} of the load generator's {count / best['generator']:,.0f}")
+        figures.lines.append(f"{name}: seconds of each round {' '.join(f'{value:.2f}' for value in values[WRITE_WARM_UPS:])}")
+    rate, limit = count / best["write"], count / best["generator"]
+    figures.rows.append(Figure("write of rows of 1 KB", rate, limit, "rows/s", "the load generator's batches"))
     benchmark.pedantic(lambda: None, rounds=1)
     if size.full:
         assert share >= 0.50
@@ -244,7 +245,9 @@ def anonymous_bytes(pid: int) -> int:
 
 
 @pytest.mark.timeout(1800)
-def test_a_worker_reads_twenty_gigabytes_in_flat_memory(filled: tuple[Any, Cluster, int], size: Size, benchmark: Any) -> None:
+def test_a_worker_reads_twenty_gigabytes_in_flat_memory(
+    filled: tuple[Any, Cluster, int], size: Size, figures: Figures, benchmark: Any
+) -> None:
     """The same topic ten times in one job, from the broker and from its files in turn; workers live through the whole of it."""
     session, cluster, count = filled
     wire = session.read.format("rocketmq").options(nameServer=cluster.name_server, topic=TOPIC)
@@ -259,8 +262,8 @@ def test_a_worker_reads_twenty_gigabytes_in_flat_memory(filled: tuple[Any, Clust
     workers = len({pid for _, pid, _ in memory.samples})
     gigabytes = 10 * count * MESSAGE_BYTES / 2**30
     benchmark.extra_info.update({"gigabytes": gigabytes, "seconds": seconds, "peak_mib_by_tenth": peaks, "workers": workers})
-    print(f"\n{gigabytes:.1f} GiB of bodies in {seconds:.0f} s, {workers} Python processes; most anonymous MiB, by tenths of the time:")
-    print(" ".join(f"{peak:.0f}" for peak in peaks))
+    figures.lines.append(f"{gigabytes:.1f} GiB of bodies in {seconds:.0f} s, {workers} Python processes; most anonymous MiB by tenths:")
+    figures.lines.append(" ".join(f"{peak:.0f}" for peak in peaks))
     benchmark.pedantic(lambda: None, rounds=1)
     assert memory.samples
     if size.full:
