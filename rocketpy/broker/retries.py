@@ -136,5 +136,7 @@ class ConsumerRetries:
         except AlreadyExists:
             await self.make_dead_letter_topic(header.group)
             is_dead = await self._parts.copies.run(lambda _: copy(), PATIENCE_S)
+        if (header.origin_topic or "") in self._parts.topics:
+            self._parts.stats.count_sent_back(header.origin_topic or "", header.group)
         if is_dead:
             log.info("a message of topic %s is a dead letter of group %s: log offset %d", header.origin_topic, header.group, header.offset)

@@ -25,6 +25,7 @@ TOPIC_PUT_NUMS: Final = "TOPIC_PUT_NUMS"
 TOPIC_PUT_SIZE: Final = "TOPIC_PUT_SIZE"
 GROUP_GET_NUMS: Final = "GROUP_GET_NUMS"
 GROUP_GET_SIZE: Final = "GROUP_GET_SIZE"
+SENT_BACK_NUMS: Final = "SNDBCK_PUT_NUMS"
 BROKER_PUT_NUMS: Final = "BROKER_PUT_NUMS"
 BROKER_GET_NUMS: Final = "BROKER_GET_NUMS"
 
@@ -150,6 +151,8 @@ class BrokerStats:
         self._series: dict[tuple[str, str], Series] = {}
         self._still: dict[tuple[str, str], Sample] = {}
         """The last samples of series that were dropped: a counter that moves again goes on from there."""
+        self._sent_back: dict[str, int] = {}
+        """Messages by topic and group, as the series' keys."""
         self._mornings: dict[str, tuple[int, int]] = {"messages_in": (0, 0), "messages_out": (0, 0)}
         self._sampled_ms = now_ms()
         self._fresh_until_ms = 0
@@ -179,6 +182,12 @@ class BrokerStats:
         elapsed_ms = last_ms - first_ms
         return (last.get(counter, 0) - first.get(counter, 0)) * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0
 
+    def count_sent_back(self, topic: str, group: str) -> None:
+        """A message of the topic that the group could not process."""
+        key = f"{topic}@{group}"
+        if key in self._sent_back or len(self._sent_back) < SERIES_MAX:
+            self._sent_back[key] = self._sent_back.get(key, 0) + 1
+
     def refresh_series(self) -> None:
         """Samples before a question, so that what was counted a moment ago is in the answer."""
         if self._now_ms() >= self._fresh_until_ms:
@@ -196,6 +205,8 @@ class BrokerStats:
                 key = f"{topic}@{group}"
                 self._add(GROUP_GET_NUMS, key, Sample(now, messages_out, messages_out))
                 self._add(GROUP_GET_SIZE, key, Sample(now, bytes_out, messages_out))
+        for key, count in self._sent_back.items():
+            self._add(SENT_BACK_NUMS, key, Sample(now, count, count))
         totals = self.totals()
         for name, counter in ((BROKER_PUT_NUMS, "messages_in"), (BROKER_GET_NUMS, "messages_out")):
             if count := totals.get(counter, 0):
@@ -243,6 +254,8 @@ class BrokerStats:
         series.add(sample)
 
     def _forget(self, matches: Callable[[str], bool]) -> None:
+        for key in [key for key in self._sent_back if matches(key)]:
+            del self._sent_back[key]
         for table in (self._series, self._still):
             for entry in [entry for entry in table if matches(entry[1])]:
                 del table[entry]

@@ -80,6 +80,32 @@ def test_after_the_last_try_it_is_a_dead_letter(tmp_path: Path, fields: dict[str
     run(test)
 
 
+def test_what_a_group_sends_back_is_counted_by_the_messages_topic(tmp_path: Path) -> None:
+    """RocketMQ's incSendBackNums (BrokerStatsManagerTest), which its exporter and others watch for failing consumers."""
+
+    async def test() -> None:
+        async with running(tmp_path, **QUICK) as at:
+            peer = at.peer()
+            header = {"statsName": "SNDBCK_PUT_NUMS", "statsKey": "t@g"}
+            offset = offset_of(await peer.send("t", b"work"))
+            assert (await peer.ask(RequestCode.VIEW_BROKER_STATS_DATA, header)).code == ResponseCode.SYSTEM_ERROR
+            for level in (0, 4, -1):
+                assert (await send_back(peer, offset, level=level)).code == 0
+            assert (await send_back(peer, offset, group="h")).code == 0
+            assert (await send_back(peer, offset + 1)).code == ResponseCode.SYSTEM_ERROR
+            assert (await send_back(peer, offset, originTopic="no topic")).code == 0
+            at.broker.parts.stats.sample_series()  # type: ignore[union-attr]
+            assert (await peer.value(RequestCode.VIEW_BROKER_STATS_DATA, header))["statsMinute"]["sum"] == 3
+            assert (await peer.value(RequestCode.VIEW_BROKER_STATS_DATA, {**header, "statsKey": "t@h"}))["statsMinute"]["sum"] == 1
+            unknown = await peer.ask(RequestCode.VIEW_BROKER_STATS_DATA, {**header, "statsKey": "no topic@g"})
+            assert unknown.code == ResponseCode.SYSTEM_ERROR
+            await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "t"})
+            at.broker.parts.stats.sample_series()  # type: ignore[union-attr]
+            assert (await peer.ask(RequestCode.VIEW_BROKER_STATS_DATA, header)).code == ResponseCode.SYSTEM_ERROR
+
+    run(test)
+
+
 def test_what_cannot_be_sent_back_is_refused_in_words(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, autoCreateSubscriptionGroup="false", **QUICK) as at:
