@@ -14,6 +14,7 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
+# What SHORT=1 leaves out: half of the time of all of them, for variants of what the others show.
 SPARK_LONGER := \
     test_batch.py::test_a_table_has_all_its_rows_after_one_query_has_filtered_it \
     test_batch.py::test_a_topic_without_messages_is_an_empty_table \
@@ -27,8 +28,8 @@ SPARK_SHORT := $(patsubst %,tests/spark/test_%.py,batch decisions segments sende
     tests/spark/test_kill.py::test_a_stream_killed_at_random_writes_every_message_once \
     $(patsubst %,--deselect 'tests/spark/%',$(SPARK_LONGER))
 
-# Each of pytest's processes would rewrite the 280 files of tests anew where Python may not keep bytecode.
-unexport PYTHONDONTWRITEBYTECODE
+# Where Python may not keep bytecode pytest compiles each file of tests anew in each of its processes.
+KEEP_BYTECODE := env -u PYTHONDONTWRITEBYTECODE
 
 # All the tests are run four files at once, most of which wait for servers; in the order of their names, which has the quick ones last.
 FOUR_FILES := --numprocesses 4 --dist loadfile --no-loadscope-reorder
@@ -52,11 +53,11 @@ build: $(VENV)/.built ## .venv with the rocketpy command in it
 
 test: $(VENV)/.built ## all tests but the slow ones, or T=pattern: a path under tests/ or an expression for pytest -k
 	@$(if $(T),,.ci/room)
-	@$(PY) -m pytest -q $(if $(T),$(if $(wildcard $(TEST_FILE)),$(T),$(if $(wildcard tests/$(TEST_FILE)),tests/$(T),-k "$(T)")),$(FOUR_FILES)) || \
+	@$(KEEP_BYTECODE) $(PY) -m pytest -q $(if $(T),$(if $(wildcard $(TEST_FILE)),$(T),$(if $(wildcard tests/$(TEST_FILE)),tests/$(T),-k "$(T)")),$(FOUR_FILES)) || \
 	    { code=$$?; test $$code != 5 || echo 'nothing in the tests matches T="$(T)": a path under tests/, or an expression for pytest -k' >&2; exit $$code; }
 
 collect: $(VENV)/.built ## whether pytest finds and can import all the tests
-	@$(PY) -m pytest -q --collect-only >$(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
+	@$(KEEP_BYTECODE) $(PY) -m pytest -q --collect-only >$(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
 wheel: $(VENV)/.built ## the wheel: built, installed into an empty environment, used from an empty directory
 	@$(PY) -m pytest -q -m slow tests/test_wheel.py
@@ -128,7 +129,7 @@ $(VENV)/.checked:
 
 $(VENV)/.dependencies: pyproject.toml $(VENV)/.checked
 	@echo "installing build and test tools into $(VENV); compiling csrc/ beside it"
-	@$(PY) csrc/library.py & $(PY) .ci/dependencies.py; code=$$?; wait $$! && exit $$code
+	@$(PY) .ci/dependencies.py
 	@touch $@
 
 $(VENV)/.compiled: setup.py csrc/library.py pyproject.toml $(NATIVE_INPUTS) $(VENV)/.dependencies

@@ -3,8 +3,8 @@
     csrc/**/*.c ──csrc/library.py──► rocketpy/_core/librocketpy.so
     rocketpy/_core/*.pyx ──cython, gcc──► rocketpy/_core/x.*.so  (finds the library beside itself: rpath $ORIGIN)
 
-Everything else about the distribution stands in pyproject.toml, and what the environment decides in csrc/library.py. Every shared object is
-put in its place by rename, so a process that runs from this tree keeps the file it has mapped.
+Everything else about the distribution stands in pyproject.toml; csrc/library.py lists the environment variables that count. Every shared
+object is put in its place by rename, so a process that runs from this tree keeps the file it has mapped.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ PACKAGE = Path("rocketpy/_core")
 # -O1: no message passes through the wrappers, and -O2 takes the compiler half as long again.
 COMPILE_ARGS = ["-std=c11", "-O1", "-g1", "-Wno-unused-function"]
 
-sys.path.insert(0, str(ROOT / "csrc"))  # whoever builds a wheel runs this file without its directory on the path
+sys.path.insert(0, str(ROOT / "csrc"))
 from library import BUILD, CSRC, LIBRARY, Library, jobs  # noqa: E402
+
+sys.path.remove(str(ROOT / "csrc"))  # its directories have names of modules
 
 
 def replace_file(source: Path, target: Path) -> None:
@@ -125,7 +127,7 @@ def extensions() -> list[Extension]:
         )
     )
     for module in cythonized:
-        module.depends = [*module.depends, *headers_of(module.name.rpartition(".")[2])]
+        module.depends = [*module.depends, *headers_of(module.name.rpartition(".")[2]), "setup.py"]
     return cythonized
 
 

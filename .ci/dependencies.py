@@ -1,4 +1,5 @@
-"""Installs what pyproject.toml names (build, run time and dev) into the environment of this interpreter, and nothing twice."""
+"""Installs what pyproject.toml names (build, run time and dev) into the environment of this interpreter, and nothing twice. Meanwhile the
+other core compiles csrc/, which needs nothing of it."""
 
 from __future__ import annotations
 
@@ -13,9 +14,16 @@ wanted = [
     *project["project"]["dependencies"],
     *project["project"]["optional-dependencies"]["dev"],
 ]
-code = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *dict.fromkeys(wanted)], check=False).returncode
-if code:
-    print("pip could not install what is needed, see above. Without a network: get the packages where there is one, by", file=sys.stderr)
-    print(f"    pip download -d wheels {' '.join(repr(name) for name in dict.fromkeys(wanted))}", file=sys.stderr)
-    print("and build with  PIP_NO_INDEX=1 PIP_FIND_LINKS=wheels make build", file=sys.stderr)
+compiling = subprocess.Popen([sys.executable, Path(__file__).parent.parent / "csrc" / "library.py"])
+try:
+    code = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *dict.fromkeys(wanted)], check=False).returncode
+    if code == 0:
+        code = compiling.wait()
+        sys.exit(code)
+finally:  # pip failed, or somebody has seen enough
+    compiling.terminate()
+    compiling.wait()
+print("pip could not install what is needed, see above. Without a network: get the packages where there is one, by", file=sys.stderr)
+print(f"    pip download -d wheels {' '.join(repr(name) for name in dict.fromkeys(wanted))}", file=sys.stderr)
+print("and build with  PIP_NO_INDEX=1 PIP_FIND_LINKS=wheels make build", file=sys.stderr)
 sys.exit(code)

@@ -1,4 +1,4 @@
-"""Compiles csrc/ into one shared library: `python csrc/library.py`, and setup.py and the tests by import. Needs Python and a compiler only.
+"""Compiles csrc/ into one shared library. setup.py and the tests import it. `python csrc/library.py` needs Python and a compiler, no more.
 
     csrc/**/*.c ──gcc──► build/native/<flags>/…/x.o ──ld──► build/native/<flags>/librocketpy.so
 
@@ -23,8 +23,8 @@ from pathlib import Path
 CSRC = Path(__file__).resolve().parent
 ROOT = CSRC.parent
 LIBRARY = "librocketpy.so"
+# Of the library that users run; those for tests have directories of their own.
 BUILD = ROOT / "build" / "native"
-"""Of the library that users run; those for tests have directories of their own."""
 # Programs of their own, which define main or LLVMFuzzerTestOneInput: never part of the library.
 PROGRAM_SUFFIXES = ("_fuzz.c", "_main.c", "_test.c")
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-g1", "-fPIC", "-Wall", "-Wextra", "-fno-strict-aliasing", "-pthread"]
@@ -52,7 +52,9 @@ class Library:
         self.flags += extra_flags
         self.flags += shlex.split(os.environ.get("ROCKETPY_CFLAGS", ""))
         self.jobs = jobs()
-        stamp = hashlib.sha256(" ".join([*self.compiler, *self.flags, platform.machine()]).encode()).hexdigest()[:10]
+        stamp = hashlib.sha256(
+            " ".join([*self.compiler, *self.flags, *self.link_flags, *LINK_LIBRARIES, platform.machine()]).encode()
+        ).hexdigest()[:10]
         self.directory = directory / stamp
         self.path = self.directory / LIBRARY
         # The same objects for tests, which see inside the rooms: C programs link the archive, cffi loads the whole library.
@@ -80,10 +82,11 @@ class Library:
         if failures:
             sys.exit("\n".join(failures))
         script = CSRC / "rocketpy.map"
+        rules_changed = max(path.stat().st_mtime for path in (script, Path(__file__)))
         names = "\n".join(str(target) for target in objects.values())
         changed = not manifest.exists() or manifest.read_text() != names
         results = (self.path, self.whole, self.archive)
-        if changed or any(not result.exists() or result.stat().st_mtime < script.stat().st_mtime for result in results):
+        if changed or any(not result.exists() or result.stat().st_mtime < rules_changed for result in results):
             self.link(self.path, list(objects.values()), f"-Wl,--version-script={script}")
             self.link(self.whole, list(objects.values()))
             self.make_archive(list(objects.values()))
@@ -130,8 +133,9 @@ class Library:
         half.replace(self.archive)
 
     def program(self, source: Path, target: Path, *flags: str) -> Path:
-        """Compiles one C program against the archive, when that, its source or a header beside it is newer than the program."""
-        newest = max(path.stat().st_mtime for path in (self.archive, source, *source.parent.glob("*.h")))
+        """Compiles one C program against the archive, when that, a source (one may be among the flags) or a header beside it is newer."""
+        sources = [source, *(Path(flag) for flag in flags if flag.endswith(".c"))]
+        newest = max(path.stat().st_mtime for path in (self.archive, *sources, *source.parent.glob("*.h")))
         if not target.exists() or target.stat().st_mtime < newest:
             target.parent.mkdir(parents=True, exist_ok=True)
             half = target.with_suffix(f".{os.getpid()}")  # processes of the tests may want the same one at once

@@ -97,8 +97,8 @@ static const char *remedy(int code) {
     case EMFILE:
     case ENFILE:
         return "raise the limit of open files: ulimit -n, LimitNOFILE=";
-    case ENOSYS:
-        return "Linux has it from 5.1 on, where it was not left out";
+    case ENOSYS: /* Podman's profile answers so, too */
+        return "allow it in the container's seccomp profile; a kernel older than 5.1 has none";
     default:
         return "allow it: sysctl kernel.io_uring_disabled=0, or the container's seccomp profile";
     }

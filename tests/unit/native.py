@@ -3,7 +3,7 @@
 Every csrc/**/*.h but the inline ones (x_inl.h) is read as it is: include lines and guards are taken out. What is left must be plain
 declarations in the public headers (csrc/rocketpy.h); headers inside a room that are not, or say "C only" in their head, are left out.
 The library is linked from the objects of the package and lets out every function; ROCKETPY_LIBRARY names another one (sanitizers).
-What cffi has read of the headers stays in build/cffi/ until one of them changes: it takes seconds, in each process of the tests.
+Reading them takes cffi seconds, in each process of the tests: what it has read is kept in build/cffi/ and read anew when one changes.
 """
 
 from __future__ import annotations
@@ -78,13 +78,17 @@ def _read(texts: dict[Path, str], module: str) -> cffi.FFI:
 def _load() -> tuple[Any, Any]:
     library = os.environ.get("ROCKETPY_LIBRARY") or build_library().whole
     texts = {header: declarations(header) for header in headers()}
-    name = "native_" + hashlib.sha256("\0".join([cffi.__version__, *texts.values()]).encode()).hexdigest()[:16]
+    parts = [cffi.__version__, Path(__file__).read_text(), *texts.values()]
+    name = "native_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     path = KEPT / f"{name}.py"
     if not path.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
         half = path.with_suffix(f".{os.getpid()}")  # several processes of the tests may want it at once
         _read(texts, name).emit_python_code(str(half))
         half.replace(path)
+        for other in KEPT.glob("native_*.py"):
+            if other != path:
+                other.unlink(missing_ok=True)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

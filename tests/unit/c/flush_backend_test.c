@@ -313,6 +313,6 @@ int main(void) {
     a_refusal_is_told_with_what_helps(EPERM, "sysctl kernel.io_uring_disabled=0");
     a_refusal_is_told_with_what_helps(ENOMEM, "ulimit -l");
     a_refusal_is_told_with_what_helps(EMFILE, "ulimit -n");
-    a_refusal_is_told_with_what_helps(ENOSYS, "5.1");
+    a_refusal_is_told_with_what_helps(ENOSYS, "seccomp");
     return 0;
 }
