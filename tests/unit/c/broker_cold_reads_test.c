@@ -269,7 +269,7 @@ static void a_filter_makes_the_reactor_read_a_few_messages_at_most(void) {
     pull_request request = sql_of(0, "price = 1");
     rp_command response = client_pull(&c, &request);
     int64_t next = field_number(&response, "nextBeginOffset");
-    CHECK(response.code == 20 && next > 0 && next <= LOOKS); /* fewer where the machine stands still: a filter's time ends, too */
+    CHECK(response.code == 20 && next > 0 && next <= LOOKS); /* fewer when the filter's time is over first */
     client_close(&c);
     fixture_close(&fx);
 }
