@@ -17,6 +17,7 @@ Errors   StoreIOError, DiskFull from write; read raises StoreIOError where a fil
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -110,14 +111,18 @@ class StateFile:
             temporary.unlink()
 
     def _write_over(self, data: bytes) -> None:
-        """Where that fails the file is as it was, or, if it cannot be put back either, never becomes the backup."""
+        """When that fails what was there is put back. Where even that fails the file does not become the backup."""
         before, was_good = self.path.read_bytes(), self._current_is_good
         self._current_is_good = False
+        if self._is_private:
+            with contextlib.suppress(PermissionError):  # the file of another user
+                self.path.chmod(PRIVATE)
         try:
             _write_synced(self.path, data, None)
         except OSError:
-            _write_synced(self.path, before, None)
-            self._current_is_good = was_good
+            with contextlib.suppress(OSError):  # the first error says what is wrong
+                _write_synced(self.path, before, None)
+                self._current_is_good = was_good
             raise
 
     def _read_one(self, path: Path, decode: Callable[[str], T]) -> tuple[bool, T | None]:

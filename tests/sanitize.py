@@ -115,6 +115,7 @@ def run_all() -> list[str]:
         of_wrappers = pool.submit(run_python_tests)
         failed, threaded = run_programs("address", c_test_programs())
         assert threaded, "none of the programs seems to start a thread"
+        assert {source.stem for source in c_test_programs()} >= SAME_AT_EACH_CALL, "one of them has another name"
         raced, _ = run_programs("thread", threaded)
         return failed + raced + of_wrappers.result()
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from .._core.errors import Unsupported
+from ..threads import born_without_signals
 from .complaints import Complaints
 from .otlp_data import Tree
 
@@ -41,10 +42,11 @@ class OtlpCollector:
         self._headers = tuple(headers)
         self._complaints = Complaints(time.monotonic)
         self._timeout_s = timeout_ms / 1000 or None
-        self._channel = _channel(target.strip())
-        self._export: Any = self._channel.unary_unary(
-            METHOD, schema.ExportMetricsServiceRequest.SerializeToString, schema.ExportMetricsServiceResponse.FromString
-        )
+        with born_without_signals():
+            self._channel = _channel(target.strip())
+            self._export: Any = self._channel.unary_unary(
+                METHOD, schema.ExportMetricsServiceRequest.SerializeToString, schema.ExportMetricsServiceResponse.FromString
+            )
 
     def deliver(self, request: Tree) -> None:
         """Raises ConnectionError when the collector did not take it, ValueError once closed."""

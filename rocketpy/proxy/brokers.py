@@ -6,13 +6,10 @@ Threads  one event loop. Bounds: a cache of topic_route_service_cache_max_num en
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import re
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from .._core.errors import NetworkError, ProtocolError, RocketpyError
 from .._core.remoting import Command
@@ -22,10 +19,9 @@ from ..remoting.command import CommandError, Fields
 from ..remoting.headers import GetRouteInfoRequestHeader, GetSubscriptionGroupConfigRequestHeader, GetTopicConfigRequestHeader
 from ..remoting.json_codec import JsonError, read_object
 from ..remoting.route import MASTER_ID, TopicRoute
+from .cached import Cached
 from .settings import ProxySettings
 from .status import ProxyError
-
-log = logging.getLogger(__name__)
 
 READ, WRITE = 4, 2
 TIMEOUT_S: Final = 3.0
@@ -36,61 +32,6 @@ INT_MAX: Final = (1 << 31) - 1
 PAUSE_MAX_MS: Final = 315_576_000_000_000
 """Ten thousand years: the longest Duration."""
 POWER_MAX, FACTOR_MAX = 64, 1e4  # a group may be configured to anything
-
-T = TypeVar("T")
-
-
-class Cached(Generic[T]):
-    """Answers that are asked for again when they are older than refresh_s; a question under way is asked once. Where nobody answers any
-    more the last answer is good for as long again: clients go on while name servers are away.
-
-    Failures are not kept: their tracebacks hold the requests of all who waited."""
-
-    def __init__(self, ask: Callable[[str], Awaitable[T]], refresh_s: float, most: int) -> None:
-        self._ask = ask
-        self._refresh_s = refresh_s
-        self._most = most
-        self._known: dict[str, tuple[float, asyncio.Future[T]]] = {}
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    async def get(self, key: str) -> T:
-        now_s = time.monotonic()
-        known = self._known.get(key)
-        if known is None or now_s - known[0] >= self._refresh_s:
-            before = self.known(key)
-            self._known.pop(key, None)
-            while len(self._known) >= self._most:
-                del self._known[next(iter(self._known))]
-            known = self._known[key] = (now_s, asyncio.ensure_future(self._ask_again(key, before)))
-            known[1].add_done_callback(lambda task: self._asked(key, task))
-        answer = asyncio.shield(known[1])
-        del known  # it has the error that it may raise, which has this frame, and with it those of whoever waits: a cycle
-        try:
-            return await answer
-        finally:
-            del answer
-
-    async def _ask_again(self, key: str, before: tuple[T, float] | None) -> T:
-        try:
-            return await self._ask(key)
-        except RocketpyError as error:
-            if before is None:
-                raise
-            log.warning("%s: what was known before is taken to be so still: %s", key, error)
-            return before[0]
-
-    def known(self, key: str) -> tuple[T, float] | None:
-        """(the answer, until when it is not asked for again on the monotonic clock); None: there is none to be had without asking."""
-        asked_s, task = self._known.get(key, (0.0, None))
-        if task is None or not task.done() or task.cancelled() or task.exception() is not None:
-            return None
-        return task.result(), asked_s + self._refresh_s
-
-    def _asked(self, key: str, task: asyncio.Future[T]) -> None:
-        if (task.cancelled() or task.exception() is not None) and self._known.get(key, (0.0, None))[1] is task:
-            del self._known[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +127,9 @@ class Brokers:
         self._on_address: Callable[[str, str], None] | None = None
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
         self._writable: dict[str, tuple[TopicRoute, list[Queue]]] = {}  # of the route that is known; sorting costs every message as much
-        self._routes = Cached(self._ask_route, refresh_s, most)
-        self._types = Cached(self._ask_message_type, refresh_s, most)
-        self._groups = Cached(self._ask_group, refresh_s, most)
+        self._routes = Cached(self._ask_route, refresh_s, most, "the route of topic")
+        self._types = Cached(self._ask_message_type, refresh_s, most, "the kind of messages of topic")
+        self._groups = Cached(self._ask_group, refresh_s, most, "the configuration of group")
         self.group_now = self._groups.get
         """A group's configuration; None when no broker knows it. Raises RocketpyError where none answers."""
         self.route = self._routes.get
@@ -330,6 +271,8 @@ class Brokers:
         """Any broker of any cluster that a client of ours has asked for."""
         header = GetSubscriptionGroupConfigRequestHeader(group=group)
         members = await self._ask_any("", RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
+        if members is None and self._silent and (known := self._groups.known(group)) is not None:
+            return known[0]  # one that is silent may be the one that knows it
         try:
             return None if members is None else GroupConfig.from_json(members)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:  # members of any kind: brokers keep what their files say

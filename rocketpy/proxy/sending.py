@@ -57,7 +57,7 @@ def refusal(data: bytes) -> Any:
 def has_more_fields(data: bytes, most: int) -> bool:
     """Whether a protobuf message has more than so many fields, each time that one repeats counted, those within others not. Of a group,
     which protobuf 3 has not but reads over, both marks and what is between them are counted. What is damaged ends with the damage."""
-    if len(data) <= 2 * most:  # a tag and a length each at least
+    if len(data) <= 2 * most:  # what counts has a tag and a length at least, marks of groups a tag only
         return False
     at = count = 0
     try:

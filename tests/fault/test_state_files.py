@@ -232,6 +232,15 @@ def test_a_file_that_is_a_mount_point_is_written_over(case: Callable[[], Case], 
     assert reloaded(case) == ["t1", "t2"]
 
 
+def test_a_private_file_that_is_a_mount_point_is_its_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "users.json"
+    path.write_text("1")
+    path.chmod(0o644)
+    make_mount_point(path, monkeypatch)
+    StateFile(path, is_private=True).write("2")
+    assert path.read_text() == "2" and path.stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("failures", [1, 100])
 def test_a_mount_point_that_is_full_keeps_what_it_held_or_its_backup(
     case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch, failures: int

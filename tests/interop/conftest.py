@@ -120,7 +120,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     others by the slow ones: each is a JVM more on every core."""
     for item in items:
         client = item.callspec.params.get("java") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
-        if client is not None and client not in IN_EACH_RUN.get(item.path.name, JAVA_CLIENTS[:1]):
+        if client in JAVA_CLIENTS and client not in IN_EACH_RUN.get(item.path.name, JAVA_CLIENTS[:1]):
             item.add_marker(pytest.mark.slow)
 
 

@@ -169,6 +169,17 @@ def test_no_thread_but_the_first_takes_signals(tmp_path: Path) -> None:
             assert broker.stop() == 0
 
 
+def test_threads_that_push_metrics_take_no_signals(tmp_path: Path) -> None:
+    """Those of the library, which live as long as the process."""
+    metrics = {"metricsExporterType": "OTLP_GRPC", "metricsGrpcExporterTarget": "http://127.0.0.1:1"}
+    arguments = broker_arguments(tmp_path, *(part for key, value in metrics.items() for part in ("-o", f"{key}={value}")))
+    with serve(tmp_path, *arguments) as broker:
+        broker.next_line("boot success")
+        assert any((task / "comm").read_text().startswith("grpc") for task in Path(f"/proc/{broker.pid}/task").iterdir())
+        wait_until(lambda: takers_of_signals(broker.pid) == {"the first one"}, what="threads without signals")
+        assert broker.stop() == 0
+
+
 def test_ctrl_c_before_the_server_listens_to_it_leaves_no_traceback() -> None:
     interrupt = "import signal, sys; sys.argv = ['rocketpy', 'broker']; import argparse; argparse.ArgumentParser.parse_args = "
     interrupt = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);" + interrupt  # a background job ignores it

@@ -18,7 +18,8 @@ from rocketpy._core.results import Message
 from rocketpy.broker.names import consistent_hash, java_hash
 from rocketpy.config import ConfigError
 from rocketpy.proxy import schema
-from rocketpy.proxy.brokers import Brokers, Cached, GroupConfig
+from rocketpy.proxy.brokers import Brokers, GroupConfig
+from rocketpy.proxy.cached import Cached
 from rocketpy.proxy.client_settings import for_consumer
 from rocketpy.proxy.clients import Clients, language_of
 from rocketpy.proxy.context import now_ms
@@ -252,7 +253,7 @@ def test_a_failed_question_keeps_nothing_of_who_asked() -> None:
         await cached.get("nowhere")
 
     async def run() -> None:
-        cached, kept = Cached(ask, 20, 9), list[weakref.ref[Body]]()
+        cached, kept = Cached(ask, 20, 9, "what"), list[weakref.ref[Body]]()
         with pytest.raises(ProxyError):
             await send(cached, kept)
         await asyncio.sleep(0)
@@ -363,7 +364,7 @@ def test_a_question_is_asked_once_at_a_time_and_a_failure_is_not_kept() -> None:
         return len(asked)
 
     async def test() -> None:
-        cached = Cached(ask, 60.0, 2)
+        cached = Cached(ask, 60.0, 2, "what")
         assert await asyncio.gather(cached.get("a"), cached.get("a")) == [1, 1] and asked == ["a"]
         for _ in range(2):
             with pytest.raises(ProxyError):

@@ -343,7 +343,7 @@ def test_an_orderly_group_pops_in_order_with_its_attempts() -> None:
     async def orderly(consumer: Consumer, broker: PoppingBroker, proxy: ProxyService) -> None:
         broker.group = {"groupName": "h", "consumeMessageOrderly": True, "retryMaxTimes": 2}
         assert proxy._brokers is not None and proxy.native is not None
-        proxy._brokers._groups._known.clear()
+        proxy._brokers._groups._answers.clear()
         proxy.native.forget_reading(TOPIC, "g")
         await consumer.receive()
         await test(consumer, broker, proxy)

@@ -1,0 +1,95 @@
+"""Answers of name servers and brokers that are asked for again now and then, and go on to count while nobody answers.
+RocketMQ: AbstractCacheLoader and the caches of TopicRouteService and ClusterMetadataService (5.5.0 proxy/service/).
+
+Threads  one event loop. Bounds: so many answers, and so many questions under way, as the cache was made for; the oldest go first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, TypeVar
+
+from .._core.errors import NetworkError, TimedOut
+from ..metrics.complaints import Complaints
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S: Final = 1.0
+"""Who has an answer waits so long for a newer one: what takes longer is a server that is silent, and that may take several seconds."""
+
+T = TypeVar("T")
+
+
+class Cached(Generic[T]):
+    """`ask` is asked for what is not known, or was asked more than refresh_s ago, once for all who want it at that time. While it raises
+    NetworkError or TimedOut the last answer is good; any other error takes the place of the answer.
+
+    Failures are not kept: their tracebacks hold the requests of all who waited. `what` is asked for, in messages."""
+
+    def __init__(self, ask: Callable[[str], Awaitable[T]], refresh_s: float, most: int, what: str) -> None:
+        self._ask = ask
+        self._refresh_s = refresh_s
+        self._most = most
+        self._what = what
+        self._answers: dict[str, tuple[T, float]] = {}
+        self._questions: dict[str, asyncio.Future[T]] = {}
+        self._complaints = Complaints(time.monotonic)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    async def get(self, key: str) -> T:
+        answer = self._answers.get(key)
+        if answer is not None and time.monotonic() < answer[1]:
+            return answer[0]
+        question = self._questions.get(key) or self._begin(key)
+        if answer is not None:
+            await asyncio.wait({question}, timeout=PATIENCE_S)
+            if not question.done():
+                return answer[0]
+        shielded = asyncio.shield(question)
+        del question  # it has the error that it may raise, which has this frame, and with it those of whoever waits: a cycle
+        try:
+            return await shielded
+        finally:
+            del shielded
+
+    def known(self, key: str) -> tuple[T, float] | None:
+        """(the answer, until when it is not asked for again on the monotonic clock); None: there is none to be had without asking."""
+        return self._answers.get(key)
+
+    def _begin(self, key: str) -> asyncio.Future[T]:
+        while len(self._questions) >= self._most:
+            del self._questions[next(iter(self._questions))]  # whoever waits for it still gets its answer
+        question = self._questions[key] = asyncio.ensure_future(self._answered(key))
+        question.add_done_callback(lambda done: self._end(key, done))
+        return question
+
+    async def _answered(self, key: str) -> T:
+        begun_s = time.monotonic()
+        try:
+            answer = await self._ask(key)
+        except (NetworkError, TimedOut) as error:
+            before = self._answers.get(key)
+            if before is None:
+                raise
+            answer, begun_s = before[0], time.monotonic()
+            if count := self._complaints.failed():
+                log.warning("%s %s cannot be asked for, what was known is used (%d times by now): %s", self._what, key, count, error)
+        except BaseException:
+            self._answers.pop(key, None)
+            raise
+        self._answers.pop(key, None)
+        while len(self._answers) >= self._most:
+            del self._answers[next(iter(self._answers))]
+        self._answers[key] = answer, begun_s + self._refresh_s
+        return answer
+
+    def _end(self, key: str, question: asyncio.Future[T]) -> None:
+        if self._questions.get(key) is question:
+            del self._questions[key]
+        if not question.cancelled():
+            question.exception()  # seen, should nobody wait any more
