@@ -35,11 +35,7 @@ static void a_pops_filter_asks_for_each_window_of_entries(void) {
     fixture_open(&fx);
     put_pop_topics(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
-    rp_append_item item = {.body = text("small"), .properties = {text("")}};
-    rp_topic *topic = rp_topic_table_find(fx.broker->topics, text("T"));
-    CHECK(rp_topic_open_queue_to_send(fx.broker->topics, topic, 0, &item.queue) != NULL);
-    for (int i = 0; i + 1 < MESSAGES; i++)
-        CHECK(rp_commit_log_append(fx.broker->commit_log, &item, 1) == 1);
+    append_small_messages(&fx, MESSAGES - 1);
     send_message(&c, "T", 0, "TAGS\1wanted\2", "small");
     pop_request pop = pop_of(0);
     pop.expression = "wanted";

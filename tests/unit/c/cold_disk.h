@@ -114,6 +114,15 @@ static inline void open_over(fixture *fx, cold_disk *disk) {
     fixture_open(fx);
 }
 
+/* Into queue 0 of T. Thousands of them: none takes a client's round trip. */
+static inline void append_small_messages(fixture *fx, int count) {
+    rp_error error = {0};
+    rp_append_item item = {.queue = rp_message_store_queue(fx->store, text("T"), 0, 1, &error), .body = text("small")};
+    CHECK(item.queue != NULL);
+    for (int i = 0; i < count; i++)
+        CHECK(rp_commit_log_append(rp_message_store_commit_log(fx->store), &item, 1) == 1);
+}
+
 /* A log over several regions of the cold reader, of which only the last message passes the filter price = 1. */
 enum { REGION_BYTES = 4 << 20, LARGE_BODY = 2 << 20, LARGE_MESSAGES = 12, LARGE_REGIONS = LARGE_MESSAGES * LARGE_BODY / REGION_BYTES };
 

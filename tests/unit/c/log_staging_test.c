@@ -71,7 +71,7 @@ static void batches_cross_files_and_queues_in_pieces(const char *path) {
         CHECK(append_batch(store, queues, 3, batch * BATCH, BATCH) == BATCH);
     }
     int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(store));
-    CHECK(end > 5 * FIXTURE_LOG_FILE_SIZE && rp_message_store_wait_flushed(store, end, 10000) == RP_OK);
+    CHECK(end > 5 * FIXTURE_LOG_FILE_SIZE && rp_message_store_wait_flushed(store, end, 60000) == RP_OK);
     for (int run = 0; run < 2; run++) {
         for (int32_t id = 0; id < 3; id++) {
             rp_consume_queue *queue = fixture_queue(store, "Staged", id);

@@ -35,9 +35,9 @@ static void appended_messages_are_read_back_across_files_and_restarts(const char
         }
         if (run == 2) {
             int64_t max = rp_commit_log_max_offset(rp_message_store_commit_log(store));
-            CHECK(rp_message_store_wait_flushed(store, max, 5000) == RP_OK);
+            CHECK(rp_message_store_wait_flushed(store, max, 60000) == RP_OK);
             CHECK(rp_commit_log_flushed_offset(rp_message_store_commit_log(store)) == max);
-            CHECK(rp_message_store_wait_flushed(store, max + 1, 5000) == RP_E_RANGE);
+            CHECK(rp_message_store_wait_flushed(store, max + 1, 60000) == RP_E_RANGE);
         }
         fixture_close(store);
     }
