@@ -25,6 +25,8 @@ from .namespaces import Network, require_namespaces
 HOUSEKEEPING_MS = 2000
 HA_PORT = 10912
 LAN, WAN = 0.0002, 0.01
+PATIENT = {"haHousekeepingInterval": 60_000, "slaveTimeout": 60_000}
+"""For a network that is always there: a busy machine may stand still for longer than the others' limits."""
 
 
 @dataclass
@@ -49,10 +51,12 @@ def network() -> Iterator[Network]:
 
 @pytest.fixture
 def pair(network: Network, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """Replication and what a slave copies besides go over the shaped link, unless a test names another HA address."""
+    """Replication and what a slave copies besides go over the shaped link, unless a test names another HA address. With time limits that
+    the tests wait for, unless a test is parametrized with others."""
     names = NameServerProcess(tmp_path / "n", bindAddress="0.0.0.0")
     common = {
         "bindAddress": "0.0.0.0", "haHousekeepingInterval": HOUSEKEEPING_MS, "haSendHeartbeatInterval": 300, "slaveTimeout": 1500,
+        **getattr(request, "param", {}),
     }  # fmt: skip
     brokers = []
     for host, role in ((network.master, {"brokerRole": "SYNC_MASTER", "flushDiskType": "SYNC_FLUSH", "haListenPort": HA_PORT}),
@@ -73,11 +77,12 @@ def pair(network: Network, tmp_path: Path, request: pytest.FixtureRequest) -> It
         yield made
 
 
+@pytest.mark.parametrize("pair", [PATIENT], indirect=True, ids=["patient"])
 @pytest.mark.parametrize("delay_s", [pytest.param(LAN, id="lan"), pytest.param(WAN, id="wan", marks=pytest.mark.slow)])
 def test_delay_and_loss_cost_time_and_no_message(pair: Pair, delay_s: float) -> None:
     pair.network.shape(delay_s, loss=0.01)
     pair.produce(40, producers=16)
-    assert set(pair.ledger.refused) <= {ResponseCode.FLUSH_SLAVE_TIMEOUT}, dict(pair.ledger.refused)
+    assert not pair.ledger.refused, dict(pair.ledger.refused)
     assert len(pair.ledger.acknowledged) > 600
     pair.wait_in_sync()
     pair.take_the_masters_disk_away_and_check()
@@ -86,6 +91,7 @@ def test_delay_and_loss_cost_time_and_no_message(pair: Pair, delay_s: float) -> 
 def test_a_partition_is_quiet_told_to_producers_and_heals(pair: Pair) -> None:
     pair.produce(20)
     pair.network.cut()
+    refused = sum(pair.ledger.refused.values())  # by a busy machine
     before, started = pair.cpu_s(), time.monotonic()
     pair.produce(1)  # waits for its time-out
     pair.produce(1)
@@ -93,7 +99,7 @@ def test_a_partition_is_quiet_told_to_producers_and_heals(pair: Pair) -> None:
     used = [after - cpu for after, cpu in zip(pair.cpu_s(), before, strict=True)]
     assert elapsed > 1.4
     assert max(used) < 0.2 * elapsed, f"{used} s of CPU in {elapsed:.1f} s of silence"
-    assert sum(pair.ledger.refused.values()) == 16, "nothing can be acknowledged while the slave is cut off"
+    assert sum(pair.ledger.refused.values()) - refused == 16, "nothing can be acknowledged while the slave is cut off"
     assert set(pair.ledger.refused) <= {ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE}
     pair.network.heal()
     pair.wait_in_sync()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.processes import PATIENCE_S, free_port
 
-from .running import Peer, broker_config, eventually, run
+from .running import Peer, TooLate, broker_config, eventually, run, run_in_time
 
 TOPIC, GROUP = "t", "g"
 TOPIC_FIELDS = {
@@ -100,6 +100,17 @@ class Members:
         await eventually(lambda: self._expected() and self._expected().items() <= self.known().items(), "a master and its slaves")
         return next(number for number, service in self.services.items() if service.address == self.known()[0])
 
+    @contextmanager
+    def led_by(self, leader: int) -> Iterator[None]:
+        """Raises TooLate where it did not lead all the time: what failed may have failed for that."""
+        term = self.facts(leader)["dLedgerTerm"]
+        try:
+            yield
+        finally:
+            facts = self.facts(leader)
+            if (facts["dLedgerRole"], facts["dLedgerTerm"]) != ("LEADER", term):
+                raise TooLate
+
     async def follow(self, count: int) -> None:
         """Until every queue has so many messages, and its topic."""
 
@@ -135,36 +146,38 @@ async def members(
 
 
 def test_the_leader_is_the_master_and_when_it_goes_another_one_has_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test() -> None:
-        async with members(tmp_path, monkeypatch, 3) as group:
+    async def test(home: Path, factor: int) -> None:
+        async with members(home, monkeypatch, 3, heartbeat_ms=300 * factor) as group:
             for number in group.start_order():
                 await group.start(number)
             first = await group.master()
             peer, bodies = group.peer(first), [b"one", b"two"]
-            made = await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS)
-            assert made.code == 0, f"a follower has it: {made.remark}"
-            for body in bodies:
-                assert (await peer.send(TOPIC, body)).code == 0, "a majority has it"
-            slave = next(number for number in group.services if number != first)
-            refused = await group.peer(slave).send(TOPIC)
-            assert refused.code == ResponseCode.SYSTEM_BUSY, "as of a slave of RocketMQ"
-            await group.follow(2)
-            assert group.facts(slave)["dLedgerLeader"] == f"n{first}" and group.facts(first)["dLedgerRole"] == "LEADER"
-            status = await peer.value(RequestCode.GET_BROKER_HA_STATUS)
-            assert status["master"] and len(status["haConnectionInfo"]) == 2
+            with group.led_by(first):
+                made = await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS)
+                assert made.code == 0, f"a follower has it: {made.remark}"
+                for body in bodies:
+                    assert (await peer.send(TOPIC, body)).code == 0, "a majority has it"
+                slave = next(number for number in group.services if number != first)
+                refused = await group.peer(slave).send(TOPIC)
+                assert refused.code == ResponseCode.SYSTEM_BUSY, "as of a slave of RocketMQ"
+                await group.follow(2)
+                assert group.facts(slave)["dLedgerLeader"] == f"n{first}" and group.facts(first)["dLedgerRole"] == "LEADER"
+                status = await peer.value(RequestCode.GET_BROKER_HA_STATUS)
+                assert status["master"] and len(status["haConnectionInfo"]) == 2
 
             await group.stop(first)
             second = await group.master()
             assert second != first
             bodies.append(b"three")
-            assert (await group.peer(second).send(TOPIC, bodies[-1])).code == 0
-            await group.start(first)
-            assert await group.master() == second
-            await group.follow(3)
-            answer = await group.peer(first).pull(GROUP, TOPIC)
-            assert all(body in answer.body for body in bodies)
+            with group.led_by(second):
+                assert (await group.peer(second).send(TOPIC, bodies[-1])).code == 0
+                await group.start(first)
+                assert await group.master() == second
+                await group.follow(3)
+                answer = await group.peer(first).pull(GROUP, TOPIC)
+                assert all(body in answer.body for body in bodies)
 
-    run(test)
+    run_in_time(test, tmp_path)
 
 
 def test_who_is_alone_keeps_its_messages_and_stands_by_its_term(
@@ -235,28 +248,31 @@ def test_a_term_that_cannot_be_written_takes_the_member_out_until_it_can(tmp_pat
 
 @pytest.mark.slow
 def test_delayed_messages_go_on_at_the_next_leader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test() -> None:
-        async with members(tmp_path, monkeypatch, 3, messageDelayLevel="1s 5s") as group:
+    async def test(home: Path, factor: int) -> None:
+        async with members(home, monkeypatch, 3, heartbeat_ms=300 * factor, messageDelayLevel="1s 5s") as group:
             for number in group.start_order():
                 await group.start(number)
             first = await group.master()
             peer = group.peer(first)
-            assert (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS)).code == 0
-            assert (await peer.send(TOPIC, b"delivered here", properties="DELAY\x011\x02")).code == 0
-            await group.follow(1)
-            assert (await peer.send(TOPIC, b"delivered there", properties="DELAY\x012\x02")).code == 0
-            positions = group.services[first].parts.delay_offsets.offsets()  # type: ignore[union-attr]
-            await eventually(
-                lambda: all(each.parts is not None and each.parts.delay_offsets.offsets() == positions for each in group.services.values()),
-                "the copied positions",
-            )
+            with group.led_by(first):
+                assert (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS)).code == 0
+                assert (await peer.send(TOPIC, b"delivered here", properties="DELAY\x011\x02")).code == 0
+                await group.follow(1)
+                assert (await peer.send(TOPIC, b"delivered there", properties="DELAY\x012\x02")).code == 0
+                positions = group.services[first].parts.delay_offsets.offsets()  # type: ignore[union-attr]
+                await eventually(
+                    lambda: all(
+                        each.parts is not None and each.parts.delay_offsets.offsets() == positions for each in group.services.values()
+                    ),
+                    "the copied positions",
+                )
             await group.stop(first)
             second = await group.master()
             await group.follow(2)
             answer = await group.peer(second).pull(GROUP, TOPIC)
             assert answer.body.count(b"delivered here") == answer.body.count(b"delivered there") == 1
 
-    run(test)
+    run_in_time(test, tmp_path)
 
 
 def test_two_processes_of_one_id_do_not_vote_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,9 @@ def test_a_leader_that_goes_is_followed_by_one_that_knows_the_tables_and_all_of_
     asyncio.run(scenario())
 
 
-def test_a_follower_refuses_what_only_the_leader_may_answer_and_hears_heartbeats(tmp_path: Path) -> None:
+def test_a_follower_refuses_what_only_the_leader_may_answer_and_hears_heartbeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "GroupSettings", partial(GroupSettings, heartbeats_missed_max=100))  # who follows does not come to lead
+
     async def scenario() -> None:
         group = Group(tmp_path)
         async with group.running() as client:

@@ -97,10 +97,11 @@ def test_two_run_side_by_side() -> None:
 def test_pytest_finds_the_fixtures(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nrocketmq_keys =\n    flushDiskType=SYNC_FLUSH\n")
     (tmp_path / "test_shop.py").write_text(
+        "topics = []\n"
         "def test_one(rocketmq, rocketmq_topic):\n"
-        "    assert rocketmq.namesrv and rocketmq_topic == 'Test-1'\n"
-        "def test_two(rocketmq, rocketmq_topic):\n"
-        "    assert rocketmq_topic == 'Test-2'\n"
+        "    topics.append(rocketmq_topic)\n"
+        "    assert rocketmq.namesrv and topics == ['Test-1', 'Test-2'][: len(topics)]\n"
+        "test_two = test_one\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
