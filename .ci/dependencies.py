@@ -3,6 +3,8 @@ other core compiles csrc/, which needs nothing of it."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -14,15 +16,18 @@ wanted = [
     *project["project"]["dependencies"],
     *project["project"]["optional-dependencies"]["dev"],
 ]
-compiling = subprocess.Popen([sys.executable, Path(__file__).parent.parent / "csrc" / "library.py"])
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+library = [sys.executable, Path(__file__).parent.parent / "csrc" / "library.py"]
+compiling = subprocess.Popen(library, start_new_session=True)  # a group of its own, which ends with its compilers
 try:
     code = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *dict.fromkeys(wanted)], check=False).returncode
     if code == 0:
         code = compiling.wait()
         sys.exit(code)
 finally:  # pip failed, or somebody has seen enough
-    compiling.terminate()
-    compiling.wait()
+    if compiling.poll() is None:
+        os.killpg(compiling.pid, signal.SIGTERM)
+        compiling.wait()
 print("pip could not install what is needed, see above. Without a network: get the packages where there is one, by", file=sys.stderr)
 print(f"    pip download -d wheels {' '.join(repr(name) for name in dict.fromkeys(wanted))}", file=sys.stderr)
 print("and build with  PIP_NO_INDEX=1 PIP_FIND_LINKS=wheels make build", file=sys.stderr)

@@ -113,10 +113,10 @@ class StateFile:
     def _write_over(self, data: bytes) -> None:
         """When that fails what was there is put back. Where even that fails the file does not become the backup."""
         before, was_good = self.path.read_bytes(), self._current_is_good
-        self._current_is_good = False
         if self._is_private:
-            with contextlib.suppress(PermissionError):  # the file of another user
+            with contextlib.suppress(OSError):  # the file of another user, a file system without modes
                 self.path.chmod(PRIVATE)
+        self._current_is_good = False
         try:
             _write_synced(self.path, data, None)
         except OSError:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from .._core.errors import NetworkError, ProtocolError, RocketpyError
+from .._core.errors import Busy, NetworkError, ProtocolError, RocketpyError
 from .._core.remoting import Command
 from ..remoting.client import RemotingClient, RequestCallback
 from ..remoting.codes import RequestCode, ResponseCode
@@ -32,6 +32,8 @@ INT_MAX: Final = (1 << 31) - 1
 PAUSE_MAX_MS: Final = 315_576_000_000_000
 """Ten thousand years: the longest Duration."""
 POWER_MAX, FACTOR_MAX = 64, 1e4  # a group may be configured to anything
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +265,7 @@ class Brokers:
     async def _ask_message_type(self, topic: str) -> str:
         members = await self._ask_any(topic, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic))
         if members is None:
-            return "UNSPECIFIED"
+            return self._while_one_is_silent(self._types.known(topic)) or "UNSPECIFIED"
         attributes = members.get("attributes") or {}
         return str(attributes.get(MESSAGE_TYPE) or "NORMAL").upper()
 
@@ -271,12 +273,16 @@ class Brokers:
         """Any broker of any cluster that a client of ours has asked for."""
         header = GetSubscriptionGroupConfigRequestHeader(group=group)
         members = await self._ask_any("", RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
-        if members is None and self._silent and (known := self._groups.known(group)) is not None:
-            return known[0]  # one that is silent may be the one that knows it
+        if members is None:
+            return self._while_one_is_silent(self._groups.known(group))
         try:
-            return None if members is None else GroupConfig.from_json(members)
+            return GroupConfig.from_json(members)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:  # members of any kind: brokers keep what their files say
             raise ProtocolError(f"group {group} of a broker cannot be read: {error}") from error
+
+    def _while_one_is_silent(self, known: tuple[T, float] | None) -> T | None:
+        """What was known, should a broker that gave no answer be the one that knows it."""
+        return known[0] if known is not None and self._silent else None
 
     async def _ask_any(self, topic: str, code: RequestCode, header: Fields) -> dict[str, Any] | None:
         """The first answer of a broker that knows; None: nobody does. Raises RocketpyError where nobody answers."""
@@ -288,6 +294,8 @@ class Brokers:
                 continue
             try:
                 response = await self.call(name, code, header)
+                if response.code == ResponseCode.SYSTEM_BUSY:
+                    raise Busy(f"{name}: {response.remark}")
                 is_answered = True
                 self._silent.discard(name)
                 if response.code == ResponseCode.SUCCESS:

@@ -1,7 +1,7 @@
 """Answers of name servers and brokers that are asked for again now and then, and go on to count while nobody answers.
 RocketMQ: AbstractCacheLoader and the caches of TopicRouteService and ClusterMetadataService (5.5.0 proxy/service/).
 
-Threads  one event loop. Bounds: so many answers, and so many questions under way, as the cache was made for; the oldest go first.
+Threads  one event loop. Bounds: so many answers as the cache was made for, the oldest go first; questions end with the calls that they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..metrics.complaints import Complaints
 log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 1.0
-"""Who has an answer waits so long for a newer one: what takes longer is a server that is silent, and that may take several seconds."""
+"""A question may take so long until those who have an answer go on with it: one to a silent server takes several seconds."""
 
 T = TypeVar("T")
 
@@ -32,10 +32,12 @@ class Cached(Generic[T]):
     def __init__(self, ask: Callable[[str], Awaitable[T]], refresh_s: float, most: int, what: str) -> None:
         self._ask = ask
         self._refresh_s = refresh_s
-        self._most = most
+        self._most = max(1, most)
         self._what = what
         self._answers: dict[str, tuple[T, float]] = {}
-        self._questions: dict[str, asyncio.Future[T]] = {}
+        self._questions: dict[str, tuple[asyncio.Future[T], float]] = {}
+        """And since when they are under way."""
+        self._failing: set[str] = set()
         self._complaints = Complaints(time.monotonic)
 
     def __len__(self) -> int:
@@ -45,9 +47,9 @@ class Cached(Generic[T]):
         answer = self._answers.get(key)
         if answer is not None and time.monotonic() < answer[1]:
             return answer[0]
-        question = self._questions.get(key) or self._begin(key)
+        question, begun_s = self._questions.get(key) or self._begin(key)
         if answer is not None:
-            await asyncio.wait({question}, timeout=PATIENCE_S)
+            await asyncio.wait({question}, timeout=max(0, begun_s + PATIENCE_S - time.monotonic()))
             if not question.done():
                 return answer[0]
         shielded = asyncio.shield(question)
@@ -61,35 +63,45 @@ class Cached(Generic[T]):
         """(the answer, until when it is not asked for again on the monotonic clock); None: there is none to be had without asking."""
         return self._answers.get(key)
 
-    def _begin(self, key: str) -> asyncio.Future[T]:
-        while len(self._questions) >= self._most:
-            del self._questions[next(iter(self._questions))]  # whoever waits for it still gets its answer
-        question = self._questions[key] = asyncio.ensure_future(self._answered(key))
+    def _begin(self, key: str) -> tuple[asyncio.Future[T], float]:
+        question = asyncio.ensure_future(self._answered(key, self._answers.get(key)))
+        self._questions[key] = begun = question, time.monotonic()
         question.add_done_callback(lambda done: self._end(key, done))
-        return question
+        return begun
 
-    async def _answered(self, key: str) -> T:
-        begun_s = time.monotonic()
+    async def _answered(self, key: str, before: tuple[T, float] | None) -> T:
+        good_from_s = time.monotonic()
         try:
             answer = await self._ask(key)
+            self._worked(key)
         except (NetworkError, TimedOut) as error:
-            before = self._answers.get(key)
             if before is None:
                 raise
-            answer, begun_s = before[0], time.monotonic()
-            if count := self._complaints.failed():
-                log.warning("%s %s cannot be asked for, what was known is used (%d times by now): %s", self._what, key, count, error)
+            answer, good_from_s = before[0], time.monotonic()
+            self._failed(key, error)
         except BaseException:
+            self._worked(key)
             self._answers.pop(key, None)
             raise
         self._answers.pop(key, None)
         while len(self._answers) >= self._most:
-            del self._answers[next(iter(self._answers))]
-        self._answers[key] = answer, begun_s + self._refresh_s
+            oldest = next(iter(self._answers))
+            del self._answers[oldest]
+            self._failing.discard(oldest)
+        self._answers[key] = answer, good_from_s + self._refresh_s
         return answer
 
+    def _failed(self, key: str, error: Exception) -> None:
+        self._failing.add(key)
+        if count := self._complaints.failed():
+            log.warning("%s %s cannot be asked for, what was known is used (%d times by now): %s", self._what, key, count, error)
+
+    def _worked(self, key: str) -> None:
+        self._failing.discard(key)
+        if not self._failing:
+            self._complaints.worked()
+
     def _end(self, key: str, question: asyncio.Future[T]) -> None:
-        if self._questions.get(key) is question:
-            del self._questions[key]
+        del self._questions[key]
         if not question.cancelled():
             question.exception()  # seen, should nobody wait any more

@@ -155,6 +155,14 @@ def takers_of_signals(pid: int) -> set[str]:
     return names
 
 
+def thread_names(pid: int) -> set[str]:
+    names = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            names.add((task / "comm").read_text().strip())
+    return names
+
+
 def test_no_thread_but_the_first_takes_signals(tmp_path: Path) -> None:
     """One that is there still when all has stopped, as whoever asks for metrics and says nothing keeps one, would end the process by it."""
     metrics = {"metricsExporterType": "PROM", "metricsPromExporterHost": "127.0.0.1", "metricsPromExporterPort": 0}
@@ -175,7 +183,7 @@ def test_threads_that_push_metrics_take_no_signals(tmp_path: Path) -> None:
     arguments = broker_arguments(tmp_path, *(part for key, value in metrics.items() for part in ("-o", f"{key}={value}")))
     with serve(tmp_path, *arguments) as broker:
         broker.next_line("boot success")
-        assert any((task / "comm").read_text().startswith("grpc") for task in Path(f"/proc/{broker.pid}/task").iterdir())
+        wait_until(lambda: any(name.startswith("grpc") for name in thread_names(broker.pid)), what="threads of the library")
         wait_until(lambda: takers_of_signals(broker.pid) == {"the first one"}, what="threads without signals")
         assert broker.stop() == 0
 

@@ -108,6 +108,44 @@ def test_what_was_known_is_good_while_nobody_answers(monkeypatch: pytest.MonkeyP
     asyncio.run(test())
 
 
+@pytest.mark.parametrize("trouble", [NetworkError("dark"), ResponseCode.SYSTEM_BUSY], ids=["silent", "busy"])
+def test_what_a_broker_in_trouble_knows_is_not_forgotten_for_another_that_knows_nothing(
+    monkeypatch: pytest.MonkeyPatch, trouble: NetworkError | ResponseCode
+) -> None:
+    is_well = True
+    group, topic = b'{"groupName":"g","consumeMessageOrderly":true}', b'{"topicName":"t","attributes":{"message.type":"FIFO"}}'
+
+    async def invoke(self: RemotingClient, address: str, code: int, *rest: Any, **more: Any) -> Command:
+        if address == "knows:1" and not is_well and isinstance(trouble, NetworkError):
+            raise trouble
+        answer = ResponseCode.SUCCESS if is_well else trouble
+        if address != "knows:1" or not isinstance(answer, ResponseCode):
+            answer = ResponseCode.TOPIC_NOT_EXIST
+        body = (topic if code == RequestCode.GET_TOPIC_CONFIG else group) if answer == ResponseCode.SUCCESS else b""
+        return decode_command(encode_command(answer, {}, body, opaque=1, flag=1))
+
+    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        brokers = ",".join(f'{{"brokerName":"{name}","cluster":"c","brokerAddrs":{{"0":"{name}:1"}}}}' for name in ("knows", "not"))
+        queues = ",".join(f'{{"brokerName":"{name}","readQueueNums":1,"writeQueueNums":1,"perm":6}}' for name in ("knows", "not"))
+        body = f'{{"brokerDatas":[{brokers}],"queueDatas":[{queues}]}}'
+        return decode_command(encode_command(ResponseCode.SUCCESS, {}, body.encode(), opaque=1, flag=1))
+
+    async def test() -> None:
+        nonlocal is_well
+        settings = ProxySettings(namesrv_addr="here:2", topic_route_service_cache_refresh_seconds=0)
+        brokers = Brokers(settings, lambda address, command: None)
+        for round_number in range(3):
+            is_well = round_number == 0
+            assert await brokers.message_type("t") == "FIFO"
+            assert await brokers.group_now("g") == GroupConfig(orderly=True)
+        assert await brokers.group_now("nobody's") is None
+        await brokers.stop()
+
+    monkeypatch.setattr(RemotingClient, "invoke", invoke)
+    monkeypatch.setattr(RemotingClient, "call", call)
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize(
     "policy",
     [

@@ -97,15 +97,30 @@ def test_many_failures_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_as_many_questions_are_remembered_as_answers() -> None:
+def test_who_holds_an_answer_has_it_though_it_was_pushed_out_meanwhile() -> None:
     async def test() -> None:
         servers = Servers()
-        answers = Cached(servers.ask, 60, 2, "key")
+        answers = Cached(servers.ask, 0, 1, "key")
+        await answers.get("k")
         servers.may_answer.clear()
-        waiting = [asyncio.ensure_future(answers.get(key)) for key in "abc"]
+        waiting = [asyncio.ensure_future(answers.get(key)) for key in ("k", "other")]
         await asyncio.sleep(0)
-        assert len(answers._questions) == 2
+        answers._answers.clear()
+        servers.answer = NetworkError("nobody")
         servers.may_answer.set()
-        assert await asyncio.gather(*waiting) == [1, 1, 1] and len(answers) == 2
+        assert await waiting[0] == 1 and isinstance((await asyncio.gather(waiting[1], return_exceptions=True))[0], NetworkError)
 
     asyncio.run(test())
+
+
+def test_each_outage_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        servers = Servers()
+        answers = Cached(servers.ask, 0, 9, "key")
+        for answer in (1, NetworkError("first"), NetworkError("first"), 2, NetworkError("second")):
+            servers.answer = answer
+            await answers.get("k")
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(test())
+    assert [record.getMessage().rpartition(" ")[2] for record in caplog.records] == ["first", "second"]
