@@ -83,7 +83,7 @@ async def read_all(address: str, first: dict[int, int]) -> dict[int, list[Messag
     found: dict[int, list[Message]] = {}
     async with RemotingClient() as client:
         for queue_id in range(QUEUES):
-            answer = await client.call(address, RequestCode.GET_MAX_OFFSET, {"topic": TOPIC, "queueId": str(queue_id)}, timeout_s=10)
+            answer = await client.call(address, RequestCode.GET_MAX_OFFSET, {"topic": TOPIC, "queueId": str(queue_id)})
             end = int(answer.fields["offset"])
             found[queue_id] = [message async for message in _read_queue(client, address, queue_id, first.get(queue_id, 0), end)]
     return found
@@ -96,7 +96,7 @@ async def _read_queue(client: RemotingClient, address: str, queue_id: int, offse
             "maxMsgNums": str(PULL_BATCH), "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "0",
             "subscription": "*", "subVersion": "0", "expressionType": "TAG",
         }  # fmt: skip
-        answer = await client.invoke(address, RequestCode.PULL_MESSAGE, fields, timeout_s=10)
+        answer = await client.invoke(address, RequestCode.PULL_MESSAGE, fields)
         assert answer.code == 0, f"pull of queue {queue_id} at {offset} of {end}: {answer.code} {answer.remark}"
         body, position = memoryview(answer.body), 0
         while position < len(body):

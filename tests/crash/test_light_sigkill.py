@@ -63,7 +63,7 @@ async def read(address: str, queue: str) -> list[Message]:
                 "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0",
                 "expressionType": "TAG",
             }  # fmt: skip
-            answer = await client.invoke(address, RequestCode.PULL_MESSAGE, fields, timeout_s=10)
+            answer = await client.invoke(address, RequestCode.PULL_MESSAGE, fields)
             if answer.code != 0:
                 return found
             position = 0
