@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.remoting import Command
-from rocketpy._core.store import MessageStore
 from rocketpy.broker.service import BrokerService
 from rocketpy.remoting.codes import RequestCode
 from tests.processes import PATIENCE_S
@@ -99,10 +98,12 @@ async def check(replica: Replica, load: Load) -> None:
     assert all(last[key] >= int(body) for key, body in load.rows.items())
 
 
-async def whole(store: MessageStore, leader: BrokerService) -> None:
-    """Until the queues are as long as the leader's, and what is kept is copied."""
-    assert leader.parts is not None
+async def whole(member: BrokerService, leader: BrokerService) -> None:
+    """Until it has the topics, which are copied apart from the log, its queues are as long as the leader's, and what is kept is copied."""
+    assert member.parts is not None and leader.parts is not None
+    topics, store = member.parts.topics, member.parts.store
     ends = {topic: leader.parts.store.max_offset(topic, 0) for topic in ("batches", "table", PARENT)}
+    await eventually(lambda: all(topic in topics for topic in ends), "the topics")
     await eventually(lambda: {topic: store.max_offset(topic, 0) for topic in ends} == ends, "all of the log")
     await eventually(lambda: store.compaction_stats()["behind"] == 0, "what is kept")
 
@@ -125,7 +126,7 @@ def test_each_kind_of_topic_is_whole_at_all_members(tmp_path: Path, monkeypatch:
             await asyncio.gather(*sending)
             for number, service in group.services.items():
                 assert service.parts is not None
-                await whole(service.parts.store, group.services[leader])
+                await whole(service, group.services[leader])
                 assert service.parts.store.compaction_stats()["dropped"] > 0
                 await check(Replica(service, group.peer(number)), load)
             lite = Lite(group.peer(leader), "c")

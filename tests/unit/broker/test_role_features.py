@@ -137,6 +137,7 @@ async def all_bodies(replica: Replica, topic: str) -> list[bytes]:
     at = -1
     while (answer := await replica.peer.pull(GROUP, topic, offset=max(at, 0))).code != ResponseCode.PULL_NOT_FOUND:
         found += [message.body for message in messages(answer)] if answer.code == ResponseCode.SUCCESS else []
+        assert "nextBeginOffset" in answer.fields, f"{topic}: {answer.code} {answer.remark}"
         before, at = at, int(answer.fields["nextBeginOffset"])
         if at <= before:  # a slave is to be asked again
             break
