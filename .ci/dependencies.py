@@ -22,8 +22,7 @@ compiling = subprocess.Popen(library, start_new_session=True)  # a group of its 
 try:
     code = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *dict.fromkeys(wanted)], check=False).returncode
     if code == 0:
-        code = compiling.wait()
-        sys.exit(code)
+        sys.exit(compiling.wait())
 finally:  # pip failed, or somebody has seen enough
     if compiling.poll() is None:
         os.killpg(compiling.pid, signal.SIGTERM)

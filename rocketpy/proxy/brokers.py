@@ -281,7 +281,7 @@ class Brokers:
             raise ProtocolError(f"group {group} of a broker cannot be read: {error}") from error
 
     def _while_one_is_silent(self, known: tuple[T, float] | None) -> T | None:
-        """What was known, should a broker that gave no answer be the one that knows it."""
+        """What was known, as long as some broker, whichever, gave no answer when it was asked last: it may be the one that knows."""
         return known[0] if known is not None and self._silent else None
 
     async def _ask_any(self, topic: str, code: RequestCode, header: Fields) -> dict[str, Any] | None:
