@@ -137,10 +137,11 @@ static void a_returning_masters_own_messages_are_cut_at_the_next_open(void) {
     close_node(&b);
 }
 
-static int calls, fails_at;
+static _Atomic int calls, fails_at; /* of all threads of the store */
 
 static int is_failing(void) {
-    if (++calls < fails_at || fails_at == 0)
+    int nth = atomic_fetch_add(&calls, 1) + 1;
+    if (nth < fails_at || fails_at == 0)
         return 0;
     errno = EIO;
     return 1;
