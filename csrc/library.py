@@ -43,7 +43,8 @@ def jobs() -> int:
 class Library:
     """The native library: compiles what changed and links when anything did. The sanitizer runs make their own with extra flags."""
 
-    def __init__(self, directory: Path, compiler: str = "", extra_flags: tuple[str, ...] = ()) -> None:
+    def __init__(self, directory: Path, compiler: str = "", extra_flags: tuple[str, ...] = (), sources: list[Path] | None = None) -> None:
+        self.sources = library_sources() if sources is None else sources
         self.compiler = shlex.split(compiler or os.environ.get("CC", "cc"))
         self.flags = [*C_FLAGS]
         self.link_flags = ["-pthread", *(flag for flag in extra_flags if flag.startswith("-fsanitize"))]
@@ -71,8 +72,7 @@ class Library:
     def build_alone(self) -> Path:
         if shutil.which(self.compiler[0]) is None:
             sys.exit(f"rocketpy: no C compiler ({self.compiler[0]}) was found; install one: sudo apt-get install -y gcc libc6-dev")
-        sources = library_sources()
-        objects = {source: self.directory / source.relative_to(CSRC).with_suffix(".o") for source in sources}
+        objects = {source: self.directory / source.relative_to(CSRC).with_suffix(".o") for source in self.sources}
         stale = [source for source, target in objects.items() if self.is_stale(target)]
         manifest = self.directory / "objects.txt"  # is there when the results hold these objects: a build that was broken off is not done
         if stale:

@@ -20,7 +20,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.native_build import ROOT, Library, build_c_test, build_library, build_program, c_test_environment, c_test_programs, fuzzers
+from tests.native_build import (
+    ROOT,
+    Library,
+    build_c_test,
+    build_library,
+    build_program,
+    c_test_environment,
+    c_test_programs,
+    fuzzers,
+    sources_behind,
+)
 
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
@@ -48,11 +58,11 @@ def starts_threads(program: Path) -> bool:
     return b"\0pthread_create" in program.read_bytes()
 
 
-def run_programs(sanitizer: str, sources: list[Path]) -> tuple[list[str], list[Path]]:
-    """The names of those that failed, and the sources of those that can start a thread. Three at once on each core: most of them wait most
-    of the time, and on a busy machine they tell more."""
+def run_programs(sanitizer: str, sources: list[Path]) -> tuple[dict[str, str], list[Path]]:
+    """What those that failed printed, by name, and the sources of those that can start a thread. Three at once on each core: most of them
+    wait most of the time, and on a busy machine they tell more."""
     library = build_library(sanitizer)
-    failed, threaded = [], []
+    failed, threaded = {}, []
 
     def timed(source: Path) -> tuple[subprocess.CompletedProcess[str], float]:
         program = build_c_test(library, source)
@@ -66,8 +76,7 @@ def run_programs(sanitizer: str, sources: list[Path]) -> tuple[list[str], list[P
             state = "ok" if done.returncode == 0 else f"FAILED (exit {done.returncode})"
             print(f"  {sanitizer:8} {source.stem:36} {state:20} {seconds:5.1f} s", flush=True)
             if done.returncode != 0:
-                failed.append(source.stem)
-                print(done.stdout + done.stderr)
+                failed[f"{sanitizer} {source.stem}"] = done.stdout + done.stderr
     return failed, sorted(threaded)
 
 
@@ -87,6 +96,9 @@ def address_environment(library: Library) -> dict[str, str]:
     }
 
 
+REPORTS = ROOT / "build" / "sanitizers.txt"
+"""What those that failed in the last run said; .ci/run shows it at its end."""
+
 WHOLE_PROCESS = "tests/unit/cli/test_up.py::test_the_check_sends_messages_and_gets_all_of_them_back"
 
 
@@ -100,12 +112,14 @@ def python_tests() -> list[Path | str]:
     return [*through_cffi, tests / "unit" / "core", WHOLE_PROCESS]
 
 
-def run_python_tests() -> list[str]:
+def run_python_tests() -> dict[str, str]:
     environment = address_environment(build_library("address"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=600", *map(str, python_tests())]
     done = subprocess.run(command, env=environment, check=False, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    print(done.stdout, flush=True)
-    return [] if done.returncode == 0 else ["tests of the wrappers"]
+    if done.returncode == 0:
+        print(done.stdout, flush=True)
+        return {}
+    return {"tests of the wrappers": done.stdout}
 
 
 def run_all() -> list[str]:
@@ -117,7 +131,11 @@ def run_all() -> list[str]:
         assert threaded, "none of the programs seems to start a thread"
         assert {source.stem for source in c_test_programs()} >= SAME_AT_EACH_CALL, "one of them has another name"
         raced, _ = run_programs("thread", threaded)
-        return failed + raced + of_wrappers.result()
+    failed |= raced | of_wrappers.result()
+    reports = "\n".join(f"--- {name}\n{output}" for name, output in failed.items())
+    print(reports)  # last, where it is looked for
+    REPORTS.write_text(reports)
+    return list(failed)
 
 
 def debug(arguments: list[str]) -> int:
@@ -138,7 +156,7 @@ def run_fuzzers(name: str, seed: int, seconds: int) -> list[str]:
         return ["fuzz"]
     clang = shutil.which("clang")
     compile_fast = ("-O0",) if clang and seconds < OPTIMIZED_FROM_S else ()
-    library = build_library("fuzzer" if clang else "address", "clang" if clang else "", *compile_fast)
+    library = build_library("fuzzer", "clang", *compile_fast, sources=sources_behind(fuzzers())) if clang else build_library("address")
     share = max(1, seconds // len(chosen))
     print(f"fuzzing with {'libFuzzer' if clang else 'the built-in driver (no clang here)'}, seed {seed}, {share} s each")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
