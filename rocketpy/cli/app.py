@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
-
-from .bench import bench_app
-from .config import config_app
-from .store import store_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -17,9 +14,8 @@ app = typer.Typer(
     help="Apache RocketMQ's name server, broker, controller, proxy and mqadmin: a native data plane under a thin Python control plane.",
 )
 
-app.add_typer(bench_app, name="bench")
-app.add_typer(config_app, name="config")
-app.add_typer(store_app, name="store")
+GROUPS: Final = ("bench", "config", "store")
+"""Commands with commands of their own: each is a module of that name with a `<name>_app`."""
 
 _PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
@@ -128,3 +124,10 @@ def version() -> None:
     from .version import print_version
 
     raise typer.Exit(print_version())
+
+
+def command_line(asked: str) -> typer.Typer:
+    """All commands. Groups take long to import: when one of them is `asked` for, the others are not there."""
+    for name in [asked] if asked in GROUPS else GROUPS:
+        app.add_typer(getattr(import_module(f".{name}", __package__), f"{name}_app"), name=name)
+    return app

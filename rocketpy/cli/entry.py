@@ -66,11 +66,11 @@ def _run(arguments: list[str]) -> int:
 
         return print_version()
     from .._core.errors import RocketpyError
-    from .app import app
+    from .app import command_line
     from .process import complain
 
     try:
-        app(prog_name="rocketpy")
+        command_line(arguments[0] if arguments else "")(prog_name="rocketpy")
     except RocketpyError as error:
         complain("rocketpy", error)
         return 1

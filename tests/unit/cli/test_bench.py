@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 from bench.servers import Durability, RocketpyServer
 from rocketpy._core.load import Floor
-from rocketpy.cli.app import app
+from rocketpy.cli.app import command_line
 
 TOPIC = "bench"
 QUEUES = 4
+ROCKETPY = command_line("bench")
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketpyServer]
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["bench", *arguments])
+    result = CliRunner().invoke(ROCKETPY, ["bench", *arguments])
     return result.exit_code, result.output
 
 
