@@ -254,7 +254,7 @@ def run_bench(options: BenchOptions) -> int:
     from .._core.load import Load
     from .bench_report import is_good, print_result, refusal, to_json, watch
     from .bench_target import find_target
-    from .process import EXIT_USAGE, complain, say
+    from .terminal import EXIT_USAGE, complain, say
 
     load_options = options.load
     try:

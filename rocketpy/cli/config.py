@@ -10,8 +10,8 @@ import typer
 from rich.markup import escape
 
 from ..config import TABLES, Config, ConfigError, load_config
-from .process import EXIT_USAGE, complain, say
 from .tables import output, table_of
+from .terminal import EXIT_USAGE, complain, say
 
 config_app = typer.Typer(help=__doc__, no_args_is_help=True)
 DEFAULTS = "default"

@@ -194,8 +194,8 @@ def print_findings(findings: Sequence[Finding]) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from .process import say
     from .tables import output
+    from .terminal import say
 
     code = EXIT_UNHEALTHY if any(finding.grade == "bad" for finding in findings) else 0
     if not sys.stdout.isatty():  # a line each, with nothing behind it

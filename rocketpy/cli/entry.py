@@ -33,7 +33,7 @@ def _guarded(command: Callable[[], int]) -> int:
         try:
             sys.stdout.flush()
         except OSError:  # it was standard output itself, and what it holds would end us with 120 and a word of the interpreter's
-            from .process import forget_output
+            from .terminal import forget_output
 
             forget_output()
         return 1
@@ -67,7 +67,7 @@ def _run(arguments: list[str]) -> int:
         return print_version()
     from .._core.errors import RocketpyError
     from .app import command_line
-    from .process import complain
+    from .terminal import complain
 
     try:
         command_line(arguments[0] if arguments else "")(prog_name="rocketpy")

@@ -10,28 +10,24 @@ import asyncio
 import logging
 import os
 import resource
-import select
 import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TextIO
+from typing import Protocol
 
 from .._core.base import report_faults
-from .._core.errors import DiskFull, RocketpyError
+from .._core.errors import RocketpyError
 from ..config import Config, ConfigError
 from ..logs import SAID, NativeLog
 from ..threads import leave_signals
+from .terminal import EXIT_USAGE, complain, forget_output, is_read, settle_logs
 
 log = logging.getLogger(__name__)
 
-EXIT_USAGE = 2
-"""Of a command line or a configuration that cannot be."""
 EXECUTOR_THREADS = 6
 """What the event loop leaves to others: files that are written and deleted, reads of the store that may wait for the disk."""
-READ_WITHIN_MS = 1000
-"""So long a reader of ours may be busy with something else."""
 
 
 class Service(Protocol):
@@ -39,11 +35,6 @@ class Service(Protocol):
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
-
-
-def say(line: str) -> None:
-    """One line for the operator, at once also when standard output is a file."""
-    print(line, flush=True)
 
 
 def raise_open_files() -> None:
@@ -54,37 +45,6 @@ def raise_open_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (ValueError, OSError) as error:
             log.warning("at most %d open files: %s", soft, error)
-
-
-def complain(program: str, error: Exception) -> None:
-    settle_logs()
-    if not is_read(sys.stderr):
-        return
-    for line in (*(str(error).splitlines() or [type(error).__name__]), *remedies(error)):
-        print(f"{program}: {line}", file=sys.stderr, flush=True)
-
-
-def remedies(error: Exception) -> Sequence[str]:
-    """What helps a start that found no space: what is said to a server that runs, which goes on by itself, would not be true."""
-    if not isinstance(error, DiskFull) or "free disk space" in str(error):
-        return ()
-    return (f"free disk space where {error.file or 'it writes'} is, or name another place, then start again",)
-
-
-def settle_logs() -> None:
-    """What was logged before stands before what is said now; a reader that does not read is waited for a second."""
-    for handler in logging.getLogger().handlers:
-        handler.flush()
-
-
-def is_read(stream: TextIO) -> bool:
-    """False for a pipe or terminal that is full and stays so for a second: a write would wait for its reader, maybe for ever."""
-    try:
-        waiting = select.poll()
-        waiting.register(stream.fileno(), select.POLLOUT)
-    except OSError:  # io.UnsupportedOperation: no file of the system
-        return True
-    return bool(waiting.poll(READ_WITHIN_MS))
 
 
 def ready_executor(threads: int = EXECUTOR_THREADS) -> ThreadPoolExecutor:
@@ -229,13 +189,6 @@ def _announced(announce: Callable[[], None]) -> None:
     except OSError as error:
         log.warning("standard output cannot be written: %s", error.strerror)
         forget_output()
-
-
-def forget_output() -> None:
-    """What standard output still holds, and what comes, goes nowhere: nobody takes it, and the interpreter would end us with 120."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 async def wait_for_signal(stop: StopSignal) -> int:

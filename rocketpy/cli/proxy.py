@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from .._core.errors import RocketpyError
 from ..config import Config, ConfigError, Problem, load_config
 from ..logs import NativeLog, start_logging
-from .process import EXIT_USAGE, Service, complain, run, say
+from .process import Service, run
 from .proxy_beside import why_missing
 from .servers import run_server
+from .terminal import EXIT_USAGE, complain, say
 
 if TYPE_CHECKING:
     from ..proxy.service import ProxyService

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from ..config import Config, ConfigError, Role, load_config, reach_warning
 from ..ha.service import HaSettings
 from ..logs import NativeLog, start_logging
-from .process import EXIT_USAGE, Service, complain, forget_output, run, say
+from .process import Service, run
 from .proxy_beside import ProxyBeside
+from .terminal import EXIT_USAGE, complain, forget_output, say
 
 if TYPE_CHECKING:
     from ..broker.service import BrokerService

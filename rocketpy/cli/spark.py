@@ -7,7 +7,7 @@ import re
 from types import MappingProxyType
 
 from .._core.errors import RocketpyError
-from .process import complain, say
+from .terminal import complain, say
 
 PROGRAM = "rocketpy spark"
 COMMANDS = MappingProxyType(

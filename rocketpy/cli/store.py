@@ -23,8 +23,8 @@ from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
 from rocketpy.broker.names import LIGHT_QUEUE_PREFIX
-from rocketpy.cli.process import complain, say
 from rocketpy.cli.tables import output, table_of
+from rocketpy.cli.terminal import complain, say
 from rocketpy.remoting.json_codec import read_object
 from rocketpy.store.compaction import KIND as COMPACTION
 from rocketpy.store.compaction import (

@@ -9,7 +9,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from .process import forget_output
+from .terminal import forget_output
 
 FILE_WIDTH = 240
 

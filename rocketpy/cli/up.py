@@ -19,9 +19,10 @@ from ..logs import NativeLog, start_logging
 from ..namesrv.service import NameServer
 from .cluster import cluster_configs
 from .place import bytes_of, free_bytes, trial_place
-from .process import EXIT_USAGE, Service, StopSignal, complain, run, say, wait_for_signal
+from .process import Service, StopSignal, run, wait_for_signal
 from .proxy_beside import ProxyBeside
 from .servers import announce_broker, announce_namesrv, announce_proxy
+from .terminal import EXIT_USAGE, complain, say
 
 PROGRAM = "rocketpy up"
 NAMESRV_PORT = 9876

@@ -1,0 +1,60 @@
+"""What a command says to whoever typed it: lines on standard output, and on standard error what went wrong and what helps."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from .._core.errors import DiskFull
+
+EXIT_USAGE = 2
+"""Of a command line or a configuration that cannot be."""
+READ_WITHIN_MS = 1000
+"""So long a reader of ours may be busy with something else."""
+
+
+def say(line: str) -> None:
+    """One line for the operator, at once also when standard output is a file."""
+    print(line, flush=True)
+
+
+def complain(program: str, error: Exception) -> None:
+    settle_logs()
+    if not is_read(sys.stderr):
+        return
+    for line in (*(str(error).splitlines() or [type(error).__name__]), *remedies(error)):
+        print(f"{program}: {line}", file=sys.stderr, flush=True)
+
+
+def remedies(error: Exception) -> Sequence[str]:
+    """What helps a start that found no space: what is said to a server that runs, which goes on by itself, would not be true."""
+    if not isinstance(error, DiskFull) or "free disk space" in str(error):
+        return ()
+    return (f"free disk space where {error.file or 'it writes'} is, or name another place, then start again",)
+
+
+def settle_logs() -> None:
+    """What was logged before stands before what is said now; a reader that does not read is waited for a second."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
+def is_read(stream: TextIO) -> bool:
+    """False for a pipe or terminal that is full and stays so for a second: a write would wait for its reader, maybe for ever."""
+    try:
+        waiting = select.poll()
+        waiting.register(stream.fileno(), select.POLLOUT)
+    except OSError:  # io.UnsupportedOperation: no file of the system
+        return True
+    return bool(waiting.poll(READ_WITHIN_MS))
+
+
+def forget_output() -> None:
+    """What standard output still holds, and what comes, goes nowhere: nobody takes it, and the interpreter would end us with 120."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
