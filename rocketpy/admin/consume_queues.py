@@ -55,6 +55,7 @@ async def query_cq(session: Session, given: Given, out: Output) -> None:
 
 async def check_rocksdb_cq(session: Session, given: Given, out: Output) -> None:
     cluster = await session.cluster()
+    session.note_masterless(cluster, given.text("c"))
     since = given.number("cf", session.clock() - THIRTY_DAYS_MS)
     header = CheckRocksdbCqWriteProgressRequestHeader(topic=given.text("t"), check_store_time=since)
     names = {
