@@ -108,8 +108,7 @@ async def export_pop_record(session: Session, given: Given, out: Output) -> None
         name = (await settings_of(session, address, RequestCode.GET_BROKER_CONFIG)).get("brokerName", "")
         if not is_dry:
             await session.call(address, RequestCode.POP_ROLLBACK, times=6)
-            out.done(
-                f"Export broker records, brokerName={name}, brokerAddr={address}, dryRun={java(is_dry)}", brokerName=name, address=address
-            )
+            out.add("done", {"brokerName": name, "address": address})
+        out.line(f"Export broker records, brokerName={name}, brokerAddr={address}, dryRun={java(is_dry)}")
 
     await session.each(await session.brokers(given), export)

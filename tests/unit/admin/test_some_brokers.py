@@ -253,6 +253,11 @@ def test_of_a_cluster_without_a_master_no_file_is_written(admin: Admin, cluster:
     assert [path.read_text() for path in tmp_path.iterdir()] == ["what was there before"]
 
 
+def test_a_group_without_offsets_where_the_topic_is_has_none_to_give(admin: Admin, away: Cluster) -> None:
+    status, out, err = admin("cloneGroupOffset", "-s", GROUP, "-d", GROUP, "-t", ELSEWHERE)
+    assert (status, out) == (1, "") and f"group {GROUP} has no offsets at the brokers of {ELSEWHERE}: nothing was moved" in err
+
+
 def test_offsets_that_were_cloned_are_named_where_others_were_not(admin: Admin, away: Cluster) -> None:
     status, out, err = admin("cloneGroupOffset", "-s", GROUP, "-d", GROUP, "-t", TOPIC)
     queue = f"MessageQueue [topic={TOPIC}, brokerName=broker-a, queueId=0]"
