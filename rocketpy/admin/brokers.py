@@ -86,7 +86,9 @@ async def _everywhere(session: Session, given: Given, out: Output, code: Request
         out.add("done", {"address": address})
 
     await session.each(addresses, work)
-    out.put("success" if addresses and not session.troubles else "false")
+    if not addresses:
+        session.note(AdminError("the name servers know no broker", remedy="-b HOST:PORT names one"))
+    out.put("false" if session.troubles else "success")
 
 
 async def clean_expired_cq(session: Session, given: Given, out: Output) -> None:

@@ -88,8 +88,8 @@ class Given:
         if not self.has(key):
             return default
         text = self.text(key)
-        if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
-            raise UsageError(f"{self._names[key]}: {text!r} is not a whole number")
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", text) or not -(1 << 63) <= int(text) < 1 << 63:
+            raise UsageError(f"{self._names[key]}: {text!r} is not a whole number of 64 bits")
         if least is not None and int(text) < least:
             raise UsageError(f"{self._names[key]}: {text} is less than {least}")
         return int(text)

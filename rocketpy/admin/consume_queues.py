@@ -55,6 +55,7 @@ async def query_cq(session: Session, given: Given, out: Output) -> None:
 
 async def check_rocksdb_cq(session: Session, given: Given, out: Output) -> None:
     cluster = await session.cluster()
+    session.note_masterless(cluster, given.text("c"))
     since = given.number("cf", session.clock() - THIRTY_DAYS_MS)
     header = CheckRocksdbCqWriteProgressRequestHeader(topic=given.text("t"), check_store_time=since)
     names = {
@@ -107,8 +108,7 @@ async def export_pop_record(session: Session, given: Given, out: Output) -> None
         name = (await settings_of(session, address, RequestCode.GET_BROKER_CONFIG)).get("brokerName", "")
         if not is_dry:
             await session.call(address, RequestCode.POP_ROLLBACK, times=6)
-            out.done(
-                f"Export broker records, brokerName={name}, brokerAddr={address}, dryRun={java(is_dry)}", brokerName=name, address=address
-            )
+            out.add("done", {"brokerName": name, "address": address})
+        out.line(f"Export broker records, brokerName={name}, brokerAddr={address}, dryRun={java(is_dry)}")
 
     await session.each(await session.brokers(given), export)

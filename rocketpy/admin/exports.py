@@ -10,11 +10,11 @@ from typing import Any
 from ..broker.names import DLQ_PREFIX, RETRY_PREFIX, SYSTEM_GROUP_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
 from ..remoting.codes import CURRENT_VERSION, RequestCode
 from ..remoting.json_codec import write_fastjson
-from ..remoting.route import MASTER_ID
+from ..remoting.route import MASTER_ID, BrokerData
 from ..state_file import sync_directory
 from .brokers import runtime_table
 from .clients import connections_in, consumers_of
-from .cluster import NO_MASTER
+from .cluster import ClusterInfo
 from .clusters import number, totals
 from .command_line import Given
 from .errors import AdminError, UsageError
@@ -66,7 +66,7 @@ SETTINGS = (
 
 
 def write_file(directory: str, name: str, value: dict[str, Any]) -> Path:
-    """Raises OSError."""
+    """Raises OSError. Until it is whole its name is one that nobody can foresee: the directory may be one that everybody writes to."""
     place = Path(directory)
     place.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=place, prefix=f".{name}.")
@@ -87,6 +87,16 @@ def write_file(directory: str, name: str, value: dict[str, Any]) -> Path:
 def _said(out: Output, path: Path, value: dict[str, Any], end: str = "") -> None:
     out.put(f"export {path} success{end}")
     out.set(file=str(path), **value)
+
+
+def _led(session: Session, cluster: ClusterInfo, name: str) -> list[BrokerData]:
+    """The brokers of a cluster that have a master, one at least: what is there of an earlier file says more than one of nobody. Raises
+    AdminError."""
+    session.note_masterless(cluster, name)
+    found = [broker for broker in cluster.groups(name) if MASTER_ID in broker.broker_addrs]
+    if not found:
+        raise AdminError(f"no broker of cluster {name} has a master: no file is written", remedy="clusterList shows who is there")
+    return found
 
 
 async def user_topics(session: Session, address: str, with_special: bool) -> dict[str, Any]:
@@ -134,7 +144,7 @@ async def export_metadata(session: Session, given: Given, out: Output) -> None:
         else:
             raise UsageError("with -b either -t/--topic or -g/--subscriptionGroup is needed")
         return
-    masters = await session.masters_of(given.text("c"))
+    masters = [broker.broker_addrs[MASTER_ID] for broker in _led(session, await session.cluster(), given.text("c"))]
     value = {"exportTime": session.clock()}
     if not given.has("g") or given.has("t"):
         topics = [(await user_topics(session, address, with_special))["topicConfigTable"] for address in masters]
@@ -146,16 +156,15 @@ async def export_metadata(session: Session, given: Given, out: Output) -> None:
 
 
 async def export_configs(session: Session, given: Given, out: Output) -> None:
-    pairs = (await session.cluster()).masters_and_slaves(given.text("c"))
+    cluster, cluster_name = await session.cluster(), given.text("c")
     configs: dict[str, Any] = {}
-    for master, _ in pairs:
-        if master != NO_MASTER:
-            settings = await settings_of(session, master, RequestCode.GET_BROKER_CONFIG)
-            configs[settings.get("brokerName", master)] = {name: settings[name] for name in SETTINGS if name in settings}
+    for broker in _led(session, cluster, cluster_name):
+        settings = await settings_of(session, broker.broker_addrs[MASTER_ID], RequestCode.GET_BROKER_CONFIG)
+        configs[settings.get("brokerName", broker.broker_name)] = {name: settings[name] for name in SETTINGS if name in settings}
     scale = {
         "namesrvSize": len(session.named()),
         "masterBrokerSize": len(configs),
-        "slaveBrokerSize": sum(len(slaves) for _, slaves in pairs),
+        "slaveBrokerSize": sum(len(slaves) for _, slaves in cluster.masters_and_slaves(cluster_name)),
     }
     value = {"brokerConfigs": configs, "clusterScale": scale}
     _said(out, write_file(given.text("f", DIRECTORY), "configs.json", value), value)
@@ -210,9 +219,8 @@ async def _report(session: Session, address: str) -> dict[str, Any]:
 
 async def export_metrics(session: Session, given: Given, out: Output) -> None:
     reports = {}
-    for broker in (await session.cluster()).groups(given.text("c")):
-        if MASTER_ID in broker.broker_addrs:
-            reports[broker.broker_name] = await _report(session, broker.broker_addrs[MASTER_ID])
+    for broker in _led(session, await session.cluster(), given.text("c")):
+        reports[broker.broker_name] = await _report(session, broker.broker_addrs[MASTER_ID])
     quotas = [report["runtimeQuota"] for report in reports.values()]
     rates = ("normalInTps", "normalOutTps", "transInTps", "scheduleInTps")
     counts = ("normalOneDayInNum", "normalOneDayOutNum", "transOneDayInNum", "scheduleOneDayInNum")

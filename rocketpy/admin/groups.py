@@ -97,8 +97,6 @@ async def update_sub_group(session: Session, given: Given, out: Output) -> None:
 
 async def update_sub_group_list(session: Session, given: Given, out: Output) -> None:
     groups = read_list(given.text("f"))
-    if not groups:
-        return
     what = "group" if given.has("b") else "subscription group"
 
     async def submit(address: str) -> None:

@@ -235,4 +235,7 @@ async def trigger_lite_dispatch(session: Session, given: Given, out: Output) -> 
             raise
         out.done(f"{name:30} {'dispatched':12}", brokerName=name)
 
-    await session.each([name for name in addresses if given.text("b", name) == name], trigger)
+    names = [name for name in addresses if given.text("b", name) == name]
+    if not names:
+        raise AdminError(f"{parent} has no queues at broker {given.text('b')!r}", remedy=f"it has at {', '.join(addresses)}")
+    await session.each(names, trigger)

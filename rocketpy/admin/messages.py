@@ -99,10 +99,10 @@ async def query_msg_by_id(session: Session, given: Given, out: Output) -> None:
             sent = await send(session, Outgoing(topic, found.body, properties, flag=found.message.flag), group="ReSendMsgById")
             out.put(sent.text())
             out.add("done", {"originalMsgId": message_id, **sent.to_json()})
-        elif not given.has("s"):
+        else:
             await _show(session, out, found, charset=charset)
 
-    await session.each(given.words("i"), query)
+    await session.each(given.named("i", "message"), query)
 
 
 async def _give(session: Session, given: Given, out: Output, found: FoundMessage) -> None:
@@ -134,6 +134,8 @@ async def query_msg_by_key(session: Session, given: Given, out: Output) -> None:
         index_type=kind,
         last_key=given.maybe("l"),
     )
+    if not found:
+        raise AdminError(f"no message with key {given.text('k')} in {given.text('t')}", code=ResponseCode.NO_MESSAGE)
     out.heading(KEYS)
     for each in found:
         message = each.message

@@ -153,8 +153,8 @@ async def _reset_queue(session: Session, given: Given, out: Output, time_ms: int
     offset = given.number("o") if given.has("o") else await offset_at(session, address, topic, queue_id, time_ms)
     out.line(f"reset consumer offset to {offset}")
     out.set(offset=offset, moved=offset > 0)
-    if offset <= 0:  # as mqadmin: 0 is also what a queue without messages of that time answers
-        return
+    if offset <= 0:  # mqadmin moves nothing either: 0 is also what a queue without messages of that time answers
+        raise AdminError(f"nothing was moved: the offset is {offset}", remedy="without -b and -q all queues are moved, also to 0")
     await write_offset(session, address, group, topic, queue_id, offset)
     header = ResetOffsetRequestHeader(topic=topic, group=group, queue_id=queue_id, offset=offset, timestamp=0, is_force=False)
     await session.call(address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
@@ -189,6 +189,9 @@ async def clone_group_offset(session: Session, given: Given, out: Output) -> Non
         written.append(queue)
         out.add("queues", {**dict(queue), "offset": offsets[queue]})
 
+    if not offsets:
+        remedy = f"brokerConsumeStats shows where {source} has some"
+        raise AdminError(f"group {source} has no offsets at the brokers of {topic}: nothing was moved", remedy=remedy)
     written: list[Any] = []
     await session.each(offsets, write)
     if session.troubles:  # what was moved stays moved

@@ -63,12 +63,14 @@ class Output:
         self.put(text + "\n")
 
     def set(self, **members: Any) -> None:
-        """Members of the document; in text they are not seen."""
-        self._document.update(members)
+        """Members of the document; in text they are not seen, nor kept."""
+        if self.is_json:
+            self._document.update(plain(members))
 
     def add(self, member: str, value: Any) -> None:
         """One more of a list in the document."""
-        self._document.setdefault(member, []).append(value)
+        if self.is_json:
+            self._document.setdefault(member, []).append(plain(value))
 
     def done(self, text: str, **members: Any) -> None:
         """A line about one thing that was done."""
@@ -77,7 +79,8 @@ class Output:
 
     def heading(self, columns: Columns) -> None:
         self.line(columns.head % tuple(columns.names))
-        self._document.setdefault(columns.member, [])
+        if self.is_json:
+            self._document.setdefault(columns.member, [])
 
     def row(self, columns: Columns, *cells: Any) -> None:
         self.line(columns.form % tuple(cell.text if isinstance(cell, Shown) else cell for cell in cells))
@@ -87,5 +90,5 @@ class Output:
     def end(self) -> None:
         """Of a round: the document is written, the next one begins."""
         if self.is_json:
-            self._write(json.dumps(plain(self._document), default=str) + "\n")  # ASCII: any bytes, any locale
+            self._write(json.dumps(self._document, default=str) + "\n")  # ASCII: any bytes, any locale
         self._document = {}

@@ -47,19 +47,25 @@ async def readable_queues(session: Session, topic: str, route_topic: str = "") -
     """(broker name, address, queue) of all that can be read. Raises AdminError."""
     route = await session.route(route_topic or topic)
     addresses = await session.addresses(route_topic or topic)
-    return [
+    found = [
         (queues.broker_name, addresses[queues.broker_name], queue_id)
         for queues in sorted(route.queue_datas, key=lambda each: each.broker_name)
         if queues.perm & PERM_READ and queues.broker_name in addresses
         for queue_id in range(queues.read_queue_nums)
     ]
+    if not found:
+        raise AdminError(f"no queue of {route_topic or topic} can be read", remedy="topicRoute shows its queues and its permission")
+    return found
 
 
-async def address_of_broker(session: Session, topic: str, broker_name: str) -> str:
-    """Raises AdminError."""
-    addresses = await session.addresses(topic)
+async def address_of_queue(session: Session, topic: str, broker_name: str, queue_id: int) -> str:
+    """That of its broker. Raises AdminError for a queue that the topic does not have there: brokers answer as for an empty one."""
+    route, addresses = await session.route(topic), await session.addresses(topic)
     if broker_name not in addresses:
         raise AdminError(f"{topic} has no queues at broker {broker_name!r}", remedy=f"it has at {', '.join(addresses)}")
+    count = sum(queues.read_queue_nums for queues in route.queue_datas if queues.broker_name == broker_name)
+    if queue_id >= count:
+        raise AdminError(f"{topic} has no queue {queue_id} at broker {broker_name!r}", remedy=f"it has {count} there, from 0 on")
     return addresses[broker_name]
 
 
@@ -78,12 +84,13 @@ def _print(out: Output, found: FoundMessage, charset: str, with_body: bool, end:
     out.add("messages", found.to_json(with_body=with_body))
 
 
-def _leads_on(out: Output, queue: str, pulled: Pulled, offset: int) -> bool:
-    """Whether the queue is read on at the next offset; says so where a pull brought nothing. Raises AdminError where it would never end."""
+def _leads_on(out: Output, queue: str, pulled: Pulled, offset: int, *, tells_all: bool = True) -> bool:
+    """Whether the queue is read on at the next offset; says where it is not, and with tells_all where a pull brought nothing. Raises
+    AdminError where it would never end."""
     if pulled.code not in READS_ON:
         out.line(f"{queue} print msg finished. status={_status(pulled)}, offset={pulled.next_offset}")
         return False
-    if pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY:
+    if tells_all and pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY:
         out.line(f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={pulled.next_offset}")
     if pulled.next_offset <= offset:
         raise AdminError(f"{queue}: the broker's next offset {pulled.next_offset} does not lead on from {offset}")
@@ -114,17 +121,24 @@ async def print_msg(session: Session, given: Given, out: Output) -> None:
 async def print_msg_by_queue(session: Session, given: Given, out: Output) -> None:
     topic, broker_name, queue_id = given.text("t"), given.text("a"), given.number("i", least=0)
     charset, tags = charset_of(given.text("c", "UTF-8")), given.text("s", "*")
-    address = await address_of_broker(session, topic, broker_name)
+    if not (given.truth("p") or given.truth("f")):
+        raise UsageError("nothing would be said: -p true prints the messages, -f true counts them by tag")
+    address, queue = await address_of_queue(session, topic, broker_name, queue_id), queue_text(queue_of(topic, broker_name, queue_id))
     counts: Counter[str] = Counter()
+    count = 0
     offset, end = await _span(session, address, topic, queue_id, given.maybe("b"), given.maybe("e"))
     while offset < end:
         pulled = await pull(session, address, broker_name, topic, queue_id, offset, PULL_COUNT, tags)
-        if pulled.code not in READS_ON or pulled.next_offset <= offset:
+        if not _leads_on(out, queue, pulled, offset, tells_all=False):
             break
         offset = pulled.next_offset
+        count += len(pulled.messages)
         counts.update(found.tags for found in pulled.messages if found.tags and found.tags.strip())
         for found in pulled.messages if given.truth("p") else ():
             _print(out, found, charset, given.truth("d"))
+    else:
+        if not count:
+            out.line(f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={offset}")
     if given.truth("f"):
         for tag, count in counts.most_common():
             out.line(f"Tag: {tag:30} Count: {count}")
@@ -159,7 +173,7 @@ async def consume_message(session: Session, given: Given, out: Output) -> None:
     one_queue = given.has("i")
     if one_queue:
         name, queue_id = given.text("b"), given.number("i", least=0)
-        queues = [(name, await address_of_broker(session, topic, name), queue_id)]
+        queues = [(name, await address_of_queue(session, topic, name, queue_id), queue_id)]
     else:
         queues = await readable_queues(session, topic)
     for broker_name, address, queue_id in queues:
@@ -207,18 +221,22 @@ async def dump_compaction_log(session: Session, given: Given, out: Output) -> No
 
 
 def file_messages(path: Path) -> Iterator[FoundMessage | AdminError]:
-    """Messages one after the other, up to the first bytes that are not a message. Raises AdminError, OSError."""
+    """Messages one after the other, up to what was never written, or an error for bytes that are not a message. Raises AdminError,
+    OSError."""
     if path.is_dir():
         raise AdminError(f"file {path} is a directory.")
     with path.open("rb") as file:
         while True:
             begin = file.tell()
-            head = file.read(4)
-            size = int.from_bytes(head, "big")
-            if len(head) < 4 or not RECORD_LEAST <= size <= FRAME_SIZE_MAX:
+            head = file.read(RECORD_LEAST)
+            size = int.from_bytes(head[:4], "big")
+            if not any(head) or head[4:] == BLANK:
                 return
-            record = head + file.read(size - 4)
-            if len(record) < size or record[4:8] == BLANK:
+            is_possible = RECORD_LEAST <= size <= FRAME_SIZE_MAX
+            record = head + file.read(size - RECORD_LEAST) if is_possible else head
+            if not is_possible or len(record) < size:
+                cause = f"{path} at byte {begin}: no whole message of {size} bytes"
+                yield AdminError(cause, remedy="is it a file of compaction/compactionLog?")
                 return
             try:
                 yield FoundMessage(decode_message(record, check_crc=False))

@@ -7,6 +7,7 @@ from typing import Any
 from ..remoting.codes import RequestCode
 from .command_line import Given
 from .controllers import controllers_of, leader_of
+from .errors import AdminError
 from .output import Columns, Output
 from .rounds import rounds
 from .session import Session
@@ -83,6 +84,9 @@ async def _sync_round(session: Session, given: Given, out: Output) -> None:
     leader = await leader_of(session, controllers_of(given))
     value = await session.members(leader, RequestCode.CONTROLLER_GET_SYNC_STATE_DATA, None, names)
     table = value.get("replicasInfoTable") or {}
+    for name in names:
+        if name not in table:
+            session.note(AdminError(f"the controllers know no broker {name!r}", address=leader))
     for name in sorted(table):
         row = table[name]
         in_sync, behind = row.get("inSyncReplicas") or [], row.get("notInSyncReplicas") or []

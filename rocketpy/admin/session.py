@@ -209,10 +209,11 @@ class Session:
         """Of a cluster; a broker without one is a trouble, as nothing is done there. how: how this is done at that broker alone, where the
         command has a way. Raises AdminError, UsageError."""
         cluster = await self.cluster()
-        self._note_masterless(cluster, name, how)
+        self.note_masterless(cluster, name, how)
         return cluster.masters(name)
 
-    def _note_masterless(self, cluster: ClusterInfo, name: str, how: str) -> None:
+    def note_masterless(self, cluster: ClusterInfo, name: str, how: str = "") -> None:
+        """As masters_of. Raises AdminError for a cluster that is not there."""
         for broker in cluster.groups(name):
             if MASTER_ID not in broker.broker_addrs:
                 remedy = f"clusterList shows who is there; once it has one, do this again{how}"
@@ -260,7 +261,7 @@ class Session:
             found = await self.first_found(cluster.masters(name), find)
         finally:
             if found is None:
-                self._note_masterless(cluster, name, WITH_B)
+                self.note_masterless(cluster, name, WITH_B)
         return found
 
     async def from_any(self, places: Iterable[str], ask: Callable[[str], Awaitable[T]]) -> T:

@@ -89,10 +89,13 @@ def _rates(*rates: float) -> list[Shown]:
 
 
 async def stats_all(session: Session, given: Given, out: Output) -> None:
+    wanted = given.text("t")
+    topics = [topic for topic in await session.topics() if not topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) and wanted in ("", topic)]
+    if wanted and not topics:
+        remedy = "topicList shows the topics there are; those of retries and dead letters have no such figures"
+        raise AdminError(f"no topic {wanted} with figures", remedy=remedy, code=ResponseCode.TOPIC_NOT_EXIST)
     out.heading(STATS)
-    for topic in await session.topics():
-        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or given.text("t", topic) != topic:
-            continue
+    for topic in topics:
         try:
             await _topic(session, topic, given.has("a"), out)
         except AdminError as error:

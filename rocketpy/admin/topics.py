@@ -151,16 +151,13 @@ def read_list(path: str) -> list[Any]:
         value = read_json(Path(path).read_bytes(), tolerant_max=None)
     except JsonError as error:
         raise AdminError(f"{path}: {error}") from error
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise AdminError(f"{path} holds no JSON list of objects")
+    if not value or not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise AdminError(f"{path} holds no JSON list of objects, one at least")
     return value
 
 
 async def update_topic_list(session: Session, given: Given, out: Output) -> None:
-    topics = read_list(given.text("f"))
-    if not topics:
-        return
-    body = {"topicConfigList": topics}
+    body = {"topicConfigList": read_list(given.text("f"))}
 
     async def submit(address: str) -> None:
         await session.value(address, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, None, body)

@@ -114,7 +114,7 @@ def _read_table(table: Mapping[Any, Any]) -> Iterator[PopOrder]:
         topic, group = split_key(str(key))
         for queue_id, info in queues.items() if isinstance(queues, Mapping) else ():
             try:
-                yield _read(topic, group, int(queue_id), info)
+                yield _read(topic, group, _key(queue_id), info)
             except ValueError as error:
                 log.error("what group %s has of queue %s of %s is not known: %s", group, queue_id, topic, error)
 
@@ -155,4 +155,9 @@ def _by_offset(info: Mapping[Any, Any], name: str) -> dict[int, int]:
     rows = info.get(name)
     if not isinstance(rows, Mapping):
         return {}
-    return {int(offset): min(max(0, value), _LONG_MAX) for offset, value in rows.items() if isinstance(value, int)}
+    return {_key(offset): min(max(0, value), _LONG_MAX) for offset, value in rows.items() if isinstance(value, int)}
+
+
+def _key(key: Any) -> int:
+    """Of a map by number. Raises ValueError."""
+    return integer_member({"a key": key}, "a key", None, _WHAT)

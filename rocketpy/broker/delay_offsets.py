@@ -190,9 +190,10 @@ class SavedDelayOffsets:
         if not isinstance(value, Mapping):
             raise ValueError(f"delay offsets are {type(value).__name__}, expected an object")
         table = object_member(value, "offsetTable", "delay offsets")
-        offsets = {}
+        offsets, where = {}, "offsetTable of the delay offsets"
         for level in table:
-            number, offset = int(level), integer_member(table, level, 0, "offsetTable of the delay offsets")
+            number = integer_member({"a level": level}, "a level", None, where)
+            offset = integer_member(table, level, 0, where)
             if 1 <= number < 1 << 31 and offset >= 0:
                 offsets[number] = offset
             else:

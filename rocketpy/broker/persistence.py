@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from .._core.errors import RocketpyError
-from ..remoting.json_codec import read_json, write_fastjson
+from .._core.errors import RocketpyError, Unsupported
+from ..remoting.json_codec import DEPTH_MAX, JsonError, is_deeper, read_json, write_fastjson
 from ..state_file import StateFile
 
 log = logging.getLogger(__name__)
@@ -63,18 +63,22 @@ class SavedState:
     def load(self, from_json: Callable[[Any], T], use: Callable[[T], object]) -> bool:
         """Reads the file or its backup and gives it to `use`; False when there is nothing to read. from_json raises ValueError.
 
-        Raises StoreIOError for a file that cannot be read, and from_json's Unsupported."""
+        Raises StoreIOError for a file that cannot be read, Unsupported for what from_json or `use` does not take."""
         value = self.read(from_json)
         if value is None:
             return False
-        use(value)
+        try:
+            use(value)
+        except RocketpyError as error:
+            cause = f"what it holds cannot be taken: {error}; correct it, or move it away to begin without it"
+            raise Unsupported(cause, file=str(self.file.path)) from error
         if not self.file.faults:
             self._saved_version = self._version()
         return True
 
     def read(self, from_json: Callable[[Any], T]) -> T | None:
         """As load, of whoever takes over only a part of it."""
-        return self.file.read(lambda text: from_json(read_json(text, tolerant_max=None)))
+        return self.file.read(lambda text: from_json(_read(text)))
 
     def mark_saved(self) -> None:
         """The table as it is needs no file: it is what every broker begins with."""
@@ -131,6 +135,14 @@ class SavedState:
         again = f" ({self._untold} more times since this was said last)" if self._untold else ""
         log.error("persist file %s exception: %s; it is tried again%s", self.file.path, error, again)
         self._told_s, self._untold = now_s, 0
+
+
+def _read(text: str) -> Any:
+    """Raises JsonError, also for what could not be written again."""
+    value = read_json(text, tolerant_max=None)
+    if is_deeper(value, DEPTH_MAX):
+        raise JsonError(f"nested deeper than {DEPTH_MAX}")
+    return value
 
 
 async def save_for_good(states: Iterable[SavedState], is_uncommitted: Callable[[RocketpyError], bool]) -> list[Exception]:

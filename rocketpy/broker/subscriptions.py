@@ -306,7 +306,9 @@ class GroupTable:
         self.next_version()
 
     def _put(self, config: GroupConfig) -> None:
-        self._configs[config.group] = config
+        lite_topic = config.lite_topic or ""
+        # Both first: what they refuse must not be in the file. This one before the other: it makes all that the two need memory for.
+        self._sink.put_lite_group(config.group, lite_topic if names.is_possible(lite_topic) else "", config.is_lite_wildcard)
         self._sink.put_group(
             config.group,
             consume_enable=config.consume_enable,
@@ -316,8 +318,7 @@ class GroupTable:
             sys_flag=config.system_flag,
             priority_percent=min(max(number_of(config.attributes, PRIORITY_FACTOR, 100), 0), 100),
         )
-        lite_topic = config.lite_topic or ""
-        self._sink.put_lite_group(config.group, lite_topic if names.is_possible(lite_topic) else "", config.is_lite_wildcard)
+        self._configs[config.group] = config
 
 
 def _pairs(forbidden: Mapping[str, Mapping[str, int]]) -> set[tuple[str, str]]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PROGRAM = "rocketpy admin"
 EXIT_FAILED, EXIT_USAGE = 1, 2
 TIMEOUT_MAX_S = 3600
+STRANGE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""What comes of a server's answer that has another shape."""
 
 
 def run_admin(words: Sequence[str]) -> int:
@@ -110,7 +112,7 @@ async def _handle(command: CommandRow, given: Given, out: Output, environment: M
             raise
         except UnicodeEncodeError as error:  # of a word of the command line: what servers say is text when it gets here
             raise UsageError(f"{error.object!r} is no UTF-8") from error
-        except (AttributeError, KeyError, TypeError, ValueError) as error:  # outer edge: what a server answered has another shape
+        except STRANGE as error:  # outer edge
             cause = f"what a server answered cannot be understood: {type(error).__name__}: {error}"
             session.troubles.append(AdminError(cause, remedy="is it a server of RocketMQ, of a release that this command knows?"))
         return session.troubles

@@ -156,7 +156,7 @@ class EntryStore:
                 )
         checkpoint = read_properties(self._settings.checkpoint_path) or {}
         synced = checkpoint.get("syncedIndex", "")
-        if synced.isascii() and synced.isdigit() and int(synced) > self.end_index:
+        if synced.isascii() and synced.isdigit() and (len(synced) > 19 or int(synced) > self.end_index):
             raise StoreCorrupt(
                 f"the log ends at entry {self.end_index}, but {synced} were on disk once: entries were lost or damaged. Move the member's "
                 "directory away and let it join anew while a majority of the others is up",

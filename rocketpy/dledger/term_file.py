@@ -7,6 +7,7 @@ Errors  StoreIOError, DiskFull, StoreCorrupt for a file that is there and does n
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from .._core.errors import StoreCorrupt
@@ -29,7 +30,7 @@ class TermFile:
         if values is None:
             return False
         term = values.get("currTerm", "")
-        if not term.isascii() or not term.isdigit() or int(term) > TERM_MAX or "voteLeader" not in values:
+        if not re.fullmatch("[0-9]{1,19}", term) or int(term) > TERM_MAX or "voteLeader" not in values:
             raise StoreCorrupt(
                 "the member's term and vote cannot be read, and what it has promised is unknown; to let it join anew without a log, "
                 "move its directory away while a majority of the others is up",

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..remoting.json_codec import read_object, write_json
+from ..remoting.json_codec import read_object, write_fastjson, write_json
 from ..state_file import StateFile
 
 log = logging.getLogger(__name__)
@@ -88,10 +88,17 @@ def _encode(table: dict[str, dict[str, str]]) -> str:
 
 def _decode(text: str) -> dict[str, dict[str, str]]:
     """Raises ValueError (JsonError is one)."""
-    table: Any = read_object(text, tolerant_max=None).get("configTable") or {}
+    table: Any = read_object(text, tolerant_max=None).get("configTable")
+    if table is None:
+        return {}
     if not isinstance(table, dict) or not all(isinstance(entries, dict) for entries in table.values()):
         raise ValueError("configTable: expected objects in an object")
-    return {str(name): {str(key): str(value) for key, value in entries.items()} for name, entries in table.items()}
+    return {str(name): {str(key): _text(each) for key, each in entries.items() if each is not None} for name, entries in table.items()}
+
+
+def _text(value: Any) -> str:
+    """As fastjson: what is no text is the JSON of it."""
+    return value if isinstance(value, str) else write_fastjson(value).decode()
 
 
 def encode_table(table: dict[str, str]) -> bytes:

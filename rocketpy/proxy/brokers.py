@@ -7,9 +7,9 @@ Threads  one event loop. Bounds: a cache of topic_route_service_cache_max_num en
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from .._core.errors import Busy, NetworkError, ProtocolError, RocketpyError
 from .._core.remoting import Command
@@ -32,8 +32,6 @@ INT_MAX: Final = (1 << 31) - 1
 PAUSE_MAX_MS: Final = 315_576_000_000_000
 """Ten thousand years: the longest Duration."""
 POWER_MAX, FACTOR_MAX = 64, 1e4  # a group may be configured to anything
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +123,7 @@ class Brokers:
         self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
         self._answering = ""  # the name server that answered last: for one that is away topics would wait again and again
         self._silent: set[str] = set()  # brokers that gave no answer to the last question: they come last, as some may be gone for good
+        self._knowing: dict[tuple[int, str], str] = {}  # the broker that told us last, by request and name
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
         self._on_address: Callable[[str, str], None] | None = None
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
@@ -263,32 +262,30 @@ class Brokers:
         raise NetworkError(f"no name server of {self._settings.namesrv_addr} says where {topic} is: {reason}")
 
     async def _ask_message_type(self, topic: str) -> str:
-        members = await self._ask_any(topic, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic))
+        names = [data.broker_name for data in (await self.route(topic)).queue_datas]
+        members = await self._ask_any(names, RequestCode.GET_TOPIC_CONFIG, topic, GetTopicConfigRequestHeader(topic=topic))
         if members is None:
-            return self._while_one_is_silent(self._types.known(topic)) or "UNSPECIFIED"
+            return "UNSPECIFIED"
         attributes = members.get("attributes") or {}
         return str(attributes.get(MESSAGE_TYPE) or "NORMAL").upper()
 
     async def _ask_group(self, group: str) -> GroupConfig | None:
         """Any broker of any cluster that a client of ours has asked for."""
         header = GetSubscriptionGroupConfigRequestHeader(group=group)
-        members = await self._ask_any("", RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
+        members = await self._ask_any(sorted(self._addresses), RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, group, header)
         if members is None:
-            return self._while_one_is_silent(self._groups.known(group))
+            return None
         try:
             return GroupConfig.from_json(members)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:  # members of any kind: brokers keep what their files say
             raise ProtocolError(f"group {group} of a broker cannot be read: {error}") from error
 
-    def _while_one_is_silent(self, known: tuple[T, float] | None) -> T | None:
-        """What was known, as long as some broker, whichever, gave no answer when it was asked last: it may be the one that knows."""
-        return known[0] if known is not None and self._silent else None
-
-    async def _ask_any(self, topic: str, code: RequestCode, header: Fields) -> dict[str, Any] | None:
-        """The first answer of a broker that knows; None: nobody does. Raises RocketpyError where nobody answers."""
-        names = [data.broker_name for data in (await self.route(topic)).queue_datas] if topic else sorted(self._addresses)
+    async def _ask_any(self, names: Iterable[str], code: RequestCode, what: str, header: Fields) -> dict[str, Any] | None:
+        """The first answer of a broker that knows `what`; None: nobody does. Raises RocketpyError where nobody answers, or where the broker
+        that knew it last does not, and no other knows it."""
         fault: RocketpyError | None = None
         is_answered = False
+        silent: set[str] = set()
         for name in sorted(names, key=self._silent.__contains__):
             if name not in self._addresses:
                 continue
@@ -299,12 +296,22 @@ class Brokers:
                 is_answered = True
                 self._silent.discard(name)
                 if response.code == ResponseCode.SUCCESS:
-                    return read_object(response.body)
+                    members = read_object(response.body)
+                    self._remember((code, what), name)
+                    return members
             except JsonError:
                 continue
             except RocketpyError as error:
                 fault = error
+                silent.add(name)
                 self._silent.add(name)
-        if fault is not None and not is_answered:
-            raise NetworkError(f"no broker answers {code.name}: {fault}")
+        if fault is not None and (not is_answered or self._knowing.get((code, what)) in silent):
+            raise NetworkError(f"no broker answers {code.name} that may know {what}: {fault}")
+        self._knowing.pop((code, what), None)
         return None
+
+    def _remember(self, question: tuple[int, str], name: str) -> None:
+        self._knowing.pop(question, None)
+        while len(self._knowing) >= 2 * self._settings.topic_route_service_cache_max_num:
+            del self._knowing[next(iter(self._knowing))]
+        self._knowing[question] = name

@@ -163,6 +163,8 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
             given = read_object(file.read_bytes())
         except (OSError, JsonError) as error:
             raise ConfigError([Problem("configFile", f"cannot be read: {error}", str(file))]) from error
+        if not all(isinstance(name, str) for name in given):
+            raise ConfigError([Problem("configFile", "an object or a list stands in the place of a key's name", str(file))])
     given = {**defaults, **given, **overrides}
     problems: list[Problem] = []
     values: dict[str, Any] = {}
@@ -178,7 +180,7 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
             field = _FIELDS[name]
             try:
                 values[field.name] = _value(str(field.type), value)
-            except ValueError as error:
+            except (TypeError, ValueError) as error:  # TypeError: an object within it whose keys are no texts
                 problems.append(Problem(name, f"{_shown(name, value)} is not valid: {error}", place))
     settings = ProxySettings(**values)
     try:

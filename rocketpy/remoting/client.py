@@ -15,6 +15,7 @@ import asyncio
 import itertools
 import logging
 import os
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterable
@@ -47,7 +48,7 @@ class ConnectFailed(NetworkError):
 def split_address(address: str) -> tuple[str, int]:
     """("host", port) of "host:port" or "[ipv6]:port". Raises NetworkError."""
     host, separator, port = address.strip().rpartition(":")
-    if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    if not separator or not host or not re.fullmatch("[0-9]{1,9}", port) or int(port) > 65535:
         raise NetworkError(f"address {address!r} is not HOST:PORT")
     return host.strip("[]"), int(port)
 

@@ -21,13 +21,21 @@ def arguments(name: str, description: str, *, topic: bool = True, report: bool =
     parser = argparse.ArgumentParser(prog=f"rocketpy spark {name}", description=description)
     parser.add_argument("-n", "--name-server", required=True, metavar="HOST:PORT", help="name servers, separated by ;")
     if topic:
-        parser.add_argument("-t", "--topics", required=True, metavar="TOPIC,…", help="topics, separated by commas")
+        parser.add_argument("-t", "--topics", required=True, metavar="TOPIC,…", type=name_list, help="topics, separated by commas")
     if report:
         parser.add_argument("-o", "--report", metavar="FILE", default=f"{name}.html", help="where the HTML report goes")
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", type=option_pair, help="any further option of the source"
     )
     return parser
+
+
+def name_list(text: str) -> str:
+    """Names separated by commas: each once, without the blanks around it."""
+    names = dict.fromkeys(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing")
+    return ",".join(names)
 
 
 def option_pair(text: str) -> tuple[str, str]:

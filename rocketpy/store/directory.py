@@ -101,7 +101,7 @@ class StoreDirectory:
         except OSError:
             return -1
         values = [value.strip() for name, _, value in (line.partition("=") for line in lines) if name.strip() == "committedIndex"]
-        return int(values[-1]) if values and values[-1].isascii() and values[-1].isdigit() else -1
+        return int(values[-1]) if values and re.fullmatch("[0-9]{1,19}", values[-1]) else -1
 
     def log_files(self) -> list[Path]:
         """Commit log files in offset order."""

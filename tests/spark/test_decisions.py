@@ -329,3 +329,23 @@ def test_topics_of_the_system_are_matched_only_by_a_pattern_that_begins_like_the
     monkeypatch.setattr(cluster, "topics", lambda: known)
     monkeypatch.setattr(cluster, "_topics_of_servers", lambda: {"broker-a"})
     assert cluster.matching_topics(pattern) == shown
+
+
+def test_names_of_a_list_have_no_blanks_around_them_and_count_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from rocketpy.spark.pipelines import lag
+
+    asked: list[tuple[list[str], list[str]]] = []
+
+    def lag_of(cluster: None, topics: list[str], groups: list[str]) -> list[tuple[object, ...]]:
+        asked.append((topics, groups))
+        return []
+
+    monkeypatch.setattr(lag, "Cluster", lambda endpoint: None)
+    monkeypatch.setattr(lag, "lag_of", lag_of)
+    monkeypatch.setattr(lag, "has_topic", lambda name_server, topic: False)
+    words = ["-n", "h:1", "-o", str(tmp_path / "lag.html")]
+    assert lag.main([*words, "-t", " a, b,a,", "-g", "g , h,g"]) == 0
+    assert asked == [(["a", "b"], ["g", "h"])]
+    for nothing in (["-t", " ,", "-g", "g"], ["-t", "a", "-g", ","]):
+        with pytest.raises(SystemExit):
+            lag.main([*words, *nothing])

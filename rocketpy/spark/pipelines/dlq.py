@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..job import arguments, say, session, table
+from ..job import arguments, name_list, say, session, table
 from ..options import Use, is_refused
 from ..report import Report
 
@@ -30,7 +30,7 @@ def letters(rows: DataFrame) -> DataFrame:
 
 def main(argv: list[str] | None = None) -> int:
     parser = arguments("dlq", "What is in dead letter queues; with --replay send a part of it again.", topic=False, report=True)
-    parser.add_argument("-g", "--groups", required=True, metavar="GROUP,…", help="consumer groups, separated by commas")
+    parser.add_argument("-g", "--groups", required=True, metavar="GROUP,…", type=name_list, help="consumer groups, separated by commas")
     parser.add_argument("--where", metavar="SQL", help="only these, such as \"tags = 'red' and reconsumeTimes < 20\"")
     parser.add_argument("--replay", action="store_true", help="send what matches to its topic again")
     parser.add_argument("--to", metavar="TOPIC", help="replay into this topic instead")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..cluster import Cluster, Endpoint, name_server_addresses
-from ..job import arguments, say, session
+from ..job import arguments, name_list, say, session
 from ..report import Report
 from .trace import TRACE_TOPIC, delivered, published, trace_table
 from .traffic import has_topic
@@ -40,7 +40,7 @@ def delays(traces: DataFrame) -> DataFrame:
 
 def main(argv: list[str] | None = None) -> int:
     parser = arguments("lag", "Consumer lag, and end-to-end delay from trace messages.", report=True)
-    parser.add_argument("-g", "--groups", required=True, metavar="GROUP,…", help="consumer groups, separated by commas")
+    parser.add_argument("-g", "--groups", required=True, metavar="GROUP,…", type=name_list, help="consumer groups, separated by commas")
     options = parser.parse_args(argv)
     topics, groups = options.topics.split(","), options.groups.split(",")
     rows = lag_of(Cluster(Endpoint(name_server_addresses(options.name_server))), topics, groups)

@@ -39,9 +39,10 @@ def test_topics_come_from_a_file(admin: Admin, tmp_path: Path) -> None:
     file.write_text(json.dumps([{"topicName": "listed-1", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6}, {"topicName": "listed-2"}]))
     assert admin("updateTopicList", "-b", "{broker}", "-f", str(file))[0] == 0
     wait_until(lambda: {"listed-1", "listed-2"} <= set(admin("topicList")[1].split()), PATIENCE_S, "both are listed")
-    for wrong in ("{", "{}", "[1]"):
+    for wrong in ("{", "{}", "[1]", "[]"):
         file.write_text(wrong)
-        assert admin("updateTopicList", "-b", "{broker}", "-f", str(file))[0] == 1
+        for command in ("updateTopicList", "updateSubGroupList"):
+            assert admin(command, "-b", "{broker}", "-f", str(file))[0] == 1
     with pytest.raises(FileNotFoundError):  # a line of the entry point's
         admin("updateTopicList", "-b", "{broker}", "-f", str(tmp_path / "missing"))
 
@@ -107,6 +108,9 @@ def test_a_queue_is_printed_to_its_end_whatever_tags_come_first(cluster: Cluster
         ("consumeMessage", "-t", "T", "-c", "0"),
         ("consumeMessage", "-t", "T", "-s", "99999999999999"),
         ("printMsg", "-t", "T", "-c", "no-such-encoding"),
+        ("printMsgByQueue", "-t", "T", "-a", "broker-a", "-i", "0"),
+        ("queryMsgById", "-t", "T", "-i", ","),
+        ("checkMsgSendRT", "-t", "T", "-a", "9999999999999999999"),
         ("setConsumeMode", "-b", "{broker}", "-t", "T", "-g", "G", "-m", "PUSH"),
         ("switchTimerEngine", "-b", "{broker}", "-e", "X"),
         ("removeBroker", "-c", "{broker}", "-b", "C:name"),
@@ -228,6 +232,30 @@ def test_exports_are_files_of_json(admin: Admin, tmp_path: Path) -> None:
         assert json.loads((tmp_path / name).read_text())[member]
     assert "exported" in json.loads((tmp_path / "metadata.json").read_text())["topicConfigTable"]
     assert not list(tmp_path.glob(".*")), "no temporary file is left"
+
+
+def test_what_is_not_there_is_not_passed_over(admin: Admin, document: Callable[..., Any]) -> None:
+    topic = make_topic(admin, "nothing", 1)
+    queue = ("printMsgByQueue", "-t", topic, "-a", "broker-a", "-p", "true", "-i")
+    said = f"MessageQueue [topic={topic}, brokerName=broker-a, queueId=0] no matched msg. status=NO_MATCHED_MSG, offset=0\n"
+    assert admin(*queue, "0") == (0, said, "")
+    status, out, _ = admin("exportPopRecord", "-b", "{broker}", "-d", "false")
+    assert status == 0 and out.startswith("Export broker records, brokerName=broker-a, ") and out.endswith(", dryRun=true\n")
+    make_topic(admin, "unread")
+    assert admin("updateTopicPerm", "-b", "{broker}", "-t", "unread", "-p", "2")[0] == 0
+    wait_until(lambda: document("topicRoute", "-t", "unread")["queueDatas"][0]["perm"] == 2, PATIENCE_S, "nobody reads it")
+    for words, cause in {
+        (*queue, "9"): f"{topic} has no queue 9 at broker 'broker-a'; it has 1 there, from 0 on",
+        ("consumeMessage", "-t", topic, "-b", "broker-a", "-i", "9"): "has no queue 9",
+        ("printMsg", "-t", "unread"): "no queue of unread can be read",
+        ("queryMsgByKey", "-t", topic, "-k", "K"): f"no message with key K in {topic}",
+        ("statsAll", "-t", "no-such-topic"): "no topic no-such-topic",
+        ("triggerLiteDispatch", "-p", topic, "-g", "g", "-b", "no-such-broker"): "no queues at broker 'no-such-broker'",
+        ("resetOffsetByTime", "-g", "g", "-t", topic, "-s", "0", "-b", "{broker}", "-q", "0", "-o", "0"): "nothing was moved",
+    }.items():
+        status, _, err = admin(*words)
+        assert status == 1 and cause in err, words
+    assert document("statsAll", "-t", "")["stats"]
 
 
 def test_sends_are_timed(admin: Admin, document: Callable[..., Any]) -> None:

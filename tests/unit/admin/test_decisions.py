@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from rocketpy.admin.output import Columns, Output, Shown, plain
 from rocketpy.admin.progress import ConsumeStats, route_topics
 from rocketpy.admin.properties import one_line
 from rocketpy.admin.queues import by_queue, queue_of
+from rocketpy.admin.reading import BLANK, file_messages
 from rocketpy.admin.running_info import blocked_queues, has_same_subscriptions, running_text
 from rocketpy.admin.sending import targets_of, unique_id
 from rocketpy.admin.texts import time_of, version_text
@@ -343,6 +345,32 @@ def test_a_row_is_text_or_an_object() -> None:
         out.row(columns, 1, Shown(2, "one"))
         out.end()
         assert "".join(written) == expected
+
+
+def test_text_is_not_kept_once_it_is_written() -> None:
+    """A topic may be larger than any memory."""
+
+    class Message(dict[str, Any]):
+        pass
+
+    message = Message()
+    is_there = weakref.ref(message)
+    out = Output(lambda text: None, is_json=False)
+    out.add("messages", message)
+    out.set(last=message)
+    del message
+    assert is_there() is None
+
+
+def test_what_is_no_log_of_messages_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000000"
+    for nothing in (b"", bytes(4096), b"\0\0\x0f\xf0" + BLANK + bytes(4080)):
+        path.write_bytes(nothing)
+        assert list(file_messages(path)) == []
+    for strange in (b"root:x:0:0\n", b"\x7f", b"\0\0\1\0" + bytes(10)):
+        path.write_bytes(strange)
+        (fault,) = file_messages(path)
+        assert isinstance(fault, AdminError) and f"{path} at byte 0: no whole message of " in str(fault)
 
 
 def test_a_table_by_queue_is_a_list_in_json() -> None:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -38,21 +39,21 @@ POPPED = ("%RETRY%popping+one", "%RETRY%popping+two")
 """Retry topics of one POP group."""
 
 
-async def register(peer: Peer, namesrv: str, name: str, broker_id: int, address: str) -> None:
+async def register(peer: Peer, namesrv: str, cluster_name: str, name: str, broker_id: int, address: str) -> None:
     topics = {topic: TopicConfig(topic, 2, 2) for topic in (TOPIC, RETRY, *POPPED, KEPT, ELSEWHERE, "TBW102")}
     body = RegisterBrokerBody(topics, DataVersion(1, 1)).encode()
-    fields = {"brokerName": name, "brokerAddr": address, "clusterName": "DefaultCluster", "haServerAddr": address, "brokerId": broker_id}
+    fields = {"brokerName": name, "brokerAddr": address, "clusterName": cluster_name, "haServerAddr": address, "brokerId": broker_id}
     answer = await peer.ask(RequestCode.REGISTER_BROKER, fields, body, namesrv)
     assert answer.code == 0, answer.remark
 
 
 @contextlib.contextmanager
-def registered(cluster: Cluster, *brokers: tuple[str, int, str]) -> Iterator[Cluster]:
+def registered(cluster: Cluster, *brokers: tuple[str, int, str], cluster_name: str = "DefaultCluster") -> Iterator[Cluster]:
     """Brokers for one test: a registration lasts as long as the connection that made it, and not for two minutes without another one."""
     peer, names = cluster.both.peer(), {name for name, _, _ in brokers}
     try:
         for each in brokers:
-            cluster.wait(register(peer, cluster.namesrv, *each))
+            cluster.wait(register(peer, cluster.namesrv, cluster_name, *each))
         yield cluster
     finally:
         cluster.wait(peer.client.stop())
@@ -228,6 +229,33 @@ def test_who_only_asks_is_told_of_a_broker_without_master_where_nothing_was_foun
 
     assert asyncio.run(ask("a user")) == []
     assert asyncio.run(ask(None)) == ["broker broker-s of cluster DefaultCluster has no master now and was left out"]
+
+
+EXPORTS = {"exportMetadata": "metadata.json", "exportConfigs": "configs.json", "exportMetrics": "metrics.json"}
+
+
+@pytest.mark.parametrize("command", EXPORTS)
+def test_a_file_in_which_a_broker_is_missing_is_told_of(leaving_out: Any, tmp_path: Path, command: str) -> None:
+    found, addresses = leaving_out(command, "-c", "DefaultCluster", "-f", str(tmp_path))
+    assert (found["file"], addresses) == (str(tmp_path / EXPORTS[command]), [""])
+    assert found["errors"][0]["cause"] == "broker broker-s of cluster DefaultCluster has no master now and was left out"
+    assert json.loads((tmp_path / EXPORTS[command]).read_text())
+
+
+@pytest.mark.parametrize("command", EXPORTS)
+def test_of_a_cluster_without_a_master_no_file_is_written(admin: Admin, cluster: Cluster, tmp_path: Path, command: str) -> None:
+    file = tmp_path / EXPORTS[command]
+    file.write_text("what was there before")
+    with registered(cluster, ("broker-m", 1, SLAVE_AWAY), cluster_name="Masterless"):
+        status, out, err = admin(command, "-c", "Masterless", "-f", str(tmp_path))
+        assert admin("checkRocksdbCqWriteProgress", "-c", "Masterless")[0] == 1
+    assert (status, out) == (1, "") and "no broker of cluster Masterless has a master: no file is written" in err
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["what was there before"]
+
+
+def test_a_group_without_offsets_where_the_topic_is_has_none_to_give(admin: Admin, away: Cluster) -> None:
+    status, out, err = admin("cloneGroupOffset", "-s", GROUP, "-d", GROUP, "-t", ELSEWHERE)
+    assert (status, out) == (1, "") and f"group {GROUP} has no offsets at the brokers of {ELSEWHERE}: nothing was moved" in err
 
 
 def test_offsets_that_were_cloned_are_named_where_others_were_not(admin: Admin, away: Cluster) -> None:

@@ -21,6 +21,9 @@ BODIES = (
     b'{"offsetTable":{"x":1},"table":[1],"data":{"g":[1]},"connectionSet":[{"version":"x"}],"topicConfigTable":{"T":3}}',
     b'{"offsetTable":{{"topic":"T","brokerName":"b","queueId":0}:{"brokerOffset":"many"}},"consumeStatsList":[{"g":[5]}],'
     b'"subscriptionTable":{"T":null},"queueData":[1],"haConnectionInfo":[{"transferredByteInSecond":"x"}],"replicasInfoTable":{"b":1}}',
+    b'{"consumeTps":1e999,"topicPutTps":NaN,"table":{"msgPutTotalTodayNow":"Infinity"},"statsMinute":{"sum":1e999},"totalDiff":1e999,'
+    b'"offsetTable":{{"topic":"T","brokerName":"b","queueId":0}:{"brokerOffset":1e999,"maxOffset":1e999}},"liteTopicCount":1e999}',
+    b'{"consumerRunningInfo":%s,"table":%s,"groups":%s}' % ((b"[" * 600 + b"]" * 600,) * 3),
 )
 VALUES = {
     "i": "1",
@@ -90,6 +93,14 @@ class Stranger:
 def stranger() -> Iterator[Stranger]:
     with Stranger() as found:
         yield found
+
+
+@pytest.mark.parametrize("command", ["cleanUnusedTopic", "getSyncStateSet"])
+def test_who_knows_no_broker_has_done_nothing(stranger: Stranger, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    stranger.body, stranger.knows_routes = b"{}", False
+    more = ["-a", stranger.address, "-b", "no-such-broker"] if command == "getSyncStateSet" else []
+    assert run_admin([command, "-n", stranger.address, *more]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 @pytest.mark.parametrize(("body", "knows_routes"), [*((body, True) for body in BODIES), (b"[]", False)])

@@ -25,6 +25,7 @@ class Recorder:
 
     topics: dict[str, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lite_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     subscriptions: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     producers: dict[str, tuple[int, int]] = field(default_factory=dict)
     table: dict[tuple[str, str, int], int] = field(default_factory=dict)
@@ -39,10 +40,10 @@ class Recorder:
         self.topics.pop(topic, None)
 
     def put_group(self, group: str, **members: Any) -> None:
-        self.groups[group] = members
+        self.groups[group] = members | self.lite_groups.get(group, {})
 
     def put_lite_group(self, group: str, topic: str, is_wildcard: bool) -> None:
-        self.groups[group] |= {"lite": topic, "wildcard": is_wildcard} if topic else {}
+        self.lite_groups[group] = {"lite": topic, "wildcard": is_wildcard} if topic else {}
 
     def delete_group(self, group: str) -> None:
         self.groups.pop(group, None)

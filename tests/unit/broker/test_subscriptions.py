@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from rocketpy._core.errors import NoMemory
 from rocketpy.broker import names
 from rocketpy.broker.attributes import AttributeFault
 from rocketpy.broker.subscriptions import GroupConfig, GroupSettings, GroupTable, SavedGroups
@@ -117,6 +120,39 @@ def test_what_a_master_forbids_or_allows_again_is_told_here_too() -> None:
     master.set_readable("g", "t", True)
     assert table.replace_all(SavedGroups.from_json(master.to_json()))
     assert told == [("g", "t")] and table.is_readable("g", "t") and not table.is_readable("g", "u")
+
+
+class Refusing(Recorder):
+    """Native tables without memory for one of their rows."""
+
+    refused = ""
+
+    def put_group(self, group: str, **members: Any) -> None:
+        if self.refused == "group":
+            raise NoMemory("no room")
+        super().put_group(group, **members)
+
+    def put_lite_group(self, group: str, topic: str, is_wildcard: bool) -> None:
+        if self.refused == "lite":
+            raise NoMemory("no room")
+        super().put_lite_group(group, topic, is_wildcard)
+
+
+@pytest.mark.parametrize("refused", ["group", "lite"])
+def test_what_the_native_table_refuses_is_not_in_the_file(refused: str) -> None:
+    recorder = Refusing()
+    table = GroupTable(recorder, Clock())
+    table.update(GroupConfig("known"))
+    before, native, recorder.refused = table.to_json(), dict(recorder.groups), refused
+    for change in (GroupConfig("new"), GroupConfig("known", consume_enable=False)):
+        with pytest.raises(NoMemory):
+            table.update(change)
+    with pytest.raises(NoMemory):
+        table.find_or_create("used")
+    assert (table.to_json(), recorder.groups) == (before, native)
+    assert "new" not in table and "used" not in table
+    recorder.refused = ""
+    assert table.find_or_create("used") == GroupConfig("used") and "used" in recorder.groups
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,15 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
+@pytest.mark.parametrize(("text", "committed"), [("7", 7), ("x", -1), ("9" * 5000, -1)], ids=["whole", "no-number", "too-large"])
+def test_a_checkpoint_that_says_nonsense_says_nothing(tmp_path: Path, text: str, committed: int) -> None:
+    data = tmp_path / "dledger-n0" / "data"
+    data.mkdir(parents=True)
+    (data / f"{0:020}").touch()
+    (data.parent / "checkpoint").write_text(f"committedIndex={text}\n")
+    assert StoreDirectory(tmp_path).committed_index() == committed
+
+
 def test_a_member_alone_leads_commits_and_follows(tmp_path: Path) -> None:
     with alone(tmp_path / "store") as (store, ledger):
         with pytest.raises(StoreReadOnly):

@@ -105,6 +105,17 @@ def test_a_log_that_lost_synced_entries_is_refused(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
+@pytest.mark.parametrize("synced", ["9" * 19, "9" * 5000], ids=len)
+def test_a_checkpoint_beyond_any_log_says_that_entries_were_lost(tmp_path: Path, synced: str) -> None:
+    store = filled(tmp_path, 3)
+    store.write_checkpoint(2)
+    store.close()
+    (checkpoint,) = tmp_path.rglob("checkpoint")
+    checkpoint.write_text(f"syncedIndex={synced}\n")
+    with pytest.raises(StoreCorrupt, match="lost or damaged"):
+        opened(tmp_path)
+
+
 def test_a_file_cut_short_between_its_two_halves_is_made_whole(tmp_path: Path) -> None:
     store = filled(tmp_path, 3)
     end = store.get(2).end_pos
@@ -144,7 +155,7 @@ def test_promises_are_kept_and_a_damaged_file_makes_none_up(tmp_path: Path) -> N
     again = TermFile(path)
     assert again.read()
     assert (again.term, again.vote) == (8, None)
-    for text in ("", "currTerm=8\n", "currTerm=-1\nvoteLeader=\n", "currTerm=99999999999999999999\nvoteLeader=n0\n"):
+    for text in ("", "currTerm=8\n", *(f"currTerm={term}\nvoteLeader=n0\n" for term in ("-1", "9" * 20, "9" * 5000))):
         path.write_text(text)
         with pytest.raises(StoreCorrupt):
             TermFile(path).read()

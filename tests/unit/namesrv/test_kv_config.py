@@ -79,6 +79,22 @@ def test_both_files_damaged_begin_empty_and_keep_the_evidence(path: Path) -> Non
     assert path.with_name("kvConfig.json.damaged").read_bytes() == b"garbage"
 
 
+def test_values_that_are_no_texts_are_what_fastjson_makes_of_them(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text('{"configTable":{"n":{"a":4,"b":true,"c":null,"d":{"x":[1]}}}}')
+    assert loaded(path).namespace("n") == {"a": "4", "b": "true", "d": '{"x":[1]}'}
+
+
+@pytest.mark.parametrize("table", ["[]", "0", '""', "false", '{"n":[]}'])
+def test_a_table_of_another_kind_is_no_empty_one(path: Path, table: str) -> None:
+    config = loaded(path)
+    config.put("n", "k", "1")
+    config.put("n", "k", "2")
+    path.write_text(f'{{"configTable":{table}}}')
+    assert loaded(path).get("n", "k") == "1"
+    assert path.with_name("kvConfig.json.damaged").exists()
+
+
 STEPS = ("open", "write", "fsync", "link", "replace")
 
 

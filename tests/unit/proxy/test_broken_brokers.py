@@ -146,6 +146,39 @@ def test_what_a_broker_in_trouble_knows_is_not_forgotten_for_another_that_knows_
     asyncio.run(test())
 
 
+def test_what_was_deleted_is_not_taken_for_known_while_another_broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_there = True
+    bodies = {
+        RequestCode.GET_TOPIC_CONFIG: b'{"topicName":"t","attributes":{"message.type":"FIFO"}}',
+        RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: b'{"groupName":"g","consumeMessageOrderly":true}',
+    }
+
+    async def invoke(self: RemotingClient, address: str, code: RequestCode, *rest: Any, **more: Any) -> Command:
+        if address == "away:1":
+            raise NetworkError("dark")
+        answer, body = (ResponseCode.SUCCESS, bodies[code]) if is_there else (ResponseCode.TOPIC_NOT_EXIST, b"")
+        return decode_command(encode_command(answer, {}, body, opaque=1, flag=1))
+
+    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        brokers = ",".join(f'{{"brokerName":"{name}","cluster":"c","brokerAddrs":{{"0":"{name}:1"}}}}' for name in ("away", "here"))
+        queues = ",".join(f'{{"brokerName":"{name}","readQueueNums":1,"writeQueueNums":1,"perm":6}}' for name in ("away", "here"))
+        body = f'{{"brokerDatas":[{brokers}],"queueDatas":[{queues}]}}'
+        return decode_command(encode_command(ResponseCode.SUCCESS, {}, body.encode(), opaque=1, flag=1))
+
+    async def test() -> None:
+        nonlocal is_there
+        settings = ProxySettings(namesrv_addr="here:2", topic_route_service_cache_refresh_seconds=0)
+        brokers = Brokers(settings, lambda address, command: None)
+        assert (await brokers.message_type("t"), await brokers.group_now("g")) == ("FIFO", GroupConfig(orderly=True))
+        is_there = False
+        assert (await brokers.message_type("t"), await brokers.group_now("g")) == ("UNSPECIFIED", None)
+        await brokers.stop()
+
+    monkeypatch.setattr(RemotingClient, "invoke", invoke)
+    monkeypatch.setattr(RemotingClient, "call", call)
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize(
     "policy",
     [
