@@ -7,6 +7,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -16,6 +17,14 @@ from rocketpy.broker.store_reads import READS_MAX, StoreReads
 from tests.processes import PATIENCE_S
 
 STORE = cast(MessageStore, object())
+
+
+def returned(number: int, store: MessageStore) -> int:
+    return number
+
+
+def noted(begun: list[int], number: int, store: MessageStore) -> None:
+    begun.append(number)
 
 
 class Gate:
@@ -45,7 +54,8 @@ def test_a_caller_gets_what_its_read_returns_or_raises() -> None:
         assert await reads.run(lambda store: store is STORE)
         with pytest.raises(ZeroDivisionError):
             await reads.run(lambda _: 1 // 0)
-        assert await asyncio.gather(*(reads.run(lambda _, number=number: number) for number in range(1000))) == list(range(1000))  # type: ignore[misc]
+        numbers = list(range(1000))
+        assert await asyncio.gather(*(reads.run(partial(returned, number)) for number in numbers)) == numbers
 
     asyncio.run(run())
 
@@ -79,7 +89,7 @@ def test_reads_begin_in_order_and_never_more_than_so_many_at_once() -> None:
     async def run() -> None:
         reads, gate, begun = StoreReads(STORE), Gate(), list[int]()
         held = await gate.hold_all_threads(reads)
-        others = [asyncio.create_task(reads.run(lambda _, number=number: begun.append(number))) for number in range(50)]  # type: ignore[misc]
+        others = [asyncio.create_task(reads.run(partial(noted, begun, number))) for number in range(50)]
         late = reads.run(lambda _: begun.append(-1), patience_s=0)
         with pytest.raises(TimeoutError):
             await late
@@ -96,7 +106,7 @@ def test_with_one_thread_reads_are_done_in_order(monkeypatch: pytest.MonkeyPatch
 
     async def run() -> None:
         reads, begun = StoreReads(STORE), list[int]()
-        await asyncio.gather(*(reads.run(lambda _, number=number: begun.append(number)) for number in range(50)))  # type: ignore[misc]
+        await asyncio.gather(*(reads.run(partial(noted, begun, number)) for number in range(50)))
         assert begun == list(range(50))
 
     asyncio.run(run())
