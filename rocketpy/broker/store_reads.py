@@ -2,13 +2,24 @@
 
 Whatever an operator asks of old messages reads pages that are no longer in memory, a queue's two at each step of a search; on the event
 loop heartbeats and new topics would wait for all of them. Only the store is read in the threads: the broker's tables belong to the loop.
+
+    run ─► waiting ─► a thread, for as long as somebody waits ─► done ─ one wake-up of the loop for all that are done ─► whoever called run
+
+A thread is asked for by who finds less than READS_MAX, and takes one read after the other: to hand each to a thread of its own, and its
+result back, costs more than most reads.
+
+Threads  run, and what gives results back, on one event loop; reads in threads of its default executor. What both sides use are two
+         deques, whose single operations cannot be divided, and a flag: who gives back lowers it before it looks, who reads looks at it
+         behind adding a result, so that none stays behind.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from .._core.store import MessageStore
 
@@ -18,19 +29,93 @@ READS_MAX: Final = 2
 """At once: each keeps one of the threads that saves and retention want too."""
 
 
+@dataclass(eq=False, slots=True)
+class _Read:
+    """One call of run, until its caller has what came of it."""
+
+    read: Callable[[MessageStore], Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+
 class StoreReads:
     """Use from one event loop."""
 
     def __init__(self, store: MessageStore) -> None:
         self._store = store
-        self._slots = asyncio.Semaphore(READS_MAX)
+        self._threads = 0
+        self._waiting: deque[_Read] = deque()
+        self._done: deque[_Read] = deque()
+        self._is_told = False
 
     async def run(self, read: Callable[[MessageStore], T], patience_s: float | None = None) -> T:
         """What `read` returns or raises; it is called in a thread of the loop's default executor. Raises TimeoutError when its turn has not
         come within patience_s: then it is not called."""
-        async with asyncio.timeout(patience_s):
-            await self._slots.acquire()
+        loop = asyncio.get_running_loop()
+        one = _Read(read, loop.create_future())
+        self._waiting.append(one)
+        self._ask_for_thread(loop)
+        timer = None if patience_s is None else loop.call_later(patience_s, self._give_up, one)
         try:
-            return await asyncio.get_running_loop().run_in_executor(None, read, self._store)
+            result: T = await one.future
+            return result
         finally:
-            self._slots.release()
+            if timer is not None:
+                timer.cancel()
+            del one  # an error holds this frame, too
+
+    def _ask_for_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._threads < READS_MAX:
+            loop.run_in_executor(None, self._read_on, loop)
+            self._threads += 1
+
+    def _give_up(self, one: _Read) -> None:
+        try:
+            self._waiting.remove(one)
+        except ValueError:  # its turn has come
+            return
+        if not one.future.done():
+            one.future.set_exception(TimeoutError())
+
+    def _read_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread: until nobody waits any more."""
+        while True:
+            try:
+                one = self._waiting.popleft()
+            except IndexError:
+                break
+            if one.future.cancelled():
+                continue
+            one.result, one.error = _outcome(one.read, self._store)
+            self._done.append(one)
+            del one  # an error holds this frame, by way of the one that raised it
+            if self._waiting and not self._is_told:
+                self._is_told = True
+                loop.call_soon_threadsafe(self._give_back)
+        loop.call_soon_threadsafe(self._thread_ended, loop)
+
+    def _give_back(self) -> None:
+        self._is_told = False
+        while self._done:
+            one = self._done.popleft()
+            if one.future.done():  # its caller is gone
+                continue
+            if one.error is not None:
+                one.future.set_exception(one.error)
+            else:
+                one.future.set_result(one.result)
+
+    def _thread_ended(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._threads -= 1
+        self._give_back()
+        if self._waiting:  # since it looked for the last time
+            self._ask_for_thread(loop)
+
+
+def _outcome(read: Callable[[MessageStore], Any], store: MessageStore) -> tuple[Any, BaseException | None]:
+    """Result and error. The latter holds this frame, which therefore knows nothing of who gets it."""
+    try:
+        return read(store), None
+    except BaseException as error:  # whatever it is, it is its caller's
+        return None, error

@@ -45,6 +45,34 @@ def test_fastjsons_form_is_standard_json_when_no_key_is_special(value: Any) -> N
         assert json.loads(write_fastjson(value, pretty=True)) == without_nulls(value)
 
 
+KEYS = st.text() | st.integers(-9, 99) | st.sampled_from(["0", "-7", "1.5", "true", "127.0.0.1:10911", "null"])
+OBJECT_KEYS = st.builds(lambda topic, queue: ObjectKey.of(topic=topic, queueId=queue), st.text(), st.integers(0, 9))
+ANY_VALUES = st.recursive(
+    SCALARS | OBJECT_KEYS,
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(KEYS, inner) | st.dictionaries(OBJECT_KEYS, inner),
+    max_leaves=20,
+)
+
+
+@given(ANY_VALUES)
+def test_what_the_c_writer_writes_is_what_the_general_one_writes(value: Any) -> None:
+    """The latter writes what is pretty; in texts, tabs and line ends are escaped."""
+    assert write_fastjson(value) == write_fastjson(value, pretty=True).translate(None, b"\n\t")
+
+
+@pytest.mark.parametrize("levels", [DEPTH_MAX, DEPTH_MAX + 2, 600, 5000])
+def test_what_is_nested_too_deeply_is_refused_by_either_writer(levels: int) -> None:
+    value: Any = []
+    for _ in range(levels - 1):
+        value = [value]
+    for pretty in (False, True):
+        if levels <= DEPTH_MAX:
+            assert write_fastjson(value, pretty=pretty)
+        else:
+            with pytest.raises(JsonError, match=f"nested deeper than {DEPTH_MAX}"):
+                write_fastjson(value, pretty=pretty)
+
+
 def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_nulls(member) for key, member in value.items() if member is not None}

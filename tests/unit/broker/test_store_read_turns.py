@@ -1,0 +1,159 @@
+"""Reads of the store take turns in threads: how many at once, in which order, what becomes of those whose callers are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+from rocketpy._core.store import MessageStore
+from rocketpy.broker.store_reads import READS_MAX, StoreReads
+from tests.processes import PATIENCE_S
+
+STORE = cast(MessageStore, object())
+
+
+def returned(number: int, store: MessageStore) -> int:
+    return number
+
+
+def noted(begun: list[int], number: int, store: MessageStore) -> None:
+    begun.append(number)
+
+
+class Gate:
+    """Reads that stand still until they are let through."""
+
+    def __init__(self) -> None:
+        self._open = threading.Event()
+        self.standing = threading.Semaphore(0)
+
+    def read(self, store: MessageStore) -> None:
+        self.standing.release()
+        assert self._open.wait(PATIENCE_S)
+
+    async def hold_all_threads(self, reads: StoreReads) -> list[asyncio.Task[None]]:
+        tasks = [asyncio.create_task(reads.run(self.read)) for _ in range(READS_MAX)]
+        for _ in tasks:
+            assert await asyncio.to_thread(self.standing.acquire, timeout=PATIENCE_S)
+        return tasks
+
+    def open(self) -> None:
+        self._open.set()
+
+
+def test_a_caller_gets_what_its_read_returns_or_raises() -> None:
+    async def run() -> None:
+        reads = StoreReads(STORE)
+        assert await reads.run(lambda store: store is STORE)
+        with pytest.raises(ZeroDivisionError):
+            await reads.run(lambda _: 1 // 0)
+        numbers = list(range(1000))
+        assert await asyncio.gather(*(reads.run(partial(returned, number)) for number in numbers)) == numbers
+
+    asyncio.run(run())
+
+
+class Unreadable(Exception):
+    pass
+
+
+def raise_unreadable(store: MessageStore) -> None:
+    raise Unreadable
+
+
+def test_an_error_is_gone_with_who_caught_it() -> None:
+    async def run() -> None:
+        reads = StoreReads(STORE)
+        try:
+            await reads.run(raise_unreadable)
+        except Unreadable as caught:
+            error = weakref.ref(caught)
+        await reads.run(lambda _: None)  # whoever had it has done something else since
+        assert error() is None
+
+    gc.disable()
+    try:
+        asyncio.run(run())
+    finally:
+        gc.enable()
+
+
+def test_reads_begin_in_order_and_never_more_than_so_many_at_once() -> None:
+    async def run() -> None:
+        reads, gate, begun = StoreReads(STORE), Gate(), list[int]()
+        held = await gate.hold_all_threads(reads)
+        others = [asyncio.create_task(reads.run(partial(noted, begun, number))) for number in range(50)]
+        late = reads.run(lambda _: begun.append(-1), patience_s=0)
+        with pytest.raises(TimeoutError):
+            await late
+        assert begun == []
+        gate.open()
+        await asyncio.gather(*held, *others)
+        assert sorted(begun) == list(range(50))
+
+    asyncio.run(run())
+
+
+def test_with_one_thread_reads_are_done_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocketpy.broker.store_reads.READS_MAX", 1)
+
+    async def run() -> None:
+        reads, begun = StoreReads(STORE), list[int]()
+        await asyncio.gather(*(reads.run(partial(noted, begun, number)) for number in range(50)))
+        assert begun == list(range(50))
+
+    asyncio.run(run())
+
+
+def test_a_read_whose_caller_is_gone_is_not_called() -> None:
+    async def run() -> None:
+        reads, gate, begun = StoreReads(STORE), Gate(), list[str]()
+        held = await gate.hold_all_threads(reads)
+        gone = asyncio.create_task(reads.run(lambda _: begun.append("gone")))
+        still_there = asyncio.create_task(reads.run(lambda _: begun.append("still there")))
+        await asyncio.sleep(0)  # both wait for their turn
+        gone.cancel()
+        held[0].cancel()  # in the middle of its read, which goes on
+        gate.open()
+        await asyncio.gather(still_there, held[1])
+        assert begun == ["still there"]
+        assert await reads.run(lambda _: "threads are there for the next ones") != ""
+
+    asyncio.run(run())
+
+
+def test_patience_ends_with_the_wait_for_a_turn() -> None:
+    async def run() -> None:
+        reads, gate = StoreReads(STORE), Gate()
+        task = asyncio.create_task(reads.run(gate.read, patience_s=0.05))
+        assert await asyncio.to_thread(gate.standing.acquire, timeout=PATIENCE_S)
+        over = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.2, over.set)  # longer than its patience
+        await over.wait()
+        assert not task.done()
+        gate.open()
+        await task
+
+    asyncio.run(run())
+
+
+def test_many_that_wait_share_threads_and_wake_ups(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        loop, reads, gate, jobs = asyncio.get_running_loop(), StoreReads(STORE), Gate(), list[Callable[..., Any]]()
+        held = await gate.hold_all_threads(reads)
+        executed = loop.run_in_executor
+        monkeypatch.setattr(loop, "run_in_executor", lambda pool, job, *rest: jobs.append(job) or executed(pool, job, *rest))
+        others = [asyncio.create_task(reads.run(lambda _: None)) for _ in range(500)]
+        await asyncio.sleep(0)  # all wait for their turn
+        gate.open()
+        await asyncio.gather(*held, *others)
+        assert jobs == []
+
+    asyncio.run(run())
