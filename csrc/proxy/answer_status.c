@@ -17,6 +17,7 @@ typedef struct code_name {
 } code_name;
 
 static const code_name names[RP_ANSWER_CODES] = {
+    {RP_CODE_INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR"}, /* first: it stands for what is none of them */
     {RP_CODE_OK, "OK"},
     {RP_CODE_MULTIPLE_RESULTS, "MULTIPLE_RESULTS"},
     {RP_CODE_TOPIC_NOT_FOUND, "TOPIC_NOT_FOUND"},
@@ -24,7 +25,6 @@ static const code_name names[RP_ANSWER_CODES] = {
     {RP_CODE_TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS"},
     {RP_CODE_LITE_TOPIC_QUOTA_EXCEEDED, "LITE_TOPIC_QUOTA_EXCEEDED"},
     {RP_CODE_LITE_SUBSCRIPTION_QUOTA_EXCEEDED, "LITE_SUBSCRIPTION_QUOTA_EXCEEDED"},
-    {RP_CODE_INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR"},
     {RP_CODE_HA_NOT_AVAILABLE, "HA_NOT_AVAILABLE"},
     {RP_CODE_NOT_IMPLEMENTED, "NOT_IMPLEMENTED"},
     {RP_CODE_PROXY_TIMEOUT, "PROXY_TIMEOUT"},
@@ -33,40 +33,44 @@ static const code_name names[RP_ANSWER_CODES] = {
     {RP_CODE_MESSAGE_NOT_FOUND, "MESSAGE_NOT_FOUND"},
 };
 
-/* What brokers answer without a word; others are named by their number. */
-static const code_name brokers_names[] = {
-    {1, "SYSTEM_ERROR"},
-    {2, "SYSTEM_BUSY"},
-    {3, "REQUEST_CODE_NOT_SUPPORTED"},
-    {13, "MESSAGE_ILLEGAL"},
-    {14, "SERVICE_NOT_AVAILABLE"},
-    {15, "VERSION_NOT_SUPPORTED"},
-    {16, "NO_PERMISSION"},
-    {17, "TOPIC_NOT_EXIST"},
-    {26, "SUBSCRIPTION_GROUP_NOT_EXIST"},
-    {2017, "LMQ_QUOTA_EXCEEDED"},
-    {2018, "LITE_SUBSCRIPTION_QUOTA_EXCEEDED"},
+typedef struct broker_code {
+    int32_t code;
+    const char *name; /* what is said when the broker says nothing; others are named by their number */
+    int32_t answer;
+} broker_code;
+
+static const broker_code broker_codes[] = {
+    {1, "SYSTEM_ERROR", RP_CODE_INTERNAL_SERVER_ERROR},
+    {2, "SYSTEM_BUSY", RP_CODE_TOO_MANY_REQUESTS},
+    {3, "REQUEST_CODE_NOT_SUPPORTED", RP_CODE_NOT_IMPLEMENTED},
+    {13, "MESSAGE_ILLEGAL", RP_CODE_INTERNAL_SERVER_ERROR},
+    {14, "SERVICE_NOT_AVAILABLE", RP_CODE_INTERNAL_SERVER_ERROR},
+    {15, "VERSION_NOT_SUPPORTED", RP_CODE_INTERNAL_SERVER_ERROR},
+    {16, "NO_PERMISSION", RP_CODE_INTERNAL_SERVER_ERROR},
+    {17, "TOPIC_NOT_EXIST", RP_CODE_TOPIC_NOT_FOUND},
+    {26, "SUBSCRIPTION_GROUP_NOT_EXIST", RP_CODE_CONSUMER_GROUP_NOT_FOUND},
+    {2017, "LMQ_QUOTA_EXCEEDED", RP_CODE_LITE_TOPIC_QUOTA_EXCEEDED},
+    {2018, "LITE_SUBSCRIPTION_QUOTA_EXCEEDED", RP_CODE_LITE_SUBSCRIPTION_QUOTA_EXCEEDED},
 };
 
-#define INTERNAL_PLACE 6u
 _Static_assert(RP_ANSWER_CODES == 14, "names has a row for each code");
 
 uint32_t rp_answer_code_place(int32_t code) {
-    uint32_t place = 0;
+    uint32_t place = 1;
     while (place < RP_ANSWER_CODES && names[place].code != code)
         place++;
-    return place < RP_ANSWER_CODES ? place : INTERNAL_PLACE;
+    return place < RP_ANSWER_CODES ? place : 0;
 }
 
 int32_t rp_answer_code_at(uint32_t place) { return names[place].code; }
 
 const char *rp_answer_code_name(int32_t code) { return names[rp_answer_code_place(code)].name; }
 
-/* The name of what a broker answers; NULL: it has none here. */
-static const char *brokers_name(int32_t code) {
-    for (size_t i = 0; i < sizeof brokers_names / sizeof *brokers_names; i++) {
-        if (brokers_names[i].code == code)
-            return brokers_names[i].name;
+/* NULL: it has no row. */
+static const broker_code *find_broker_code(int32_t code) {
+    for (size_t i = 0; i < sizeof broker_codes / sizeof *broker_codes; i++) {
+        if (broker_codes[i].code == code)
+            return &broker_codes[i];
     }
     return NULL;
 }
@@ -104,34 +108,16 @@ void rp_answer_status_name(rp_answer_status *status, int32_t code) {
     memcpy(status->text, name, status->size);
 }
 
-static int32_t code_of(int32_t broker_code) {
-    switch (broker_code) {
-    case 2:
-        return RP_CODE_TOO_MANY_REQUESTS;
-    case 3:
-        return RP_CODE_NOT_IMPLEMENTED;
-    case 17:
-        return RP_CODE_TOPIC_NOT_FOUND;
-    case 26:
-        return RP_CODE_CONSUMER_GROUP_NOT_FOUND;
-    case 2017:
-        return RP_CODE_LITE_TOPIC_QUOTA_EXCEEDED;
-    case 2018:
-        return RP_CODE_LITE_SUBSCRIPTION_QUOTA_EXCEEDED;
-    default:
-        return RP_CODE_INTERNAL_SERVER_ERROR;
-    }
-}
-
 void rp_answer_status_of(rp_answer_status *status, const rp_command *answer) {
-    const char *name = brokers_name(answer->code);
+    const broker_code *known = find_broker_code(answer->code);
+    int32_t code = known != NULL ? known->answer : RP_CODE_INTERNAL_SERVER_ERROR;
     char number[16];
     snprintf(number, sizeof number, "%d", answer->code);
     if (answer->remark.size > 0)
-        rp_answer_status_set(status, code_of(answer->code), "CODE: %d  DESC: %.*s", answer->code, (int)answer->remark.size,
+        rp_answer_status_set(status, code, "CODE: %d  DESC: %.*s", answer->code, (int)answer->remark.size,
                              (const char *)answer->remark.data);
     else
-        rp_answer_status_set(status, code_of(answer->code), "CODE: %d  DESC: %s", answer->code, name != NULL ? name : number);
+        rp_answer_status_set(status, code, "CODE: %d  DESC: %s", answer->code, known != NULL ? known->name : number);
 }
 
 uint32_t rp_answer_status_size(const rp_answer_status *status) {

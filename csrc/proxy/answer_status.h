@@ -48,9 +48,9 @@ typedef struct rp_answer_status {
     uint8_t text[RP_STATUS_TEXT_MAX];
 } rp_answer_status;
 
-/* The name of a code, which is also the message of a Status without a text. Static storage. */
+/* The name of a code, which is also the message of a Status without a text; of what is none of them INTERNAL_SERVER_ERROR. Static. */
 const char *rp_answer_code_name(int32_t code);
-/* Each code has a place from 0 to RP_ANSWER_CODES - 1, so that arrays can count them. */
+/* Each code has a place from 0 to RP_ANSWER_CODES - 1, so that arrays can count them; what is none of them, INTERNAL_SERVER_ERROR's. */
 uint32_t rp_answer_code_place(int32_t code);
 int32_t rp_answer_code_at(uint32_t place);
 /* Sets the code, with its name as the text. */

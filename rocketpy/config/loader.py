@@ -237,10 +237,11 @@ class Config:
     def _checked(self, changes: Mapping[str, str]) -> dict[str, Value]:
         """The values of an update. Raises ConfigError with everything that is wrong with it."""
         parsed: dict[str, Value] = {}
+        unknown: dict[str, str] = {}
         problems: list[Problem] = []
         for name, text in changes.items():
             if name in self.unknown:
-                self.unknown[name] = text.strip()
+                unknown[name] = text.strip()
             elif name not in self.table:
                 log.warning("update of %s ignored: no such key%s", name, _suggestion(name, self.table))
             else:
@@ -251,6 +252,7 @@ class Config:
         problems += [Problem(name, message) for name, message in self._broken_rules(parsed)]
         if problems:
             raise ConfigError(problems)
+        self.unknown |= unknown
         return parsed
 
     def _broken_rules(self, parsed: Mapping[str, Value]) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\(?:.|$)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,25 +133,14 @@ def _split(logical: str) -> tuple[str, str]:
 
 
 def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    parts: list[str] = []
-    position = 0
-    while position < len(text):
-        character = text[position]
-        position += 1
-        if character != "\\" or position == len(text):
-            parts.append(character if character != "\\" else "")
-            continue
-        escape = text[position]
-        position += 1
-        digits = text[position : position + 4]
-        if escape == "u" and len(digits) == 4 and all(digit in "0123456789abcdefABCDEF" for digit in digits):
-            parts.append(chr(int(digits, 16)))
-            position += 4
-        else:
-            parts.append(_ESCAPES.get(escape, escape))
-    return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # two escapes may be one character
+    return _ESCAPED.sub(_unescaped, text)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    escaped = found[0]
+    if len(escaped) > 2:  # units of UTF-16, of which two may be one character
+        return bytes.fromhex(escaped.replace("\\u", "")).decode("utf-16-be", "replace")
+    return _ESCAPES.get(escaped[1:], escaped[1:])
 
 
 def _escape(text: str, *, is_key: bool = False) -> str:

@@ -126,7 +126,7 @@ class Brokers:
         self._knowing: dict[tuple[int, str], str] = {}  # the broker that told us last, by request and name
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
         self._on_address: Callable[[str, str], None] | None = None
-        refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
+        refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topics_max
         self._writable: dict[str, tuple[TopicRoute, list[Queue]]] = {}  # of the route that is known; sorting costs every message as much
         self._routes = Cached(self._ask_route, refresh_s, most, "the route of topic")
         self._types = Cached(self._ask_message_type, refresh_s, most, "the kind of messages of topic")
@@ -190,7 +190,7 @@ class Brokers:
         route = await self.route(topic)
         known = self._writable.get(topic)
         if known is None or known[0] is not route:
-            while len(self._writable) >= self._settings.topic_route_service_cache_max_num:
+            while len(self._writable) >= self._settings.topics_max:
                 del self._writable[next(iter(self._writable))]
             known = self._writable[topic] = (route, self._sorted_queues(route))
         return known[1]

@@ -89,7 +89,7 @@ class NativeCalls:
             delay_ms_max=max(0, settings.max_delay_time_mills),
             takes_empty_body=int(not settings.enable_message_body_empty_check),
             uses_delay_level=int(settings.use_delay_level),
-            topics_max=_bound(settings.topic_route_service_cache_max_num),
+            topics_max=_bound(settings.topics_max),
             reactors=reactors,
             calls_max=min(CALLS_MAX, max(1, settings.grpc_thread_pool_queue_capacity // reactors)),
             send_method=list(METHODS).index("SendMessage"),
@@ -135,7 +135,7 @@ class NativeCalls:
         except RocketpyError:  # more queues or longer names than the native side takes
             return
         if is_put:
-            while len(self._learned) >= self._settings.topic_route_service_cache_max_num:
+            while len(self._learned) >= self._settings.topics_max:
                 del self._learned[next(iter(self._learned))]
             self._learned[topic] = known.ask_again_s
 
@@ -161,7 +161,7 @@ class NativeCalls:
         except RocketpyError:  # no broker, more of them, or longer names than the native side takes
             return
         if is_put:
-            while len(self._readings) >= self._settings.topic_route_service_cache_max_num:
+            while len(self._readings) >= self._settings.topics_max:
                 del self._readings[next(iter(self._readings))]
             self._readings[topic, group] = known.ask_again_s
 

@@ -25,6 +25,8 @@ PROVIDERS = {
     "authorizationMetadataProvider": "org.apache.rocketmq.proxy.auth.ProxyAuthorizationMetadataProvider",
 }
 """What is done here: users and rights are the brokers', checked as by these classes. A proxy that is told another one does not start."""
+PERIODS = frozenset({"transactionHeartbeatPeriodSecond", "renewSchedulePeriodMillis"})
+"""0 would be work without a pause."""
 _WIRE_NAMES = {"rocketmq_cluster_name": "rocketMQClusterName"}
 
 
@@ -108,6 +110,11 @@ class ProxySettings:
         return [part.strip() for part in self.namesrv_addr.split(";") if part.strip()]
 
     @property
+    def topics_max(self) -> int:
+        """So many topics are remembered at once: the one that is asked for, also where none are to be."""
+        return max(1, self.topic_route_service_cache_max_num)
+
+    @property
     def checks(self) -> bool:
         """Whether anybody is asked who he is, or what he may."""
         return self.authentication_enabled or self.authorization_enabled
@@ -182,6 +189,9 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
                 values[field.name] = _value(str(field.type), value)
             except (TypeError, ValueError) as error:  # TypeError: an object within it whose keys are no texts
                 problems.append(Problem(name, f"{_shown(name, value)} is not valid: {error}", place))
+            else:
+                if name in PERIODS and values[field.name] < 1:
+                    problems.append(Problem(name, f"{value!r} is not valid: a whole number from 1 on", place))
     settings = ProxySettings(**values)
     try:
         credentials = settings.credentials

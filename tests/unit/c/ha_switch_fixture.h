@@ -10,7 +10,7 @@
 #include "ha_pair.h"
 
 static int flush_mode; /* of stores that are opened: RP_FLUSH_ASYNC at first */
-static const rp_clock *master_clock; /* of masters that are opened; NULL: the system's */
+static const rp_clock *master_clock, *slave_clock; /* of those that are opened; NULL: the system's */
 static uint32_t master_heartbeat_ms = 20;
 
 typedef struct node {
@@ -59,6 +59,7 @@ static inline void open_node_with(node *one, const rp_file_ops *ops) {
     slave.commit_log = log_of(one);
     slave.reconnect_ms = 1;
     slave.report_interval_ms = 20;
+    slave.clock = slave_clock;
     slave.epochs = one->epochs;
     slave.broker_id = one->id;
     CHECK(rp_ha_slave_open(&slave, &one->slave, &error) == RP_OK);

@@ -137,6 +137,42 @@ static void a_returning_masters_own_messages_are_cut_at_the_next_open(void) {
     close_node(&b);
 }
 
+static _Atomic int is_to_leave;
+
+/* The clock of a node that is told to follow nobody at the moment at which it has found out that its log has to be cut. */
+static int64_t leave_diverged(void *context) {
+    node *one = context;
+    if (atomic_load(&is_to_leave) && stats_of(one).truncate_to >= 0) {
+        atomic_store(&is_to_leave, 0);
+        CHECK(rp_ha_slave_set_master(one->slave, NULL) == RP_OK);
+    }
+    return rp_clock_monotonic_ns(NULL);
+}
+
+static int64_t wall_ms(void *context) {
+    (void)context;
+    return rp_clock_wall_ms(NULL);
+}
+
+static void nothing_is_cut_for_a_master_that_is_wanted_no_more(void) {
+    node a, b;
+    const rp_clock clock = {leave_diverged, wall_ms, &a};
+    slave_clock = &clock;
+    open_node(&a, 1, 0);
+    slave_clock = NULL;
+    open_node(&b, 2, 0);
+    part(&a, &b, 400);
+    atomic_store(&is_to_leave, 1);
+    follow_node(&a, &b);
+    WAIT_FOR(!atomic_load(&is_to_leave));
+    rp_ha_slave_let_go(a.slave);
+    CHECK(stats_of(&a).state == RP_HA_SLAVE_READY && stats_of(&a).truncate_to == -1);
+    follow_node(&a, &b);
+    WAIT_FOR(stats_of(&a).state == RP_HA_SLAVE_TRUNCATE);
+    close_node(&a);
+    close_node(&b);
+}
+
 static _Atomic int calls, fails_at; /* of all threads of the store */
 
 static int is_failing(void) {
@@ -329,6 +365,7 @@ int main(void) {
         roles_change_while_producers_send();
     }
     a_returning_masters_own_messages_are_cut_at_the_next_open();
+    nothing_is_cut_for_a_master_that_is_wanted_no_more();
     an_open_that_dies_while_it_cuts_is_made_up_for();
     what_was_not_confirmed_is_cut_while_the_store_is_open();
     the_set_decides_what_is_acknowledged();

@@ -175,6 +175,16 @@ def test_an_unknown_key_is_kept_and_reported_once_with_the_nearest_name(file: Pa
     assert "xyzzy=1" in config.format().splitlines()
 
 
+def test_an_update_that_is_refused_changes_no_unknown_key_either(file: Path) -> None:
+    file.write_text("xyzzy=1\n")
+    config = load_config("broker", file)
+    with pytest.raises(ConfigError, match="listenPort: 'many' is not valid"):
+        config.update({"xyzzy": "2", "listenPort": "many"})
+    assert config.shown()["xyzzy"] == "1"
+    config.update({"xyzzy": "2"})
+    assert config.shown()["xyzzy"] == "2"
+
+
 def test_keys_of_another_role_and_keys_without_effect_are_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     file.write_text("kvConfigPath=/x\nsendMessageThreadPoolNums=16\nbrokerConfigPaths=a.conf:b.conf\n")
     with caplog.at_level(logging.INFO):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketpy.config import load_config
+from rocketpy.config import ConfigError, load_config
 
 
 def test_a_value_that_rocketmq_reads_otherwise_is_told_with_both_readings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -39,3 +39,12 @@ def test_what_is_written_is_ascii(tmp_path: Path) -> None:
     assert text == "# größer\nregionId=Gr\\u00f6\\u00dfe \\ud83d\\ude00\n"
     file.write_text(text, encoding="utf-8")
     assert load_config("broker", file).text("regionId") == "Größe 😀"
+
+
+def test_a_value_of_another_encoding_is_refused_whatever_is_escaped_in_it(tmp_path: Path) -> None:
+    """Beside a backslash the byte was replaced, and the broker began an empty store under that name."""
+    file = tmp_path / "broker.conf"
+    for value in (b"/srv/gr\xf6sser", b"/srv\\:gr\xf6sser", b"/srv\\u00e4gr\xf6sser"):
+        file.write_bytes(b"storePathRootDir=" + value + b"\n")
+        with pytest.raises(ConfigError, match=r"storePathRootDir: '/srv.*gr\ufffdsser' is not UTF-8"):
+            load_config("broker", file)

@@ -108,6 +108,23 @@ def test_what_was_known_is_good_while_nobody_answers(monkeypatch: pytest.MonkeyP
     asyncio.run(test())
 
 
+def test_a_proxy_that_is_to_remember_no_topic_still_finds_queues(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        brokers = b'"brokerDatas":[{"brokerName":"b","cluster":"c","brokerAddrs":{"0":"here:1"}}]'
+        queues = b'"queueDatas":[{"brokerName":"b","readQueueNums":1,"writeQueueNums":1,"perm":6}]'
+        return check_success(decode_command(encode_command(0, {}, b"{%s,%s}" % (brokers, queues), opaque=1, flag=1)))
+
+    async def test() -> None:
+        settings = ProxySettings(namesrv_addr="here:2", topic_route_service_cache_max_num=0)
+        brokers = Brokers(settings, lambda address, command: None)
+        for topic in ("t", "u", "t"):
+            assert [queue.broker for queue in await brokers.writable_queues(topic)] == ["b"]
+        await brokers.stop()
+
+    monkeypatch.setattr(RemotingClient, "call", call)
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize("trouble", [NetworkError("dark"), ResponseCode.SYSTEM_BUSY], ids=["silent", "busy"])
 def test_what_a_broker_in_trouble_knows_is_not_forgotten_for_another_that_knows_nothing(
     monkeypatch: pytest.MonkeyPatch, trouble: NetworkError | ResponseCode

@@ -346,6 +346,14 @@ def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: 
         load_settings(None, {}, {})
 
 
+@pytest.mark.parametrize("name", ["transactionHeartbeatPeriodSecond", "renewSchedulePeriodMillis"])
+def test_a_period_without_a_pause_is_refused(name: str) -> None:
+    """The proxy was busy with nothing else from then on."""
+    assert load_settings(None, {"namesrvAddr": "a:1"}, {name: "1"})
+    with pytest.raises(ConfigError, match=f"{name}: '0' is not valid: a whole number from 1 on"):
+        load_settings(None, {"namesrvAddr": "a:1"}, {name: "0"})
+
+
 @pytest.mark.parametrize("wild", [(1 << 63) - 1, -(1 << 63), 0])
 def test_any_message_that_a_broker_has_can_be_said(wild: int) -> None:
     """A 4.x client may send any born time and any property: it must not take the good messages with it."""

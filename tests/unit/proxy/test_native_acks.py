@@ -212,6 +212,14 @@ def test_an_answer_about_several_is_the_same_to_the_byte(codes: tuple[int, ...])
     assert answered_by_c(request, *((code, f"broker {code}") for code in codes)) == by_python(request, *answers)[1]
 
 
+def test_codes_have_the_protocols_names_and_any_other_is_an_internal_error() -> None:
+    for place in range(lib.RP_ANSWER_CODES):
+        code = lib.rp_answer_code_at(place)
+        assert schema.number("Code", ffi.string(lib.rp_answer_code_name(code)).decode()) == code
+    assert ffi.string(lib.rp_answer_code_name(4711)) == b"INTERNAL_SERVER_ERROR"
+    assert lib.rp_answer_code_at(lib.rp_answer_code_place(4711)) == schema.number("Code", "INTERNAL_SERVER_ERROR")
+
+
 # ---- messages that are renewed ----
 
 
