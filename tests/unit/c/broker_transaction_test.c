@@ -172,6 +172,27 @@ static void what_cannot_be_ended_is_refused_and_nothing_is_stored(void) {
     fixture_close(&fx);
 }
 
+/* Sums with it would overflow, which the sanitizer tells. */
+static void an_offset_that_no_log_has_is_left_to_python(void) {
+    static const int64_t offsets[] = {INT64_MAX, INT64_MAX - 3, INT64_MAX - 100, INT64_MIN, -1};
+    fixture fx;
+    fixture_init(&fx);
+    open_with_transactions(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_prepared(&c, 0, PREPARED, "m");
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        number_text numbers[3];
+        rp_command request = end_request(&c, numbers, "P", 0, offsets[i], COMMIT, false);
+        client_send(&c, &request);
+        rp_request *punted = take_punted(&fx);
+        CHECK(punted->command.code == RP_CODE_END_TRANSACTION);
+        rp_request_free(punted);
+    }
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 /* bornTimestamp is the producer's word, and that may be any. */
 static void one_that_was_born_before_all_time_is_too_late(void) {
     static const char *const births[] = {"-9223372036854775808", "0"};
@@ -461,6 +482,7 @@ int main(void) {
     RUN(a_delayed_one_goes_by_its_level);
     RUN(a_timed_one_waits_for_its_time);
     RUN(what_cannot_be_ended_is_refused_and_nothing_is_stored);
+    RUN(an_offset_that_no_log_has_is_left_to_python);
     RUN(one_that_was_born_before_all_time_is_too_late);
     RUN(whoever_does_not_know_is_asked);
     RUN(what_waits_is_counted_by_topic);
