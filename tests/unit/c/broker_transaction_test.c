@@ -85,6 +85,9 @@ static void a_prepared_message_is_seen_when_it_is_committed(void) {
     send_prepared(&c, 3, PREPARED, "not seen");
     CHECK(end_transaction(&c, "P", 1, log_offset_of(&fx, HALF, 1), ROLL_BACK, true) == 0);
     CHECK(end_of(&fx, "T", 3) == 0 && end_of(&fx, RP_OP_TOPIC, 0) == 2);
+    rp_broker_stats stats;
+    rp_broker_read_stats(fx.broker, &stats);
+    CHECK(stats.messages_in == 2 && stats.puts_inside == 1);
     client_close(&c);
     drop_events(&fx);
     fixture_close(&fx);
