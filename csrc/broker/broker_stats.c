@@ -106,6 +106,7 @@ void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats) {
     uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
     for (uint32_t i = 0; i < lanes; i++)
         add_lane(stats, &broker->lanes[i]->counters);
+    stats->puts_inside = read_counter(&broker->puts_inside);
     stats->put_ns_p50 = rp_histogram_percentile(broker->put_ns, 50);
     stats->put_ns_p99 = rp_histogram_percentile(broker->put_ns, 99);
     stats->put_ns_p999 = rp_histogram_percentile(broker->put_ns, 99.9);

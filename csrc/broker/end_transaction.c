@@ -181,7 +181,7 @@ static int32_t commit(ending *end, const char **remark) {
         status = append(end, &end->item);
     if (status != RP_OK)
         return code_of(status, remark);
-    rp_intake_add_one(&end->topic->in[RP_MESSAGE_TRANSACTION], end->item.size);
+    rp_count_put_inside(end->broker, end->topic, RP_MESSAGE_TRANSACTION, end->item.size);
     if (end->delay_ms >= 0)
         rp_schedule_stored(end->broker->schedule, end->item.store_timestamp_ms + end->delay_ms);
     return RP_RESPONSE_SUCCESS;

@@ -189,7 +189,7 @@ static int pass_over(get_walk *walk) {
 
 static int is_out_of_sight(get_walk *walk, const rp_queue_entry *entry) {
     const rp_get_request *request = walk->request;
-    if (request->filter->kind != RP_FILTER_SQL || request->is_on_disk == NULL || entry->size <= 0 ||
+    if (request->filter->kind != RP_FILTER_SQL || request->is_on_disk == NULL ||
         !request->is_on_disk(request->context, entry->commit_log_offset, (uint32_t)entry->size))
         return 0;
     if (walk->disk_looks == 0)
@@ -198,18 +198,25 @@ static int is_out_of_sight(get_walk *walk, const rp_queue_entry *entry) {
     return 0;
 }
 
+/* A damaged entry may say anything: nothing is calculated with its offset. */
+static int is_in_log(const get_walk *walk, const rp_queue_entry *entry) {
+    return entry->size > 0 && (uint64_t)entry->commit_log_offset < (uint64_t)walk->log_max;
+}
+
 /* One entry; `at` is where the consumer is by then. 0: the walk is over. */
 static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
     rp_get_result *result = walk->result;
-    if (walk->entries_left-- <= 0 || walk->is_spent || is_full(walk, entry))
+    int has_record = is_in_log(walk, entry);
+    if (walk->entries_left-- <= 0 || walk->is_spent || (has_record && is_full(walk, entry)))
         return 0;
-    walk->last_offset = entry->commit_log_offset;
+    if (has_record)
+        walk->last_offset = entry->commit_log_offset;
     result->next_offset = entry->queue_offset + entry->messages;
     if (!rp_tag_filter_matches(walk->request->filter, entry->tags_code))
         return pass_over(walk);
-    if (is_out_of_sight(walk, entry))
+    if (has_record && is_out_of_sight(walk, entry))
         return stop_before(walk, at, RP_GET_ON_DISK);
-    int status = entry->size > 0 ? add_record(walk, entry) : RP_E_NOT_FOUND;
+    int status = has_record ? add_record(walk, entry) : RP_E_NOT_FOUND;
     if (status == UNWANTED)
         return pass_over(walk);
     if (status == OTHER_FILE || rp_status_is_passing(status))

@@ -109,7 +109,10 @@ static int append(again *half, rp_half_copy *copy) {
     rp_commit_log_append(half->broker->commit_log, item, 1);
     if (item->status != RP_OK)
         return item->status;
-    rp_intake_add_one(&half->topic->in[RP_MESSAGE_TRANSACTION], item->size);
+    if (copy->question != NULL)
+        rp_count_put_inside(half->broker, half->topic, RP_MESSAGE_TRANSACTION, item->size);
+    else
+        rp_intake_add_one(&half->topic->in[RP_MESSAGE_TRANSACTION], item->size);
     copy->queue_offset = item->queue_offset;
     copy->log_offset = item->commit_log_offset;
     copy->first_offset = half->first_offset;

@@ -137,6 +137,7 @@ struct rp_broker {
     _Atomic int64_t pop_log_due_ns, light_due_ns; /* of lines that may come often */
     _Atomic uint32_t push_serial;      /* relaxed; makes opaques differ */
     _Atomic uint64_t push_bytes;       /* relaxed; a bound: of frames that no requester's socket has taken */
+    _Atomic uint64_t puts_inside;      /* relaxed; records of rp_count_put_inside */
     _Atomic uint32_t lane_count; /* release after lanes[count - 1] is whole */
     rp_lane *lanes[RP_LANES_MAX];
     uint32_t server_count;                    /* owner's thread */
@@ -149,6 +150,12 @@ static inline uint32_t rp_leadership(const rp_broker *broker) { return atomic_lo
 
 static inline void rp_count(_Atomic uint64_t *counter, uint64_t more) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
+/* A record that the broker itself puts of what it was sent: due, committed, asked about, revived. RocketMQ: incTopicPutNums and
+ * incBrokerPutNums. */
+static inline void rp_count_put_inside(rp_broker *broker, rp_topic *topic, enum rp_message_type type, uint32_t size) {
+    rp_intake_add_one(&topic->in[type], size);
+    atomic_fetch_add_explicit(&broker->puts_inside, 1, memory_order_relaxed);
 }
 static inline void rp_count_max(_Atomic uint64_t *counter, uint64_t value) {
     if (value > atomic_load_explicit(counter, memory_order_relaxed))

@@ -188,7 +188,7 @@ void revive_flush(revive_batch *batch) {
         revived_message *due = &batch->messages[i];
         if (item->status == RP_OK) {
             if (item->size > 0) /* it was stored here */
-                rp_intake_add_one(&due->topic->in[RP_MESSAGE_NORMAL], item->size);
+                rp_count_put_inside(revive->broker, due->topic, RP_MESSAGE_NORMAL, item->size);
             revive_count(&revive->revived);
             revive_is_over(due->kept, due->index);
         } else {

@@ -116,10 +116,10 @@ void rp_schedule_take(rp_schedule_service *service, rp_schedule_window *window, 
 
 /* ---- the append ---- */
 
-static void count_delivered(rp_topic *topic, const rp_append_item *item) {
+static void count_delivered(rp_broker *broker, rp_topic *topic, const rp_append_item *item) {
     if (topic == NULL || item->size == 0) /* another broker stored it */
         return;
-    rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
+    rp_count_put_inside(broker, topic, RP_MESSAGE_DELAY, item->size);
 }
 
 /* What an append says does not tell the message's queues from the commit log. */
@@ -139,7 +139,7 @@ static bool is_stuck(rp_schedule_service *service, const rp_append_item *item) {
 static void settle(rp_schedule_service *service, rp_schedule_window *window, const rp_due_message *due, const rp_append_item *item) {
     uint32_t bit = UINT32_C(1) << due->index;
     if (item->status == RP_OK) {
-        count_delivered(due->topic, item);
+        count_delivered(service->broker, due->topic, item);
         window->over |= bit;
     } else if (item->status == RP_E_TOO_LARGE) {
         pass_over(service, &window->entries[due->index], "its record does not fit into the log any more", nothing);

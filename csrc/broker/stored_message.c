@@ -54,6 +54,8 @@ rp_append_item rp_item_of_message(const rp_message *message) {
 
 int rp_stored_message_in_memory(rp_commit_log *log, int64_t log_offset) {
     uint32_t size;
+    if (log_offset > rp_commit_log_max_offset(log)) /* a client's word: what is added to it below stays a number */
+        return 0;
     if (!rp_commit_log_in_memory(log, log_offset, log_offset + (int64_t)sizeof size) || read_size(log, log_offset, &size) != RP_OK)
         return 0;
     return size > sizeof size && size <= INT32_MAX && rp_commit_log_in_memory(log, log_offset, log_offset + size);

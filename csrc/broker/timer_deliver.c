@@ -145,7 +145,7 @@ static void count_stored(rp_timer_service *service, rp_topic *topic, const rp_ap
     rp_count(topic == service->topic ? &service->rolled : &service->delivered, 1);
     if (topic == NULL || item->size == 0) /* another broker stored it */
         return;
-    rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
+    rp_count_put_inside(service->broker, topic, RP_MESSAGE_DELAY, item->size);
     if (topic != service->topic)
         rp_count(&topic->timers_out, 1);
 }

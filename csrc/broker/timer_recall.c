@@ -74,7 +74,7 @@ static int append(rp_broker *broker, const rp_recall *recall, rp_slice propertie
     if (item.status != RP_OK)
         return item.status;
     int64_t stored_end = item.commit_log_offset + item.size;
-    rp_intake_add_one(&rp_timer_topic(broker->timers)->in[RP_MESSAGE_DELAY], item.size);
+    rp_count_put_inside(broker, rp_timer_topic(broker->timers), RP_MESSAGE_DELAY, item.size);
     rp_broker_request_flush(broker, stored_end);
     status = rp_broker_wait_committed(broker, leadership, stored_end, rp_broker_commit_patience_ms(broker));
     *end = status == RP_OK ? stored_end : -1;

@@ -10,6 +10,7 @@
 #include "store_path.h"
 
 #define SLOTS_MIN 4
+#define OFFSET_MAX (INT64_MAX / 2) /* no log or queue gets there, and what is added to an offset does not overflow */
 
 struct rp_file_slots {
     rp_file_slots *replaced; /* the array before this one */
@@ -214,6 +215,9 @@ static int load_file(rp_mapped_file_queue *row, int64_t offset, bool is_behind, 
     }
     if (offset % size != 0) {
         return rp_error_set(error, RP_E_CORRUPT, 0, path, -1, "the file's name is not a multiple of the file size %lld", (long long)size);
+    }
+    if (offset > OFFSET_MAX) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, path, -1, "no store reaches the offset in the file's name: move it away");
     }
     if (end != atomic_load(&row->begin) && offset != end) {
         return rp_error_set(error, RP_E_CORRUPT, 0, path, end,

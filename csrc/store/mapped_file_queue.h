@@ -32,7 +32,7 @@ int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_
 void rp_mapped_file_queue_destroy(rp_mapped_file_queue *row);
 
 /* Reads the directory; a missing directory is an empty row. Files are mapped when they are first found. RP_OK; RP_E_CORRUPT for a file of
- * another length, a name that is not a multiple of file_size or a missing file in the middle; RP_E_IO.
+ * another length, a name that is not a multiple of file_size, or one that no store reaches, or a missing file in the middle; RP_E_IO.
  * After a crash a file may have no length, or be missing although a later one is there. That happens to files that were never synced, so
  * nothing behind them was synced either. If such a place is at or behind unsynced_from, the row ends there and the later files are set
  * aside (an empty one is deleted; in RP_MAP_READ they are only not loaded). A last file without length is deleted in any case.

@@ -341,10 +341,18 @@ static void allocate_ahead(rp_preallocation *ahead) {
     pthread_mutex_unlock(&ahead->extend_lock);
 }
 
+static bool is_stopping(rp_preallocation *ahead) {
+    pthread_mutex_lock(&ahead->wake_lock);
+    bool stopping = ahead->stopping;
+    pthread_mutex_unlock(&ahead->wake_lock);
+    return stopping;
+}
+
+/* A lead is many chunks, and on a busy machine this thread seldom gets a core: nobody waits for all of them who wants to stop. */
 static void work(rp_preallocation *ahead) {
     rp_error error = {0};
     int rc = RP_OK;
-    while (rc == RP_OK && rp_preallocation_ready_end(ahead) < goal(ahead)) {
+    while (rc == RP_OK && rp_preallocation_ready_end(ahead) < goal(ahead) && !is_stopping(ahead)) {
         pthread_mutex_lock(&ahead->extend_lock);
         int64_t begin = ahead->zeroed_end;
         rc = extend(ahead, begin + 1, &error);
@@ -366,16 +374,9 @@ static void work(rp_preallocation *ahead) {
             pthread_mutex_unlock(&ahead->extend_lock);
         }
     }
-    if (rc == RP_OK) {
+    if (rc == RP_OK && !is_stopping(ahead)) {
         allocate_ahead(ahead);
     }
-}
-
-static bool is_stopping(rp_preallocation *ahead) {
-    pthread_mutex_lock(&ahead->wake_lock);
-    bool stopping = ahead->stopping;
-    pthread_mutex_unlock(&ahead->wake_lock);
-    return stopping;
 }
 
 void rp_preallocation_step(rp_preallocation *ahead) {

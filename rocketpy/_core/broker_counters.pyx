@@ -13,8 +13,8 @@ cdef extern from *:
     static const rp_field_row broker_stats_rows[] = {
         ROW(sends), ROW(sends_failed), ROW(sends_punted), ROW(pulls), ROW(pulls_found), ROW(pulls_missed), ROW(pulls_punted),
         ROW(pulls_suspended_now), ROW(pulls_woken), ROW(messages_in), ROW(bytes_in), ROW(messages_out), ROW(bytes_out),
-        ROW(responses_parked_now), ROW(flush_timeouts), ROW(slave_timeouts), ROW(slaves_missing), ROW(replies),
-        ROW(replies_failed), ROW(replies_pending_now), ROW(put_ns_p50), ROW(put_ns_p99),
+        ROW(responses_parked_now), ROW(flush_timeouts), ROW(slave_timeouts), ROW(slaves_missing), ROW(puts_inside),
+        ROW(replies), ROW(replies_failed), ROW(replies_pending_now), ROW(put_ns_p50), ROW(put_ns_p99),
         ROW(put_ns_p999), ROW(put_ns_max), ROW(get_ns_max), ROW(put_ms), RP_FIELD_END};
     #undef ROW
     """

@@ -208,8 +208,9 @@ class BrokerStats:
         for key, count in self._sent_back.items():
             self._add(SENT_BACK_NUMS, key, Sample(now, count, count))
         totals = self.totals()
-        for name, counter in ((BROKER_PUT_NUMS, "messages_in"), (BROKER_GET_NUMS, "messages_out")):
-            if count := totals.get(counter, 0):
+        puts = totals.get("messages_in", 0) + totals.get("puts_inside", 0)
+        for name, count in ((BROKER_PUT_NUMS, puts), (BROKER_GET_NUMS, totals.get("messages_out", 0))):
+            if count:
                 self._add(name, self._cluster, Sample(now, count, count))
         self._forget_still(now)
         self._sampled_ms = now

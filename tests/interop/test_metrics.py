@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -18,8 +18,9 @@ from .products import Cluster, NameServer, Product
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-SEND_V2, PULL, COMMIT_OFFSET, SEND_BACK, END, UPDATE_GROUP = 310, 11, 15, 36, 37, 200
+SEND_V2, PULL, COMMIT_OFFSET, SEND_BACK, END, UPDATE_GROUP, VIEW_STATS = 310, 11, 15, 36, 37, 200, 315
 COMMIT, ROLL_BACK = "8", "12"
+PUT_BY_DRIVE = 10  # eight sends, a delayed message that is due, one that is committed
 TOPIC, GROUP = "measured", "readers"
 EVERYWHERE = {"cluster", "node_type", "node_id", "otel_scope_name", "le"}
 NOT_OURS = {
@@ -157,3 +158,29 @@ def test_what_was_counted_is_as_many(sides: tuple[Measured, Measured], name: str
         wait_until(are_the_same)
     except AssertionError:
         raise AssertionError(f"{name} {labels}: {seen[0]} here, {seen[1]} at RocketMQ's") from None
+
+
+OPERATIONS = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+
+
+def test_the_whole_broker_has_put_as_many(new_cluster: Callable[..., Cluster], product: Product, peer: Product) -> None:
+    """But for the records by which RocketMQ says, of several decisions at once, that their transactions are over. Both tell of the last
+    minute; ours, who needs no time to start or to sample, may be past it by then."""
+    sides = [Measured(new_cluster(brokers=[each]), 0) for each in (product, peer)]
+    for side in sides:
+        drive(side)
+
+    def put(side: Measured, name: str, key: str) -> int:
+        reply = wire.call(side.cluster.broker.address, VIEW_STATS, {"statsName": name, "statsKey": key})
+        return int(reply.json()["statsMinute"]["sum"]) if reply.code == 0 else 0
+
+    def are_the_same() -> bool:
+        ours, theirs = (put(side, "BROKER_PUT_NUMS", "DefaultCluster") - put(side, "TOPIC_PUT_NUMS", OPERATIONS) for side in sides)
+        seen[:] = max(seen[0], ours), theirs
+        return seen == [PUT_BY_DRIVE, PUT_BY_DRIVE]
+
+    seen = [0, 0]
+    try:
+        wait_until(are_the_same)
+    except AssertionError:
+        raise AssertionError(f"{seen[0]} here, {seen[1]} at RocketMQ's") from None

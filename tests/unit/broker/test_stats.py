@@ -72,7 +72,7 @@ def test_the_whole_broker_has_series_under_its_clusters_name() -> None:
     stats.sample_series()
     assert stats.series("BROKER_PUT_NUMS", "cluster") is None, "as long as nothing was sent, as in RocketMQ"
     for round_ in range(13):
-        counters.values |= {"messages_in": 100 * (round_ + 1), "messages_out": 50 * (round_ + 1)}
+        counters.values |= {"messages_in": 70 * (round_ + 1), "puts_inside": 30 * (round_ + 1), "messages_out": 50 * (round_ + 1)}
         stats.sample_series()
         clock.ms += 10_000
     for name, rate in (("BROKER_PUT_NUMS", 10.0), ("BROKER_GET_NUMS", 5.0)):

@@ -1,4 +1,5 @@
 /* broker_cold_reads_test.c: pulls of messages that memory no longer holds, over a disk whose reads the test lets through. */
+#include "../../../csrc/store/consume_queue_inl.h"
 #include "cold_disk.h"
 
 static void senders_do_not_wait_for_a_pull_that_waits_for_the_disk(void) {
@@ -295,6 +296,35 @@ static void a_filter_asks_for_each_window_of_entries(void) {
     fixture_close(&fx);
 }
 
+/* A filter looks where a record is before it reads it. Sums with what a damaged entry says would overflow, which the sanitizer tells. */
+static void a_filter_does_not_look_for_the_records_of_damaged_entries(void) {
+    static const int64_t offsets[] = {INT64_MIN, INT64_MAX, INT64_MAX - 50};
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    fx.settings.property_filter_enable = 1;
+    fixture_open(&fx);
+    client c = client_open(&fx, 0);
+    rp_error error = {0};
+    rp_consume_queue *queue = rp_message_store_queue(fx.store, text("T"), 0, 1, &error);
+    for (int64_t i = 0; i < 3; i++) {
+        rp_mapped_file *file;
+        CHECK(send_message(&c, "T", 0, "price\0011\2", "lost") == i);
+        uint8_t *entry = (uint8_t *)(uintptr_t)rp_consume_queue_pin_entry(queue, i, &file, &error);
+        CHECK(entry != NULL);
+        rp_put_u64(entry, (uint64_t)offsets[i]);
+        rp_mapped_file_release(file);
+    }
+    CHECK(send_message(&c, "T", 0, "price\0011\2", "kept") == 3);
+    pull_request request = sql_of(0, "price = 1");
+    int64_t offset;
+    rp_command response = pull_on(&c, "price = 1", client_pull(&c, &request), &offset);
+    CHECK(response.code == 0 && slice_contains(response.body, "kept") && offset == 4);
+    CHECK(wait_for_reads(&disk, 0) == 1);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 static void a_broker_closes_while_pulls_wait_for_the_disk(void) {
     fixture fx;
     cold_disk disk;
@@ -326,6 +356,7 @@ int main(void) {
     RUN(a_filter_goes_through_a_cold_log_region_by_region);
     RUN(a_filter_makes_the_reactor_read_a_few_messages_at_most);
     RUN(a_filter_asks_for_each_window_of_entries);
+    RUN(a_filter_does_not_look_for_the_records_of_damaged_entries);
     RUN(a_broker_closes_while_pulls_wait_for_the_disk);
     return 0;
 }

@@ -1,4 +1,6 @@
 /* broker_pull_test.c: pulls through a real server on loopback: status rules, filters, limits, offsets. */
+#include <fcntl.h>
+
 #include "base/hash.h"
 #include "broker_fixture.h"
 
@@ -377,6 +379,42 @@ static client open_with_four_messages(fixture *fx) {
     return c;
 }
 
+/* In place of one entry of the first file of queue 0, under the broker that has it mapped. */
+static void damage_entry(const fixture *fx, int64_t number, int64_t log_offset, uint32_t size) {
+    char path[512];
+    uint8_t entry[12];
+    rp_put_u64(entry, (uint64_t)log_offset);
+    rp_put_u32(entry + 8, size);
+    snprintf(path, sizeof path, "%s/consumequeue/T/0/%020d", fx->path, 0);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    CHECK(fd >= 0 && pwrite(fd, entry, sizeof entry, number * 20) == sizeof entry);
+    close(fd);
+}
+
+/* Sums with what they say would overflow, which the sanitizer tells. */
+static void damaged_entries_are_passed_over(void) {
+    static const int64_t offsets[] = {INT64_MIN, INT64_MAX, INT64_MIN + 50, INT64_MAX - 50, -1};
+    static const uint32_t sizes[] = {100, INT32_MAX, UINT32_C(1) << 31, UINT32_MAX};
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
+            fixture fx;
+            client c = open_with_four_messages(&fx);
+            damage_entry(&fx, 0, offsets[i], sizes[j]);
+            damage_entry(&fx, 2, offsets[i], sizes[j]);
+            pull_request pull = pull_of(0, 0);
+            rp_command response = client_pull(&c, &pull);
+            CHECK(response.code == SUCCESS && count_records(&response, -1) == 2 && field_number(&response, "nextBeginOffset") == 4);
+            damage_entry(&fx, 3, offsets[i], sizes[j]);
+            pull = pull_of(0, 2);
+            response = client_pull(&c, &pull);
+            CHECK(response.code == RETRY && field_number(&response, "nextBeginOffset") == 4);
+            CHECK(offset_call(&c, RP_CODE_QUERY_CONSUMER_OFFSET, "0", NULL, NULL).code == QUERY_NOT_FOUND);
+            client_close(&c);
+            fixture_close(&fx);
+        }
+    }
+}
+
 static int64_t committed(const fixture *fx, int32_t queue_id) { return rp_broker_read_offset(fx->broker, text("G"), text("T"), queue_id); }
 
 static void a_group_without_offset_begins_with_the_first_message_or_is_told_that_there_is_none(void) {
@@ -501,6 +539,7 @@ int main(void) {
     RUN(what_is_not_native_goes_to_python);
     RUN(reading_a_queue_without_messages_makes_no_file);
     RUN(a_group_without_offset_begins_with_the_first_message_or_is_told_that_there_is_none);
+    RUN(damaged_entries_are_passed_over);
     RUN(a_committed_offset_is_found_and_counts_as_one_change);
     RUN(an_offset_of_a_queue_far_behind_those_that_there_are_is_not_kept);
     RUN(the_ends_of_a_queue_are_answered_and_of_one_that_is_not_here_left_to_python);

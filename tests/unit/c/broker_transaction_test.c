@@ -85,6 +85,9 @@ static void a_prepared_message_is_seen_when_it_is_committed(void) {
     send_prepared(&c, 3, PREPARED, "not seen");
     CHECK(end_transaction(&c, "P", 1, log_offset_of(&fx, HALF, 1), ROLL_BACK, true) == 0);
     CHECK(end_of(&fx, "T", 3) == 0 && end_of(&fx, RP_OP_TOPIC, 0) == 2);
+    rp_broker_stats stats;
+    rp_broker_read_stats(fx.broker, &stats);
+    CHECK(stats.messages_in == 2 && stats.puts_inside == 1);
     client_close(&c);
     drop_events(&fx);
     fixture_close(&fx);
@@ -167,6 +170,27 @@ static void what_cannot_be_ended_is_refused_and_nothing_is_stored(void) {
     CHECK(end_transaction(&c, "P", 0, first, COMMIT, false) == 1);
     CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(fx.store)) == end);
     CHECK(end_transaction(&c, "P", 0, first, ROLL_BACK, false) == 0);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+/* Sums with it would overflow, which the sanitizer tells. */
+static void an_offset_that_no_log_has_is_left_to_python(void) {
+    static const int64_t offsets[] = {INT64_MAX, INT64_MAX - 3, INT64_MAX - 100, INT64_MIN, -1};
+    fixture fx;
+    fixture_init(&fx);
+    open_with_transactions(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_prepared(&c, 0, PREPARED, "m");
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        number_text numbers[3];
+        rp_command request = end_request(&c, numbers, "P", 0, offsets[i], COMMIT, false);
+        client_send(&c, &request);
+        rp_request *punted = take_punted(&fx);
+        CHECK(punted->command.code == RP_CODE_END_TRANSACTION);
+        rp_request_free(punted);
+    }
     client_close(&c);
     drop_events(&fx);
     fixture_close(&fx);
@@ -461,6 +485,7 @@ int main(void) {
     RUN(a_delayed_one_goes_by_its_level);
     RUN(a_timed_one_waits_for_its_time);
     RUN(what_cannot_be_ended_is_refused_and_nothing_is_stored);
+    RUN(an_offset_that_no_log_has_is_left_to_python);
     RUN(one_that_was_born_before_all_time_is_too_late);
     RUN(whoever_does_not_know_is_asked);
     RUN(what_waits_is_counted_by_topic);

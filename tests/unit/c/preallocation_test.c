@@ -1,5 +1,7 @@
 /* preallocation_test.c: the thread that makes the log ready, while the log it works on moves away from under it. */
+#include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "../../../csrc/base/file_ops.h"
@@ -201,6 +203,63 @@ static void the_next_space_is_asked_for_while_the_lead_is_full(void) {
     fixture_remove(path);
 }
 
+/* A disk on which the first zeros are written when somebody waits for the thread that writes them. */
+typedef struct waited_disk {
+    rp_file_ops ops;
+    _Atomic int is_writing, allocations, writes;
+} waited_disk;
+
+static _Atomic int is_joining;
+
+/* In front of libc's, for the library too. */
+int pthread_join(pthread_t thread, void **result) {
+    int (*real)(pthread_t, void **);
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_join");
+    atomic_store(&is_joining, 1);
+    return real(thread, result);
+}
+
+static int waited_allocate(void *context, int fd, int64_t offset, int64_t size) {
+    waited_disk *disk = context;
+    atomic_fetch_add(&disk->allocations, 1);
+    return rp_file_ops_system()->allocate(NULL, fd, offset, size);
+}
+
+static int64_t waited_write(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    waited_disk *disk = context;
+    atomic_store(&disk->is_writing, 1);
+    wait_for(&is_joining);
+    atomic_fetch_add(&disk->writes, 1);
+    return rp_file_ops_system()->write_at(NULL, fd, source, size, offset);
+}
+
+/* On a busy machine it has a core seldom, and a lead is many chunks. */
+static void who_stops_the_thread_waits_for_one_chunk(void) {
+    enum { MIB = 1 << 20, PIECES = 64 /* at most, of a chunk */ };
+    for (int32_t mode = RP_READY_FOR_ASYNC; mode <= RP_READY_FOR_SYNC; mode++) {
+        char path[512];
+        fixture_directory(path, sizeof path);
+        waited_disk disk = {.ops = *rp_file_ops_system()};
+        disk.ops.context = &disk;
+        disk.ops.allocate = waited_allocate;
+        disk.ops.write_at = waited_write;
+        atomic_store(&is_joining, 0);
+        rp_mapped_file_queue *row = NULL;
+        rp_mapped_file_queue_options row_options = {.ops = &disk.ops, .directory = path, .file_size = 128 * MIB, .mode = RP_MAP_WRITE};
+        CHECK(rp_mapped_file_queue_create(&row_options, &row) == RP_OK);
+        rp_preallocation_options options = {.ops = &disk.ops, .row = row, .ahead_bytes = 40 * MIB, .mode = mode};
+        rp_preallocation *ahead = NULL;
+        rp_error error = {0};
+        CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK && rp_preallocation_start(ahead, &error) == RP_OK);
+        wait_for(&disk.is_writing);
+        rp_preallocation_stop(ahead);
+        CHECK(disk.writes <= PIECES && disk.allocations == 1);
+        rp_preallocation_close(ahead);
+        rp_mapped_file_queue_destroy(row);
+        fixture_remove(path);
+    }
+}
+
 static void sends_that_are_refused_for_want_of_space_are_told_of(void) {
     char path[512];
     fixture_directory(path, sizeof path);
@@ -276,6 +335,7 @@ int main(void) {
     RUN(a_full_disk_is_told_once_though_what_is_left_is_used_up);
     RUN(who_syncs_makes_a_chunk_at_a_time_until_the_lead_is_full);
     RUN(the_next_space_is_asked_for_while_the_lead_is_full);
+    RUN(who_stops_the_thread_waits_for_one_chunk);
     RUN(sends_that_are_refused_for_want_of_space_are_told_of);
     RUN(an_empty_slave_of_a_master_whose_first_files_are_gone_goes_on_there);
     return 0;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "../../../csrc/store/mapped_file_queue.h"
 #include "check.h"
 #include "compaction_fixture.h"
 
@@ -83,6 +84,27 @@ static void refuses_to_start_without(const rp_message_store_options *options, co
     fixture_close(store);
 }
 
+/* Where its bytes end, and where the next file begins, are numbers that there are not. */
+static void a_file_named_by_an_offset_that_no_store_reaches_is_refused(void) {
+    static const int64_t bases[] = {INT64_MAX / 4096 * 4096, INT64_C(1) << 62};
+    for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
+        char path[400], file[600];
+        fixture_directory(path, sizeof path);
+        snprintf(file, sizeof file, "%s/%020lld", path, (long long)bases[i]);
+        int fd = open(file, O_RDWR | O_CREAT, 0644);
+        CHECK(fd >= 0 && ftruncate(fd, 4096) == 0 && close(fd) == 0);
+        rp_mapped_file_queue *row = NULL;
+        rp_mapped_file_queue_options options = {.ops = rp_file_ops_system(), .directory = path, .file_size = 4096, .mode = RP_MAP_WRITE};
+        CHECK(rp_mapped_file_queue_create(&options, &row) == RP_OK);
+        rp_error error = {0};
+        CHECK(rp_mapped_file_queue_load(row, 0, 0, &error) == RP_E_CORRUPT);
+        CHECK(strcmp(error.file, file) == 0 && strstr(error.message, "move it away") != NULL);
+        CHECK(rp_mapped_file_queue_end(row) == 0);
+        rp_mapped_file_queue_destroy(row);
+        fixture_remove(path);
+    }
+}
+
 /* A file that is not listed would cost what it keeps. */
 static void a_compacted_queue_is_not_opened_by_half(void) {
     static kept_messages kept;
@@ -146,5 +168,6 @@ int main(void) {
     what_is_roots_alone_is_passed_over(&options);
     fixture_remove(path);
     a_compacted_queue_is_not_opened_by_half();
+    a_file_named_by_an_offset_that_no_store_reaches_is_refused();
     return 0;
 }
