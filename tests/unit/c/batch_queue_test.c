@@ -347,7 +347,7 @@ static void expired_ones_raise_the_min_offset(void) {
     options.commit_log_file_size = 4096;
     rp_message_store *store = fixture_open(&options);
     append_all(store, "Batches");
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 30000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 60000) == RP_OK);
     fixture_close(store); /* and its checkpoint covers them */
     store = fixture_open(&options);
     for (int i = 0; i < 5; i++) {

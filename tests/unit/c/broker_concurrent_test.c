@@ -96,6 +96,7 @@ static void write_tables(fixture *fx, const _Atomic int *done) {
         rp_broker_settings_default(&settings);
         settings.slave_read_enable = i % 2;
         settings.flush_mode = i / 8 % 2;
+        settings.sync_flush_timeout_ms = WAIT_MS;
         rp_broker_set_settings(fx->broker, &settings);
         snprintf(name, sizeof name, "topic-%d", i % 300);
         CHECK(rp_broker_put_topic(fx->broker, text(name), 1 + i % 8, 1 + i % 8, 6, 0, RP_TOPIC_NATIVE_SEND) == RP_OK);

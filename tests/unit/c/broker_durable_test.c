@@ -67,7 +67,6 @@ static void what_is_stored_where_a_cut_tail_was_is_synced_when_it_comes(void) {
     fx.store_options.flush_mode = RP_FLUSH_SYNC;
     fx.store_options.flush_interval_ms = fx.store_options.flush_thorough_interval_ms = 3600000; /* only requests flush */
     fixture_open(&fx);
-    fx.settings.sync_flush_timeout_ms = WAIT_MS;
     set_modes(&fx, RP_FLUSH_SYNC, 0);
     rp_commit_log *log = rp_message_store_commit_log(fx.store);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
@@ -354,8 +353,6 @@ static void answer_beside_a_hanging_append(uint32_t busy_ms, const char *words) 
     fixture fx;
     fixture_init(&fx);
     fx.server_options.reactors = 2;
-    fx.store_options.append_wait_timeout_ms = 200; /* more than any of the store's own threads holds the log, on a busy machine too */
-    fx.store_options.append_busy_timeout_ms = busy_ms;
     fx.store_options.flush_mode = RP_FLUSH_SYNC;
     fx.store_options.file_ops = &disk.ops;
     fixture_open(&fx);
@@ -370,12 +367,14 @@ static void answer_beside_a_hanging_append(uint32_t busy_ms, const char *words) 
     atomic_store(&disk.writes, 0);
     client_send(&clients[0], &requests[0]);
     wait_until(a_write_has_begun, &disk);
+    rp_message_store_set_append_timing(fx.store, busy_ms, 200);
     int64_t end_ms = now_ms() + WAIT_MS;
     do {
         response = client_call(&clients[1], &requests[1]);
         CHECK(response.code == SYSTEM_BUSY && now_ms() < end_ms);
         CHECK(slice_contains(response.remark, "slow stage"));
     } while (!slice_contains(response.remark, words));
+    rp_message_store_set_append_timing(fx.store, fx.store_options.append_busy_timeout_ms, fx.store_options.append_wait_timeout_ms);
     pthread_mutex_unlock(&disk.gate);
     CHECK(client_receive(&clients[0], &response, WAIT_MS) == 1 && response.code == SUCCESS);
     CHECK(client_call(&clients[1], &requests[1]).code == SUCCESS);

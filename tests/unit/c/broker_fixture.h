@@ -67,6 +67,7 @@ static inline void fixture_init(fixture *fx) {
     fx->store_options.populate_ahead_bytes = 1 << 16;
     rp_broker_options_default(&fx->broker_options);
     rp_broker_settings_default(&fx->settings);
+    fx->settings.sync_flush_timeout_ms = WAIT_MS;
     rp_server_options_default(&fx->server_options);
     fx->server_options.bind_address = "127.0.0.1";
     fx->server_options.port = 0;

@@ -344,6 +344,7 @@ static void an_answer_waits_for_disk_and_slaves_too(void) {
     CHECK(rp_commit_log_flushed_offset(commit_log) == rp_commit_log_max_offset(commit_log));
     fx.settings.role = RP_ROLE_SYNC_MASTER;
     fx.settings.slave_acks = 1;
+    fx.settings.slave_timeout_ms = WAIT_MS;
     rp_broker_set_settings(fx.broker, &fx.settings);
     rp_broker_set_replicated(fx.broker, 0);
     send_reply(&replier, "replicated");

@@ -334,7 +334,7 @@ static void old_files_go(void) {
     ledger_open(&one, RP_FLUSH_ASYNC);
     CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
     ledger_append(&one, MANY);
-    CHECK(rp_message_store_wait_flushed(one.store, ledger_ends(&one).end_offset, 30000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(one.store, ledger_ends(&one).end_offset, 60000) == RP_OK);
     CHECK(rp_message_store_expire_file(one.store, &error) == RP_E_NOT_FOUND); /* none is committed */
     ledger_commit_all(&one);
     CHECK(rp_message_store_expire_file(one.store, &error) == RP_OK);

@@ -161,7 +161,7 @@ static int64_t fill_and_cut(rp_message_store_options *options, int expires, int6
     await_copied(store, queue);
     await_kept(queue, ONLY_ONCE + 20, &kept);
     rp_commit_log *log = rp_message_store_commit_log(store);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 60000) == RP_OK);
     int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
     while (expires && rp_message_store_expire_file(store, NULL) != RP_OK) {
         CHECK(!is_late(begun_ns));

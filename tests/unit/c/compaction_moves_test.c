@@ -9,11 +9,11 @@
 
 static kept_messages kept;
 static rp_file_ops failing_ops;
-static _Atomic int fails_move, moves_failed;
+static _Atomic int fails_move, moves, moves_failed; /* the first that fails, with all behind it, 0: none; those so far */
 
 static int move_or_fail(void *context, const char *source, const char *target) {
-    if (fails_move && strstr(source, "/compacting/0") != NULL && --fails_move == 0) {
-        fails_move = 1; /* this one and all that follow */
+    int from = fails_move;
+    if (from > 0 && strstr(source, "/compacting/0") != NULL && ++moves >= from) {
         moves_failed++;
         errno = EIO;
         return -1;
@@ -62,13 +62,13 @@ static void what_cannot_be_moved_is_moved_later_and_holds_up_nothing(int move, i
     options.file_ops = &failing_ops;
     rp_message_store *store = fixture_open(&options);
     rp_consume_queue *queue = compacted_queue(store, "T");
-    moves_failed = 0;
+    moves = moves_failed = 0;
     fails_move = move;
     append_numbers(store, queue, 0, 100, 60);
     await_failed_moves(3);
     append_numbers(store, queue, 100, 700, 60);
     await_copied(store, queue);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 20000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 60000) == RP_OK);
     expire_all(store, queue, 200);
     read_kept(queue, &kept);
     CHECK(kept.count > 600 && has_last_of_each(&kept, 700, 60) && kept.offsets[0] < 100);
@@ -101,7 +101,7 @@ static void what_is_cut_while_files_cannot_be_moved_does_not_come_back(void) {
     options.file_ops = &failing_ops;
     rp_message_store *store = fixture_open(&options);
     rp_consume_queue *queue = compacted_queue(store, "T");
-    moves_failed = 0;
+    moves = moves_failed = 0;
     fails_move = 2;
     append_numbers(store, queue, 0, 100, 100);
     await_failed_moves(2);

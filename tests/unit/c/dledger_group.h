@@ -2,8 +2,10 @@
 #ifndef RP_TESTS_DLEDGER_GROUP_H
 #define RP_TESTS_DLEDGER_GROUP_H
 
+#include <arpa/inet.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "../../../csrc/ha/dledger_log.h"
@@ -17,6 +19,7 @@ typedef struct member {
     char id[8];
     rp_dledger_log *dledger;
     rp_server *server;
+    int port_fd; /* bound for as long as the group is there: while a member is away nobody else gets its port */
     uint16_t port;
     _Atomic int64_t committed; /* as on_committed was told last; INT64_MIN: never */
     _Atomic int stepped_down;
@@ -74,11 +77,8 @@ static inline void listen_member(member *one) {
     options.bind_address = "127.0.0.1";
     options.port = one->port;
     options.reactors = 1;
-    int rc;
-    do { /* the port of a member that was closed just now */
-        rc = rp_server_open(&options, rp_dledger_handler(one->dledger), &one->server, &error);
-    } while (rc == RP_E_NETWORK && one->port != 0 && sched_yield() == 0);
-    CHECK(rc == RP_OK && rp_server_start(one->server, &error) == RP_OK);
+    CHECK(rp_server_open(&options, rp_dledger_handler(one->dledger), &one->server, &error) == RP_OK);
+    CHECK(rp_server_start(one->server, &error) == RP_OK);
 }
 
 static inline void stop_member(member *one) {
@@ -97,25 +97,28 @@ static inline void start_member(group *all, int number) {
     listen_member(&all->members[number]);
 }
 
-/* Ports first: each is taken by a server that is closed again. */
+/* A server may listen there too, as it reuses addresses. */
+static inline void take_port(member *one) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int reuse = 1;
+    one->port_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(one->port_fd >= 0 && setsockopt(one->port_fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) == 0);
+    CHECK(bind(one->port_fd, (struct sockaddr *)&address, size) == 0);
+    CHECK(getsockname(one->port_fd, (struct sockaddr *)&address, &size) == 0);
+    one->port = ntohs(address.sin_port);
+}
+
+/* Ports first. */
 static inline void open_group(group *all, int flush_mode, uint32_t batch_bytes) {
-    rp_server *servers[MEMBERS];
-    rp_error error;
     memset(all, 0, sizeof *all);
     all->flush_mode = flush_mode;
     all->batch_bytes = batch_bytes;
     for (int i = 0; i < MEMBERS; i++) {
-        rp_server_options options;
-        rp_server_options_default(&options);
-        options.bind_address = "127.0.0.1";
-        options.reactors = 1;
-        CHECK(rp_server_open(&options, NULL, &servers[i], &error) == RP_OK);
-        all->members[i].port = rp_server_port(servers[i]);
+        take_port(&all->members[i]);
         snprintf(all->members[i].id, sizeof all->members[i].id, "n%d", i);
         snprintf(all->peers + strlen(all->peers), 40, "%sn%d-127.0.0.1:%u", i == 0 ? "" : ";", i, all->members[i].port);
     }
-    for (int i = 0; i < MEMBERS; i++)
-        rp_server_close(servers[i]);
     for (int i = 0; i < MEMBERS; i++) {
         ledger_open(&all->members[i].ledger, flush_mode);
         open_member(all, i);
@@ -127,6 +130,7 @@ static inline void close_group(group *all) {
     for (int i = 0; i < MEMBERS; i++) {
         if (all->members[i].dledger != NULL)
             stop_member(&all->members[i]);
+        close(all->members[i].port_fd);
         fixture_remove(all->members[i].ledger.path);
     }
 }
@@ -137,13 +141,30 @@ static inline rp_dledger_state state_of(const member *one) {
     return state;
 }
 
+#define TRIES 120 /* of half a second: whoever has the log may have lost its core for so long */
+
+static inline void follow(member *one, int64_t term, const char *leader_id) {
+    rp_error error;
+    int rc = RP_E_BUSY;
+    for (int tries = 0; rc == RP_E_BUSY && tries < TRIES; tries++)
+        rc = rp_dledger_follow(one->dledger, term, leader_id, &error);
+    CHECK(rc == RP_OK);
+}
+
+static inline void lead(member *one, int64_t term) {
+    rp_error error;
+    int rc = RP_E_BUSY;
+    for (int tries = 0; rc == RP_E_BUSY && tries < TRIES; tries++)
+        rc = rp_dledger_lead(one->dledger, term, &error);
+    CHECK(rc == RP_OK);
+}
+
 /* All that run hear of the term's leader. */
 static inline void elect(group *all, int leader, int64_t term) {
-    rp_error error;
     for (int i = 0; i < MEMBERS; i++)
         if (i != leader && all->members[i].dledger != NULL)
-            CHECK(rp_dledger_follow(all->members[i].dledger, term, all->members[leader].id, &error) == RP_OK);
-    CHECK(rp_dledger_lead(all->members[leader].dledger, term, &error) == RP_OK);
+            follow(&all->members[i], term, all->members[leader].id);
+    lead(&all->members[leader], term);
 }
 
 static inline void wait_committed(const member *one, int64_t index) { WAIT_FOR(state_of(one).committed_index >= index); }

@@ -132,7 +132,6 @@ static void *map_or_fail(void *context, int fd, size_t size, int writable) {
 /* Else the leader would have it cut, and a majority may rest on it. */
 static void what_cannot_be_read_just_now_is_no_other(void) {
     group all;
-    rp_error error;
     uint8_t body[FRAME_MAX];
     rp_message_store_options options;
     rp_file_ops ops = *rp_file_ops_system();
@@ -146,11 +145,12 @@ static void what_cannot_be_read_just_now_is_no_other(void) {
     stop_member(victim);
     ledger_options(&victim->ledger, &options);
     options.file_ops = &ops;
+    options.index_enable = 0; /* its thread may map the files that it has yet to read */
     victim->ledger.store = fixture_open(&options);
     open_member(&all, 0);
     listen_member(victim);
-    CHECK(rp_dledger_follow(leader->dledger, TERM + 1, NULL, &error) == RP_OK);
-    CHECK(rp_dledger_follow(victim->dledger, TERM + 1, "n1", &error) == RP_OK);
+    follow(leader, TERM + 1, NULL);
+    follow(victim, TERM + 1, "n1");
     wanted push = {.type = RP_PUSH_COMPARE, .count = 1, .term = TERM + 1, .heads = {head_of(&leader->ledger, 250)}};
     int fd = dial(victim);
     uint32_t size = write_push(&leader->ledger, &push, body);
@@ -164,14 +164,13 @@ static void what_cannot_be_read_just_now_is_no_other(void) {
 
 static void a_strangers_pushes_do_no_harm(void) {
     group all;
-    rp_error error;
     open_group(&all, RP_FLUSH_ASYNC, 0);
     member *victim = &all.members[0], *leader = &all.members[1];
     stop_member(&all.members[2]);
-    CHECK(rp_dledger_lead(leader->dledger, TERM, &error) == RP_OK);
+    lead(leader, TERM);
     ledger_append(&leader->ledger, 10);
-    CHECK(rp_dledger_follow(leader->dledger, TERM + 1, NULL, &error) == RP_OK); /* its words are the stranger's now */
-    CHECK(rp_dledger_follow(victim->dledger, TERM, "n1", &error) == RP_OK);
+    follow(leader, TERM + 1, NULL); /* its words are the stranger's now */
+    follow(victim, TERM, "n1");
     a_batch_that_goes_back_in_terms(victim, &leader->ledger);
     whatever_is_pushed(victim, &leader->ledger);
     CHECK(state_of(victim).end_term <= TERM);

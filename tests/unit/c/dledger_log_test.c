@@ -43,11 +43,10 @@ static void one_of_three_commits_nothing(void) {
     CHECK(state_of(&all.members[0]).committed_index == 50);
     ledger_check_queues(&all.members[0].ledger, 50);
     start_member(&all, 1); /* has nothing at all */
-    rp_error error;
-    CHECK(rp_dledger_follow(all.members[1].dledger, 1, "n0", &error) == RP_OK);
+    follow(&all.members[1], 1, "n0");
     wait_same(&all, 0, 80);
     start_member(&all, 2);
-    CHECK(rp_dledger_follow(all.members[2].dledger, 1, "n0", &error) == RP_OK);
+    follow(&all.members[2], 1, "n0");
     wait_same(&all, 0, 80);
     close_group(&all);
 }
@@ -65,14 +64,13 @@ static void leaders_change(int flush_mode) {
         append_and_count(one, 40);
         messages += 40;
         wait_same(&all, leader, messages);
-        rp_error error; /* the others know of a later term already: what comes now is nobody's */
-        for (int i = 0; i < MEMBERS; i++)
+        for (int i = 0; i < MEMBERS; i++) /* they know of a later term already: what comes now is nobody's */
             if (i != leader)
-                CHECK(rp_dledger_follow(all.members[i].dledger, term * 10, NULL, &error) == RP_OK);
+                follow(&all.members[i], term * 10, NULL);
         CHECK(ledger_try_append(&one->ledger) == RP_OK);
         append_and_count(one, (int)term * 25);
         int stepped_down = atomic_load(&one->stepped_down);
-        CHECK(rp_dledger_follow(one->dledger, term * 10, NULL, &error) == RP_OK);
+        follow(one, term * 10, NULL);
         CHECK(atomic_load(&one->stepped_down) == stepped_down + 1 && atomic_load(&one->committed) == -1);
         CHECK(ledger_try_append(&one->ledger) == RP_E_READ_ONLY);
         for (int i = 0; i < MEMBERS; i++) /* back to small terms, which the test counts by */
@@ -94,14 +92,13 @@ static void a_new_leaders_log_counts_with_syncs(void) { leaders_change(RP_FLUSH_
 /* What a leader of an earlier term had, and a majority has, is committed with the first entry of the new one's term. */
 static void an_earlier_terms_entries_are_committed_by_a_later_one(void) {
     group all;
-    rp_error error;
     open_group(&all, RP_FLUSH_ASYNC, 0);
     stop_member(&all.members[1]);
     stop_member(&all.members[2]);
     elect(&all, 0, 1);
     append_and_count(&all.members[0], 20);
     CHECK(state_of(&all.members[0]).committed_index == -1);
-    CHECK(rp_dledger_follow(all.members[0].dledger, 2, NULL, &error) == RP_OK);
+    follow(&all.members[0], 2, NULL);
     start_member(&all, 1);
     elect(&all, 0, 3);
     wait_same(&all, 0, 20);
@@ -156,14 +153,14 @@ static void a_log_that_ends_before_its_leaders_begins_stays_as_it_is(void) {
     int64_t begin = state_of(leader).begin_index;
     CHECK(begin > 6);
     start_member(&all, 2);
-    CHECK(rp_dledger_follow(late->dledger, 1, "n0", &error) == RP_OK);
+    follow(late, 1, "n0");
     WAIT_FOR(state_of(late).gap_index == begin);
     CHECK(state_of(late).end_index == 5 && state_of(late).committed_index <= 5);
     ledger_check_queues(&late->ledger, 5);
     stop_member(late);
     fixture_remove(late->ledger.path);
     start_member(&all, 2);
-    CHECK(rp_dledger_follow(late->dledger, 1, "n0", &error) == RP_OK);
+    follow(late, 1, "n0");
     WAIT_FOR(state_of(late).committed_index == 705);
     CHECK(state_of(late).gap_index == -1 && state_of(late).begin_index == begin);
     ledger_check_same(&leader->ledger, &late->ledger);
@@ -176,14 +173,14 @@ static void claims_are_told(void) {
     rp_error error;
     rp_dledger_claim claim;
     open_group(&all, RP_FLUSH_ASYNC, 0);
-    CHECK(rp_dledger_lead(all.members[0].dledger, 5, &error) == RP_OK);
+    lead(&all.members[0], 5);
     struct pollfd polled = {.fd = rp_dledger_fd(all.members[1].dledger), .events = POLLIN};
     CHECK(poll(&polled, 1, 60000) == 1);
     rp_dledger_take_claim(all.members[1].dledger, &claim);
     CHECK(claim.term == 5 && strcmp(claim.leader_id, "n0") == 0);
-    CHECK(rp_dledger_follow(all.members[1].dledger, 5, "n0", &error) == RP_OK);
+    follow(&all.members[1], 5, "n0");
     wait_committed(&all.members[0], 0);
-    CHECK(rp_dledger_follow(all.members[2].dledger, 9, NULL, &error) == RP_OK);
+    follow(&all.members[2], 9, NULL);
     polled.fd = rp_dledger_fd(all.members[0].dledger);
     CHECK(poll(&polled, 1, 60000) == 1);
     rp_dledger_take_claim(all.members[0].dledger, &claim);
@@ -285,7 +282,7 @@ static int elect_the_fullest(group *all, int64_t *term) {
     for (int i = 0; i < MEMBERS; i++)
         (void)rp_dledger_follow(all->members[i].dledger, ++*term, NULL, &error); /* no leader pushes any more; one may be held up */
     for (int i = 0; i < MEMBERS; i++)
-        CHECK(rp_dledger_follow(all->members[i].dledger, *term + 1, NULL, &error) == RP_OK);
+        follow(&all->members[i], *term + 1, NULL);
     for (int i = 0; i < MEMBERS; i++) {
         states[i] = state_of(&all->members[i]);
         if (states[i].end_term > states[leader].end_term ||
@@ -323,7 +320,6 @@ static void roles_change_under_load(void) {
     }
     int64_t term = 0, committed = -1;
     for (int round = 0; round < 12; round++) {
-        rp_error error;
         int leader = elect_the_fullest(&all, &term);
         WAIT_FOR(state_of(&all.members[leader]).committed_index > committed + 20);
         committed = state_of(&all.members[leader]).committed_index;
@@ -332,7 +328,7 @@ static void roles_change_under_load(void) {
             stop_sender(&senders[spare]);
             stop_member(&all.members[spare]);
             start_member(&all, spare);
-            CHECK(rp_dledger_follow(all.members[spare].dledger, term, all.members[leader].id, &error) == RP_OK);
+            follow(&all.members[spare], term, all.members[leader].id);
             start_sender(&senders[spare]);
         }
     }

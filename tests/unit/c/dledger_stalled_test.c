@@ -48,7 +48,7 @@ static void a_member_tells_its_state_while_its_disk_stands_still(void) {
     rp_dledger_follower_row rows[MEMBERS];
     open_stalling(&all, &ops);
     member *one = &all.members[0];
-    CHECK(rp_dledger_lead(one->dledger, 1, &error) == RP_OK);
+    lead(one, 1);
     CHECK(state_of(one).end_index == 0 && state_of(one).held_ms == 0);
     atomic_store(&gate_is_closed, 1);
     CHECK(pthread_create(&appender, NULL, append_one, &one->ledger) == 0);
@@ -68,7 +68,7 @@ static void a_member_tells_its_state_while_its_disk_stands_still(void) {
     atomic_store(&gate_is_closed, 0);
     pthread_join(appender, NULL);
     CHECK(state_of(one).end_index == 1);
-    CHECK(rp_dledger_follow(one->dledger, 2, "n1", &error) == RP_OK);
+    follow(one, 2, "n1");
     CHECK(!state_of(one).is_leader && state_of(one).term == 2 && atomic_load(&one->stepped_down) == 1);
     stop_member(one);
     fixture_remove(one->ledger.path);
@@ -91,7 +91,7 @@ static void a_leader_that_hands_over_takes_nothing_for_a_while(void) {
     wait_same(&all, 0, 25);
     for (int64_t term = 2; term < 4; term++) {
         CHECK(rp_dledger_pause(leader->dledger, 1, &error) == RP_OK);
-        CHECK(rp_dledger_follow(leader->dledger, term, NULL, &error) == RP_OK);
+        follow(leader, term, NULL);
         elect(&all, 0, term);
         ledger_append(&leader->ledger, 1);
     }

@@ -2,7 +2,7 @@
 #include "grpc_client.h"
 
 #define MESSAGE_BYTES (2u << 20)
-#define RESETS 2100 /* more than one connection may make at once */
+#define RESETS 2100 /* more than one connection may make at once: the server's clock stands meanwhile */
 
 static struct grpc_server server;
 static struct client client;
@@ -202,7 +202,7 @@ static void an_answer_that_is_never_taken_is_given_up(void) {
 }
 
 static void who_begins_calls_to_reset_them_is_sent_away(void) {
-    rp_server_options options = options_of(30000);
+    rp_server_options options = options_by_hand(30000);
     grpc_server_start(&server, &options, MESSAGE_BYTES);
     client_open(&client, &server, 0);
     for (int at = 0; at < RESETS && !client.is_over; at++) {

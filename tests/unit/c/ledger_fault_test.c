@@ -136,7 +136,7 @@ static void a_cut_that_fails_and_another_begin(void) {
     ledger_open(&later, RP_FLUSH_ASYNC);
     ledger_copy(&leader, &later, 0, 400);
     ledger_commit_all(&later);
-    CHECK(rp_message_store_wait_flushed(later.store, ledger_ends(&later).end_offset, 30000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(later.store, ledger_ends(&later).end_offset, 60000) == RP_OK);
     CHECK(rp_message_store_expire_file(later.store, &error) == RP_OK);
     ledger_open(&one, RP_FLUSH_ASYNC);
     fixture_close(one.store);

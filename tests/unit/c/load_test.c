@@ -399,6 +399,8 @@ static void the_floor_server_answers_every_form_of_send(rp_floor_kind kind) {
                                        .connections = 3,
                                        .in_flight = 8,
                                        .count = 3000,
+                                       .connect_timeout_ms = WAIT_MS,
+                                       .request_timeout_ms = WAIT_MS,
                                        .serialize_type = serialize_type,
                                        .send_code = send_code};
             rp_load_result result = run(&options);

@@ -48,7 +48,7 @@ static void the_sync_is_made_up_for(int32_t flush_mode, int refused) {
         rp_message_store_read_stats(store, &stats);
         sched_yield();
     } while (stats.flushed_offset < end);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 30000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 60000) == RP_OK);
     fixture_close(store); /* the queues too */
     store = fixture_open(&options);
     CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Descriptors", 0)) == count + 1);

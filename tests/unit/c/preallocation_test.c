@@ -23,7 +23,7 @@ static void pause_ms(long ms) {
 
 static void wait_for(const _Atomic int *flag) {
     for (int rounds = 0; !atomic_load(flag); rounds++) {
-        CHECK(rounds < 20000);
+        CHECK(rounds < 60000);
         pause_ms(1);
     }
 }

@@ -31,7 +31,7 @@ static void make_store(const char *root, const char *image) {
         CHECK(fixture_append(store, queue, i) == RP_OK);
     }
     int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(store));
-    CHECK(rp_message_store_wait_flushed(store, end, 30000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(store, end, 60000) == RP_OK);
     copy_tree(root, image);
     fixture_close(store);
     char path[1024];

@@ -296,7 +296,7 @@ static void a_slave_is_cut_where_its_master_sent_no_record(void) {
     int64_t vouched = rp_commit_log_damaged_at(log, &damage);
     CHECK(strstr(damage.message, "another place") != NULL && strstr(damage.message, "made while it is stopped") != NULL);
     CHECK(vouched == damaged.commit_log_offset && rp_commit_log_max_offset(log) > vouched);
-    CHECK(rp_message_store_wait_flushed(slave, rp_commit_log_max_offset(log), 30000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(slave, rp_commit_log_max_offset(log), 60000) == RP_OK);
     fixture_close(slave);
     slave = fixture_open(&options);
     CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(slave)) == vouched);

@@ -47,7 +47,7 @@ static void a_file_stays_with_its_readers_and_with_nobody_else(void) {
     int64_t end = rp_commit_log_max_offset(log), files = end / FIXTURE_LOG_FILE_SIZE;
     CHECK(files >= 2);
     CHECK(rp_message_store_expire_file(store, NULL) == RP_E_NOT_FOUND); /* not on disk yet */
-    CHECK(rp_message_store_wait_flushed(store, end, 20000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(store, end, 60000) == RP_OK);
     rp_log_range range, again;
     CHECK(rp_commit_log_read(log, 0, 100, &range) == RP_OK);
     uint8_t before[100];
@@ -105,7 +105,7 @@ static void a_file_that_cannot_be_deleted_keeps_its_place(void) {
     rp_commit_log *log = rp_message_store_commit_log(store);
     rp_consume_queue *queue = fixture_queue(store, "Old", 0);
     fill(store, queue, 0, 1200);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 60000) == RP_OK);
     atomic_store(&keeps_names, true);
     CHECK(rp_message_store_expire_file(store, NULL) == RP_E_IO && rp_commit_log_min_offset(log) == 0);
     CHECK(fixture_check(store, queue, 0) == 0);
@@ -193,7 +193,7 @@ static void a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are
     rp_message_store *store = fixture_open(&options);
     fill(store, fixture_queue(store, "Idle", 0), 0, IDLE);
     fill(store, fixture_queue(store, "Busy", 0), 0, BUSY);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 20000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 60000) == RP_OK);
     CHECK(rp_message_store_expire_file(store, NULL) == RP_OK);
     fixture_close(store);
     the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
@@ -226,7 +226,7 @@ static void a_queue_that_ended_with_a_file_keeps_its_offset(int was_killed) {
         sched_yield();
     }
     fill(store, fixture_queue(store, "Busy", 0), 0, BUSY);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 20000) == RP_OK);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 60000) == RP_OK);
     CHECK(rp_message_store_expire_file(store, NULL) == RP_OK);
     fixture_close(store);
     for (int i = 0; i < 3; i++) {
@@ -338,7 +338,7 @@ static void a_power_cut_between_two_files_leaves_no_hole(void) {
     rp_message_store *store = fixture_open(&options);
     fill(store, fixture_queue(store, "Old", 0), 0, 1600);
     int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(store));
-    CHECK(end > 5 * FIXTURE_LOG_FILE_SIZE && rp_message_store_wait_flushed(store, end, 20000) == RP_OK);
+    CHECK(end > 5 * FIXTURE_LOG_FILE_SIZE && rp_message_store_wait_flushed(store, end, 60000) == RP_OK);
     for (int i = 0; i < 4; i++) {
         CHECK(rp_message_store_expire_file(store, NULL) == RP_OK);
     }

@@ -49,7 +49,7 @@ static void run_once(const rp_message_store_options *options, outcome *seen) {
         seen->appended++;
         int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(store));
         if (i % 16 == 15) {
-            rc = rp_message_store_wait_flushed(store, end, 30000);
+            rc = rp_message_store_wait_flushed(store, end, 60000);
             seen->acknowledged = rc == RP_OK ? seen->appended : seen->acknowledged;
             CHECK(rc == RP_OK || rc == RP_E_IO);
         }
@@ -129,7 +129,7 @@ static void a_close_says_what_did_not_reach_the_disk(bool is_known_before) {
     CHECK(fixture_append(store, fixture_queue(store, "Fault", 0), 0) == RP_OK);
     atomic_store(&syncs_fail, 1);
     if (is_known_before) {
-        CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 30000) == RP_E_IO);
+        CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 60000) == RP_E_IO);
     }
     rp_error error = {0};
     CHECK(rp_message_store_close(store, &error) == RP_E_IO && error.status == RP_E_IO);
@@ -197,7 +197,7 @@ static void a_lost_page_is_told_to_the_records_sync_though_another_heard_of_it_f
         pthread_cond_wait(&lost_page.changed, &lost_page.lock);
     }
     pthread_mutex_unlock(&lost_page.lock);
-    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 30000) == RP_E_IO);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 60000) == RP_E_IO);
     CHECK(rp_commit_log_flushed_offset(log) == 0);
     rp_error error = {0};
     CHECK(rp_message_store_close(store, &error) == RP_E_IO);

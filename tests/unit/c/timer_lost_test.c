@@ -72,7 +72,7 @@ static void fill(fixture *fx) {
     send_later(&c, "T", 1, properties, "recalled");
     recall(fx, "K", recalled_ms);
     send_later(&c, "T", 2, "TIMER_DELAY_SEC\00150\2UNIQ_KEY\1R\2", "rolled");
-    send_later(&c, "T", 3, "TIMER_DELAY_SEC\00135\2", "waits");
+    send_later(&c, "T", 3, "TIMER_DELAY_SEC\00150\2", "waits");
     wait_entered(fx);
     for (int i = 0; i < 3; i++)
         turn_clock(fx, 9000);

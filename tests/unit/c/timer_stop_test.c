@@ -115,7 +115,7 @@ static void a_stop_within_a_slot_leaves_its_rest_to_the_next_start(void) {
     put_strange(&fx, "TIMER_OUT_MS\0010\2REAL_TOPIC\1T\2REAL_QID\0010\2", "makes the queue's file");
     wait_end(&fx, "T", 0, 1);
     char properties[128], body[16];
-    int64_t deliver_ms = (turned_wall_ms(NULL) + MINUTE) / PRECISION_MS * PRECISION_MS;
+    int64_t deliver_ms = (turned_wall_ms(NULL) + 5 * MINUTE) / PRECISION_MS * PRECISION_MS;
     CHECK(put_recall(&fx, "T", "last", deliver_ms + 1) == RP_OK);
     for (int i = 0; i <= MANY; i++) {
         snprintf(properties, sizeof properties, "UNIQ_KEY\1%s\2TIMER_OUT_MS\1%" PRId64 "\2REAL_TOPIC\1%s\2REAL_QID\0010\2",
@@ -125,7 +125,7 @@ static void a_stop_within_a_slot_leaves_its_rest_to_the_next_start(void) {
     }
     wait_entered(&fx);
     atomic_store(&is_full, true);
-    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
+    atomic_fetch_add(&clock_ahead_ms, 6 * MINUTE);
     wait_end(&fx, "T", 0, 1 + MANY / 2);
     wait_refusals(2);
     timers_stop(&fx);
