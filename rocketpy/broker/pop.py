@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 RETRY_QUEUES: Final = 1
 """PopAckConstants.retryQueueNum"""
 
+MESSAGES_MAX: Final = 32
+"""Of one pop."""
 RETRY_TOPICS_AT_ONCE: Final = 64
 """As many as the revive thread names."""
 REFUSED_MAX: Final = 1000
@@ -62,7 +64,9 @@ class PopRequests:
         if refusal is None:
             refusal = await self._group_fault(header.consumer_group)
         if refusal is None and isinstance(header, PopMessageRequestHeader):
-            refusal = self._filter_fault(header) or await self._retry_topic_fault(header)
+            refusal = self._filter_fault(header)
+            if refusal is None and self._may_be_popped(header):
+                refusal = await self._retry_topic_fault(header)
         if refusal is None:
             self._parts.server_of(listener).resubmit(request)
         return refusal
@@ -91,6 +95,12 @@ class PopRequests:
         if header.exp_type != SQL92 or expression_fault(header.exp) is not None:
             return Response(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
         return None if self._parts.settings.property_filter else not_supported(SQL92)
+
+    def _may_be_popped(self, header: PopMessageRequestHeader) -> bool:
+        """False where the fast path refuses it anyhow: for that no retry topic is made."""
+        topic, group = self._parts.topics.get(header.topic), self._parts.groups.get(header.consumer_group)
+        is_queue = topic is None or (header.queue_id < topic.read_queue_nums and topic.perm & names.PERM_READ)
+        return bool(is_queue) and header.max_msg_nums <= MESSAGES_MAX and (group is None or group.consume_enable)
 
     async def _retry_topic_fault(self, header: PopMessageRequestHeader) -> Response | None:
         if header.order:

@@ -57,6 +57,20 @@ def test_the_first_pop_makes_its_group_and_its_retry_topic(tmp_path: Path) -> No
     run(test)
 
 
+def test_a_pop_that_is_refused_makes_no_retry_topic(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            await peer.send("t")
+            for number, wrong in enumerate(({"queueId": 99}, {"maxMsgNums": 33})):
+                for _ in ("the first of its group", "the second"):
+                    assert (await pop(peer, group=f"g{number}", **wrong)).code == ResponseCode.INVALID_PARAMETER
+                assert at.broker.parts is not None and f"%RETRY%g{number}_t" not in at.broker.parts.topics
+                assert (await pop(peer, group=f"g{number}")).code == 0 and f"%RETRY%g{number}_t" in at.broker.parts.topics
+
+    run(test)
+
+
 def test_retry_topics_are_named_as_the_configuration_says(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, enableRetryTopicV2="true") as at:
