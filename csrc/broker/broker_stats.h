@@ -71,7 +71,7 @@ void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, c
 typedef struct rp_broker_stats {
     uint64_t sends, sends_failed, sends_punted, pulls, pulls_found, pulls_missed, pulls_punted, pulls_suspended_now, pulls_woken;
     uint64_t messages_in, bytes_in, messages_out, bytes_out, responses_parked_now, flush_timeouts, slave_timeouts, slaves_missing;
-    uint64_t puts_inside; /* records that the broker itself put of what it was sent: due, committed, asked about, revived */
+    uint64_t puts_inside; /* records of rp_count_put_inside */
     uint64_t replies, replies_failed,
         replies_pending_now; /* answered SUCCESS, answered otherwise, on their way to a requester or the disk */
     uint64_t put_ns_p50, put_ns_p99, put_ns_p999, put_ns_max, get_ns_max;

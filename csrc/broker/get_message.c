@@ -209,8 +209,7 @@ static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
     int has_record = is_in_log(walk, entry);
     if (walk->entries_left-- <= 0 || walk->is_spent || (has_record && is_full(walk, entry)))
         return 0;
-    if (has_record)
-        walk->last_offset = entry->commit_log_offset;
+    walk->last_offset = has_record ? entry->commit_log_offset : walk->log_max;
     result->next_offset = entry->queue_offset + entry->messages;
     if (!rp_tag_filter_matches(walk->request->filter, entry->tags_code))
         return pass_over(walk);

@@ -151,8 +151,8 @@ static inline uint32_t rp_leadership(const rp_broker *broker) { return atomic_lo
 static inline void rp_count(_Atomic uint64_t *counter, uint64_t more) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
 }
-/* A record that the broker itself puts of what it was sent: due, committed, asked about, revived. RocketMQ: incTopicPutNums and
- * incBrokerPutNums. */
+/* A record that the broker itself puts of what it was sent: due or rolled, committed, asked about, revived, recalled. RocketMQ:
+ * incTopicPutNums and incBrokerPutNums. */
 static inline void rp_count_put_inside(rp_broker *broker, rp_topic *topic, enum rp_message_type type, uint32_t size) {
     rp_intake_add_one(&topic->in[type], size);
     atomic_fetch_add_explicit(&broker->puts_inside, 1, memory_order_relaxed);
