@@ -3,14 +3,14 @@
 Whatever an operator asks of old messages reads pages that are no longer in memory, a queue's two at each step of a search; on the event
 loop heartbeats and new topics would wait for all of them. Only the store is read in the threads: the broker's tables belong to the loop.
 
-    run ─► waiting ─► a thread, for as long as somebody waits ─► done ─ one wake-up of the loop for all that are done ─► whoever called run
+    run ─► waiting ─► a thread, for a turn of many reads ─► done ─ one wake-up of the loop for all that are done ─► whoever called run
 
 A thread is asked for by who finds less than READS_MAX, and takes one read after the other: to hand each to a thread of its own, and its
 result back, costs more than most reads.
 
 Threads  run, and what gives results back, on one event loop; reads in threads of its default executor. What both sides use are two
-         deques, whose single operations cannot be divided, and a flag: who gives back lowers it before it looks, who reads looks at it
-         behind adding a result, so that none stays behind.
+         deques, whose single operations cannot be divided, and a flag: who gives back lowers it before it looks, and a thread with a
+         result looks at it before it reads again or ends, so that none stays behind.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 READS_MAX: Final = 2
 """At once: each keeps one of the threads that saves and retention want too."""
+TURN_READS: Final = 64
+"""After so many a thread is the executor's again, and whatever else waits there comes first."""
 
 
 @dataclass(eq=False, slots=True)
@@ -50,25 +52,29 @@ class StoreReads:
         self._is_told = False
 
     async def run(self, read: Callable[[MessageStore], T], patience_s: float | None = None) -> T:
-        """What `read` returns or raises; it is called in a thread of the loop's default executor. Raises TimeoutError when its turn has not
-        come within patience_s: then it is not called."""
+        """What `read` returns or raises; it is called in a thread of the loop's default executor. Raises TimeoutError when others have kept
+        all threads for patience_s: then it is not called."""
         loop = asyncio.get_running_loop()
         one = _Read(read, loop.create_future())
-        self._waiting.append(one)
-        self._ask_for_thread(loop)
-        timer = None if patience_s is None else loop.call_later(patience_s, self._give_up, one)
+        timer = None
         try:
+            self._waiting.append(one)
+            if not self._ask_for_thread(loop) and patience_s is not None:
+                timer = loop.call_later(patience_s, self._give_up, one)
             result: T = await one.future
             return result
         finally:
+            one.future.cancel()  # where it has not come to an end: nobody is there for it
             if timer is not None:
                 timer.cancel()
             del one  # an error holds this frame, too
 
-    def _ask_for_thread(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._threads < READS_MAX:
-            loop.run_in_executor(None, self._read_on, loop)
-            self._threads += 1
+    def _ask_for_thread(self, loop: asyncio.AbstractEventLoop) -> bool:
+        if self._threads >= READS_MAX:
+            return False
+        loop.run_in_executor(None, self._read_on, loop)
+        self._threads += 1
+        return True
 
     def _give_up(self, one: _Read) -> None:
         try:
@@ -79,20 +85,20 @@ class StoreReads:
             one.future.set_exception(TimeoutError())
 
     def _read_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread: until nobody waits any more."""
-        while True:
+        """In a thread: until nobody waits any more, or its turn is over."""
+        for _ in range(TURN_READS):
             try:
                 one = self._waiting.popleft()
             except IndexError:
                 break
             if one.future.cancelled():
                 continue
+            if self._done and not self._is_told:  # what is done does not wait for this one
+                self._is_told = True
+                loop.call_soon_threadsafe(self._give_back)
             one.result, one.error = _outcome(one.read, self._store)
             self._done.append(one)
             del one  # an error holds this frame, by way of the one that raised it
-            if self._waiting and not self._is_told:
-                self._is_told = True
-                loop.call_soon_threadsafe(self._give_back)
         loop.call_soon_threadsafe(self._thread_ended, loop)
 
     def _give_back(self) -> None:

@@ -7,13 +7,14 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, cast
 
 import pytest
 
 from rocketpy._core.store import MessageStore
-from rocketpy.broker.store_reads import READS_MAX, StoreReads
+from rocketpy.broker.store_reads import READS_MAX, TURN_READS, StoreReads
 from tests.processes import PATIENCE_S
 
 STORE = cast(MessageStore, object())
@@ -85,7 +86,7 @@ def test_an_error_is_gone_with_who_caught_it() -> None:
         gc.enable()
 
 
-def test_reads_begin_in_order_and_never_more_than_so_many_at_once() -> None:
+def test_never_more_than_so_many_are_read_at_once() -> None:
     async def run() -> None:
         reads, gate, begun = StoreReads(STORE), Gate(), list[int]()
         held = await gate.hold_all_threads(reads)
@@ -129,17 +130,21 @@ def test_a_read_whose_caller_is_gone_is_not_called() -> None:
     asyncio.run(run())
 
 
-def test_patience_ends_with_the_wait_for_a_turn() -> None:
+def test_patience_ends_with_the_wait_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
-        reads, gate = StoreReads(STORE), Gate()
-        task = asyncio.create_task(reads.run(gate.read, patience_s=0.05))
-        assert await asyncio.to_thread(gate.standing.acquire, timeout=PATIENCE_S)
-        over = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.2, over.set)  # longer than its patience
-        await over.wait()
+        loop, reads, first, second = asyncio.get_running_loop(), StoreReads(STORE), Gate(), Gate()
+        await reads.run(lambda _: None, patience_s=0)  # where a thread is free none is needed
+        held, timers, later = await first.hold_all_threads(reads), list[Callable[[], None]](), loop.call_later
+        with monkeypatch.context() as patched:
+            patched.setattr(loop, "call_later", lambda _, job, *rest: timers.append(partial(job, *rest)) or later(PATIENCE_S, print))
+            task = asyncio.create_task(reads.run(second.read, patience_s=1))
+            await asyncio.sleep(0)  # it waits for its turn
+        first.open()
+        assert await asyncio.to_thread(second.standing.acquire, timeout=PATIENCE_S)
+        timers[0]()
         assert not task.done()
-        gate.open()
-        await task
+        second.open()
+        await asyncio.gather(*held, task)
 
     asyncio.run(run())
 
@@ -147,13 +152,50 @@ def test_patience_ends_with_the_wait_for_a_turn() -> None:
 def test_many_that_wait_share_threads_and_wake_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         loop, reads, gate, jobs = asyncio.get_running_loop(), StoreReads(STORE), Gate(), list[Callable[..., Any]]()
-        held = await gate.hold_all_threads(reads)
-        executed = loop.run_in_executor
+        held, done, wake_ups = await gate.hold_all_threads(reads), threading.Semaphore(0), list[str]()
+        executed, told = loop.run_in_executor, loop.call_soon_threadsafe
         monkeypatch.setattr(loop, "run_in_executor", lambda pool, job, *rest: jobs.append(job) or executed(pool, job, *rest))
-        others = [asyncio.create_task(reads.run(lambda _: None)) for _ in range(500)]
+        monkeypatch.setattr(
+            loop, "call_soon_threadsafe", lambda job, *rest, **more: wake_ups.append(job.__name__) or told(job, *rest, **more)
+        )
+        others = [asyncio.create_task(reads.run(lambda _: done.release())) for _ in range(TURN_READS)]
         await asyncio.sleep(0)  # all wait for their turn
         gate.open()
+        for _ in others:  # the loop stands still meanwhile
+            assert done.acquire(timeout=PATIENCE_S)
+        assert jobs == [] and wake_ups.count("_give_back") == 1
         await asyncio.gather(*held, *others)
-        assert jobs == []
+
+    asyncio.run(run())
+
+
+def test_a_thread_is_given_back_after_a_turn_of_many() -> None:
+    async def run() -> None:
+        loop, reads, gate = asyncio.get_running_loop(), StoreReads(STORE), Gate()
+        loop.set_default_executor(ThreadPoolExecutor(READS_MAX + 1))
+        held, begun, long_save = await gate.hold_all_threads(reads), list[int](), Gate()
+        saves = [loop.run_in_executor(None, long_save.read, STORE)]
+        assert long_save.standing.acquire(timeout=PATIENCE_S)  # no thread is left
+        others = [asyncio.create_task(reads.run(partial(noted, begun, number))) for number in range(10 * TURN_READS)]
+        await asyncio.sleep(0)  # all wait for their turn
+        save = loop.run_in_executor(None, lambda: len(begun))
+        gate.open()
+        assert await save < 10 * TURN_READS
+        long_save.open()
+        await asyncio.gather(*held, *others, *saves)
+
+    asyncio.run(run())
+
+
+def test_what_is_done_does_not_wait_for_the_next_read() -> None:
+    async def run() -> None:
+        reads, first, second = StoreReads(STORE), Gate(), Gate()
+        held = await first.hold_all_threads(reads)
+        slow = [asyncio.create_task(reads.run(second.read)) for _ in held]
+        await asyncio.sleep(0)  # both wait for their turn
+        first.open()
+        await asyncio.wait_for(asyncio.gather(*held), PATIENCE_S)
+        second.open()
+        await asyncio.gather(*slow)
 
     asyncio.run(run())
