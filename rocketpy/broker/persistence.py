@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from .._core.errors import RocketpyError, Unsupported
+from .._core.errors import InvalidArgument, RocketpyError, TooLarge, Unsupported
 from ..remoting.json_codec import DEPTH_MAX, JsonError, is_deeper, read_json, write_fastjson
 from ..state_file import StateFile
 
@@ -69,7 +69,7 @@ class SavedState:
             return False
         try:
             use(value)
-        except RocketpyError as error:
+        except (InvalidArgument, TooLarge, Unsupported) as error:
             cause = f"what it holds cannot be taken: {error}; correct it, or move it away to begin without it"
             raise Unsupported(cause, file=str(self.file.path)) from error
         if not self.file.faults:
