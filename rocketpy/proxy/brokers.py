@@ -263,7 +263,8 @@ class Brokers:
 
     async def _ask_message_type(self, topic: str) -> str:
         names = [data.broker_name for data in (await self.route(topic)).queue_datas]
-        members = await self._ask_any(names, RequestCode.GET_TOPIC_CONFIG, topic, GetTopicConfigRequestHeader(topic=topic))
+        known = self._types.known(topic) is not None
+        members = await self._ask_any(names, RequestCode.GET_TOPIC_CONFIG, topic, GetTopicConfigRequestHeader(topic=topic), known)
         if members is None:
             return "UNSPECIFIED"
         attributes = members.get("attributes") or {}
@@ -272,7 +273,8 @@ class Brokers:
     async def _ask_group(self, group: str) -> GroupConfig | None:
         """Any broker of any cluster that a client of ours has asked for."""
         header = GetSubscriptionGroupConfigRequestHeader(group=group)
-        members = await self._ask_any(sorted(self._addresses), RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, group, header)
+        known = self._groups.known(group) is not None
+        members = await self._ask_any(sorted(self._addresses), RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, group, header, known)
         if members is None:
             return None
         try:
@@ -280,9 +282,9 @@ class Brokers:
         except (AttributeError, TypeError, ValueError, OverflowError) as error:  # members of any kind: brokers keep what their files say
             raise ProtocolError(f"group {group} of a broker cannot be read: {error}") from error
 
-    async def _ask_any(self, names: Iterable[str], code: RequestCode, what: str, header: Fields) -> dict[str, Any] | None:
-        """The first answer of a broker that knows `what`; None: nobody does. Raises RocketpyError where nobody answers, or where the broker
-        that knew it last does not, and no other knows it."""
+    async def _ask_any(self, names: Iterable[str], code: RequestCode, what: str, header: Fields, known: bool) -> dict[str, Any] | None:
+        """The first answer of a broker that knows `what`; None: nobody does. Raises RocketpyError where nobody answers; while it is `known`
+        also where no broker knows it and the one that did last does not answer."""
         fault: RocketpyError | None = None
         is_answered = False
         silent: set[str] = set()
@@ -305,13 +307,13 @@ class Brokers:
                 fault = error
                 silent.add(name)
                 self._silent.add(name)
-        if fault is not None and (not is_answered or self._knowing.get((code, what)) in silent):
+        if fault is not None and (not is_answered or (known and self._knowing.get((code, what)) in silent)):
             raise NetworkError(f"no broker answers {code.name} that may know {what}: {fault}")
         self._knowing.pop((code, what), None)
         return None
 
     def _remember(self, question: tuple[int, str], name: str) -> None:
         self._knowing.pop(question, None)
-        while len(self._knowing) >= 2 * self._settings.topic_route_service_cache_max_num:
+        while len(self._knowing) >= 2 * self._settings.topics_max:
             del self._knowing[next(iter(self._knowing))]
         self._knowing[question] = name

@@ -108,20 +108,26 @@ def test_what_was_known_is_good_while_nobody_answers(monkeypatch: pytest.MonkeyP
     asyncio.run(test())
 
 
-def test_a_proxy_that_is_to_remember_no_topic_still_finds_queues(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", [0, -1])
+def test_a_proxy_that_is_to_remember_no_topic_still_finds_what_it_asks_for(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
         brokers = b'"brokerDatas":[{"brokerName":"b","cluster":"c","brokerAddrs":{"0":"here:1"}}]'
         queues = b'"queueDatas":[{"brokerName":"b","readQueueNums":1,"writeQueueNums":1,"perm":6}]'
         return check_success(decode_command(encode_command(0, {}, b"{%s,%s}" % (brokers, queues), opaque=1, flag=1)))
 
     async def test() -> None:
-        settings = ProxySettings(namesrv_addr="here:2", topic_route_service_cache_max_num=0)
+        settings = ProxySettings(namesrv_addr="here:2", topic_route_service_cache_max_num=most)
         brokers = Brokers(settings, lambda address, command: None)
-        for topic in ("t", "u", "t"):
-            assert [queue.broker for queue in await brokers.writable_queues(topic)] == ["b"]
+        for name in ("t", "u", "t"):
+            assert [queue.broker for queue in await brokers.writable_queues(name)] == ["b"]
+            assert (await brokers.message_type(name), await brokers.group_now(name)) == ("NORMAL", GroupConfig())
         await brokers.stop()
 
+    async def invoke(self: RemotingClient, address: str, code: RequestCode, *rest: Any, **more: Any) -> Command:
+        return decode_command(encode_command(ResponseCode.SUCCESS, {}, b"{}", opaque=1, flag=1))
+
     monkeypatch.setattr(RemotingClient, "call", call)
+    monkeypatch.setattr(RemotingClient, "invoke", invoke)
     asyncio.run(test())
 
 
