@@ -45,6 +45,7 @@ class Library:
 
     def __init__(self, directory: Path, compiler: str = "", extra_flags: tuple[str, ...] = (), sources: list[Path] | None = None) -> None:
         self.sources = library_sources() if sources is None else sources
+        self.has_all = sources is None
         self.compiler = shlex.split(compiler or os.environ.get("CC", "cc"))
         self.flags = [*C_FLAGS]
         self.link_flags = ["-pthread", *(flag for flag in extra_flags if flag.startswith("-fsanitize"))]
@@ -85,10 +86,11 @@ class Library:
         rules_changed = max(path.stat().st_mtime for path in (script, Path(__file__)))
         names = "\n".join(str(target) for target in objects.values())
         changed = not manifest.exists() or manifest.read_text() != names
-        results = (self.path, self.whole, self.archive)
+        results = (self.path, self.whole, self.archive) if self.has_all else (self.archive,)
         if changed or any(not result.exists() or result.stat().st_mtime < rules_changed for result in results):
-            self.link(self.path, list(objects.values()), f"-Wl,--version-script={script}")
-            self.link(self.whole, list(objects.values()))
+            if self.has_all:
+                self.link(self.path, list(objects.values()), f"-Wl,--version-script={script}")
+                self.link(self.whole, list(objects.values()))
             self.make_archive(list(objects.values()))
             manifest.write_text(names)
         return self.path

@@ -37,7 +37,6 @@ def runs(request: pytest.FixtureRequest) -> Iterator[dict[Path, Future[Run]]]:
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.skipif("ROCKETPY_C_TESTS_SEEN" in os.environ, reason="`make sanitize` has run it just before")
 @pytest.mark.parametrize("source", c_test_programs(), ids=lambda source: source.stem)
 def test_program_exits_with_zero(source: Path, runs: dict[Path, Future[Run]]) -> None:
     done = runs[source].result()
