@@ -59,12 +59,13 @@ async def readable_queues(session: Session, topic: str, route_topic: str = "") -
 
 
 async def address_of_queue(session: Session, topic: str, broker_name: str, queue_id: int) -> str:
-    """That of its broker. Raises AdminError for a queue that the topic does not have there: brokers answer as for an empty one."""
+    """That of its broker. Raises AdminError for a queue that the topic does not have there: brokers answer as for an empty one, but for
+    those of static topics, of which a route counts the pieces here and not the global queues."""
     route, addresses = await session.route(topic), await session.addresses(topic)
     if broker_name not in addresses:
         raise AdminError(f"{topic} has no queues at broker {broker_name!r}", remedy=f"it has at {', '.join(addresses)}")
     count = sum(queues.read_queue_nums for queues in route.queue_datas if queues.broker_name == broker_name)
-    if queue_id >= count:
+    if queue_id >= count and not route.queue_mappings:
         raise AdminError(f"{topic} has no queue {queue_id} at broker {broker_name!r}", remedy=f"it has {count} there, from 0 on")
     return addresses[broker_name]
 
