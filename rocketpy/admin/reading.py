@@ -132,8 +132,12 @@ async def print_msg_by_queue(session: Session, given: Given, out: Output) -> Non
     count = 0
     offset, end = await _span(session, address, topic, queue_id, given.maybe("b"), given.maybe("e"))
     while offset < end:
-        pulled = await pull(session, address, broker_name, topic, queue_id, offset, PULL_COUNT, tags)
-        if not _leads_on(out, queue, pulled, offset, told=ENDS if is_printed else ()):
+        try:
+            pulled = await pull(session, address, broker_name, topic, queue_id, offset, PULL_COUNT, tags)
+            if not _leads_on(out, queue, pulled, offset, told=ENDS if is_printed else ()):
+                break
+        except AdminError as error:  # what was counted up to here is said
+            session.note(error)
             break
         offset = pulled.next_offset
         count += len(pulled.messages)

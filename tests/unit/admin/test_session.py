@@ -250,6 +250,21 @@ def test_counts_are_all_that_is_said_where_no_message_is_printed(monkeypatch: py
     assert counted(monkeypatch, first, ends) == (f"Tag: {'A':30} Count: 1\n", [])
 
 
+@pytest.mark.parametrize(
+    ("then", "cause"),
+    [
+        (Pulled(ResponseCode.PULL_RETRY_IMMEDIATELY, [], 1), "the broker's next offset 1 does not lead on from 1"),
+        (AdminError("the connection was lost"), "the connection was lost"),
+    ],
+)
+def test_what_was_counted_is_said_where_a_queue_cannot_be_read_on(
+    then: Pulled | AdminError, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, causes = counted(monkeypatch, Pulled(ResponseCode.SUCCESS, [COUNTED], 1), then)
+    assert said == f"Tag: {'A':30} Count: 1\n"
+    assert [each.endswith(cause) for each in causes] == [True], causes
+
+
 @pytest.mark.parametrize("command", [reset_offset_by_time, skip_accumulated_message])
 def test_only_brokers_without_consumers_get_offsets_written(command: Any) -> None:
     """What was before is read where nothing has been moved yet."""
