@@ -103,6 +103,12 @@ def test_who_knows_no_broker_has_done_nothing(stranger: Stranger, capsys: pytest
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_cluster_without_brokers_is_named(stranger: Stranger, capsys: pytest.CaptureFixture[str]) -> None:
+    stranger.body, stranger.knows_routes = b'{"brokerAddrTable":{"b":{"brokerName":"b"}},"clusterAddrTable":{"C":[],"D":["b"]}}', False
+    assert run_admin(["cleanUnusedTopic", "-n", stranger.address, "-c", "C"]) == 1
+    assert "the name servers know no broker of cluster C; " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("table", "status", "shown", "said"),
     [(b'{"b":{"masterBrokerId":1}}', 0, 1, ""), (b"{}", 1, 0, "the controllers know no broker of cluster C\n")],
