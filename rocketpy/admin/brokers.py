@@ -87,7 +87,8 @@ async def _everywhere(session: Session, given: Given, out: Output, code: Request
 
     await session.each(addresses, work)
     if not addresses:
-        session.note(AdminError("the name servers know no broker", remedy="-b HOST:PORT names one"))
+        which = f" of cluster {given.text('c')}" if given.has("c") else ""
+        session.note(AdminError(f"the name servers know no broker{which}", remedy="-b HOST:PORT names one"))
     out.put("false" if session.troubles else "success")
 
 

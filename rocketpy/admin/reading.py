@@ -5,7 +5,7 @@ RocketMQ: PrintMessageSubCommand, PrintMessageByQueueCommand, ConsumeMessageComm
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from .._core.errors import RocketpyError
@@ -31,6 +31,7 @@ BLANK = bytes.fromhex("cbd43194")
 PULL_COUNT = 32
 READS_ON = (ResponseCode.SUCCESS, ResponseCode.PULL_RETRY_IMMEDIATELY)
 """After the second, no message of those looked at has a wanted tag: mqadmin's printMsgByQueue ends there, and leaves out what follows."""
+ENDS = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 STATUSES = {
     ResponseCode.SUCCESS: "FOUND",
     ResponseCode.PULL_NOT_FOUND: "NO_NEW_MSG",
@@ -59,12 +60,13 @@ async def readable_queues(session: Session, topic: str, route_topic: str = "") -
 
 
 async def address_of_queue(session: Session, topic: str, broker_name: str, queue_id: int) -> str:
-    """That of its broker. Raises AdminError for a queue that the topic does not have there: brokers answer as for an empty one."""
+    """That of its broker. Raises AdminError for a queue that the topic does not have there: brokers answer as for an empty one, but for
+    those of static topics, of which a route counts the pieces here and not the global queues."""
     route, addresses = await session.route(topic), await session.addresses(topic)
     if broker_name not in addresses:
         raise AdminError(f"{topic} has no queues at broker {broker_name!r}", remedy=f"it has at {', '.join(addresses)}")
     count = sum(queues.read_queue_nums for queues in route.queue_datas if queues.broker_name == broker_name)
-    if queue_id >= count:
+    if queue_id >= count and not route.queue_mappings:
         raise AdminError(f"{topic} has no queue {queue_id} at broker {broker_name!r}", remedy=f"it has {count} there, from 0 on")
     return addresses[broker_name]
 
@@ -84,13 +86,14 @@ def _print(out: Output, found: FoundMessage, charset: str, with_body: bool, end:
     out.add("messages", found.to_json(with_body=with_body))
 
 
-def _leads_on(out: Output, queue: str, pulled: Pulled, offset: int, *, tells_all: bool = True) -> bool:
-    """Whether the queue is read on at the next offset; says where it is not, and with tells_all where a pull brought nothing. Raises
-    AdminError where it would never end."""
+def _leads_on(out: Output, queue: str, pulled: Pulled, offset: int, *, told: Container[int] = STATUSES) -> bool:
+    """Whether the queue is read on at the next offset; of the codes to be told, says where a pull brought nothing. Raises AdminError where
+    it would never end."""
     if pulled.code not in READS_ON:
-        out.line(f"{queue} print msg finished. status={_status(pulled)}, offset={pulled.next_offset}")
+        if pulled.code in told:
+            out.line(f"{queue} print msg finished. status={_status(pulled)}, offset={pulled.next_offset}")
         return False
-    if tells_all and pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY:
+    if pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY and pulled.code in told:
         out.line(f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={pulled.next_offset}")
     if pulled.next_offset <= offset:
         raise AdminError(f"{queue}: the broker's next offset {pulled.next_offset} does not lead on from {offset}")
@@ -121,24 +124,29 @@ async def print_msg(session: Session, given: Given, out: Output) -> None:
 async def print_msg_by_queue(session: Session, given: Given, out: Output) -> None:
     topic, broker_name, queue_id = given.text("t"), given.text("a"), given.number("i", least=0)
     charset, tags = charset_of(given.text("c", "UTF-8")), given.text("s", "*")
-    if not (given.truth("p") or given.truth("f")):
+    is_printed = given.truth("p")
+    if not (is_printed or given.truth("f")):
         raise UsageError("nothing would be said: -p true prints the messages, -f true counts them by tag")
     address, queue = await address_of_queue(session, topic, broker_name, queue_id), queue_text(queue_of(topic, broker_name, queue_id))
     counts: Counter[str] = Counter()
     count = 0
     offset, end = await _span(session, address, topic, queue_id, given.maybe("b"), given.maybe("e"))
     while offset < end:
-        pulled = await pull(session, address, broker_name, topic, queue_id, offset, PULL_COUNT, tags)
-        if not _leads_on(out, queue, pulled, offset, tells_all=False):
+        try:
+            pulled = await pull(session, address, broker_name, topic, queue_id, offset, PULL_COUNT, tags)
+            if not _leads_on(out, queue, pulled, offset, told=ENDS if is_printed else ()):
+                break
+        except AdminError as error:  # what was counted up to here is said
+            session.note(error)
             break
         offset = pulled.next_offset
         count += len(pulled.messages)
         counts.update(found.tags for found in pulled.messages if found.tags and found.tags.strip())
-        for found in pulled.messages if given.truth("p") else ():
+        for found in pulled.messages if is_printed else ():
             _print(out, found, charset, given.truth("d"))
     else:
-        if not count:
-            out.line(f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={offset}")
+        if is_printed and not count:
+            out.line(f"{queue} no matched msg, offset={offset}")
     if given.truth("f"):
         for tag, count in counts.most_common():
             out.line(f"Tag: {tag:30} Count: {count}")

@@ -6,17 +6,19 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from rocketpy._core.errors import NetworkError, RocketpyError, TimedOut
 from rocketpy._core.remoting import Command, decode_command, encode_command
-from rocketpy.admin import monitoring, progress
+from rocketpy.admin import monitoring, progress, reading
 from rocketpy.admin.acls import copy_acl
 from rocketpy.admin.command_line import Given
 from rocketpy.admin.errors import AdminError
 from rocketpy.admin.exports import export_metrics
+from rocketpy.admin.finding import Pulled
 from rocketpy.admin.offsets import clone_group_offset, reset_offset_by_time, skip_accumulated_message
 from rocketpy.admin.output import Output
 from rocketpy.admin.progress import ConsumeStats
@@ -216,6 +218,51 @@ def test_a_queue_whose_offset_is_refused_is_named() -> None:
     given = Given({"s": "G", "d": "H", "t": "T"}, {})
     asyncio.run(clone_group_offset(session, given, Output(said.append, is_json=False)))
     assert (said, [error.cause for error in session.troubles]) == ([], ["MessageQueue [topic=T, brokerName=b, queueId=1]: full"])
+
+
+COUNTED = cast(Any, SimpleNamespace(tags="A"))
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, *pulls: Pulled | AdminError) -> tuple[str, list[str]]:
+    """(what printMsgByQueue -f true says, what went wrong) where a queue of nine messages is pulled like this."""
+    left = list(pulls)
+
+    async def pull(*rest: Any) -> Pulled:
+        pulled = left.pop(0)
+        if isinstance(pulled, AdminError):
+            raise pulled
+        return pulled
+
+    def give(address: str, code: int) -> Command:
+        if code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
+            return answer(body=ROUTE % BROKER.encode())
+        return answer(fields={"offset": "0" if code == RequestCode.GET_MIN_OFFSET else "9"})
+
+    monkeypatch.setattr(reading, "pull", pull)
+    session, said = Client(give).session(), []
+    given = Given({"t": "T", "a": "b", "i": "0", "f": "true"}, {})
+    asyncio.run(reading.print_msg_by_queue(session, given, Output(said.append, is_json=False)))
+    return "".join(said), [error.cause for error in session.troubles]
+
+
+def test_counts_are_all_that_is_said_where_no_message_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, ends = Pulled(ResponseCode.SUCCESS, [COUNTED], 1), Pulled(ResponseCode.PULL_OFFSET_MOVED, [], 9)
+    assert counted(monkeypatch, first, ends) == (f"Tag: {'A':30} Count: 1\n", [])
+
+
+@pytest.mark.parametrize(
+    ("then", "cause"),
+    [
+        (Pulled(ResponseCode.PULL_RETRY_IMMEDIATELY, [], 1), "the broker's next offset 1 does not lead on from 1"),
+        (AdminError("the connection was lost"), "the connection was lost"),
+    ],
+)
+def test_what_was_counted_is_said_where_a_queue_cannot_be_read_on(
+    then: Pulled | AdminError, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, causes = counted(monkeypatch, Pulled(ResponseCode.SUCCESS, [COUNTED], 1), then)
+    assert said == f"Tag: {'A':30} Count: 1\n"
+    assert [each.endswith(cause) for each in causes] == [True], causes
 
 
 @pytest.mark.parametrize("command", [reset_offset_by_time, skip_accumulated_message])

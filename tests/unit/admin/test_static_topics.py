@@ -111,6 +111,23 @@ def test_it_is_made_grows_and_moves(admin: Admin, two: Two) -> None:
     assert bounds == {0: (0, 10_000), 1: (0, 10_001), 2: (0, 0), 3: (0, 0)}
 
 
+def test_a_global_queue_is_read_where_its_broker_has_fewer_pieces(admin: Admin, two: Two) -> None:
+    assert admin("updateStaticTopic", "-b", "broker-a", "-t", "wide", "-qn", "2")[0] == 0
+    assert admin("updateStaticTopic", "-c", "DefaultCluster", "-t", "wide", "-qn", "4")[0] == 0
+    assert two.send("broker-b", "wide", 3) == 0
+
+    def queues() -> dict[str, int]:
+        rows = json.loads(admin("topicRoute", "-t", "wide", "-o", "json")[1]).get("queueDatas", ())
+        return {row["brokerName"]: row["readQueueNums"] for row in rows}
+
+    wait_until(lambda: queues() == {"broker-a": 2, "broker-b": 2}, PATIENCE_S, "the route of both")
+    for words in (("printMsgByQueue", "-a", "broker-b", "-p", "true"), ("consumeMessage", "-b", "broker-b")):
+        status, out, err = admin(*words, "-t", "wide", "-i", "3")
+        assert (status, err, out.count("MSGID: ")) == (0, "", 1), words
+        status, _, err = admin(*words, "-t", "wide", "-i", "4")
+        assert status == 1 and "answered GET_MIN_OFFSET" in err, "its broker says which queues it leads"
+
+
 def test_progress_is_counted_globally(admin: Admin, two: Two) -> None:
     assert admin("updateStaticTopic", "-b", "broker-a", "-t", "read", "-qn", "1")[0] == 0
     assert two.send("broker-a", "read", 0) == 0

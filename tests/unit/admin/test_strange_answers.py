@@ -103,6 +103,25 @@ def test_who_knows_no_broker_has_done_nothing(stranger: Stranger, capsys: pytest
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_cluster_without_brokers_is_named(stranger: Stranger, capsys: pytest.CaptureFixture[str]) -> None:
+    stranger.body, stranger.knows_routes = b'{"brokerAddrTable":{"b":{"brokerName":"b"}},"clusterAddrTable":{"C":[],"D":["b"]}}', False
+    assert run_admin(["cleanUnusedTopic", "-n", stranger.address, "-c", "C"]) == 1
+    assert "the name servers know no broker of cluster C; " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "status", "shown", "said"),
+    [(b'{"b":{"masterBrokerId":1}}', 0, 1, ""), (b"{}", 1, 0, "the controllers know no broker of cluster C\n")],
+)
+def test_brokers_without_a_controller_are_passed_over_beside_others(
+    stranger: Stranger, capsys: pytest.CaptureFixture[str], table: bytes, status: int, shown: int, said: str
+) -> None:
+    stranger.body, stranger.knows_routes = b'{"clusterAddrTable":{"C":["a","b"]},"replicasInfoTable":%s}' % table, False
+    assert run_admin(["getSyncStateSet", "-n", stranger.address, "-a", stranger.address, "-c", "C"]) == status
+    out, err = capsys.readouterr()
+    assert (out.count("#brokerName\tb\n"), bool(err), err.endswith(said)) == (shown, bool(said), True)
+
+
 @pytest.mark.parametrize(("body", "knows_routes"), [*((body, True) for body in BODIES), (b"[]", False)])
 def test_every_command_ends_in_lines(
     stranger: Stranger, body: bytes, knows_routes: bool, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
