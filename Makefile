@@ -68,7 +68,7 @@ interop: $(VENV)/.built ## real clients, tools and brokers against ours, the slo
 spark: $(VENV)/.built ## the Spark tests, killed streams too (installs PySpark, 400 MB; needs Java 17); SHORT=1: a minute of them, the killed stream beside the others; T=pattern
 	@sh .ci/java 17
 	@$(PY) -c 'import pyspark, pyarrow' 2>/dev/null || $(PY) -m pip install --quiet 'pyspark>=4.2' 'pyarrow>=18'
-	@$(if $(SHORT),ROCKETPY_KILLS=3 timeout 900) $(PY) -m pytest -q $(if $(SHORT),$(SPARK_SHORT),tests/spark) -m "slow or not slow" $(if $(T),-k "$(T)")
+	@$(if $(SHORT),ROCKETPY_KILLS=3 timeout --foreground 900) $(PY) -m pytest -q $(if $(SHORT),$(SPARK_SHORT),tests/spark) -m "slow or not slow" $(if $(T),-k "$(T)")
 
 bench: $(VENV)/.built ## pytest-benchmark suites at full size, with the physical limit and the share of it reached; T=pattern
 	@ROCKETPY_BENCH=full $(PY) -m pytest -q bench --benchmark-enable $(if $(T),-k "$(T)")

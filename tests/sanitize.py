@@ -43,9 +43,11 @@ def run_program(program: Path) -> subprocess.CompletedProcess[str]:
     """One that hangs is ended and counts as failed with the exit code of timeout(1)."""
     environment = os.environ | SANITIZER_OPTIONS | c_test_environment()
     try:
-        return subprocess.run([program], capture_output=True, text=True, errors="replace", timeout=300, check=False, env=environment)
+        done = subprocess.run([program], capture_output=True, timeout=300, check=False, env=environment)
+        code, said = done.returncode, done.stdout + done.stderr
     except subprocess.TimeoutExpired as hung:
-        return subprocess.CompletedProcess([program], 124, str(hung.stdout or ""), f"{hung.stderr or ''}\nended after {hung.timeout} s")
+        code, said = 124, b"%b%b\nended after %d s" % (hung.stdout or b"", hung.stderr or b"", hung.timeout)
+    return subprocess.CompletedProcess([program], code, said.decode(errors="replace"))
 
 
 SAME_AT_EACH_CALL = {"compaction_killed_test", "ledger_power_cut_test", "power_cut_test", "recovery_killed_test"}
@@ -79,15 +81,17 @@ def run_programs(sanitizer: str, sources: list[Path]) -> tuple[list[str], list[P
         if source.stem not in SAME_AT_EACH_CALL and starts_threads(program):
             threaded.append(source)
         begun = time.monotonic()
-        return run_program(program), time.monotonic() - begun
+        done = run_program(program)
+        if done.returncode != 0:
+            report(f"{sanitizer} {source.stem}", done.stdout)
+        return done, time.monotonic() - begun
 
     with ThreadPoolExecutor(3 * (os.cpu_count() or 1)) as pool:
         for source, (done, seconds) in zip(sources, pool.map(timed, sources), strict=True):
             state = "ok" if done.returncode == 0 else f"FAILED (exit {done.returncode})"
             print(f"  {sanitizer:8} {source.stem:36} {state:20} {seconds:5.1f} s", flush=True)
             if done.returncode != 0:
-                failed.append(source.stem)
-                report(f"{sanitizer} {source.stem}", done.stdout + done.stderr)
+                failed.append(f"{sanitizer} {source.stem}")
     return failed, sorted(threaded)
 
 
