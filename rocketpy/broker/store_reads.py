@@ -52,15 +52,14 @@ class StoreReads:
         self._is_told = False
 
     async def run(self, read: Callable[[MessageStore], T], patience_s: float | None = None) -> T:
-        """What `read` returns or raises; it is called in a thread of the loop's default executor. Raises TimeoutError when others have kept
-        all threads for patience_s: then it is not called."""
+        """What `read` returns or raises; it is called in a thread of the loop's default executor. Raises TimeoutError when its turn has not
+        come within patience_s: then it is not called."""
         loop = asyncio.get_running_loop()
         one = _Read(read, loop.create_future())
-        timer = None
+        timer = None if patience_s is None else loop.call_later(patience_s, self._give_up, one)
         try:
             self._waiting.append(one)
-            if not self._ask_for_thread(loop) and patience_s is not None:
-                timer = loop.call_later(patience_s, self._give_up, one)
+            self._ask_for_thread(loop)
             result: T = await one.future
             return result
         finally:
@@ -69,12 +68,10 @@ class StoreReads:
                 timer.cancel()
             del one  # an error holds this frame, too
 
-    def _ask_for_thread(self, loop: asyncio.AbstractEventLoop) -> bool:
-        if self._threads >= READS_MAX:
-            return False
-        loop.run_in_executor(None, self._read_on, loop)
-        self._threads += 1
-        return True
+    def _ask_for_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._threads < READS_MAX:
+            self._threads += 1  # also where this raises, for want of a thread: the executor has the job by then
+            loop.run_in_executor(None, self._read_on, loop)
 
     def _give_up(self, one: _Read) -> None:
         try:
@@ -86,13 +83,15 @@ class StoreReads:
 
     def _read_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: until nobody waits any more, or its turn is over."""
-        for _ in range(TURN_READS):
+        read = 0
+        while read < TURN_READS:
             try:
                 one = self._waiting.popleft()
             except IndexError:
                 break
             if one.future.cancelled():
                 continue
+            read += 1
             if self._done and not self._is_told:  # what is done does not wait for this one
                 self._is_told = True
                 loop.call_soon_threadsafe(self._give_back)

@@ -133,7 +133,6 @@ def test_a_read_whose_caller_is_gone_is_not_called() -> None:
 def test_patience_ends_with_the_wait_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         loop, reads, first, second = asyncio.get_running_loop(), StoreReads(STORE), Gate(), Gate()
-        await reads.run(lambda _: None, patience_s=0)  # where a thread is free none is needed
         held, timers, later = await first.hold_all_threads(reads), list[Callable[[], None]](), loop.call_later
         with monkeypatch.context() as patched:
             patched.setattr(loop, "call_later", lambda _, job, *rest: timers.append(partial(job, *rest)) or later(PATIENCE_S, print))
