@@ -317,10 +317,13 @@ int rp_pop_request(rp_lane *lane, rp_connection *connection, const rp_command *c
     int outcome = rp_pop_read(lane, connection, command, &pop, &header);
     if (outcome == RP_OK && pop.max_messages < 1)
         outcome = rp_answer(to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "maxMsgNums[%d] is less than 1", pop.max_messages);
-    if (outcome == RP_OK && !rp_pop_find_retry_topics(lane->broker, &pop) && !resubmitted && !pop.order)
-        outcome = RP_PULL_PUNTED;
     if (outcome == RP_OK && header.expression.size > 0)
         outcome = rp_pull_read_filter(lane, header.expression, header.expression_type, to, &pop.filter);
+    if (outcome == RP_OK && !rp_pop_find_retry_topics(lane->broker, &pop) && !resubmitted && !pop.order) {
+        outcome = rp_pop_check(lane->broker, &pop, to); /* for a pop that is refused none is made */
+        if (outcome == RP_OK)
+            outcome = RP_PULL_PUNTED;
+    }
     if (outcome == RP_OK)
         outcome = begin(lane, connection, &pop);
     rp_count(&lane->counters.pops, 1);

@@ -100,7 +100,7 @@ class PopRequests:
         """False where the fast path refuses it anyhow: for that no retry topic is made."""
         topic, group = self._parts.topics.get(header.topic), self._parts.groups.get(header.consumer_group)
         is_queue = topic is None or (header.queue_id < topic.read_queue_nums and topic.perm & names.PERM_READ)
-        return bool(is_queue) and header.max_msg_nums <= MESSAGES_MAX and (group is None or group.consume_enable)
+        return bool(is_queue) and 1 <= header.max_msg_nums <= MESSAGES_MAX and (group is None or group.consume_enable)
 
     async def _retry_topic_fault(self, header: PopMessageRequestHeader) -> Response | None:
         if header.order:

@@ -62,7 +62,7 @@ def test_a_pop_that_is_refused_makes_no_retry_topic(tmp_path: Path) -> None:
         async with running(tmp_path) as at:
             peer = at.peer()
             await peer.send("t")
-            for number, wrong in enumerate(({"queueId": 99}, {"maxMsgNums": 33})):
+            for number, wrong in enumerate(({"queueId": 99}, {"maxMsgNums": 33}, {"maxMsgNums": 0})):
                 for _ in ("the first of its group", "the second"):
                     assert (await pop(peer, group=f"g{number}", **wrong)).code == ResponseCode.INVALID_PARAMETER
                 assert at.broker.parts is not None and f"%RETRY%g{number}_t" not in at.broker.parts.topics

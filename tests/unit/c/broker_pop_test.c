@@ -394,7 +394,9 @@ static void what_cannot_be_popped_is_refused_or_goes_to_python(void) {
     fixture_init(&fx);
     fixture_open(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
-    pop_request pop = pop_of(-1);
+    pop_request pop = pop_of(4);
+    CHECK(client_pop(&c, &pop).code == INVALID);
+    pop = pop_of(-1);
     client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop); /* no retry topic yet: Python's */
     rp_request *request = take_punted(&fx);
     CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
