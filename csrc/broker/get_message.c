@@ -209,7 +209,8 @@ static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
     int has_record = is_in_log(walk, entry);
     if (walk->entries_left-- <= 0 || walk->is_spent || (has_record && is_full(walk, entry)))
         return 0;
-    walk->last_offset = has_record ? entry->commit_log_offset : walk->log_max;
+    if (has_record)
+        walk->last_offset = entry->commit_log_offset;
     result->next_offset = entry->queue_offset + entry->messages;
     if (!rp_tag_filter_matches(walk->request->filter, entry->tags_code))
         return pass_over(walk);
@@ -238,7 +239,7 @@ static void walk_entries(get_walk *walk) {
     result->next_offset = walk->request->offset;
     result->count = result->range_count = 0;
     result->bytes = 0;
-    walk->last_offset = 0;
+    walk->last_offset = walk->log_max; /* nobody is sent to a slave for what was not looked at */
     walk->entries_left = rp_get_entries_max(walk->limits, walk->request->max_messages);
     int64_t at = walk->request->offset;
     while (at < result->max_offset) {

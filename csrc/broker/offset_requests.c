@@ -94,7 +94,7 @@ int rp_queue_begins_at_zero(const rp_broker *broker, rp_consume_queue *queue) {
     if (rp_consume_queue_read(queue, 0, &first, 1) != 1)
         return 0;
     int64_t log_max = rp_commit_log_max_offset(broker->commit_log);
-    if ((uint64_t)first.commit_log_offset > (uint64_t)log_max) /* damaged: what is behind it shall not be missed */
+    if (first.size <= 0 || (uint64_t)first.commit_log_offset > (uint64_t)log_max) /* damaged: what is behind it shall not be missed */
         return 1;
     uint32_t ratio = atomic_load_explicit(&broker->settings.memory_ratio_max, memory_order_relaxed);
     return log_max - first.commit_log_offset <= (int64_t)(broker->options.memory_bytes / 100 * ratio);

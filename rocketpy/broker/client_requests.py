@@ -199,8 +199,10 @@ class ClientRequests:
         first = parts.store.entries(topic, queue_id, 0, 1)
         if not first:
             return parts.store.max_offset(topic, queue_id) == 0
-        behind = parts.store.stats().get("commit_log_max_offset", 0) - first[0][0]
-        return behind <= parts.memory_bytes * parts.settings.memory_ratio_max // 100
+        (offset, size, _), log_max = first[0], parts.store.stats().get("commit_log_max_offset", 0)
+        if size <= 0 or not 0 <= offset <= log_max:  # damaged: what is behind it shall not be missed
+            return True
+        return log_max - offset <= parts.memory_bytes * parts.settings.memory_ratio_max // 100
 
     async def _lock(self, request: Request) -> Response:
         parts, lock = self._parts, read_body(request, _read_lock)
