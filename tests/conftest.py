@@ -19,6 +19,11 @@ settings.register_profile("sanitized", settings.get_profile("rocketpy"), max_exa
 settings.load_profile("sanitized" if "ROCKETPY_SANITIZED" in os.environ else "rocketpy")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The C programs first: two at once take minutes, and at the end three of the four processes of `make test` would wait for them."""
+    items.sort(key=lambda item: item.path.name != "test_c_programs.py")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def patient_clients() -> None:
     """Calls without a time-out of their own wait for longer than the three seconds of RocketMQ's clients: a busy machine may stand still

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROCKETPY = shlex.split(os.environ.get("ROCKETPY_COMMAND", "")) or [sys.executable, "-m", "rocketpy"]
 """The command that tests run: this tree's, or what ROCKETPY_COMMAND names, such as an installed `rocketpy`."""
 PORTS = range(11000, 31000)  # below the kernel's ephemeral range
+BLOCK = 250  # of them are claimed at once
 BROKER_PORTS = (-2, 0, 1)
 """Relative to listenPort: the VIP listener, the listener, the HA listener."""
 
@@ -73,27 +74,41 @@ def port_accepts(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _own_ports() -> range:
-    """This worker's share, where several of pytest's run side by side: what another has handed out may not be bound yet."""
-    share = len(PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    first = PORTS.start + share * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    margin = max(map(abs, BROKER_PORTS))
-    return range(first + margin, first + share - margin)
-
-
+_blocks: list[range] = []
+_claims: list[socket.socket] = []
 _handed_out: set[int] = set()
 
 
+def _claim_block() -> bool:
+    """Ports that until this process ends no other one hands out, a worker of pytest's or another pytest: they may not be bound for a while.
+    The claim is a name that the system gives to one socket at a time. False: none is left."""
+    margin = max(map(abs, BROKER_PORTS))
+    for first in random.SystemRandom().sample(PORTS[::BLOCK], len(PORTS[::BLOCK])):
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0rocketpy: ports for tests from {first}")
+        except OSError:
+            claim.close()
+            continue
+        _claims.append(claim)
+        _blocks.append(range(first + margin, first + BLOCK - margin))
+        return True
+    return False
+
+
 def free_port(neighbours: Sequence[int] = (0,)) -> int:
-    """A port with every port + neighbour free, each given out once: BROKER_PORTS for a broker."""
-    dice, ports = random.SystemRandom(), _own_ports()
-    for _ in range(1000):
-        port = dice.choice(ports)
-        wanted = {port + distance for distance in neighbours}
-        if not wanted & _handed_out and all(_can_bind(each) for each in wanted):
-            _handed_out.update(wanted)
-            return port
-    raise AssertionError(f"no free port found from {ports.start} to {ports.stop}")
+    """A port with every port + neighbour free, each given out once until all are: BROKER_PORTS for a broker."""
+    dice = random.SystemRandom()
+    for _ in range(len(PORTS) // BLOCK + 2):
+        for _ in range(100 * len(_blocks)):
+            port = dice.choice(dice.choice(_blocks))
+            wanted = {port + distance for distance in neighbours}
+            if not wanted & _handed_out and all(_can_bind(each) for each in wanted):
+                _handed_out.update(wanted)
+                return port
+        if not _claim_block():
+            _handed_out.clear()
+    raise AssertionError(f"no free port found from {PORTS.start} to {PORTS.stop}")
 
 
 def write_properties(path: Path, keys: Mapping[str, object]) -> Path:
