@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 ORDERS_FILE: Final = "consumerOrderInfo.json"
 KEPT_MS: Final = 24 * 3_600_000
 """A queue that nobody popped for so long is free."""
-MESSAGES_MAX: Final = 32
+MESSAGES_MAX: Final = 32  # of one pop
 ATTEMPT_BYTES_MAX: Final = 256
 _WHAT: Final = "order info"
 _LONG_MAX: Final = (1 << 63) - 1

@@ -24,6 +24,7 @@ from ..remoting.headers import (
     PopMessageRequestHeader,
 )
 from . import names
+from .consumer_orders import MESSAGES_MAX
 from .heartbeat import SQL92, TAG
 from .parts import HandlerTable, Parts
 from .pull import expression_fault, make_group, not_supported
@@ -33,8 +34,6 @@ log = logging.getLogger(__name__)
 RETRY_QUEUES: Final = 1
 """PopAckConstants.retryQueueNum"""
 
-MESSAGES_MAX: Final = 32
-"""Of one pop."""
 RETRY_TOPICS_AT_ONCE: Final = 64
 """As many as the revive thread names."""
 REFUSED_MAX: Final = 1000
@@ -97,7 +96,7 @@ class PopRequests:
         return None if self._parts.settings.property_filter else not_supported(SQL92)
 
     def _may_be_popped(self, header: PopMessageRequestHeader) -> bool:
-        """False where the fast path refuses it anyhow: for that no retry topic is made."""
+        """False where the fast path will refuse it, which could not look while there was no group: for that no retry topic is made."""
         topic, group = self._parts.topics.get(header.topic), self._parts.groups.get(header.consumer_group)
         is_queue = topic is None or (header.queue_id < topic.read_queue_nums and topic.perm & names.PERM_READ)
         return bool(is_queue) and 1 <= header.max_msg_nums <= MESSAGES_MAX and (group is None or group.consume_enable)

@@ -70,7 +70,7 @@ class StoreReads:
 
     def _ask_for_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._threads < READS_MAX:
-            self._threads += 1  # also where this raises, for want of a thread: the executor has the job by then
+            self._threads += 1  # also where this raises for want of a thread: then the executor has the job all the same
             loop.run_in_executor(None, self._read_on, loop)
 
     def _give_up(self, one: _Read) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -108,13 +109,20 @@ def test_what_was_known_is_good_while_nobody_answers(monkeypatch: pytest.MonkeyP
     asyncio.run(test())
 
 
+def route_to(*names: str) -> Callable[..., Awaitable[Command]]:
+    """In the place of RemotingClient.call: any topic has a queue at each of these brokers, whose addresses are their names, port 1."""
+    brokers = ",".join(f'{{"brokerName":"{name}","cluster":"c","brokerAddrs":{{"0":"{name}:1"}}}}' for name in names)
+    queues = ",".join(f'{{"brokerName":"{name}","readQueueNums":1,"writeQueueNums":1,"perm":6}}' for name in names)
+    body = f'{{"brokerDatas":[{brokers}],"queueDatas":[{queues}]}}'.encode()
+
+    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
+        return decode_command(encode_command(ResponseCode.SUCCESS, {}, body, opaque=1, flag=1))
+
+    return call
+
+
 @pytest.mark.parametrize("most", [0, -1])
 def test_a_proxy_that_is_to_remember_no_topic_still_finds_what_it_asks_for(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
-        brokers = b'"brokerDatas":[{"brokerName":"b","cluster":"c","brokerAddrs":{"0":"here:1"}}]'
-        queues = b'"queueDatas":[{"brokerName":"b","readQueueNums":1,"writeQueueNums":1,"perm":6}]'
-        return check_success(decode_command(encode_command(0, {}, b"{%s,%s}" % (brokers, queues), opaque=1, flag=1)))
-
     async def test() -> None:
         settings = ProxySettings(namesrv_addr="here:2", topic_route_service_cache_max_num=most)
         brokers = Brokers(settings, lambda address, command: None)
@@ -126,7 +134,7 @@ def test_a_proxy_that_is_to_remember_no_topic_still_finds_what_it_asks_for(monke
     async def invoke(self: RemotingClient, address: str, code: RequestCode, *rest: Any, **more: Any) -> Command:
         return decode_command(encode_command(ResponseCode.SUCCESS, {}, b"{}", opaque=1, flag=1))
 
-    monkeypatch.setattr(RemotingClient, "call", call)
+    monkeypatch.setattr(RemotingClient, "call", route_to("b"))
     monkeypatch.setattr(RemotingClient, "invoke", invoke)
     asyncio.run(test())
 
@@ -147,12 +155,6 @@ def test_what_a_broker_in_trouble_knows_is_not_forgotten_for_another_that_knows_
         body = (topic if code == RequestCode.GET_TOPIC_CONFIG else group) if answer == ResponseCode.SUCCESS else b""
         return decode_command(encode_command(answer, {}, body, opaque=1, flag=1))
 
-    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
-        brokers = ",".join(f'{{"brokerName":"{name}","cluster":"c","brokerAddrs":{{"0":"{name}:1"}}}}' for name in ("knows", "not"))
-        queues = ",".join(f'{{"brokerName":"{name}","readQueueNums":1,"writeQueueNums":1,"perm":6}}' for name in ("knows", "not"))
-        body = f'{{"brokerDatas":[{brokers}],"queueDatas":[{queues}]}}'
-        return decode_command(encode_command(ResponseCode.SUCCESS, {}, body.encode(), opaque=1, flag=1))
-
     async def test() -> None:
         nonlocal is_well
         settings = ProxySettings(namesrv_addr="here:2", topic_route_service_cache_refresh_seconds=0)
@@ -165,7 +167,7 @@ def test_what_a_broker_in_trouble_knows_is_not_forgotten_for_another_that_knows_
         await brokers.stop()
 
     monkeypatch.setattr(RemotingClient, "invoke", invoke)
-    monkeypatch.setattr(RemotingClient, "call", call)
+    monkeypatch.setattr(RemotingClient, "call", route_to("knows", "not"))
     asyncio.run(test())
 
 
@@ -182,12 +184,6 @@ def test_what_was_deleted_is_not_taken_for_known_while_another_broker_is_away(mo
         answer, body = (ResponseCode.SUCCESS, bodies[code]) if is_there else (ResponseCode.TOPIC_NOT_EXIST, b"")
         return decode_command(encode_command(answer, {}, body, opaque=1, flag=1))
 
-    async def call(self: RemotingClient, *rest: Any, **more: Any) -> Command:
-        brokers = ",".join(f'{{"brokerName":"{name}","cluster":"c","brokerAddrs":{{"0":"{name}:1"}}}}' for name in ("away", "here"))
-        queues = ",".join(f'{{"brokerName":"{name}","readQueueNums":1,"writeQueueNums":1,"perm":6}}' for name in ("away", "here"))
-        body = f'{{"brokerDatas":[{brokers}],"queueDatas":[{queues}]}}'
-        return decode_command(encode_command(ResponseCode.SUCCESS, {}, body.encode(), opaque=1, flag=1))
-
     async def test() -> None:
         nonlocal is_there
         settings = ProxySettings(namesrv_addr="here:2", topic_route_service_cache_refresh_seconds=0)
@@ -198,7 +194,7 @@ def test_what_was_deleted_is_not_taken_for_known_while_another_broker_is_away(mo
         await brokers.stop()
 
     monkeypatch.setattr(RemotingClient, "invoke", invoke)
-    monkeypatch.setattr(RemotingClient, "call", call)
+    monkeypatch.setattr(RemotingClient, "call", route_to("away", "here"))
     asyncio.run(test())
 
 
