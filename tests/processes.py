@@ -79,18 +79,26 @@ _claims: list[socket.socket] = []
 _handed_out: set[int] = set()
 
 
+def claim(what: str) -> socket.socket | None:
+    """What no other process has, a worker of pytest's or another pytest, until this socket is closed, at the latest when the process ends:
+    the system gives the name to one socket at a time. None: another has it."""
+    claimed = socket.socket(socket.AF_UNIX)
+    try:
+        claimed.bind(f"\0rocketpy: {what}")
+    except OSError:
+        claimed.close()
+        return None
+    return claimed
+
+
 def _claim_block() -> bool:
-    """Ports that until this process ends no other one hands out, a worker of pytest's or another pytest: they may not be bound for a while.
-    The claim is a name that the system gives to one socket at a time. False: none is left."""
+    """Ports that no other process hands out while this one runs: they may not be bound for a while. False: none is left."""
     margin = max(map(abs, BROKER_PORTS))
     for first in random.SystemRandom().sample(PORTS[::BLOCK], len(PORTS[::BLOCK])):
-        claim = socket.socket(socket.AF_UNIX)
-        try:
-            claim.bind(f"\0rocketpy: ports for tests from {first}")
-        except OSError:
-            claim.close()
+        claimed = claim(f"ports for tests from {first}")
+        if claimed is None:
             continue
-        _claims.append(claim)
+        _claims.append(claimed)
         _blocks.append(range(first + margin, first + BLOCK - margin))
         return True
     return False

@@ -10,6 +10,7 @@ shaped by netem where the kernel has it; elsewhere its two veth pairs end in raw
 from __future__ import annotations
 
 import array
+import contextlib
 import fcntl
 import os
 import random
@@ -22,18 +23,40 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import claim
+
 PROJECT = Path(__file__).resolve().parents[2]
 SIOCETHTOOL = 0x8946
 SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"  # a user's path need not have the administrator's tools
 IP = shutil.which("ip", path=SYSTEM_PATH) or "ip"
 TC = shutil.which("tc", path=SYSTEM_PATH)
+NETS = range(64, 128)  # a network has the addresses 10.NET.*
 OFFLOADS = (0x17, 0x1F, 0x24)  # checksums, TSO, GSO: what a raw socket would see unfinished
 
 
-def ip(*arguments: str) -> None:
+def ip(*arguments: str) -> str:
+    """What the command says."""
     done = subprocess.run([IP, *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise OSError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def claim_net() -> tuple[int, socket.socket]:
+    """A number of NETS that nobody else has while the socket is open. What a test that was killed has left of it is removed: the addresses
+    would lead the next one's packets to hosts that are no more."""
+    for net in random.SystemRandom().sample(NETS, len(NETS)):
+        claimed = claim(f"network {net} of a test")
+        if claimed is None:
+            continue
+        for host in "ms":
+            for left in (("netns", "del", f"rp{net}{host}"), ("link", "del", f"rp{net}{host}c"), ("link", "del", f"rp{net}{host}i")):
+                with contextlib.suppress(OSError):  # mostly there is none
+                    ip(*left)
+        if f" 10.{net}." not in ip("-4", "-o", "addr", "show"):
+            return net, claimed
+        claimed.close()
+    raise OSError(f"each of 10.{NETS[0]}.* to 10.{NETS[-1]}.* is in use: `ip addr` and `ip netns list` show by what")
 
 
 def require_namespaces() -> None:
@@ -73,15 +96,14 @@ class Network:
 
     def __init__(self) -> None:
         self.seed = random.SystemRandom().randrange(1 << 32)
-        self._prefix = f"rp{random.SystemRandom().randrange(1 << 24):06x}"
         self._cable: subprocess.Popen[bytes] | None = None
         self._closing: list[Host] = []
 
     def __enter__(self) -> Network:
-        net = random.SystemRandom().randrange(64, 128)
+        self._net, self._claimed = claim_net()
         try:
-            self.master = self._host("m", net, 1)
-            self.slave = self._host("s", net, 2)
+            self.master = self._host("m", 1)
+            self.slave = self._host("s", 2)
             self._has_netem = self._join_directly()
             if not self._has_netem:
                 self._join_by_cable()
@@ -90,18 +112,21 @@ class Network:
             raise
         return self
 
-    def _host(self, suffix: str, net: int, host: int) -> Host:
-        made = Host(f"{self._prefix}{suffix}", net, host)
+    def _host(self, suffix: str, host: int) -> Host:
+        made = Host(f"rp{self._net}{suffix}", self._net, host)
         self._closing.append(made)
         return made
 
     def __exit__(self, *exc: object) -> None:
-        if self._cable is not None:
-            assert self._cable.stdin is not None
-            self._cable.stdin.close()
-            self._cable.wait(10)
+        self._end_cable()
         for host in self._closing:
             host.close()
+        self._claimed.close()
+
+    def lose_process(self) -> None:
+        """What the system does when the test's process is killed: sockets and pipes are closed, and the network stays."""
+        self._end_cable()
+        self._claimed.close()
 
     @property
     def kind(self) -> str:
@@ -148,6 +173,12 @@ class Network:
         command = [sys.executable, "-m", "tests.cluster.wire", *ends, str(self.seed)]
         self._cable = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROJECT)
         self.heal()
+
+    def _end_cable(self) -> None:
+        if self._cable is not None:
+            assert self._cable.stdin is not None
+            self._cable.stdin.close()
+            self._cable.wait(10)
 
     def _give_addresses(self) -> None:
         for host in (self.master, self.slave):
