@@ -177,6 +177,7 @@ uint64_t rp_commit_log_cuts(const rp_commit_log *log) { return atomic_load(&log-
 void rp_commit_log_set_synced(rp_commit_log *log, int64_t end, uint64_t cuts) {
     pthread_mutex_lock(&log->flushed_lock);
     if (rp_commit_log_cuts(log) == cuts) { /* else other bytes may lie there by now, also below where the sync began */
+        rp_preallocation_count_sync(log->preallocation, end - atomic_load(&log->flushed_offset));
         atomic_store(&log->flushed_offset, end);
     }
     pthread_mutex_unlock(&log->flushed_lock);

@@ -19,6 +19,9 @@
 #define PAGE_SIZE 4096
 #define PIECE_BYTES_MAX (256 * 1024)
 #define ALLOCATE_BYTES (64 * 1024 * 1024) /* asked of the file system at once: fewer extents */
+/* Of a sync, on the average: from here on to write everything twice takes the disk longer than a journal's commit. */
+#define SYNC_BYTES_LARGE (256 * 1024)
+#define SYNCS_AVERAGED 8
 
 /* Bytes; the chunk a power of two. Whoever loses its core to a chunk waits for all of it, so it is small; but a sync is behind each of
  * RP_READY_FOR_SYNC. */
@@ -51,11 +54,14 @@ struct rp_preallocation {
     _Atomic int64_t ready_end; /* released after the bytes below it are ready; written under extend_lock; at most zeroed_end */
     _Atomic int64_t position;  /* of the appender, a hint */
     _Atomic bool is_paused;    /* by the appender, for one write of its own: a hint */
+    _Atomic int64_t sync_bytes; /* of whoever syncs: an average; for others a hint */
 
     pthread_mutex_t extend_lock; /* after the append lock; before the row's */
     rp_mapped_file *file;        /* guarded by extend_lock: pinned, holds zeroed_end; NULL before the first extension */
     int64_t zeroed_end;          /* guarded by extend_lock: bytes below it have pages in the page cache, or were claimed */
     int64_t allocated_end;       /* guarded by extend_lock: bytes below it have disk space */
+    bool can_allocate;           /* guarded by extend_lock: else only what is written has space */
+    bool has_zeroed;             /* guarded by extend_lock: the last extension wrote zeros */
     bool failing;                /* guarded by extend_lock: the last extension failed and was reported */
 
     _Atomic(rp_consume_queue *) wanted; /* a stack of queues: pushed by appenders, taken whole by the thread */
@@ -169,7 +175,9 @@ static int allocate(rp_preallocation *ahead, int64_t from, int64_t end, rp_error
     int64_t ends[2] = {plenty > end ? plenty : end, end};
     int os_errno = 0;
     for (int i = 0; i < 2; i++) {
-        if (ahead->ops->allocate(ahead->ops->context, ahead->file->fd, start - base, ends[i] - start) >= 0) {
+        int rc = ahead->ops->allocate(ahead->ops->context, ahead->file->fd, start - base, ends[i] - start);
+        if (rc >= 0) {
+            ahead->can_allocate = rc == 0;
             ahead->allocated_end = ends[i];
             return RP_OK;
         }
@@ -197,7 +205,18 @@ static int write_zeros(rp_preallocation *ahead, int64_t from, int64_t end, rp_er
     return RP_OK;
 }
 
-/* Under extend_lock: one chunk more is zeroed, at least up to `end` where the file allows it. */
+/* Under extend_lock. */
+static bool wants_zeros(const rp_preallocation *ahead) {
+    return ahead->mode == RP_READY_FOR_ASYNC || !ahead->can_allocate ||
+           atomic_load_explicit(&ahead->sync_bytes, memory_order_relaxed) < SYNC_BYTES_LARGE;
+}
+
+void rp_preallocation_count_sync(rp_preallocation *ahead, int64_t bytes) {
+    int64_t average = atomic_load_explicit(&ahead->sync_bytes, memory_order_relaxed);
+    atomic_store_explicit(&ahead->sync_bytes, average + (bytes - average) / SYNCS_AVERAGED, memory_order_relaxed);
+}
+
+/* Under extend_lock: one chunk more is zeroed, where that is of use, at least up to `end` where the file allows it. */
 static int extend(rp_preallocation *ahead, int64_t end, rp_error *error) {
     int64_t from = ahead->zeroed_end;
     int rc = enter_file(ahead, from, error);
@@ -212,7 +231,8 @@ static int extend(rp_preallocation *ahead, int64_t end, rp_error *error) {
         stop = page_after(end);
         rc = allocate(ahead, from, stop, error);
     }
-    rc = rc == RP_OK ? write_zeros(ahead, from, stop, error) : rc;
+    ahead->has_zeroed = wants_zeros(ahead);
+    rc = rc == RP_OK && ahead->has_zeroed ? write_zeros(ahead, from, stop, error) : rc;
     if (rc == RP_OK) {
         ahead->zeroed_end = stop;
     }
@@ -357,6 +377,7 @@ static void work(rp_preallocation *ahead) {
         int64_t begin = ahead->zeroed_end;
         rc = extend(ahead, begin + 1, &error);
         int64_t end = ahead->zeroed_end;
+        bool has_zeroed = ahead->has_zeroed;
         rp_mapped_file *file = ahead->file;
         if (rc == RP_OK) {
             rp_mapped_file_pin(file); /* cannot fail: ahead has it pinned */
@@ -364,7 +385,9 @@ static void work(rp_preallocation *ahead) {
         report(ahead, rc, &error);
         pthread_mutex_unlock(&ahead->extend_lock);
         if (rc == RP_OK) {
-            settle_zeros(ahead, file, begin, end);
+            if (has_zeroed) {
+                settle_zeros(ahead, file, begin, end);
+            }
             rp_mapped_file_release(file);
             pthread_mutex_lock(&ahead->extend_lock);
             end = end < ahead->zeroed_end ? end : ahead->zeroed_end; /* less when the log has moved */
@@ -389,7 +412,9 @@ void rp_preallocation_step(rp_preallocation *ahead) {
     int rc = extend(ahead, begin + 1, &error);
     report(ahead, rc, &error);
     if (rc == RP_OK) {
-        rp_file_begin_write_out(ahead->file->fd, begin - ahead->file->base_offset, (size_t)(ahead->zeroed_end - begin));
+        if (ahead->has_zeroed) {
+            rp_file_begin_write_out(ahead->file->fd, begin - ahead->file->base_offset, (size_t)(ahead->zeroed_end - begin));
+        }
         if (rp_preallocation_ready_end(ahead) < ahead->zeroed_end) {
             atomic_store_explicit(&ahead->ready_end, ahead->zeroed_end, memory_order_release);
         }

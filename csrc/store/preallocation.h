@@ -13,7 +13,8 @@
  *          fault in and much less to write back (one of 64 KB: four times, most of it interrupts to the other cores, whose TLBs must
  *          forget the pages); at 2 MB the kernel may have to compact memory, or a virtual machine's host to find some.
  *          RP_READY_FOR_SYNC: pieces of 16 KB, synced ahead, so that a record's sync finds written extents and needs no journal commit;
- *          not mapped, as the appender writes (log_staging.h).
+ *          not mapped, as the appender writes (log_staging.h). No zeros while syncs are large: there, to write everything twice
+ *          takes the disk longer than a commit.
  * Crowds   whoever syncs for many makes the zeros as well, after each sync, while those who were answered think: a third thread that
  *          writes to the same file and the same disk, whenever it gets a core, makes everybody wait. The thread makes them for few.
  * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
@@ -65,6 +66,8 @@ int rp_preallocation_claim(rp_preallocation *preallocation, int64_t end, rp_erro
 /* By the thread that syncs the log for a crowd, right behind a sync: one chunk of zeros more, when one is missing; its write-out is begun
  * and not waited for. RP_READY_FOR_SYNC; else nothing happens. */
 void rp_preallocation_step(rp_preallocation *preallocation);
+/* A sync of the log has covered so many bytes. By whoever syncs, one at a time. */
+void rp_preallocation_count_sync(rp_preallocation *preallocation, int64_t bytes);
 /* Around a write of the appender's own to the file: between the two no zeros are begun. The kernel lets one write to a file at a time, and
  * whoever waits gets its turn from a loop of small writes only after 4 ms. */
 void rp_preallocation_pause(rp_preallocation *preallocation);

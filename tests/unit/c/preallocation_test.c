@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "../../../csrc/base/file_ops.h"
 #include "../../../csrc/store/preallocation.h"
@@ -203,6 +204,65 @@ static void the_next_space_is_asked_for_while_the_lead_is_full(void) {
     fixture_remove(path);
 }
 
+typedef struct counting_disk {
+    rp_file_ops ops;
+    int64_t zeroed;  /* bytes of zeros: nothing else is written by the preallocation */
+    int can_allocate;
+} counting_disk;
+
+static int64_t counting_write(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    counting_disk *disk = context;
+    disk->zeroed += (int64_t)size;
+    return rp_file_ops_system()->write_at(NULL, fd, source, size, offset);
+}
+
+static int allocate_or_pretend(void *context, int fd, int64_t offset, int64_t size) {
+    counting_disk *disk = context;
+    return disk->can_allocate ? rp_file_ops_system()->allocate(NULL, fd, offset, size) : 1;
+}
+
+/* Zeros ahead save a sync the journal's commit, and are as many bytes again for the disk. */
+static void zeros_are_written_where_they_save_the_disk_more_than_they_cost(void) {
+    enum { MIB = 1 << 20, SMALL = 100 * 1024, LARGE = MIB };
+    static const struct {
+        int32_t mode;
+        int can_allocate;
+        int64_t sync_bytes;
+        bool has_zeros;
+    } cases[] = {
+        {RP_READY_FOR_SYNC, 1, 0, true},      {RP_READY_FOR_SYNC, 1, SMALL, true},
+        {RP_READY_FOR_SYNC, 1, LARGE, false}, {RP_READY_FOR_SYNC, 0, LARGE, true}, /* else nothing has space */
+        {RP_READY_FOR_ASYNC, 1, LARGE, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[512];
+        fixture_directory(path, sizeof path);
+        counting_disk disk = {.ops = *rp_file_ops_system(), .can_allocate = cases[i].can_allocate};
+        disk.ops.context = &disk;
+        disk.ops.allocate = allocate_or_pretend;
+        disk.ops.write_at = counting_write;
+        rp_mapped_file_queue *row = NULL;
+        rp_mapped_file_queue_options row_options = {.ops = &disk.ops, .directory = path, .file_size = 16 * MIB, .mode = RP_MAP_WRITE};
+        CHECK(rp_mapped_file_queue_create(&row_options, &row) == RP_OK);
+        rp_preallocation_options options = {.ops = &disk.ops, .row = row, .ahead_bytes = 4 * MIB, .mode = cases[i].mode};
+        rp_preallocation *ahead = NULL;
+        rp_error error = {0};
+        CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK);
+        for (int syncs = 0; syncs < 32; syncs++)
+            rp_preallocation_count_sync(ahead, cases[i].sync_bytes);
+        for (int64_t end = MIB; end <= 4 * MIB; end += MIB)
+            CHECK(rp_preallocation_require(ahead, end, &error) == RP_OK && rp_preallocation_ready_end(ahead) >= end);
+        CHECK(disk.zeroed == (cases[i].has_zeros ? 4 * MIB : 0));
+        for (int syncs = 0; syncs < 32; syncs++)
+            rp_preallocation_count_sync(ahead, SMALL);
+        CHECK(rp_preallocation_require(ahead, 5 * MIB, &error) == RP_OK);
+        CHECK(disk.zeroed == (cases[i].has_zeros ? 5 * MIB : MIB)); /* they are of use again */
+        rp_preallocation_close(ahead);
+        rp_mapped_file_queue_destroy(row);
+        fixture_remove(path);
+    }
+}
+
 /* A disk on which the first zeros are written when somebody waits for the thread that writes them. */
 typedef struct waited_disk {
     rp_file_ops ops;
@@ -335,6 +395,7 @@ int main(void) {
     RUN(a_full_disk_is_told_once_though_what_is_left_is_used_up);
     RUN(who_syncs_makes_a_chunk_at_a_time_until_the_lead_is_full);
     RUN(the_next_space_is_asked_for_while_the_lead_is_full);
+    RUN(zeros_are_written_where_they_save_the_disk_more_than_they_cost);
     RUN(who_stops_the_thread_waits_for_one_chunk);
     RUN(sends_that_are_refused_for_want_of_space_are_told_of);
     RUN(an_empty_slave_of_a_master_whose_first_files_are_gone_goes_on_there);
