@@ -24,7 +24,7 @@ from rocketpy.admin.offsets import clone_group_offset, reset_offset_by_time, ski
 from rocketpy.admin.output import Output
 from rocketpy.admin.progress import ConsumeStats
 from rocketpy.admin.sending import Outgoing, measure_sends
-from rocketpy.admin.session import Session
+from rocketpy.admin.session import TIMEOUT_MAX_S, Session
 from rocketpy.admin.stats import broker_stats
 from rocketpy.admin.users import copy_user
 from rocketpy.remoting.client import ConnectFailed, RemotingClient
@@ -185,6 +185,21 @@ def test_a_client_that_says_nonsense_of_itself_hides_no_other(tmp_path: Path, mo
     ]
     assert [line.split()[1] for line in "".join(said).splitlines()[1:3]] == ["b", "d"] and "Rebalance OK" in "".join(said)
     assert sorted(path.name for path in tmp_path.glob("*/*")) == ["b", "d"]
+
+
+def test_no_answer_is_waited_for_without_end() -> None:
+    waits: list[float] = []
+
+    class Patient(Client):
+        async def invoke(self, address: str, code: int, *rest: Any, timeout_s: float, **more: Any) -> Command:
+            waits.append(timeout_s)
+            return answer(body=b"{}")
+
+    session = Patient(lambda address, code: answer()).session()
+    for text in ("9" * 18, "2000"):
+        given = Given({"b": BROKER, "t": text}, {})
+        asyncio.run(progress.broker_consume_stats(session, given, Output(lambda text: None, is_json=False)))
+    assert waits == [TIMEOUT_MAX_S, 2.0]
 
 
 def test_monitoring_goes_on_past_a_group_whose_clients_do_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
