@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from rocketpy._core.errors import RocketpyError
+from rocketpy._core.errors import RocketpyError, TimedOut
 from rocketpy._core.load import Load
 from rocketpy.config import ConfigError
-from rocketpy.testing import LocalRocketMQ
+from rocketpy.testing import LocalRocketMQ, local
+from tests.processes import PATIENCE_S, wait_until
 
 SEND, PULL = 1, 2
 COUNT = 500
@@ -85,6 +86,28 @@ def test_a_start_that_is_interrupted_before_its_thread_runs_ends(monkeypatch: py
             with pytest.raises(KeyboardInterrupt):
                 rocketmq.start()
         rocketmq.start()
+
+
+def test_a_start_that_hangs_is_given_up_aloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def hang(services: object) -> None:
+        hanging.append((asyncio.get_running_loop(), asyncio.Event()))
+        await hanging[0][1].wait()
+        raise RocketpyError("let go")
+
+    monkeypatch.setattr(local, "start_all", hang)
+    monkeypatch.setattr(local, "STARTS_WITHIN_S", 0.1)
+    monkeypatch.setattr(local, "STOPS_WITHIN_S", 0.1)
+    rocketmq = LocalRocketMQ(tmp_path)
+    with pytest.raises(TimedOut, match=f"servers in {tmp_path} have not started") as raised:
+        rocketmq.start()
+    assert "have not stopped" in raised.value.__notes__[0]
+    (thread,) = [each for each in threading.enumerate() if each.name == "rocketmq"]
+    wait_until(lambda: bool(hanging), PATIENCE_S, "the start")
+    hanging[0][0].call_soon_threadsafe(hanging[0][1].set)
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
 
 
 def test_two_run_side_by_side() -> None:
