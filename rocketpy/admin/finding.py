@@ -68,7 +68,7 @@ async def pull(
     try:
         next_offset, delta = int(response.fields["nextBeginOffset"]), int(response.fields.get("offsetDelta", 0))
     except (KeyError, ValueError) as error:
-        cause = "the answer has no nextBeginOffset, or an offsetDelta that is no number"
+        cause = "the answer has no nextBeginOffset, or an offsetDelta that is not a number"
         raise AdminError(cause, address=address, request=RequestCode.PULL_MESSAGE) from error
     return Pulled(response.code, [each.at(queue_id, each.message.queue_offset + delta) for each in messages], next_offset)
 

@@ -26,5 +26,5 @@ def real(*names: str, least: float = 0, most: float = SECONDS_MAX, told: str) ->
 
 def _number(value: float) -> float:
     if math.isnan(value):  # which is in every range
-        raise typer.BadParameter("nan is no number")
+        raise typer.BadParameter("nan is not a number")
     return value

@@ -133,7 +133,7 @@ class LocalRocketMQ:
 
     async def _serve(self, started: Future[None]) -> None:
         """The thread's life: starts, says so, waits for stop()."""
-        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._ended = asyncio.get_running_loop(), (ended := asyncio.Event())
         native_log = NativeLog()
         try:
             with ready_executor() as executor:
@@ -145,8 +145,8 @@ class LocalRocketMQ:
                 self.namesrv = f"127.0.0.1:{embedded.namesrv.port}"
                 self.broker = embedded.brokers[0].address
                 started.set_result(None)
-                if self._thread is not None:  # else stop came before there was a loop to tell
-                    await self._ended.wait()
+                if self._thread is threading.current_thread():  # else stop came before there was a loop to tell, or did not wait for it
+                    await ended.wait()
                 await stop_all([embedded])
         except BaseException as error:
             if started.done():

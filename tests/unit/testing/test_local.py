@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from rocketpy._core.errors import RocketpyError, TimedOut
 from rocketpy._core.load import Load
+from rocketpy.cli.process import Service, start_all
 from rocketpy.config import ConfigError
 from rocketpy.testing import LocalRocketMQ, local
 from tests.processes import PATIENCE_S, wait_until
@@ -88,26 +90,33 @@ def test_a_start_that_is_interrupted_before_its_thread_runs_ends(monkeypatch: py
         rocketmq.start()
 
 
-def test_a_start_that_hangs_is_given_up_aloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_hangs_is_given_up_aloud_and_ends_beside_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hanging: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
-    async def hang(services: object) -> None:
+    async def start_late(services: Sequence[Service]) -> None:
         hanging.append((asyncio.get_running_loop(), asyncio.Event()))
-        await hanging[0][1].wait()
-        raise RocketpyError("let go")
+        await hanging[-1][1].wait()
+        await start_all(services)
 
-    monkeypatch.setattr(local, "start_all", hang)
-    monkeypatch.setattr(local, "STARTS_WITHIN_S", 0.1)
-    monkeypatch.setattr(local, "STOPS_WITHIN_S", 0.1)
+    monkeypatch.setattr(local, "start_all", start_late)
     rocketmq = LocalRocketMQ(tmp_path)
-    with pytest.raises(TimedOut, match=f"servers in {tmp_path} have not started") as raised:
-        rocketmq.start()
+    with monkeypatch.context() as hurried:
+        hurried.setattr(local, "STARTS_WITHIN_S", 0.1)
+        hurried.setattr(local, "STOPS_WITHIN_S", 0.1)
+        with pytest.raises(TimedOut, match=f"servers in {tmp_path} have not started") as raised:
+            rocketmq.start()
     assert "have not stopped" in raised.value.__notes__[0]
-    (thread,) = [each for each in threading.enumerate() if each.name == "rocketmq"]
-    wait_until(lambda: bool(hanging), PATIENCE_S, "the start")
-    hanging[0][0].call_soon_threadsafe(hanging[0][1].set)
-    thread.join(PATIENCE_S)
-    assert not thread.is_alive()
+    (given_up,) = [each for each in threading.enumerate() if each.name == "rocketmq"]
+    wait_until(lambda: len(hanging) == 1, PATIENCE_S, "the first start")
+    again = threading.Thread(target=rocketmq.start)
+    again.start()
+    wait_until(lambda: len(hanging) == 2, PATIENCE_S, "both starts")
+    for (loop, may_go_on), thread in zip(hanging, (given_up, again), strict=True):
+        loop.call_soon_threadsafe(may_go_on.set)
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+    assert rocketmq.make_topic("Orders") == "Orders"
+    rocketmq.close()
 
 
 def test_two_run_side_by_side() -> None:
