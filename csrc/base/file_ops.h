@@ -71,8 +71,7 @@ void rp_file_begin_write_out(int fd, int64_t offset, size_t size);
 /* Reads of the descriptor bring in what they ask for and nothing more: else a look into a hole makes pages of it, up to the disk's whole
  * read-ahead (8 MB: 5 ms). */
 void rp_file_read_random(int fd);
-/* Page faults in the mapping bring in their own page and nothing more; whoever reads on through it asks for the pages itself (read_ahead).
- * */
+/* Page faults in the mapping bring in their own page and no other; whoever reads on through it asks for the pages itself (read_ahead). */
 void rp_file_map_random(void *address, size_t size);
 
 /* Where, from offset on, the next bytes of a file of that size begin, or its next hole; size when there are no more. On a file system that

@@ -225,8 +225,7 @@ static int64_t scan(rp_broker *broker, rp_consume_queue *queue, const ended_halv
     return found;
 }
 
-/* Reads the operations about what the queue has from half_position on. RP_OK; RP_E_IO, RP_E_NO_MEMORY. To be ended by end_scan in any case.
- * */
+/* Reads the operations about what the queue has from half_position on. RP_OK; RP_E_IO, RP_E_NO_MEMORY. end_scan is due in any case. */
 static int begin_scan(rp_broker *broker, const rp_consume_queue *queue, int64_t half_position, int64_t op_position, ended_halves *ended) {
     *ended = (ended_halves){.begin = within(queue, half_position), .end = rp_consume_queue_max_offset(queue)};
     if (ended->end - ended->begin > HALVES_MAX)

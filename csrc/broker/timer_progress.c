@@ -60,8 +60,7 @@ static void tell_progress(rp_timer_service *service) {
                  service->delivered, rp_timing_wheel_count(rp_timer_files_wheel(rp_timer_files_of(service))));
 }
 
-/* Whether something that is done every interval_ms is due. A clock that was set back makes it due, too: else it would not be done for long.
- * */
+/* Whether what is done every interval_ms is due. A clock that was set back makes it due, too: else it would not be done for long. */
 static bool is_time(int64_t *again_ms, int64_t interval_ms, int64_t now_ms) {
     if (now_ms < *again_ms && *again_ms <= now_ms + interval_ms)
         return false;

@@ -122,7 +122,7 @@ struct rp_load {
     rp_payload *payload;             /* fixed */
     rp_load_template **templates;    /* fixed: one a queue */
     rp_ledger *ledger;               /* NULL without one */
-    rp_load_reading *readings;       /* queue_count; NULL in a send-only run keeps counts here too, so never NULL */
+    rp_load_reading *readings;       /* queue_count; what is acknowledged is counted here, too */
     rp_load_worker *workers;
     uint32_t started_workers;        /* owner */
     uint32_t run;                    /* fixed: low half of the run id */

@@ -77,8 +77,8 @@ const char *rp_mapped_file_queue_directory(const rp_mapped_file_queue *row);
 int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
 /* The same by a sync of the whole files, whose pages stay mapped: cheaper when much of them was read and little stored. */
 int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
-/* How often files were made or removed so far. And: somebody else has synced the directory as it was after `changes` of these. Any thread.
- * */
+/* How often files were made or removed so far. And: somebody else has synced the directory as it was after `changes` of these.
+ * Any thread. */
 uint64_t rp_mapped_file_queue_name_changes(const rp_mapped_file_queue *row);
 void rp_mapped_file_queue_names_are_synced(rp_mapped_file_queue *row, uint64_t changes);
 

@@ -15,7 +15,7 @@ from ..remoting.headers import (
 from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output, Shown
-from .running_info import blocked_queues, has_same_subscriptions, running_text
+from .running_info import blocked_queues, check_report, has_same_subscriptions, running_text
 from .session import Session
 from .texts import version_text
 
@@ -69,13 +69,15 @@ async def consumers_of(session: Session, group: str, address: str = "") -> dict[
 
 
 async def running_info(session: Session, group: str, client_id: str, *, stacks: bool = False, address: str = "") -> dict[str, Any]:
-    """What a consumer says about itself, by way of a broker. Raises AdminError."""
+    """What a consumer says about itself, by way of a broker. Raises AdminError, also where it cannot be shown."""
     header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id, jstack_enable=stacks)
 
     async def ask(place: str) -> dict[str, Any]:
         return await session.members(place, RequestCode.GET_CONSUMER_RUNNING_INFO, header, times=3)
 
-    return await session.from_any(await _places(session, group, address), ask)
+    info = await session.from_any(await _places(session, group, address), ask)
+    check_report(client_id, info)
+    return info
 
 
 async def consumer_connection(session: Session, given: Given, out: Output) -> None:
@@ -154,8 +156,12 @@ async def _status_of_all(session: Session, given: Given, out: Output, connection
             continue
         found[client_id] = info
         path = f"{now}/{client_id.replace('/', '_')}"
-        if not out.is_json:
-            write_info(path, info)
+        try:
+            if not out.is_json:
+                write_info(path, info)
+        except (OSError, ValueError) as error:  # its id may be no name of a file
+            session.note(AdminError(f"{path} cannot be written: {error}", remedy=f"-i {client_id} prints what would be in it"))
+            continue
         out.line(STATUS.form % (len(found), client_id, shown_version(each).text, path))
         out.add("consumers", {"clientId": client_id, "version": each.get("version"), "runningInfo": info})
     if not found:

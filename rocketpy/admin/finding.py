@@ -66,10 +66,11 @@ async def pull(
         wanted = {tag.strip() for tag in tags.split("||")}
         messages = [each for each in messages if each.tags in wanted]
     try:
-        next_offset = int(response.fields["nextBeginOffset"])
+        next_offset, delta = int(response.fields["nextBeginOffset"]), int(response.fields.get("offsetDelta", 0))
     except (KeyError, ValueError) as error:
-        raise AdminError("the answer has no nextBeginOffset", address=address, request=RequestCode.PULL_MESSAGE) from error
-    return Pulled(response.code, messages, next_offset)
+        cause = "the answer has no nextBeginOffset, or an offsetDelta that is not a number"
+        raise AdminError(cause, address=address, request=RequestCode.PULL_MESSAGE) from error
+    return Pulled(response.code, [each.at(queue_id, each.message.queue_offset + delta) for each in messages], next_offset)
 
 
 async def by_place(session: Session, topic: str, message_id: str) -> FoundMessage | None:

@@ -28,6 +28,10 @@ class FoundMessage:
     message: Message
     broker_name: str | None = None
 
+    def at(self, queue_id: int, offset: int) -> FoundMessage:
+        """As consumers see it that pull that queue: in a static topic, the record has its number and offset in the broker's own."""
+        return FoundMessage(self.message._replace(queue_id=queue_id, queue_offset=offset), self.broker_name)
+
     @property
     def unique_id(self) -> str | None:
         """What its producer called it."""

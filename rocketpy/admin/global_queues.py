@@ -1,4 +1,5 @@
-"""Offsets of static topics as clients count them, from those of the brokers' queues. RocketMQ: MQAdminUtils.convertPhysical… (5.5.0).
+"""Queues of static topics as clients name them, and their offsets as clients count them, from those of the brokers' queues.
+RocketMQ: ClientMetadata, MQAdminUtils.convertPhysical… (5.5.0).
 
 RocketMQ's tool shows the end of a global queue in global offsets and where a group is in those of the broker's queue, so that their
 difference is that between two scales once a queue has moved; here both are global.
@@ -9,10 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..remoting.bodies import PERM_READ
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import GetTopicConfigRequestHeader
 from ..remoting.json_codec import read_json
-from ..remoting.queue_mapping import Items, MappingFault, QueueMapping, StaticTopic, find_item, led_queues, mock_broker_name
+from ..remoting.queue_mapping import (
+    SCOPE_GLOBAL,
+    Items,
+    MappingFault,
+    QueueMapping,
+    StaticTopic,
+    find_item,
+    led_queues,
+    mock_broker_name,
+)
 from ..remoting.route import MASTER_ID, TopicRoute
 from .errors import AdminError, refused
 from .queues import queue_of
@@ -22,6 +33,21 @@ LONG_MAX = (1 << 63) - 1
 Rows = dict[Any, dict[str, Any]]
 """By queue, as brokers answer them."""
 Led = Mapping[int, tuple[QueueMapping, Items]]
+
+
+def readable_queues(route: TopicRoute) -> list[tuple[str, int, str]]:
+    """(the broker that clients name with it, number, the broker to ask) of each queue that can be read, in order."""
+    return sorted(
+        (_named_broker(route, queues.broker_name), number, queues.broker_name)
+        for queues in route.queue_datas
+        if queues.perm & PERM_READ
+        for number in route.readable_numbers(queues)
+    )
+
+
+def _named_broker(route: TopicRoute, broker_name: str) -> str:
+    mapping = (route.queue_mappings or {}).get(broker_name)
+    return broker_name if mapping is None else mock_broker_name(str(mapping.get("scope") or SCOPE_GLOBAL))
 
 
 async def topic_at(session: Session, address: str, topic: str) -> StaticTopic | None:

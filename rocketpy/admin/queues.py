@@ -24,7 +24,7 @@ def _queue(key: Any) -> ObjectKey:
     try:
         members = dict(key) if isinstance(key, ObjectKey) else read_json(key)
         return ObjectKey.of(brokerName=str(members["brokerName"]), queueId=int(members["queueId"]), topic=str(members["topic"]))
-    except (JsonError, KeyError, TypeError, ValueError) as error:
+    except (JsonError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise AdminError(f"{key!r} is not a queue") from error
 
 

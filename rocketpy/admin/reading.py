@@ -10,13 +10,13 @@ from pathlib import Path
 
 from .._core.errors import RocketpyError
 from .._core.store import decode_message
-from ..remoting.bodies import PERM_READ
 from ..remoting.client import FRAME_SIZE_MAX
 from ..remoting.codes import ResponseCode
 from .command_line import Given
 from .errors import AdminError, UsageError
 from .finding import TOOLS_GROUP, Pulled, pull
 from .found_message import FoundMessage
+from .global_queues import readable_queues
 from .messages import charset_of
 from .output import Output
 from .queues import max_offset, min_offset, offset_at, queue_of, queue_text
@@ -44,18 +44,12 @@ def _status(pulled: Pulled) -> str:
     return next((text for code, text in STATUSES.items() if code == pulled.code), str(pulled.code))
 
 
-async def readable_queues(session: Session, topic: str, route_topic: str = "") -> list[tuple[str, str, int]]:
-    """(broker name, address, queue) of all that can be read. Raises AdminError."""
-    route = await session.route(route_topic or topic)
-    addresses = await session.addresses(route_topic or topic)
-    found = [
-        (queues.broker_name, addresses[queues.broker_name], queue_id)
-        for queues in sorted(route.queue_datas, key=lambda each: each.broker_name)
-        if queues.perm & PERM_READ and queues.broker_name in addresses
-        for queue_id in range(queues.read_queue_nums)
-    ]
+async def _places_to_read(session: Session, topic: str) -> list[tuple[str, str, int]]:
+    """(broker name, address, queue) of all queues that can be read. Raises AdminError."""
+    route, addresses = await session.route(topic), await session.addresses(topic)
+    found = [(name, addresses[broker], number) for name, number, broker in readable_queues(route) if broker in addresses]
     if not found:
-        raise AdminError(f"no queue of {route_topic or topic} can be read", remedy="topicRoute shows its queues and its permission")
+        raise AdminError(f"no queue of {topic} can be read", remedy="topicRoute shows its queues and its permission")
     return found
 
 
@@ -118,7 +112,7 @@ async def print_msg(session: Session, given: Given, out: Output) -> None:
             offset = pulled.next_offset
         out.line("--------------------------------------------------------")
 
-    await session.each(await readable_queues(session, topic, given.text("l")), print_queue)
+    await session.each(await _places_to_read(session, given.text("l") or topic), print_queue)
 
 
 async def print_msg_by_queue(session: Session, given: Given, out: Output) -> None:
@@ -183,7 +177,7 @@ async def consume_message(session: Session, given: Given, out: Output) -> None:
         name, queue_id = given.text("b"), given.number("i", least=0)
         queues = [(name, await address_of_queue(session, topic, name, queue_id), queue_id)]
     else:
-        queues = await readable_queues(session, topic)
+        queues = await _places_to_read(session, topic)
     for broker_name, address, queue_id in queues:
         if left <= 0:
             return

@@ -1,6 +1,7 @@
 """A consumer's report about itself, as text, and the troubles that it shows. RocketMQ: ConsumerRunningInfo (5.3.3 remoting/protocol/body/).
 
-The report comes from a client, so every member may be missing or of another kind; it is then shown as it came.
+The report comes from a client, so every member may be missing, or of another kind: then it counts as missing, or a number is shown as it
+came. Of what check_report lets pass nothing raises.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..remoting.json_codec import DEPTH_MAX, is_deeper
+from .errors import AdminError
 from .queues import by_queue, queue_key, queue_text
 from .texts import digits_time, java
 
@@ -38,6 +41,17 @@ _PROCESS = (
 _RATES = ("pullRT", "pullTPS", "consumeRT", "consumeOKTPS", "consumeFailedTPS")
 
 
+def check_report(client_id: str, info: Mapping[str, Any]) -> None:
+    """Raises AdminError, which names the client, for what cannot be shown: tables by what is no queue, and nesting without end."""
+    if is_deeper(info, DEPTH_MAX):
+        raise AdminError(f"what client {client_id} says of itself is nested deeper than {DEPTH_MAX}")
+    for name in ("mqTable", "mqPopTable"):
+        try:
+            by_queue(info.get(name))
+        except AdminError as error:
+            raise error.about(f"what client {client_id} says of itself, {name}") from error
+
+
 def _members(info: Mapping[str, Any], name: str) -> dict[Any, Any]:
     value = info.get(name)
     return value if isinstance(value, dict) else {}
@@ -46,8 +60,15 @@ def _members(info: Mapping[str, Any], name: str) -> dict[Any, Any]:
 def _integer(value: Any) -> int:
     try:
         return int(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return 0
+
+
+def _rate(value: Any) -> str:
+    try:
+        return f"{float(value or 0):.2f}"
+    except (OverflowError, TypeError, ValueError):
+        return java(value)
 
 
 def is_push(info: Mapping[str, Any]) -> bool:
@@ -55,7 +76,8 @@ def is_push(info: Mapping[str, Any]) -> bool:
 
 
 def _subscriptions(info: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = [each for each in info.get("subscriptionSet") or () if isinstance(each, dict)]
+    listed = info.get("subscriptionSet")
+    found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     return sorted(found, key=lambda each: str(each.get("topic")))
 
 
@@ -90,7 +112,7 @@ def blocked_queues(client_id: str, info: Mapping[str, Any], now_ms: int) -> Iter
 def running_text(info: Mapping[str, Any]) -> str:
     """As consumerStatus prints it (formatString)."""
     lines = ["#Consumer Properties#"]
-    lines += [f"{name:40}: {java(value)}" for name, value in _members(info, "properties").items()]
+    lines += [f"{name!s:40}: {java(value)}" for name, value in _members(info, "properties").items()]
     lines += ["", "", "#Consumer Subscription#"]
     for number, each in enumerate(_subscriptions(info), 1):
         lines.append(
@@ -132,9 +154,9 @@ def _rates(info: Mapping[str, Any]) -> list[str]:
     names = ("#Topic", "#Pull RT", "#Pull TPS", "#Consume RT", "#ConsumeOK TPS", "#ConsumeFailed TPS", "#ConsumeFailedMsgsInHour")
     lines = ["", "", "#Consumer RT&TPS#", head % names]
     table = _members(info, "statusTable")
-    for topic in sorted(table):
+    for topic in sorted(table, key=str):
         state = _members(table, topic)
-        rates = [f"{float(state.get(name) or 0):.2f}" for name in _RATES]
+        rates = [_rate(state.get(name)) for name in _RATES]
         lines.append(_RATE % (topic, *rates, _integer(state.get("consumeFailedMsgs"))))
     return lines
 
@@ -143,7 +165,7 @@ def _ends(info: Mapping[str, Any]) -> list[str]:
     lines = []
     if info.get("userConsumerInfo") is not None:
         lines += ["", "", "#User Consume Info#"]
-        lines += [f"{name:40}: {java(value)}" for name, value in _members(info, "userConsumerInfo").items()]
+        lines += [f"{name!s:40}: {java(value)}" for name, value in _members(info, "userConsumerInfo").items()]
     if info.get("jstack") is not None:
         lines += ["", "", "#Consumer jstack#", str(info["jstack"])]
     return [*lines, ""] if not info.get("jstack") else lines

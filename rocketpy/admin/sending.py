@@ -126,7 +126,7 @@ def targets_of(route: TopicRoute) -> list[Target]:
     for queues in sorted(route.queue_datas, key=lambda each: each.broker_name):
         address = masters.get(queues.broker_name)
         if queues.perm & PERM_WRITE and address:
-            found += [Target(queues.broker_name, address, queue_id) for queue_id in range(queues.write_queue_nums)]
+            found += [Target(queues.broker_name, address, queue_id) for queue_id in route.writable_numbers(queues)]
     return sorted(found, key=lambda target: (target.queue_id, target.broker_name))
 
 

@@ -27,7 +27,7 @@ from .errors import AdminError, UsageError, refused, unanswered
 
 T = TypeVar("T")
 
-TIMEOUT_S = 5.0
+TIMEOUT_S, TIMEOUT_MAX_S = 5.0, 3600.0
 SLOW_TIMES = 3
 """So many times timeout_s get requests that walk over all of a broker's groups (DefaultMQAdminExtImpl)."""
 WITH_B = " with -b and its address"
@@ -92,7 +92,7 @@ class Session:
         if address in self._unreached:
             raise self._unreached[address].with_traceback(None)
         try:
-            return await self.client.invoke(address, code, fields, body, timeout_s=self.timeout_s * times)
+            return await self.client.invoke(address, code, fields, body, timeout_s=min(self.timeout_s, TIMEOUT_MAX_S) * times)
         except RocketpyError as error:
             failed = unanswered(address, code, error)
             if isinstance(error, ConnectFailed) or (isinstance(error, TimedOut) and not self.client.is_connected(address)):

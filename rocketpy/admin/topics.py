@@ -21,7 +21,7 @@ from ..remoting.json_codec import JsonError, read_json, write_fastjson
 from ..remoting.route import MASTER_ID, QueueData, TopicRoute
 from .command_line import Given
 from .errors import AdminError, UsageError
-from .global_queues import global_bounds, led_by_route
+from .global_queues import global_bounds, led_by_route, readable_queues
 from .name_values import delete_value, get_value, merged_order, put_value
 from .output import Columns, Output, Shown
 from .queues import by_queue, queue_key
@@ -377,12 +377,7 @@ def allocate_averagely(queues: Sequence[Any], clients: Sequence[str], client: st
 
 async def allocate_mq(session: Session, given: Given, out: Output) -> None:
     route, clients = await session.route(given.text("t")), given.named("i", "consumer")
-    queues = [
-        {"brokerName": each.broker_name, "queueId": queue_id, "topic": given.text("t")}
-        for each in sorted(route.queue_datas, key=lambda each: each.broker_name)
-        if each.perm & 4
-        for queue_id in range(each.read_queue_nums)
-    ]
+    queues = [{"brokerName": name, "queueId": number, "topic": given.text("t")} for name, number, _ in readable_queues(route)]
     result = {client: allocate_averagely(queues, clients, client) for client in clients}
     out.line(write_fastjson({"result": result}).decode())
     out.set(result=result)

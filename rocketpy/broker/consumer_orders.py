@@ -27,6 +27,7 @@ KEPT_MS: Final = 24 * 3_600_000
 """A queue that nobody popped for so long is free."""
 MESSAGES_MAX: Final = 32  # of one pop
 ATTEMPT_BYTES_MAX: Final = 256
+NOT_KNOWN: Final = f"{ORDERS_FILE}: what group %s has of queue %d of %s is not known, nothing of it is blocked: %s"
 _WHAT: Final = "order info"
 _LONG_MAX: Final = (1 << 63) - 1
 
@@ -47,7 +48,8 @@ class SavedOrders:
 
     @staticmethod
     def from_json(value: Any) -> SavedOrders:
-        """Raises ValueError for what is no such file. A queue of which it says nonsense is left out, with a log line: it is not blocked."""
+        """Raises ValueError for what is no such file, or has queues without a number. A queue of which it says nonsense is left out, with a
+        log line: it is not blocked."""
         if not isinstance(value, Mapping):
             raise ValueError(f"order infos are {type(value).__name__}, expected an object")
         return SavedOrders(tuple(_read_table(object_member(value, "table", "order infos"))))
@@ -80,7 +82,7 @@ class ConsumerOrders:
             try:
                 self._sink.put_pop_order(order)
             except RocketpyError as error:
-                log.error("what group %s has of queue %d of %s is not known: %s", order.group, order.queue_id, order.topic, error)
+                log.error(NOT_KNOWN, order.group, order.queue_id, order.topic, error)
 
     def _is_kept(self, order: PopOrder) -> bool:
         config = self._topics.get(order.topic)
@@ -110,13 +112,15 @@ def _to_json(order: PopOrder) -> dict[str, Any]:
 
 
 def _read_table(table: Mapping[Any, Any]) -> Iterator[PopOrder]:
-    for key, queues in table.items():
+    """Raises ValueError."""
+    for key in table:
         topic, group = split_key(str(key))
-        for queue_id, info in queues.items() if isinstance(queues, Mapping) else ():
+        for number, info in object_member(table, key, _WHAT).items():
+            queue_id = integer_member({"a queue": number}, "a queue", None, f"{_WHAT} of {key}")
             try:
-                yield _read(topic, group, _key(queue_id), info)
+                yield _read(topic, group, queue_id, info)
             except ValueError as error:
-                log.error("what group %s has of queue %s of %s is not known: %s", group, queue_id, topic, error)
+                log.error(NOT_KNOWN, group, queue_id, topic, error)
 
 
 def _read(topic: str, group: str, queue_id: int, info: Any) -> PopOrder:

@@ -121,12 +121,12 @@ def choose(masters: tuple[Master, ...], place: Place, failing: Collection[str]) 
     return master, master.queues[place.queue_id % len(master.queues)]
 
 
-def topics_to_ask(topic: str, is_pop_retry: Collection[str]) -> Iterator[str]:
-    """Whose routes are asked for, in turn, until one has other masters. is_pop_retry: the topics that it may be a pop retry topic of:
-    it is read only where those are; else brokers make it, if they make any."""
+def topics_to_ask(topic: str, popped: Collection[str]) -> Iterator[str]:
+    """Whose routes are asked for, in turn, until one has other masters. popped: what popped_topics makes of it: a pop retry topic is read
+    only where those are; others brokers make, if they make any."""
     yield topic
-    yield from is_pop_retry
-    if not is_pop_retry:
+    yield from popped
+    if not popped:
         yield DEFAULT_TOPIC
 
 

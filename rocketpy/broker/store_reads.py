@@ -53,13 +53,17 @@ class StoreReads:
 
     async def run(self, read: Callable[[MessageStore], T], patience_s: float | None = None) -> T:
         """What `read` returns or raises; it is called in a thread of the loop's default executor. Raises TimeoutError when its turn has not
-        come within patience_s: then it is not called."""
+        come within patience_s, RuntimeError when the system has no thread for it: then it is not called."""
         loop = asyncio.get_running_loop()
         one = _Read(read, loop.create_future())
         timer = None if patience_s is None else loop.call_later(patience_s, self._give_up, one)
         try:
             self._waiting.append(one)
-            self._ask_for_thread(loop)
+            try:
+                self._ask_for_thread(loop)
+            except RuntimeError:  # want of a thread
+                if self._withdraw(one):  # else one of those that there are has it
+                    raise
             result: T = await one.future
             return result
         finally:
@@ -74,12 +78,16 @@ class StoreReads:
             loop.run_in_executor(None, self._read_on, loop)
 
     def _give_up(self, one: _Read) -> None:
+        if self._withdraw(one) and not one.future.done():
+            one.future.set_exception(TimeoutError())
+
+    def _withdraw(self, one: _Read) -> bool:
+        """Whether its turn had not come; now it does not come."""
         try:
             self._waiting.remove(one)
-        except ValueError:  # its turn has come
-            return
-        if not one.future.done():
-            one.future.set_exception(TimeoutError())
+        except ValueError:
+            return False
+        return True
 
     def _read_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: until nobody waits any more, or its turn is over."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 PROGRAM = "rocketpy admin"
 EXIT_FAILED, EXIT_USAGE = 1, 2
-TIMEOUT_MAX_S = 3600
 STRANGE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """What comes of a server's answer that has another shape."""
 
@@ -103,7 +102,7 @@ async def _handle(command: CommandRow, given: Given, out: Output, environment: M
     handler = getattr(import_module(f"..admin.{module}", __package__), function)
     async with RemotingClient(connect_timeout_s=min(timeout_s, 3.0), tls=tls, credentials=credentials) as client:
         names = tuple(part.strip() for part in servers.split(";") if part.strip())
-        session = Session(client, names, min(timeout_s, TIMEOUT_MAX_S), was_given=lambda address: given.holds(address) or address in names)
+        session = Session(client, names, timeout_s, was_given=lambda address: given.holds(address) or address in names)
         try:
             await handler(session, given, out)
         except AdminError as error:

@@ -8,6 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
+from .numbers import BODY_MAX, COUNT_MAX, PORT_MAX
+
 app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -29,15 +31,17 @@ def up(
         str, typer.Option(help="Address to listen on and to register; with 0.0.0.0, every interface, this machine's address is registered.")
     ] = "127.0.0.1",
     namesrv_port: Annotated[
-        int, typer.Option(show_default=False, help="0 is a free one; default 9876 or, when that is taken, a free one.")
+        int,
+        typer.Option(min=-1, max=PORT_MAX, show_default=False, help="0 is a free one; default 9876 or, when that is taken, a free one."),
     ] = -1,
     broker_port: Annotated[
-        int, typer.Option(show_default=False, help="0 is a free one; default 10911 or, when that is taken, a free one.")
+        int,
+        typer.Option(min=-1, max=PORT_MAX, show_default=False, help="0 is a free one; default 10911 or, when that is taken, a free one."),
     ] = -1,
     check: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Send N messages, consume and check every one, print figures, and end.")
+        int, typer.Option(metavar="N", min=0, max=COUNT_MAX, help="Send N messages, consume and check every one, print figures, and end.")
     ] = 0,
-    message_size: Annotated[int, typer.Option(min=40, help="Body bytes of --check.")] = 1024,
+    message_size: Annotated[int, typer.Option(min=40, max=BODY_MAX, help="Body bytes of --check.")] = 1024,
     flush: Annotated[str | None, typer.Option(help="ASYNC_FLUSH, the default, or SYNC_FLUSH.")] = None,
     json: Annotated[bool, typer.Option("--json", help="With --check: the figures as JSON.")] = False,
     proxy: Annotated[

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .numbers import BODY_MAX, COUNT_MAX, INT_MAX, RATE_MAX, real
+
 if TYPE_CHECKING:
     from .._core.options import LoadOptions
 
@@ -21,37 +23,36 @@ SEND, PULL, BOTH = 1, 2, 3
 MODE_NAMES = {SEND: "send", PULL: "pull", BOTH: "send and pull"}
 ENCODINGS = {"JSON": 0, "ROCKETMQ": 1}
 PULL_FROM = {"MIN": 0, "MAX": 1}
-SECONDS_MAX = 4_000_000  # as milliseconds they are a uint32_t
 
 Namesrv = Annotated[str, typer.Option("--namesrv", "-n", help="Name servers, HOST:PORT;HOST:PORT.")]
 Address = Annotated[str | None, typer.Option("--address", "-a", help="A broker's HOST:PORT instead of asking a name server.")]
 BrokerName = Annotated[str | None, typer.Option("--broker", help="Which of the topic's brokers; default the first.")]
 Topic = Annotated[str, typer.Option("--topic", "-t", help="Topic; created with --queues queues when it does not exist.")]
-Queues = Annotated[int, typer.Option("--queues", "-q", min=1, help="Queues of a topic that is created or reached by --address.")]
-NoCreate = Annotated[bool, typer.Option("--no-create", help="Fail when the topic does not exist.")]
-Connections = Annotated[int, typer.Option("--connections", "-c", min=1, help="Connections, each a producer or a reader of its own.")]
-InFlight = Annotated[int, typer.Option("--in-flight", "-i", min=1, help="Requests under way on each sending connection.")]
-Size = Annotated[int, typer.Option("--size", "-s", min=40, help="Body bytes.")]
-Count = Annotated[int, typer.Option("--count", min=0, help="Messages after the warm-up; 0: no limit.")]
-Duration = Annotated[
-    float, typer.Option("--duration", "-d", min=0, max=SECONDS_MAX, help="Measured seconds; 0: no limit. Default 10 without --count.")
+Queues = Annotated[
+    int, typer.Option("--queues", "-q", min=1, max=INT_MAX, help="Queues of a topic that is created or reached by --address.")
 ]
-WarmUp = Annotated[float, typer.Option("--warm-up", "-w", min=0, max=SECONDS_MAX, help="Seconds of the same load before measuring.")]
+NoCreate = Annotated[bool, typer.Option("--no-create", help="Fail when the topic does not exist.")]
+Connections = Annotated[
+    int, typer.Option("--connections", "-c", min=1, max=INT_MAX, help="Connections, each a producer or a reader of its own.")
+]
+InFlight = Annotated[int, typer.Option("--in-flight", "-i", min=1, max=INT_MAX, help="Requests under way on each sending connection.")]
+Size = Annotated[int, typer.Option("--size", "-s", min=40, max=BODY_MAX, help="Body bytes.")]
+Count = Annotated[int, typer.Option("--count", min=0, max=COUNT_MAX, help="Messages after the warm-up; 0: no limit.")]
+Duration = Annotated[float, real("--duration", "-d", told="Measured seconds; 0: no limit. Default 10 without --count.")]
+WarmUp = Annotated[float, real("--warm-up", "-w", told="Seconds of the same load before measuring.")]
 Rate = Annotated[
-    float, typer.Option("--rate", "-r", min=0, help="Open loop: messages a second, latency from the intended time. 0: closed loop.")
+    float, real("--rate", "-r", most=RATE_MAX, told="Open loop: messages a second, latency from the intended time. 0: closed loop.")
 ]
 Encoding = Annotated[str, typer.Option("--encoding", "-e", help="Header encoding: JSON or ROCKETMQ.")]
-Code = Annotated[int, typer.Option("--code", help="Send request: 310, 10, or 320 with --batch.")]
-Batch = Annotated[int, typer.Option("--batch", min=1, help="Messages in a 320 request.")]
-Threads = Annotated[int, typer.Option("--threads", min=1, help="Threads of the generator.")]
+Code = Annotated[int, typer.Option("--code", min=0, max=INT_MAX, help="Send request: 310, 10, or 320 with --batch.")]
+Batch = Annotated[int, typer.Option("--batch", min=1, max=INT_MAX, help="Messages in a 320 request.")]
+Threads = Annotated[int, typer.Option("--threads", min=1, max=INT_MAX, help="Threads of the generator.")]
 Tags = Annotated[str | None, typer.Option("--tags", help="TAGS property of what is sent.")]
-PullBatch = Annotated[int, typer.Option("--pull-batch", min=1, help="maxMsgNums of a pull.")]
+PullBatch = Annotated[int, typer.Option("--pull-batch", min=1, max=INT_MAX, help="maxMsgNums of a pull.")]
 Group = Annotated[str | None, typer.Option("--group", "-g", help="Producer or consumer group.")]
-Timeout = Annotated[float, typer.Option("--timeout", min=0.001, max=SECONDS_MAX, help="Seconds a request may take.")]
-Spin = Annotated[int, typer.Option("--spin-us", min=0, help="Poll this long after an event before sleeping.")]
-Reconnect = Annotated[
-    float, typer.Option("--reconnect", min=0, max=SECONDS_MAX, help="Seconds a broken connection is tried again; each break is an error.")
-]
+Timeout = Annotated[float, real("--timeout", least=0.001, told="Seconds a request may take.")]
+Spin = Annotated[int, typer.Option("--spin-us", min=0, max=INT_MAX, help="Poll this long after an event before sleeping.")]
+Reconnect = Annotated[float, real("--reconnect", told="Seconds a broken connection is tried again; each break is an error.")]
 Json = Annotated[bool, typer.Option("--json", help="Print OpenMessaging Benchmark's result fields instead of tables.")]
 Ordered = Annotated[bool, typer.Option("--ordered", help="Check that a producer's messages keep their order within a queue.")]
 
@@ -147,9 +148,7 @@ def pull(
     connections: Connections = 16,
     size: Size = 1024,
     count: Count = 0,
-    duration: Annotated[
-        float, typer.Option("--duration", "-d", min=0, max=SECONDS_MAX, help="Measured seconds; 0: until every queue is read.")
-    ] = 0,
+    duration: Annotated[float, real("--duration", "-d", told="Measured seconds; 0: until every queue is read.")] = 0,
     warm_up: WarmUp = 0,
     pull_batch: PullBatch = 32,
     encoding: Encoding = "JSON",
@@ -198,7 +197,9 @@ def both(
     no_create: NoCreate = False,
     connections: Connections = 16,
     in_flight: InFlight = 1,
-    pull_connections: Annotated[int, typer.Option("--pull-connections", min=1, help="Reading connections; queues are dealt to them.")] = 4,
+    pull_connections: Annotated[
+        int, typer.Option("--pull-connections", min=1, max=INT_MAX, help="Reading connections; queues are dealt to them.")
+    ] = 4,
     size: Size = 1024,
     count: Count = 0,
     duration: Duration = 0,

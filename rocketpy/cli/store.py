@@ -23,6 +23,7 @@ from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
 from rocketpy.broker.names import LIGHT_QUEUE_PREFIX
+from rocketpy.cli.numbers import COUNT_MAX, INT_MAX
 from rocketpy.cli.tables import output, table_of
 from rocketpy.cli.terminal import complain, say
 from rocketpy.remoting.json_codec import read_object
@@ -50,8 +51,8 @@ STAYS = {
 Root = Annotated[Path, typer.Argument(help="The store's root directory (storePathRootDir).", show_default=False)]
 LogPath = Annotated[Path | None, typer.Option("--commitlog", help="The log, where it is not ROOT/commitlog or ROOT/dledger-ID/data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
-SlotCount = Annotated[int, typer.Option(min=1, help="maxHashSlotNum the index was made with.")]
-EntryCount = Annotated[int, typer.Option(min=1, help="maxIndexNum the index was made with.")]
+SlotCount = Annotated[int, typer.Option(min=1, max=INT_MAX, help="maxHashSlotNum the index was made with.")]
+EntryCount = Annotated[int, typer.Option(min=1, max=INT_MAX, help="maxIndexNum the index was made with.")]
 Compacted = Annotated[bool, typer.Option("--compacted", help="What compacted topics have kept, instead of the commit log.")]
 DelayLevels = Annotated[str | None, typer.Option(help="messageDelayLevel of the store's broker, where it is not RocketMQ's own.")]
 
@@ -141,8 +142,8 @@ def repair(
 def dump(
     root: Root,
     commitlog: LogPath = None,
-    begin: Annotated[int, typer.Option("--from", min=0, help="Physical offset to start at.")] = 0,
-    count: Annotated[int, typer.Option(min=0, help="Messages to show.")] = 20,
+    begin: Annotated[int, typer.Option("--from", min=0, max=COUNT_MAX, help="Physical offset to start at.")] = 0,
+    count: Annotated[int, typer.Option(min=0, max=COUNT_MAX, help="Messages to show.")] = 20,
     topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
     compacted: Compacted = False,
     as_json: AsJson = False,

@@ -27,6 +27,10 @@ PROVIDERS = {
 """What is done here: users and rights are the brokers', checked as by these classes. A proxy that is told another one does not start."""
 PERIODS = frozenset({"transactionHeartbeatPeriodSecond", "renewSchedulePeriodMillis"})
 """0 would be work without a pause."""
+Long = int
+"""Of what is a long in RocketMQ's ProxyConfig; the other numbers are ints there."""
+MOST = {"int": (1 << 31) - 1, "Long": 10**18 - 1}
+"""To the second any time can be added in 64 bits."""
 _WIRE_NAMES = {"rocketmq_cluster_name": "rocketMQClusterName"}
 
 
@@ -45,7 +49,7 @@ class ProxySettings:
     remoting_listen_port: int = 8080
     remoting_access_addr: str = ""
     enable_remoting_local_proxy_grpc: bool = True
-    grpc_shutdown_time_seconds: int = 30
+    grpc_shutdown_time_seconds: Long = 30
     grpc_max_inbound_message_size: int = 130 * 1024 * 1024
     grpc_thread_pool_queue_capacity: int = 100_000
     tls_test_mode_enable: bool = True
@@ -60,39 +64,39 @@ class ProxySettings:
     max_lite_topic_size: int = 64
     max_lite_renew_num_per_channel: int = 100
     max_sync_lite_subscription_rate: int = 5000
-    max_delay_time_mills: int = 86_400_000
-    max_transaction_recovery_second: int = 3600
+    max_delay_time_mills: Long = 86_400_000
+    max_transaction_recovery_second: Long = 3600
     enable_topic_message_type_check: bool = True
     use_delay_level: bool = False
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-    default_invisible_time_mills: int = 60_000
-    min_invisible_time_mills_for_recv: int = 10_000
-    max_invisible_time_mills: int = 43_200_000
+    default_invisible_time_mills: Long = 60_000
+    min_invisible_time_mills_for_recv: Long = 10_000
+    max_invisible_time_mills: Long = 43_200_000
     grpc_client_producer_max_attempts: int = 3
-    grpc_client_producer_backoff_initial_millis: int = 10
-    grpc_client_producer_backoff_max_millis: int = 1000
+    grpc_client_producer_backoff_initial_millis: Long = 10
+    grpc_client_producer_backoff_max_millis: Long = 1000
     grpc_client_producer_backoff_multiplier: int = 2
-    grpc_client_consumer_min_long_polling_timeout_millis: int = 5000
-    grpc_client_consumer_max_long_polling_timeout_millis: int = 20_000
+    grpc_client_consumer_min_long_polling_timeout_millis: Long = 5000
+    grpc_client_consumer_max_long_polling_timeout_millis: Long = 20_000
     grpc_client_consumer_long_polling_batch_size: int = 32
-    grpc_client_idle_time_mills: int = 120_000
-    channel_expired_timeout: int = 120_000
+    grpc_client_idle_time_mills: Long = 120_000
+    channel_expired_timeout: Long = 120_000
     topic_route_service_cache_refresh_seconds: int = 20
     topic_route_service_cache_max_num: int = 20_000
     transaction_heartbeat_period_second: int = 20
-    transaction_data_expire_millis: int = 30_000
+    transaction_data_expire_millis: Long = 30_000
     enable_proxy_auto_renew: bool = True
     max_renew_retry_times: int = 3
-    renew_ahead_time_millis: int = 10_000
-    renew_max_time_millis: int = 10_800_000
-    renew_schedule_period_millis: int = 5000
-    invisible_time_millis_when_clear: int = 1000
+    renew_ahead_time_millis: Long = 10_000
+    renew_max_time_millis: Long = 10_800_000
+    renew_schedule_period_millis: Long = 5000
+    invisible_time_millis_when_clear: Long = 1000
     metrics_exporter_type: str = "DISABLE"
     metrics_grpc_exporter_target: str = ""
     metrics_grpc_exporter_header: str = dataclasses.field(default="", repr=False)
-    metric_grpc_exporter_time_out_in_mills: int = 3000
-    metric_grpc_exporter_interval_in_mills: int = 60_000
-    metric_logging_exporter_interval_in_mills: int = 10_000
+    metric_grpc_exporter_time_out_in_mills: Long = 3000
+    metric_grpc_exporter_interval_in_mills: Long = 60_000
+    metric_logging_exporter_interval_in_mills: Long = 10_000
     metrics_prom_exporter_host: str = ""
     metrics_prom_exporter_port: int = 5557
     metrics_label: str = ""
@@ -142,9 +146,10 @@ def _value(kind: str, given: Any) -> Any:
         if isinstance(given, bool) or text.lower() in _TRUE + _FALSE:
             return text.lower() in _TRUE
         raise ValueError("true or false")
-    if kind == "int":
-        if isinstance(given, bool) or not re.fullmatch(r"-?\d{1,18}", text):
-            raise ValueError("a whole number")
+    if kind in MOST:
+        least, most = -MOST[kind] - 1, MOST[kind]
+        if isinstance(given, bool) or not re.fullmatch("-?[0-9]{1,19}", text) or not least <= int(text) <= most:
+            raise ValueError(f"a whole number from {least} to {most}")
         return int(text)
     if isinstance(given, int) and not isinstance(given, bool):  # a constant of Java's, by its number
         return text

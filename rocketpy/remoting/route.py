@@ -105,9 +105,14 @@ class TopicRoute:
     def writable_numbers(self, queues: QueueData) -> Sequence[int]:
         """By which numbers that broker takes messages. Of a static topic's queues it is asked for those that it leads: it refuses others,
         and nobody reads the queues of whoever leads none."""
-        if not self.queue_mappings:
-            return range(queues.write_queue_nums)
-        mapping = self.queue_mappings.get(queues.broker_name)
+        return self._led_numbers(queues.broker_name) if self.queue_mappings else range(queues.write_queue_nums)
+
+    def readable_numbers(self, queues: QueueData) -> Sequence[int]:
+        """By which numbers that broker is read, likewise."""
+        return self._led_numbers(queues.broker_name) if self.queue_mappings else range(queues.read_queue_nums)
+
+    def _led_numbers(self, broker_name: str) -> Sequence[int]:
+        mapping = (self.queue_mappings or {}).get(broker_name)
         led = mapping.get("currIdMap") if isinstance(mapping, Mapping) else None
         numbers = [str(number) for number in led] if isinstance(led, Mapping) else []
         return sorted(int(number) for number in numbers if number.isdecimal() and len(number) <= NUMBER_DIGITS)

@@ -1,9 +1,8 @@
 """A store directory of rocketpy or RocketMQ, described without opening it as a store.
 
 Layout (RocketMQ: StorePathConfigHelper): commitlog/<offset>, consumequeue/TOPIC/QUEUE/<offset>, batchconsumequeue/ likewise of topics
-with queue.type=BatchCQ, index/<time>, config/*.json,
-checkpoint, abort (there while a broker runs, or after it died), lock; of timed messages timerwheel, timerlog/<position>, config/timercheck;
-of compacted topics compaction/ (compaction.py).
+with queue.type=BatchCQ, index/<time>, config/*.json, checkpoint, abort (there while a broker runs, or after it died), lock; of timed
+messages timerwheel, timerlog/<position>, config/timercheck; of compacted topics compaction/ (compaction.py).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from .._core.errors import RocketpyError
+from .._core.errors import RocketpyError, TimedOut
 from ..cli.process import ready_executor, start_all, stop_all
 from ..cli.up import Embedded, UpOptions, configs_of
 from ..logs import NativeLog
@@ -25,8 +25,8 @@ from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.headers import CreateTopicRequestHeader
 
-STARTS_WITHIN_S = 60.0
-"""A machine may stand still; a start takes a tenth of a second."""
+STARTS_WITHIN_S = STOPS_WITHIN_S = 60.0
+"""A machine may stand still; a start takes a tenth of a second, and a stop."""
 
 T = TypeVar("T")
 
@@ -64,21 +64,36 @@ class LocalRocketMQ:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)), name="rocketmq", daemon=True)
         self._thread.start()
         try:
-            started.result(STARTS_WITHIN_S)
-        except BaseException:
-            self.stop()
+            self._wait_for(started)
+        except BaseException as error:
+            try:
+                self.stop()
+            except TimedOut as late:
+                error.add_note(str(late))
             raise
         return self
 
+    def _wait_for(self, started: Future[None]) -> None:
+        try:
+            started.result(STARTS_WITHIN_S)
+        except TimeoutError as error:
+            if started.done():  # the start's own
+                raise
+            cause = f"the servers in {self.directory} have not started within {STARTS_WITHIN_S:.0f} s"
+            raise TimedOut(f"{cause}; is its disk stuck, or the machine busy? What they log says how far they came") from error
+
     def stop(self) -> None:
-        """A clean stop; start brings the same servers back."""
+        """A clean stop; start brings the same servers back. Raises TimedOut."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
         if self._loop is not None and self._ended is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended by itself: the start failed
                 self._loop.call_soon_threadsafe(self._ended.set)
-        thread.join()
+        thread.join(STOPS_WITHIN_S)
+        if thread.is_alive():
+            cause = f"the servers in {self.directory} have not stopped within {STOPS_WITHIN_S:.0f} s"
+            raise TimedOut(f"{cause}; they may hold it and their ports until this process ends")
 
     def close(self) -> None:
         """Stops, and removes the directory if it is a temporary one."""
@@ -118,7 +133,7 @@ class LocalRocketMQ:
 
     async def _serve(self, started: Future[None]) -> None:
         """The thread's life: starts, says so, waits for stop()."""
-        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._ended = asyncio.get_running_loop(), (ended := asyncio.Event())
         native_log = NativeLog()
         try:
             with ready_executor() as executor:
@@ -130,8 +145,8 @@ class LocalRocketMQ:
                 self.namesrv = f"127.0.0.1:{embedded.namesrv.port}"
                 self.broker = embedded.brokers[0].address
                 started.set_result(None)
-                if self._thread is not None:  # else stop came before there was a loop to tell
-                    await self._ended.wait()
+                if self._thread is threading.current_thread():  # else stop came before there was a loop to tell, or did not wait for it
+                    await ended.wait()
                 await stop_all([embedded])
         except BaseException as error:
             if started.done():

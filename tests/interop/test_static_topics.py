@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -138,6 +139,10 @@ def test_its_queues_move_from_one_broker_to_the_other_and_back(stage: Stage, cli
     assert sorted(each["body"] for each in everything) == sorted(each["body"] for each in received)
     status = stage.admin("topicStatus", "-t", TOPIC)
     assert MOCK in status and str(20_000 + back.get(1, 0)) in status, status
+    for words in (("printMsg", "-l", TOPIC), ("consumeMessage", "-c", "1000000")):  # without -l mqadmin's ends with an exception
+        printed = stage.admin(*words, "-t", TOPIC)
+        places = re.findall(r"MessageExt \[brokerName=(\w+), queueId=(\d+), storeSize=\d+, queueOffset=(\d+)", printed)
+        assert sorted(places) == sorted((MOCK, str(each["queueId"]), str(each["queueOffset"])) for each in received), words
 
 
 def test_nothing_is_lost_while_its_queues_move_under_load(stage: Stage, clients: Callable[..., JavaClients]) -> None:

@@ -8,7 +8,7 @@ from rocketpy import logs
 from rocketpy._core import remoting
 from rocketpy.broker import client_requests, delay_offsets, heartbeat, names, native_options, send, settings, topics
 from rocketpy.broker.transaction_checks import Fate
-from rocketpy.cli import bench, check
+from rocketpy.cli import bench, check, numbers
 from rocketpy.remoting import service
 from tests.unit.native import ffi, lib
 
@@ -34,6 +34,7 @@ SAME = {
     "RP_LOAD_SEND": bench.SEND,
     "RP_LOAD_PULL": bench.PULL,
     "RP_LOAD_BOTH": check.MODE_BOTH,
+    "RP_LOAD_MESSAGE_SIZE_MAX": numbers.BODY_MAX,
     "RP_HALF_IS_ASKED_FOR": Fate.ASKED_FOR,
     "RP_HALF_IS_IMMUNE": Fate.IMMUNE,
     "RP_HALF_IS_GIVEN_UP": Fate.GIVEN_UP,

@@ -29,12 +29,13 @@ from rocketpy.admin.progress import ConsumeStats, route_topics
 from rocketpy.admin.properties import one_line
 from rocketpy.admin.queues import by_queue, queue_of
 from rocketpy.admin.reading import BLANK, file_messages
-from rocketpy.admin.running_info import blocked_queues, has_same_subscriptions, running_text
+from rocketpy.admin.running_info import blocked_queues, check_report, has_same_subscriptions, running_text
 from rocketpy.admin.sending import targets_of, unique_id
 from rocketpy.admin.texts import time_of, version_text
 from rocketpy.admin.topics import allocate_averagely, attributes_of, queues_at
 from rocketpy.admin.traces import traces_in
 from rocketpy.cli.admin import may_go_on
+from rocketpy.remoting.json_codec import ObjectKey
 from rocketpy.remoting.records import place_id
 from rocketpy.remoting.route import BrokerData, QueueData, TopicRoute
 
@@ -289,10 +290,29 @@ def test_different_subscriptions_are_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    "info", [{}, {"properties": 5, "mqTable": [], "statusTable": {"T": 1}, "subscriptionSet": [1]}, {"jstack": "stack"}]
+    "info",
+    [
+        {},
+        {"properties": 5, "mqTable": [], "statusTable": {"T": 1}, "subscriptionSet": [1]},
+        {"jstack": "stack"},
+        consumer(subscriptionSet=5, statusTable={"T": {"pullRT": {}, "pullTPS": 10**400, "consumeRT": "x", "consumeFailedMsgs": 1e999}}),
+        consumer(mqTable={queue_of("T", "a", 0): {"lastConsumeTimestamp": 1e999, "tryUnlockTimes": [], "cachedMsgCount": "x"}}),
+        consumer(statusTable={"T": {}, ObjectKey.of(a=1): {}}, userConsumerInfo={ObjectKey.of(a=1): 2}),
+    ],
 )
 def test_a_consumer_that_says_nonsense_is_shown_all_the_same(info: dict[str, Any]) -> None:
+    check_report("c", info)
     assert running_text(info).startswith("#Consumer Properties#")
+    assert has_same_subscriptions([info, info], NOW) and len(list(blocked_queues("c", info, NOW))) <= 1
+
+
+@pytest.mark.parametrize(
+    "table", [{"x": {}}, {ObjectKey.of(brokerName="a", queueId=1e999, topic="T"): {}}, json.loads("[" * 300 + "]" * 300)]
+)
+def test_of_a_report_that_cannot_be_shown_the_client_is_named(table: Any) -> None:
+    for name in ("mqTable", "mqPopTable"):
+        with pytest.raises(AdminError, match="what client c says of itself"):
+            check_report("c", consumer(**{name: table}))
 
 
 def test_a_broker_that_says_nothing_has_a_row() -> None:

@@ -15,6 +15,7 @@ from rocketpy._core.errors import NetworkError, RocketpyError, TimedOut
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.admin import monitoring, progress, reading
 from rocketpy.admin.acls import copy_acl
+from rocketpy.admin.clients import consumer_status
 from rocketpy.admin.command_line import Given
 from rocketpy.admin.errors import AdminError
 from rocketpy.admin.exports import export_metrics
@@ -23,7 +24,7 @@ from rocketpy.admin.offsets import clone_group_offset, reset_offset_by_time, ski
 from rocketpy.admin.output import Output
 from rocketpy.admin.progress import ConsumeStats
 from rocketpy.admin.sending import Outgoing, measure_sends
-from rocketpy.admin.session import Session
+from rocketpy.admin.session import TIMEOUT_MAX_S, Session
 from rocketpy.admin.stats import broker_stats
 from rocketpy.admin.users import copy_user
 from rocketpy.remoting.client import ConnectFailed, RemotingClient
@@ -164,6 +165,41 @@ def test_a_client_that_does_not_answer_hides_no_other(monkeypatch: pytest.Monkey
     assert len(seen[0]) == 1
     assert said[0].endswith("different subscriptions in group=G\n")
     assert [error.cause for error in session.troubles] == ["no answer"]
+
+
+def test_a_client_that_says_nonsense_of_itself_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third has no id that a file can have as its name."""
+    monkeypatch.chdir(tmp_path)
+    ids = ["a", "b", "c" * 300, "d"]
+    reports = iter([b'{"mqTable":{"x":{}}}', b'{"subscriptionSet":5,"statusTable":{"T":{"pullRT":{}}}}', b"{}", b'{"jstack":"fine"}'])
+    bodies = {
+        RequestCode.GET_ROUTEINFO_BY_TOPIC: ROUTE % BROKER.encode(),
+        RequestCode.GET_CONSUMER_CONNECTION_LIST: json.dumps({"connectionSet": [{"clientId": each} for each in ids]}).encode(),
+    }
+    session = Client(lambda address, code: answer(body=bodies.get(RequestCode(code)) or next(reports))).session()
+    said: list[str] = []
+    asyncio.run(consumer_status(session, Given({"g": "G"}, {}), Output(said.append, is_json=False)))
+    assert [error.cause.partition(":")[0][-60:] for error in session.troubles] == [
+        "what client a says of itself, mqTable",
+        f"{'c' * 300} cannot be written"[-60:],
+    ]
+    assert [line.split()[1] for line in "".join(said).splitlines()[1:3]] == ["b", "d"] and "Rebalance OK" in "".join(said)
+    assert sorted(path.name for path in tmp_path.glob("*/*")) == ["b", "d"]
+
+
+def test_no_answer_is_waited_for_without_end() -> None:
+    waits: list[float] = []
+
+    class Patient(Client):
+        async def invoke(self, address: str, code: int, *rest: Any, timeout_s: float, **more: Any) -> Command:
+            waits.append(timeout_s)
+            return answer(body=b"{}")
+
+    session = Patient(lambda address, code: answer()).session()
+    for text in ("9" * 18, "2000"):
+        given = Given({"b": BROKER, "t": text}, {})
+        asyncio.run(progress.broker_consume_stats(session, given, Output(lambda text: None, is_json=False)))
+    assert waits == [TIMEOUT_MAX_S, 2.0]
 
 
 def test_monitoring_goes_on_past_a_group_whose_clients_do_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -126,6 +127,34 @@ def test_a_global_queue_is_read_where_its_broker_has_fewer_pieces(admin: Admin, 
         assert (status, err, out.count("MSGID: ")) == (0, "", 1), words
         status, _, err = admin(*words, "-t", "wide", "-i", "4")
         assert status == 1 and "answered GET_MIN_OFFSET" in err, "its broker says which queues it leads"
+
+
+def test_all_that_is_said_of_queues_is_of_global_ones(admin: Admin, two: Two) -> None:
+    """A broker has pieces 0 and 1, and leads 2 and 3."""
+    assert admin("updateStaticTopic", "-b", "broker-a", "-t", "whole", "-qn", "2")[0] == 0
+    assert admin("updateStaticTopic", "-c", "DefaultCluster", "-t", "whole", "-qn", "4")[0] == 0
+    assert [two.send("broker-a", "whole", 0), two.send("broker-b", "whole", 3)] == [0, 0]
+
+    def wait_led(by_a: list[str], by_b: list[str]) -> None:
+        def led() -> list[list[str]]:
+            mappings = json.loads(admin("topicRoute", "-t", "whole", "-o", "json")[1]).get("topicQueueMappingByBroker", {})
+            return [sorted(mappings.get(name, {}).get("currIdMap", ())) for name in two.peers]
+
+        wait_until(lambda: led() == [by_a, by_b], PATIENCE_S, "the route of both")
+
+    wait_led(["0", "1"], ["2", "3"])
+    status, out, err = admin("sendMessage", "-t", "whole", "-b", "broker-b", "-p", "x")
+    assert (status, err) == (0, "") and out.splitlines()[1].split()[:3] == ["broker-b", "2", "SEND_OK"]
+    assert admin("remappingStaticTopic", "-b", "broker-b", "-t", "whole")[0] == 0
+    assert two.send("broker-b", "whole", 0) == 10_000
+    wait_led([], ["0", "1", "2", "3"])
+    for words in (("printMsg", "-d", "false"), ("consumeMessage", "-c", "100000")):
+        status, out, err = admin(*words, "-t", "whole")
+        places = re.findall(r"MessageExt \[brokerName=(\w+), queueId=(\d+), storeSize=\d+, queueOffset=(\d+)", out)
+        found = [("0", "0"), ("0", "10000"), ("2", "0"), ("3", "0")]
+        assert (status, err, places) == (0, "", [("__syslo__global__", *place) for place in found]), words
+    queues = json.loads(admin("allocateMQ", "-t", "whole", "-i", "c", "-o", "json")[1])["result"]["c"]
+    assert [(queue["brokerName"], queue["queueId"]) for queue in queues] == [("__syslo__global__", number) for number in range(4)]
 
 
 def test_progress_is_counted_globally(admin: Admin, two: Two) -> None:

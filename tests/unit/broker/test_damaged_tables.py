@@ -152,6 +152,17 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
             users.close()
 
 
+def test_an_order_of_a_queue_that_nobody_can_have_is_damage_of_its_file(
+    tables: Tables, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "orders.json"
+    path.with_name("orders.json.bak").write_text(json.dumps(TABLES["orders"]))
+    path.write_text(json.dumps({"table": {"t@g": {str(2**70): ORDER}}}))
+    assert [order.queue_id for order in tables.load("orders", path).orders] == [1]
+    assert f"load {path} failed (order info of t@g: a queue is {2**70}, expected a number of 64 bits)" in caplog.text
+    assert path.with_name("orders.json.damaged").exists()
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_a_file_with_anything_anywhere_is_read_or_its_backup_is(
     name: str, tables: Tables, tmp_path: Path, caplog: pytest.LogCaptureFixture

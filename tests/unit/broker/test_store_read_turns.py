@@ -130,6 +130,35 @@ def test_a_read_whose_caller_is_gone_is_not_called() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_when_no_thread_can_be_had_a_read_is_refused_or_done_but_not_both(monkeypatch: pytest.MonkeyPatch, is_taken: bool) -> None:
+    """A thread that has begun before takes whatever waits."""
+
+    async def run() -> None:
+        loop, reads, gate, begun = asyncio.get_running_loop(), StoreReads(STORE), Gate(), threading.Semaphore(0)
+        held = asyncio.create_task(reads.run(gate.read))
+        assert await asyncio.to_thread(gate.standing.acquire, timeout=PATIENCE_S)
+
+        def no_thread(pool: object, job: Callable[..., Any], *rest: Any) -> None:
+            if is_taken:
+                gate.open()
+                assert begun.acquire(timeout=PATIENCE_S)
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(loop, "run_in_executor", no_thread)
+            if is_taken:
+                await reads.run(lambda _: begun.release())
+            else:
+                with pytest.raises(RuntimeError, match="new thread"):
+                    await reads.run(lambda _: begun.release())
+        gate.open()
+        await held
+        assert not begun.acquire(blocking=False)
+
+    asyncio.run(run())
+
+
 def test_patience_ends_with_the_wait_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         loop, reads, first, second = asyncio.get_running_loop(), StoreReads(STORE), Gate(), Gate()

@@ -126,13 +126,16 @@ static void what_others_refuse_holds_nothing_up(void) {
     send_delayed(&fx, MANY);
     rp_broker_open_escape(fx.broker);
     CHECK(rp_broker_start_delivery(fx.broker, NULL) == RP_OK);
-    while (passed_on < MANY / 2) {
+    for (int64_t until = now_ms() + WAIT_MS; passed_on < MANY / 2;) {
+        CHECK(now_ms() < until);
         rp_escaping_message message = next(&fx);
         bool is_refused = body_number(&message) % 2 == 0;
         passed_on += !is_refused;
         settle(&fx, &message, is_refused ? RP_E_INVALID : RP_OK);
     }
-    while (rp_broker_read_delay_aside(fx.broker, 1, &reached, NULL) < MANY / 2) { /* the last batch, and some once more */
+    /* The last batch, and some once more. */
+    for (int64_t until = now_ms() + WAIT_MS; rp_broker_read_delay_aside(fx.broker, 1, &reached, NULL) < MANY / 2;) {
+        CHECK(now_ms() < until);
         rp_escaping_message message;
         if (rp_broker_take_escaping(fx.broker, &message) == RP_OK)
             settle(&fx, &message, RP_E_INVALID);

@@ -169,8 +169,7 @@ static atomic_int has_begun, may_go_on;
 
 static int sync_range_when_let(void *context, int fd, void *address, int64_t offset, size_t size) {
     atomic_store(&has_begun, atomic_load(&has_begun) || waits_to_sync);
-    while (waits_to_sync && !atomic_load(&may_go_on))
-        sched_yield();
+    CHECK_AT_LAST(!waits_to_sync || atomic_load(&may_go_on));
     return rp_file_ops_system()->sync_range(context, fd, address, offset, size);
 }
 
@@ -206,8 +205,7 @@ static void a_sync_during_which_its_files_go(void) {
     ledger_copy(&leader, &one, entry.index, 1000);
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, sync_all, &one) == 0);
-    for (time_t until = time(NULL) + 60; !atomic_load(&has_begun); sched_yield())
-        CHECK(time(NULL) < until);
+    CHECK_AT_LAST(atomic_load(&has_begun));
     CHECK(rp_commit_log_cut_entries(ledger_log(&one), -1, &error) == RP_OK);
     ledger_copy(&leader, &one, 0, 10);
     atomic_store(&may_go_on, 1);

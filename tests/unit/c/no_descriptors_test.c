@@ -19,6 +19,12 @@ static int sync_directory(void *context, const char *path) {
     return rp_file_ops_system()->sync_directory(context, path);
 }
 
+static int64_t flushed(rp_message_store *store) {
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    return stats.flushed_offset;
+}
+
 static void the_sync_is_made_up_for(int32_t flush_mode, int refused) {
     char path[400];
     fixture_directory(path, sizeof path);
@@ -43,11 +49,7 @@ static void the_sync_is_made_up_for(int32_t flush_mode, int refused) {
     CHECK((rc == RP_E_BUSY || rc == RP_E_TIMEOUT) && rp_message_store_writable(store, NULL) == RP_OK);
     CHECK(fixture_append(store, queue, count) == RP_OK);
     atomic_store(&refusal, 0);
-    rp_message_store_stats stats;
-    do { /* nobody asks: the flusher does it by itself, though less than the least pages may be left */
-        rp_message_store_read_stats(store, &stats);
-        sched_yield();
-    } while (stats.flushed_offset < end);
+    CHECK_AT_LAST(flushed(store) >= end); /* nobody asks: the flusher does it by itself, though less than the least pages may be left */
     CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 60000) == RP_OK);
     fixture_close(store); /* the queues too */
     store = fixture_open(&options);

@@ -346,6 +346,16 @@ def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: 
         load_settings(None, {}, {})
 
 
+@pytest.mark.parametrize(("name", "most"), [("grpcClientProducerMaxAttempts", 2**31 - 1), ("maxDelayTimeMills", 10**18 - 1)])
+def test_a_number_that_nothing_can_hold_is_refused_with_its_range(name: str, most: int) -> None:
+    """What is an int in RocketMQ goes to clients in 32 bits."""
+    for value in (most, -most - 1):
+        assert load_settings(None, {"namesrvAddr": "a:1"}, {name: value})
+    for value in (most + 1, -most - 2, int("9" * 320)):
+        with pytest.raises(ConfigError, match=f"{name}: {value} is not valid: a whole number from {-most - 1} to {most}"):
+            load_settings(None, {"namesrvAddr": "a:1"}, {name: value})
+
+
 @pytest.mark.parametrize("name", ["transactionHeartbeatPeriodSecond", "renewSchedulePeriodMillis"])
 def test_a_period_without_a_pause_is_refused(name: str) -> None:
     """The proxy was busy with nothing else from then on."""

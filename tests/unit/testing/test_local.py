@@ -6,16 +6,19 @@ import asyncio
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rocketpy._core.errors import RocketpyError
+from rocketpy._core.errors import RocketpyError, TimedOut
 from rocketpy._core.load import Load
+from rocketpy.cli.process import Service, start_all
 from rocketpy.config import ConfigError
-from rocketpy.testing import LocalRocketMQ
+from rocketpy.testing import LocalRocketMQ, local
+from tests.processes import PATIENCE_S, wait_until
 
 SEND, PULL = 1, 2
 COUNT = 500
@@ -85,6 +88,35 @@ def test_a_start_that_is_interrupted_before_its_thread_runs_ends(monkeypatch: py
             with pytest.raises(KeyboardInterrupt):
                 rocketmq.start()
         rocketmq.start()
+
+
+def test_a_start_that_hangs_is_given_up_aloud_and_ends_beside_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def start_late(services: Sequence[Service]) -> None:
+        hanging.append((asyncio.get_running_loop(), asyncio.Event()))
+        await hanging[-1][1].wait()
+        await start_all(services)
+
+    monkeypatch.setattr(local, "start_all", start_late)
+    rocketmq = LocalRocketMQ(tmp_path)
+    with monkeypatch.context() as hurried:
+        hurried.setattr(local, "STARTS_WITHIN_S", 0.1)
+        hurried.setattr(local, "STOPS_WITHIN_S", 0.1)
+        with pytest.raises(TimedOut, match=f"servers in {tmp_path} have not started") as raised:
+            rocketmq.start()
+    assert "have not stopped" in raised.value.__notes__[0]
+    (given_up,) = [each for each in threading.enumerate() if each.name == "rocketmq"]
+    wait_until(lambda: len(hanging) == 1, PATIENCE_S, "the first start")
+    again = threading.Thread(target=rocketmq.start)
+    again.start()
+    wait_until(lambda: len(hanging) == 2, PATIENCE_S, "both starts")
+    for (loop, may_go_on), thread in zip(hanging, (given_up, again), strict=True):
+        loop.call_soon_threadsafe(may_go_on.set)
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+    assert rocketmq.make_topic("Orders") == "Orders"
+    rocketmq.close()
 
 
 def test_two_run_side_by_side() -> None:

@@ -1,0 +1,30 @@
+"""The most that numbers of options may be: what the native side and the system take. Python's have no end, and one without a bound ends in
+a traceback; tests/unit/cli/test_numbers.py asks every option of every command for its range.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import typer
+
+PORT_MAX: Final = 65_535
+INT_MAX: Final = (1 << 31) - 1
+COUNT_MAX: Final = (1 << 63) - 1
+BODY_MAX: Final = 8 << 20
+"""Bytes that the load generator sends in a message: RP_LOAD_MESSAGE_SIZE_MAX of csrc/load/load.h."""
+RATE_MAX: Final = 1_000_000_000
+SECONDS_MAX: Final = 4_000_000
+"""As milliseconds they are a uint32_t."""
+
+
+def real(*names: str, least: float = 0, most: float = SECONDS_MAX, told: str) -> Any:
+    """A typer.Option that may have a fraction."""
+    return typer.Option(*names, min=least, max=most, callback=_number, help=told)
+
+
+def _number(value: float) -> float:
+    if math.isnan(value):  # which is in every range
+        raise typer.BadParameter("nan is not a number")
+    return value
