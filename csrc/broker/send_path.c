@@ -128,14 +128,6 @@ static int answer_bad_queue(const send_request *request, int32_t read_queues, in
                      peer);
 }
 
-static uint64_t next_random(uint64_t *state) {
-    uint64_t x = *state;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return *state = x;
-}
-
 static rp_topic *find_topic(rp_lane *lane, rp_slice name) {
     rp_topic *last = lane->last_topic;
     if (last != NULL && last->head.name.size == name.size && memcmp(last->head.name.data, name.data, name.size) == 0 &&
@@ -152,7 +144,7 @@ static int find_global_queue(send_request *request, int32_t *global_id) {
     const rp_queue_mapping *mapping = atomic_load_explicit(&request->topic->mapping, memory_order_acquire);
     if (*global_id >= 0)
         return rp_queue_mapping_find(mapping, *global_id, &request->at);
-    *global_id = rp_queue_mapping_any(mapping, next_random(&request->lane->random), &request->at);
+    *global_id = rp_queue_mapping_any(mapping, rp_lane_random(request->lane), &request->at);
     return *global_id >= 0;
 }
 
@@ -193,7 +185,7 @@ int rp_send_check_topic(send_request *request) {
     int32_t queue_id = request->header.queue_id;
     if (queue_id >= (read_queues > write_queues ? read_queues : write_queues) || (queue_id < 0 && write_queues == 0))
         return answer_bad_queue(request, read_queues, write_queues);
-    request->queue_id = queue_id >= 0 ? queue_id : (int32_t)(next_random(&request->lane->random) % (uint64_t)write_queues);
+    request->queue_id = queue_id >= 0 ? queue_id : (int32_t)(rp_lane_random(request->lane) % (uint64_t)write_queues);
     return RP_OK;
 }
 
