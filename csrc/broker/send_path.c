@@ -21,6 +21,7 @@
 #include "send_light.h"
 #include "send_priority.h"
 #include "send_response.h"
+#include "send_retry.h"
 #include "send_timed.h"
 
 #define SYSFLAG_PLAIN (RP_SYSFLAG_COMPRESSED | RP_SYSFLAG_MULTI_TAGS | 0x700) /* and the compression type */
@@ -521,6 +522,15 @@ int rp_send_add_reply(send_request *request, rp_reply *reply) {
     return 1;
 }
 
+/* As rp_send_check_topic, also of what may have another try. */
+static int check_any_topic(send_request *request) {
+    int outcome = rp_send_check_topic(request);
+    if (__builtin_expect(outcome != RP_PUNT, 1) || !rp_send_has_another_try(request))
+        return outcome;
+    request->found = RP_SEND_CAN_BE_STORED;
+    return rp_send_check_topic(request);
+}
+
 /* RP_OK: the message can be added. */
 static int check_all(send_request *request) {
     rp_header_fault fault;
@@ -532,7 +542,7 @@ static int check_all(send_request *request) {
     if (outcome == RP_OK)
         outcome = check_slaves(request);
     if (outcome == RP_OK)
-        outcome = rp_send_check_topic(request);
+        outcome = check_any_topic(request);
     if (outcome == RP_OK)
         outcome = check_message(request);
     if (outcome == RP_OK)

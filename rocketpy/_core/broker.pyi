@@ -49,6 +49,7 @@ class Broker(BrokerCounters):
         batch: bool = False,
         compacted: bool = False,
         priority: bool = False,
+        retry_send: bool = False,
     ) -> None:
         """compacted: its messages need keys, and its queues are compacted if the store does that. Raises InvalidArgument, NoMemory; for a
         compacted topic StoreIOError, StoreCorrupt, Busy, too. Blocks on the disk for such a one."""
@@ -114,7 +115,12 @@ class Broker(BrokerCounters):
         which_broker_when_slow: int = 1,
         sys_flag: int = 0,
         priority_percent: int = 100,
-    ) -> None: ...
+        retry_queues: int = 1,
+        retry_times_max: int = 16,
+    ) -> None:
+        """retry_queues 0: whatever the group has tried again comes up."""
+    def set_locked(self, group: str, is_locked: bool) -> None:
+        """Whether a client may have a queue of the group locked: sends to its retry topic come up then, as they do before it is said."""
     def delete_group(self, group: str) -> None: ...
     def set_cold_limit(self, group: str, bytes: int) -> None:
         """What the group may have read from the disk in 5 s, instead of cgColdReadThreshold; below 0: that again. Raises InvalidArgument:
