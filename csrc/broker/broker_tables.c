@@ -102,6 +102,7 @@ static int forget_counts(void *context, rp_name_entry *entry) {
     if (is_of_walk(context, consumption)) {
         atomic_store_explicit(&consumption->messages_out, 0, memory_order_relaxed);
         atomic_store_explicit(&consumption->bytes_out, 0, memory_order_relaxed);
+        atomic_store_explicit(&consumption->sent_back, 0, memory_order_relaxed);
     }
     return 0;
 }

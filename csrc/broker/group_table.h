@@ -50,7 +50,7 @@ typedef struct rp_consumption {
     rp_topic *topic; /* fixed */
     rp_subscription subscription;
     rp_offset_cells offsets;
-    _Atomic uint64_t messages_out, bytes_out; /* relaxed counters */
+    _Atomic uint64_t messages_out, bytes_out, sent_back; /* relaxed counters */
 } rp_consumption;
 
 typedef struct rp_group_table rp_group_table;

@@ -118,6 +118,9 @@ static void try_headers(rp_slice text) {
         else
             read_all(tries.default_topic);
     }
+    rp_send_back_header back;
+    if (rp_send_back_header_read(&command, &back, &fault) == RP_OK)
+        read_all(back.group);
     rp_pull_header pull;
     if (rp_pull_header_read(&command, &pull, &fault) == RP_OK)
         read_all(pull.group);

@@ -59,6 +59,15 @@ static const field_rule tries_v2[] = {
     RULE("l", NUMBER_32, 0, rp_tries_header, reconsume_times_max),
 };
 
+static const field_rule send_back[] = {
+    RULE("offset", NUMBER_64, 1, rp_send_back_header, log_offset),
+    RULE("group", TEXT, 1, rp_send_back_header, group),
+    RULE("delayLevel", NUMBER_32, 1, rp_send_back_header, delay_level),
+    RULE("originMsgId", TEXT, 0, rp_send_back_header, origin_message_id),
+    RULE("originTopic", TEXT, 0, rp_send_back_header, origin_topic),
+    RULE("maxReconsumeTimes", NUMBER_32, 0, rp_send_back_header, reconsume_times_max),
+};
+
 static const field_rule pull[] = {
     RULE("consumerGroup", TEXT, 1, rp_pull_header, group),
     RULE("topic", TEXT, 1, rp_pull_header, topic),
@@ -310,6 +319,14 @@ int rp_tries_header_read(const rp_command *command, rp_tries_header *header, rp_
     int status = read_fields(command, rules, COUNT(tries_v1), header, &seen, fault);
     header->has_reconsume_times_max = (seen & (1u << 3)) != 0;
     return status != RP_OK ? status : check_required(rules, COUNT(tries_v1), seen, fault);
+}
+
+int rp_send_back_header_read(const rp_command *command, rp_send_back_header *header, rp_header_fault *fault) {
+    *header = (rp_send_back_header){0};
+    uint32_t seen;
+    int status = read_fields(command, send_back, COUNT(send_back), header, &seen, fault);
+    header->has_reconsume_times_max = (seen & (1u << 5)) != 0;
+    return status != RP_OK ? status : check_required(send_back, COUNT(send_back), seen, fault);
 }
 
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault) {

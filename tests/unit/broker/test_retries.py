@@ -261,6 +261,28 @@ def test_the_retry_topic_is_in_its_file_before_what_waits_for_it_is_acknowledged
     run(test)
 
 
+def test_what_is_in_memory_comes_back_whoever_has_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path, messageDelayLevel="1h") as at:
+            peer = at.peer()
+            offset = offset_of(await peer.send("t"))
+            parts = at.broker.parts
+            assert parts is not None
+            assert (await send_back(peer, offset)).code == 0, "it makes the topic"
+            release = threading.Event()
+            busy = [asyncio.create_task(parts.copies.run(lambda _: release.wait())) for _ in range(2)]
+            monkeypatch.setattr("rocketpy.broker.retries.PATIENCE_S", 0.05)
+            for _ in range(3):
+                assert (await send_back(peer, offset)).code == 0
+            assert await waiting(peer, 1) == 4
+            answer = await send_back(peer, offset, level=-1)
+            assert answer.code == ResponseCode.SYSTEM_BUSY, "dead letters are Python's"
+            release.set()
+            await asyncio.gather(*busy)
+
+    run(test)
+
+
 def test_a_retry_topic_is_made_by_a_send_where_no_other_topic_is(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, autoCreateTopicEnable="false", **QUICK) as at:

@@ -1,5 +1,12 @@
-/* broker_retry_test.c: what consumers have tried again: which sends to retry topics need no Python. */
+/* broker_retry_test.c: what consumers have tried again: which sends to retry topics, and which messages sent back, need no Python. */
+#include "base/clock.h"
+#include "cold_disk.h"
+#include "../../../csrc/store/commit_log_inl.h"
 #include "stored_messages.h"
+
+#define DELAYED "SCHEDULE_TOPIC_XXXX"
+#define SENDERS 4
+#define EACH 100
 
 #define RETRY "%RETRY%G"
 #define RETRY_FLAGS (RP_TOPIC_NATIVE_PULL | RP_TOPIC_CHECKED_SEND | RP_TOPIC_RETRY_SEND)
@@ -8,7 +15,7 @@
 static void open_with_retries(fixture *fx) {
     fx->store_options.delay_levels = "1h 1h 1h 1h";
     fixture_open(fx);
-    CHECK(rp_broker_put_topic(fx->broker, text("SCHEDULE_TOPIC_XXXX"), 18, 18, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    CHECK(rp_broker_put_topic(fx->broker, text(DELAYED), 18, 18, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
     CHECK(rp_broker_put_topic(fx->broker, text(RETRY), 1, 1, 6, 0, RETRY_FLAGS) == RP_OK);
     CHECK(rp_broker_set_retries(fx->broker, text("G"), 1, 2) == RP_OK);
     rp_broker_set_locked(fx->broker, text("G"), 0);
@@ -79,7 +86,7 @@ static void what_may_have_another_try_is_stored(void) {
             rp_log_range_release(pin);
         }
         rp_command delayed = retry_request(&c, &(retry_send){.topic = RETRY, .times = "1", .properties = "DELAY\0013\2"}, &queue);
-        CHECK(client_call(&c, &delayed).code == 0 && end_of(&fx, RETRY, 0) == end && end_of(&fx, "SCHEDULE_TOPIC_XXXX", 2) == type + 1);
+        CHECK(client_call(&c, &delayed).code == 0 && end_of(&fx, RETRY, 0) == end && end_of(&fx, DELAYED, 2) == type + 1);
         client_close(&c);
     }
     rp_broker_stats stats;
@@ -229,13 +236,301 @@ static void what_was_prepared_is_stored_only_where_transactions_are_taken(void) 
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     number_text queue;
     rp_command request = retry_request(&c, &(retry_send){.topic = RETRY, .times = "1", .properties = was_prepared}, &queue);
-    CHECK(client_call(&c, &request).code == 0 && end_of(&fx, "SCHEDULE_TOPIC_XXXX", 2) == 1);
+    CHECK(client_call(&c, &request).code == 0 && end_of(&fx, DELAYED, 2) == 1);
     fx.settings.transaction_enable = 0;
     rp_broker_set_settings(fx.broker, &fx.settings);
     expect_punt(&fx, &c, &request);
     rp_command plain = retry_request(&c, &(retry_send){.topic = RETRY, .times = "1"}, &queue);
     CHECK(client_call(&c, &plain).code == 0);
     client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+/* ---- messages sent back ---- */
+
+typedef struct back {
+    const char *group, *level, *most, *topic; /* NULL: G, 0, not said, T */
+    int64_t shift;                            /* of the log offset */
+    int32_t version;                          /* 0: of today */
+} back;
+
+static int64_t log_offset_of(const fixture *fx, int64_t offset) {
+    rp_message message;
+    void *pin = read_message(fx, "T", 0, offset, &message, NULL);
+    rp_log_range_release(pin);
+    return message.physical_offset;
+}
+
+static int64_t log_end(const fixture *fx) { return rp_commit_log_max_offset(rp_message_store_commit_log(fx->store)); }
+
+static rp_command back_request(client *c, const back *back, int64_t log_offset, number_text *offset) {
+    rp_command request = request_of(c, RP_CODE_CONSUMER_SEND_MSG_BACK);
+    request.version = back->version != 0 ? back->version : request.version;
+    with_text(&request, "offset", number_of(offset, log_offset + back->shift));
+    with_text(&request, "group", back->group != NULL ? back->group : "G");
+    with_text(&request, "delayLevel", back->level != NULL ? back->level : "0");
+    with_text(&request, "originTopic", back->topic != NULL ? back->topic : "T");
+    with_text(&request, "originMsgId", "an id");
+    with_text(&request, "unitMode", "false");
+    if (back->most != NULL)
+        with_text(&request, "maxReconsumeTimes", back->most);
+    return request;
+}
+
+/* Done here, and with nothing to say. */
+static void expect_done(client *c, const rp_command *request) {
+    rp_command response = client_call(c, request);
+    CHECK(response.code == 0 && response.remark.size == 0 && response.field_count == 0 && response.body.size == 0);
+}
+
+typedef struct sent_back_count {
+    uint64_t of_t, of_others;
+} sent_back_count;
+
+static int count_row(void *context, const rp_group_stats *stats) {
+    sent_back_count *count = context;
+    if (slice_is(stats->group, "G") && slice_is(stats->topic, "T"))
+        count->of_t += stats->sent_back;
+    else
+        count->of_others += stats->sent_back;
+    return 0;
+}
+
+static sent_back_count sent_back_of(const fixture *fx) {
+    sent_back_count count = {0};
+    rp_broker_each_group_stats(fx->broker, count_row, &count);
+    return count;
+}
+
+/* A message of T that was tried so often, and where it is. */
+static int64_t send_tried(const fixture *fx, client *c, const char *times) {
+    number_text queue;
+    rp_command request = send_request_v2(c, RP_CODE_SEND_MESSAGE_V2, "T", 0, "TAGS\1TagA\2UNIQ_KEY\1AB\2", text("work"), &queue);
+    set_field(&request, "j", times);
+    rp_command response = client_call(c, &request);
+    CHECK(response.code == 0);
+    return log_offset_of(fx, field_number(&response, "queueOffset"));
+}
+
+static void what_may_have_another_try_comes_back(void) {
+    fixture fx;
+    fixture_init(&fx);
+    open_with_retries(&fx);
+    for (uint8_t type = 0; type < 2; type++) {
+        client c = client_open(&fx, type);
+        number_text offset;
+        int64_t place = send_tried(&fx, &c, "0");
+        rp_command request = back_request(&c, &(back){.group = NULL}, place, &offset);
+        expect_done(&c, &request);
+        rp_message message;
+        void *pin = read_message(&fx, DELAYED, 2, type, &message, NULL);
+        CHECK(slice_is(message.body, "work") && message.reconsume_times == 1 && message.flag == 7);
+        CHECK(property_is(&message, "RETRY_TOPIC", "T") && property_is(&message, "REAL_TOPIC", RETRY) &&
+              property_is(&message, "DELAY", "3"));
+        CHECK(property_is(&message, "REAL_QID", "0") && property_is(&message, "UNIQ_KEY", "AB") && property_is(&message, "TAGS", "TagA"));
+        rp_log_range_release(pin);
+        request = back_request(&c, &(back){.level = "1", .topic = "unknown"}, place, &offset);
+        expect_done(&c, &request);
+        CHECK(end_of(&fx, DELAYED, 0) == type + 1 && sent_back_of(&fx).of_t == (uint64_t)type + 1);
+        client_close(&c);
+    }
+    CHECK(sent_back_of(&fx).of_others == 0 && end_of(&fx, DELAYED, 2) == 2);
+    rp_broker_delete_group(fx.broker, text("G"));
+    make_group(&fx);
+    CHECK(sent_back_of(&fx).of_t == 0);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void tries_are_the_clients_if_it_is_new_enough(void) {
+    static const struct {
+        back back;
+        bool is_done;
+    } cases[] = {
+        {{.most = NULL}, false}, {{.most = "3"}, true},   {{.most = "3", .version = 121}, true}, {{.most = "3", .version = 120}, false},
+        {{.most = "2"}, false},  {{.most = "-1"}, false},
+    };
+    fixture fx;
+    fixture_init(&fx);
+    open_with_retries(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    int64_t place = send_tried(&fx, &c, "2"), end = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        number_text offset;
+        rp_command request = back_request(&c, &cases[i].back, place, &offset);
+        if (cases[i].is_done)
+            expect_done(&c, &request);
+        else
+            expect_punt(&fx, &c, &request);
+        end += cases[i].is_done;
+        CHECK(end_of(&fx, DELAYED, 4 - 1) == end); /* the third try's, as there is no fifth level */
+    }
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void what_is_wrong_with_a_request_is_pythons_to_say(void) {
+    char long_name[260];
+    memset(long_name, 'g', sizeof long_name);
+    long_name[255 - 7 + 1] = 0;
+    const back cases[] = {
+        {.group = "H"},
+        {.group = ""},
+        {.group = long_name},
+        {.level = "-1"},
+        {.level = "soon"},
+        {.most = "many"},
+        {.shift = 1},
+        {.shift = -1},
+        {.shift = 1 << 20},
+        {.shift = INT64_C(1) << 40},
+        {.shift = -(INT64_C(1) << 40)},
+    };
+    static const char *const needed[] = {"offset", "group", "delayLevel"};
+    fixture fx;
+    fixture_init(&fx);
+    open_with_retries(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    number_text offset;
+    int64_t place = send_tried(&fx, &c, "0"), end = log_end(&fx);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rp_command request = back_request(&c, &cases[i], place, &offset);
+        expect_punt(&fx, &c, &request);
+    }
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        rp_command request = back_request(&c, &(back){.group = NULL}, place, &offset);
+        for (uint16_t f = 0; f < request.field_count; f++)
+            request.fields[f].key = slice_is(request.fields[f].key, needed[i]) ? text("zz") : request.fields[f].key;
+        expect_punt(&fx, &c, &request);
+    }
+    CHECK(log_end(&fx) == end && sent_back_of(&fx).of_t == 0);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void put_settings(fixture *fx, int32_t role, int32_t permission, int32_t store_writable) {
+    fx->settings.role = role;
+    fx->settings.permission = permission;
+    fx->settings.store_writable = store_writable;
+    rp_broker_set_settings(fx->broker, &fx->settings);
+}
+static void become_slave(fixture *fx) { put_settings(fx, RP_ROLE_SLAVE, 6, 1); }
+static void forbid_writing(fixture *fx) { put_settings(fx, RP_ROLE_ASYNC_MASTER, 4, 1); }
+static void fill_disk(fixture *fx) { put_settings(fx, RP_ROLE_ASYNC_MASTER, 6, 0); }
+static void serve_again(fixture *fx) { put_settings(fx, RP_ROLE_ASYNC_MASTER, 6, 1); }
+static void forbid_topic(fixture *fx) { CHECK(rp_broker_put_topic(fx->broker, text(RETRY), 1, 1, 4, 0, RETRY_FLAGS) == RP_OK); }
+
+/* As an append that has waited for the disk for a second. */
+static void hold_log(fixture *fx) {
+    rp_commit_log *log = rp_message_store_commit_log(fx->store);
+    pthread_mutex_lock(&log->append_lock);
+    atomic_store(&log->locked_ns, rp_clock_monotonic_ns(rp_clock_system()) - 1000000000);
+}
+static void release_log(fixture *fx) {
+    rp_commit_log *log = rp_message_store_commit_log(fx->store);
+    atomic_store(&log->locked_ns, 0);
+    pthread_mutex_unlock(&log->append_lock);
+}
+
+/* Locks are not asked for: who sends back does not read in order. */
+static void what_the_broker_cannot_take_just_now_is_pythons(void) {
+    static const step steps[] = {
+        {become_slave, false}, {serve_again, true},   {forbid_writing, false}, {serve_again, true},   {fill_disk, false},
+        {serve_again, true},   {hold_log, false},     {release_log, true},     {forbid_topic, false}, {put_saved, true},
+        {put_unsaved, false},  {put_saved, true},     {delete_topic, false},   {put_saved, true},     {take_retries, false},
+        {give_retries, true},  {delete_group, false}, {make_group, true},      {lock_group, true},
+    };
+    fixture fx;
+    fixture_init(&fx);
+    open_with_retries(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    int64_t place = send_tried(&fx, &c, "0");
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        number_text offset;
+        rp_command request = back_request(&c, &(back){.group = NULL}, place, &offset);
+        steps[i].change(&fx);
+        int64_t end = log_end(&fx);
+        if (steps[i].is_stored)
+            expect_done(&c, &request);
+        else
+            expect_punt(&fx, &c, &request);
+        CHECK((log_end(&fx) > end) == steps[i].is_stored);
+    }
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void no_reactor_waits_for_a_message_that_is_on_disk(void) {
+    cold_disk disk;
+    fixture fx;
+    prepare_over(&fx, &disk);
+    open_with_retries(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    number_text offset;
+    rp_command request = back_request(&c, &(back){.group = NULL}, send_tried(&fx, &c, "0"), &offset);
+    expect_punt(&fx, &c, &request);
+    CHECK(end_of(&fx, DELAYED, 2) == 0 && disk.begun == 0);
+    keep_all_in_memory(&disk);
+    expect_done(&c, &request);
+    CHECK(end_of(&fx, DELAYED, 2) == 1);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+/* How many came up since the last call. */
+static int count_punted(fixture *fx) {
+    rp_request *request;
+    int count = 0;
+    while (rp_server_take(fx->server, &request, 1) == 1) {
+        count += request->kind == RP_REQUEST_COMMAND;
+        rp_request_free(request);
+    }
+    return count;
+}
+
+/* All reactors at once, while Python writes the tables that they read. Where an append has the log for too long, Python is asked. */
+static void each_comes_back_once_whatever_the_tables_are_told_meanwhile(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.server_options.reactors = SENDERS;
+    fx.store_options.commit_log_file_size = 4 << 20;
+    open_with_retries(&fx);
+    client senders[SENDERS];
+    int64_t place = 0;
+    for (int i = 0; i < SENDERS; i++) {
+        senders[i] = client_open(&fx, (uint8_t)(i % 2));
+        place = send_tried(&fx, &senders[i], "0");
+    }
+    for (int number = 0; number < EACH; number++) {
+        number_text offset;
+        for (int i = 0; i < SENDERS; i++) {
+            rp_command request = back_request(&senders[i], &(back){.group = NULL}, place, &offset);
+            client_send(&senders[i], &request);
+        }
+        CHECK(rp_broker_set_retries(fx.broker, text("G"), 1 + number % 2, number % 16 + 1) == RP_OK);
+        rp_broker_set_locked(fx.broker, text("G"), number % 2);
+        make_group(&fx);
+        put_saved(&fx);
+    }
+    int done = 0, punted = 0;
+    for (int64_t until = now_ms() + WAIT_MS; done + punted < SENDERS * EACH; punted += count_punted(&fx)) {
+        rp_command response;
+        CHECK(now_ms() < until);
+        for (int i = 0; i < SENDERS; i++) {
+            while (client_receive(&senders[i], &response, 1) == 1) {
+                CHECK(response.code == 0);
+                done++;
+            }
+        }
+    }
+    CHECK(done > 0 && end_of(&fx, DELAYED, 2) == done && sent_back_of(&fx).of_t == (uint64_t)done);
+    for (int i = 0; i < SENDERS; i++)
+        client_close(&senders[i]);
     drop_events(&fx);
     fixture_close(&fx);
 }
@@ -247,5 +542,11 @@ int main(void) {
     RUN(what_the_tables_say_of_group_and_topic_counts_from_then_on);
     RUN(a_new_group_is_looked_at_first);
     RUN(what_was_prepared_is_stored_only_where_transactions_are_taken);
+    RUN(what_may_have_another_try_comes_back);
+    RUN(tries_are_the_clients_if_it_is_new_enough);
+    RUN(what_is_wrong_with_a_request_is_pythons_to_say);
+    RUN(what_the_broker_cannot_take_just_now_is_pythons);
+    RUN(no_reactor_waits_for_a_message_that_is_on_disk);
+    RUN(each_comes_back_once_whatever_the_tables_are_told_meanwhile);
     return 0;
 }
