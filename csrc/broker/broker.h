@@ -134,6 +134,7 @@ void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 #define RP_TOPIC_LITE 128 /* message.type LITE: its lite topics may be popped (lite.h) */
 #define RP_TOPIC_COMPACTED 256 /* cleanup.policy=COMPACTION: its messages need keys; its queues are compacted where the store does that */
 #define RP_TOPIC_PRIORITY 512 /* message.type=PRIORITY: pops take its queues in their order, unless their group says otherwise */
+#define RP_TOPIC_RETRY_SEND 1024 /* a retry topic that is in its file: what may have another try, or comes back for one, needs no Python */
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);
@@ -180,9 +181,11 @@ uint32_t rp_broker_read_delay_aside(const rp_broker *broker, int32_t level, int6
 /* A message that a consumer could not process is stored again, for a later try or, after its last, among the dead letters of its group. */
 typedef struct rp_send_back {
     int64_t log_offset; /* of the message */
-    rp_slice retry_topic, dead_letter_topic;
+    rp_slice group, origin_topic; /* whose, and of which topic that was: counted, where both are here */
+    rp_slice retry_topic;
+    rp_slice dead_letter_topic; /* size 0: as one that has to be made first */
     int32_t retry_queue_id, dead_letter_queue_id;
-    int32_t delay_level;        /* 0: grows with each try; below 0: to the dead letters at once */
+    int32_t delay_level; /* 0: grows with each try; below 0: to the dead letters at once */
     int32_t reconsume_times_max;
     rp_slice unique_key; /* which message is meant if a batch lies there; size 0: unknown */
 } rp_send_back;
@@ -200,6 +203,12 @@ int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enabl
 /* priority.factor: so many of a hundred pops of priority topics go by priority, the others like pops of any topic. Clipped to 0..100; 100
  * for a new group, and kept when the group is put again. RP_OK; RP_E_INVALID: no group has such a name; RP_E_NO_MEMORY. */
 int rp_broker_set_priority_percent(rp_broker *broker, rp_slice group, int32_t percent);
+/* retryQueueNums, retryMaxTimes. queues 0, as of a new group: the group's retries are Python's. RP_OK; RP_E_INVALID: no group has such a
+ * name, or no topic so many queues; RP_E_NO_MEMORY. */
+int rp_broker_set_retries(rp_broker *broker, rp_slice group, int32_t queues, int32_t times_max);
+/* Whether a client may have a queue of the group locked, to read it in order. A group begins with 1: with the first send to its retry topic
+ * Python sees that nobody has, and says so until the next lock. Of groups that are known; of others nothing is kept. */
+void rp_broker_set_locked(rp_broker *broker, rp_slice group, int32_t is_locked);
 void rp_broker_delete_group(rp_broker *broker, rp_slice group);
 
 /* What a live group subscribed to by heartbeat. code_count 0: everything ("*"); native 0: punt pulls of it (class filter, forbidden).

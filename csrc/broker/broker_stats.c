@@ -63,9 +63,10 @@ static int visit_consumption(void *context, rp_name_entry *entry) {
         .topic = consumption->topic->head.name,
         .messages_out = read_counter(&consumption->messages_out),
         .bytes_out = read_counter(&consumption->bytes_out),
+        .sent_back = read_counter(&consumption->sent_back),
     };
     int is_live = rp_group_is_live(consumption->group) && rp_topic_is_live(consumption->topic);
-    return is_live && stats.messages_out > 0 ? walk->group(walk->context, &stats) : 0;
+    return is_live && (stats.messages_out > 0 || stats.sent_back > 0) ? walk->group(walk->context, &stats) : 0;
 }
 
 void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats), void *context) {

@@ -62,6 +62,7 @@ void rp_broker_each_answer_stats(rp_broker *broker, int (*visit)(void *context, 
 typedef struct rp_group_stats {
     rp_slice group, topic;
     uint64_t messages_out, bytes_out;
+    uint64_t sent_back; /* messages that the group could not process */
 } rp_group_stats;
 void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats), void *context);
 

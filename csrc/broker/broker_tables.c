@@ -102,6 +102,7 @@ static int forget_counts(void *context, rp_name_entry *entry) {
     if (is_of_walk(context, consumption)) {
         atomic_store_explicit(&consumption->messages_out, 0, memory_order_relaxed);
         atomic_store_explicit(&consumption->bytes_out, 0, memory_order_relaxed);
+        atomic_store_explicit(&consumption->sent_back, 0, memory_order_relaxed);
     }
     return 0;
 }
@@ -142,6 +143,23 @@ int rp_broker_set_priority_percent(rp_broker *broker, rp_slice name, int32_t per
     int32_t by_priority = percent < 0 ? 0 : percent > 100 ? 100 : percent;
     atomic_store_explicit(&group->fair_percent, 100 - by_priority, memory_order_relaxed);
     return RP_OK;
+}
+
+int rp_broker_set_retries(rp_broker *broker, rp_slice name, int32_t queues, int32_t times_max) {
+    if (!is_name(name) || queues < 0 || queues > RP_TOPIC_QUEUES_MAX)
+        return RP_E_INVALID;
+    rp_group *group = rp_group_table_entry(broker->groups, name);
+    if (group == NULL)
+        return RP_E_NO_MEMORY;
+    atomic_store_explicit(&group->retry_times_max, times_max, memory_order_relaxed);
+    atomic_store_explicit(&group->retry_queues, queues, memory_order_relaxed);
+    return RP_OK;
+}
+
+void rp_broker_set_locked(rp_broker *broker, rp_slice name, int32_t is_locked) {
+    rp_group *group = is_name(name) ? rp_group_table_known(broker->groups, name) : NULL;
+    if (group != NULL)
+        atomic_store_explicit(&group->is_unlocked, is_locked == 0, memory_order_relaxed);
 }
 
 void rp_broker_delete_group(rp_broker *broker, rp_slice name) {

@@ -21,7 +21,6 @@
 
 #define TAG_REMOVED 100 /* Java's hash of "d", TransactionalMessageUtil.REMOVE_TAG */
 #define DIGITS_MAX 24
-#define HELD_MS_MAX 5 /* an append takes microseconds */
 #define NO_REMARK "not set any response code" /* what RocketMQ forgets to replace */
 
 /* One decision about one prepared message. */
@@ -267,8 +266,8 @@ int rp_end_transaction_request(rp_lane *lane, rp_connection *connection, const r
     int32_t code;
     if (rp_commit_log_stuck_ms(lane->broker->commit_log, rp_reactor_now_ns(lane->reactor)) > 0)
         code = code_of(RP_E_BUSY, &remark); /* as for sends: all other requests of this reactor would wait with it */
-    else if (rp_commit_log_held_ms(lane->broker->commit_log) > HELD_MS_MAX)
-        return RP_PUNT; /* it may be; decisions are not gathered as sends are, and each would wait by itself */
+    else if (rp_lane_log_is_held(lane))
+        return RP_PUNT; /* it may be */
     else
         code = rp_broker_end_transaction(lane->broker, &request, &remark);
     return remark != NULL ? rp_answer(to, code, NULL, 0, "%s", remark) : rp_answer(to, code, NULL, 0, NULL);

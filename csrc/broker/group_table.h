@@ -22,6 +22,9 @@ typedef struct rp_group {
     _Atomic int32_t live;
     _Atomic int32_t consume_enable, broadcast_enable, sys_flag;
     _Atomic int32_t fair_percent; /* of its pops of priority topics, that do not go by priority */
+    _Atomic int32_t retry_queues; /* 0: what it has tried again is Python's */
+    _Atomic int32_t retry_times_max;
+    _Atomic int32_t is_unlocked; /* no client has a queue of it locked; 0: one may */
     _Atomic int64_t broker_id, broker_when_slow;
     _Atomic int32_t subscriptions; /* consumptions with a heartbeat subscription: 0 means no consumer is there */
     _Atomic(rp_topic *) lite_topic; /* whose lite topics it reads; NULL: of none. Release, behind the next */
@@ -47,7 +50,7 @@ typedef struct rp_consumption {
     rp_topic *topic; /* fixed */
     rp_subscription subscription;
     rp_offset_cells offsets;
-    _Atomic uint64_t messages_out, bytes_out; /* relaxed counters */
+    _Atomic uint64_t messages_out, bytes_out, sent_back; /* relaxed counters */
 } rp_consumption;
 
 typedef struct rp_group_table rp_group_table;

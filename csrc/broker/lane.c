@@ -6,6 +6,8 @@
 #include "../base/clock.h"
 #include "lite_path.h"
 
+#define HELD_MS_MAX 5 /* an append takes microseconds */
+
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 rp_lane *rp_lane_create(rp_broker *broker, rp_server *server, rp_reactor *reactor, uint16_t index) {
@@ -58,3 +60,5 @@ void rp_lane_complete(rp_lane *lane) {
         rp_lane_schedule(lane);
     }
 }
+
+int rp_lane_log_is_held(const rp_lane *lane) { return rp_commit_log_held_ms(lane->broker->commit_log) > HELD_MS_MAX; }

@@ -157,6 +157,12 @@ static inline void rp_count_put_inside(rp_broker *broker, rp_topic *topic, enum 
     rp_intake_add_one(&topic->in[type], size);
     atomic_fetch_add_explicit(&broker->puts_inside, 1, memory_order_relaxed);
 }
+static inline uint64_t rp_lane_random(rp_lane *lane) {
+    lane->random ^= lane->random << 13;
+    lane->random ^= lane->random >> 7;
+    lane->random ^= lane->random << 17;
+    return lane->random;
+}
 static inline void rp_count_max(_Atomic uint64_t *counter, uint64_t value) {
     if (value > atomic_load_explicit(counter, memory_order_relaxed))
         atomic_store_explicit(counter, value, memory_order_relaxed);
@@ -169,5 +175,8 @@ int64_t rp_lane_deadline(const rp_lane *lane); /* the earliest, monotonic ns; IN
 void rp_lane_schedule(rp_lane *lane);
 /* Answers what became safe or late, and schedules what goes on waiting. */
 void rp_lane_complete(rp_lane *lane);
+/* Whether another append has had the log for longer than one takes: who is not gathered with the sends of a turn would wait by himself, and
+ * the reactor with him. */
+int rp_lane_log_is_held(const rp_lane *lane);
 
 #endif

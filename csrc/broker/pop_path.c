@@ -134,13 +134,6 @@ static int has_messages(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t que
     return rp_pop_rest(lane, pop, topic, queue_id) > 0;
 }
 
-static uint64_t random_of(rp_lane *lane) {
-    lane->random ^= lane->random << 13;
-    lane->random ^= lane->random >> 7;
-    lane->random ^= lane->random << 17;
-    return lane->random;
-}
-
 /* In what order a pop comes to the queues of a topic. */
 enum queue_order { FROM_ANY, FROM_FIRST, FROM_LAST };
 
@@ -159,7 +152,7 @@ static int each_queue(rp_lane *lane, rp_pop *pop, rp_topic *topic, enum queue_or
         return 0;
     int32_t queues = setting(&topic->read_queues), first = 0;
     if (order == FROM_ANY && queues > 0)
-        first = (int32_t)(random_of(lane) % (uint32_t)queues);
+        first = (int32_t)(rp_lane_random(lane) % (uint32_t)queues);
     for (int32_t i = 0; i < queues && i < RP_POP_QUEUES_MAX; i++) {
         int32_t at = (first + i) % queues;
         if (look(lane, pop, topic, order == FROM_LAST ? queues - 1 - at : at, caught))
@@ -173,10 +166,10 @@ static int each_queue(rp_lane *lane, rp_pop *pop, rp_topic *topic, enum queue_or
 static int look_everywhere(rp_lane *lane, rp_pop *pop, rp_pop_catch *caught, look_at_queue *look) {
     const rp_live_settings *settings = &lane->broker->settings;
     int is_v2 = setting(&settings->retry_topic_version) == 2;
-    int old_one = is_v2 && setting(&settings->retry_topic_v1_too) && (random_of(lane) & 1);
+    int old_one = is_v2 && setting(&settings->retry_topic_v1_too) && (rp_lane_random(lane) & 1);
     int is_order = pop->order && pop->kind == RP_POP_MESSAGES;
     rp_topic *retry = is_order ? NULL : pop->retry_topics[is_v2 && !old_one];
-    int32_t chance = (int32_t)(random_of(lane) % 100);
+    int32_t chance = (int32_t)(rp_lane_random(lane) % 100);
     enum queue_order order = order_of(lane, pop, chance);
     const _Atomic int32_t *percent = order == FROM_ANY ? &settings->pop_from_retry_percent : &settings->pop_from_retry_percent_by_priority;
     int retry_first = chance < setting(percent);

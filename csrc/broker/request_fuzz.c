@@ -110,6 +110,17 @@ static void try_headers(rp_slice text) {
         else
             read_all(reply.producer_group);
     }
+    rp_tries_header tries;
+    for (int32_t code = RP_CODE_SEND_MESSAGE; code <= RP_CODE_SEND_MESSAGE_V2; code += RP_CODE_SEND_MESSAGE_V2 - RP_CODE_SEND_MESSAGE) {
+        command.code = code;
+        if (rp_tries_header_read(&command, &tries, &fault) != RP_OK)
+            read_all(fault.value);
+        else
+            read_all(tries.default_topic);
+    }
+    rp_send_back_header back;
+    if (rp_send_back_header_read(&command, &back, &fault) == RP_OK)
+        read_all(back.group);
     rp_pull_header pull;
     if (rp_pull_header_read(&command, &pull, &fault) == RP_OK)
         read_all(pull.group);

@@ -45,6 +45,29 @@ static const field_rule reply_v2[] = {
     RULE("k", BOOLEAN, 0, rp_reply_header, unit_mode),
 };
 
+static const field_rule tries_v1[] = {
+    RULE("producerGroup", TEXT, 1, rp_tries_header, producer_group),
+    RULE("defaultTopic", TEXT, 1, rp_tries_header, default_topic),
+    RULE("defaultTopicQueueNums", NUMBER_32, 1, rp_tries_header, default_topic_queues),
+    RULE("maxReconsumeTimes", NUMBER_32, 0, rp_tries_header, reconsume_times_max),
+};
+
+static const field_rule tries_v2[] = {
+    RULE("a", TEXT, 1, rp_tries_header, producer_group),
+    RULE("c", TEXT, 1, rp_tries_header, default_topic),
+    RULE("d", NUMBER_32, 1, rp_tries_header, default_topic_queues),
+    RULE("l", NUMBER_32, 0, rp_tries_header, reconsume_times_max),
+};
+
+static const field_rule send_back[] = {
+    RULE("offset", NUMBER_64, 1, rp_send_back_header, log_offset),
+    RULE("group", TEXT, 1, rp_send_back_header, group),
+    RULE("delayLevel", NUMBER_32, 1, rp_send_back_header, delay_level),
+    RULE("originMsgId", TEXT, 0, rp_send_back_header, origin_message_id),
+    RULE("originTopic", TEXT, 0, rp_send_back_header, origin_topic),
+    RULE("maxReconsumeTimes", NUMBER_32, 0, rp_send_back_header, reconsume_times_max),
+};
+
 static const field_rule pull[] = {
     RULE("consumerGroup", TEXT, 1, rp_pull_header, group),
     RULE("topic", TEXT, 1, rp_pull_header, topic),
@@ -286,6 +309,24 @@ int rp_reply_header_read(const rp_command *command, rp_reply_header *header, rp_
     uint32_t seen;
     int status = read_fields(command, rules, COUNT(reply_v1), header, &seen, fault);
     return status != RP_OK ? status : check_required(rules, COUNT(reply_v1), seen, fault);
+}
+
+int rp_tries_header_read(const rp_command *command, rp_tries_header *header, rp_header_fault *fault) {
+    const field_rule *rules = command->code == RP_CODE_SEND_MESSAGE ? tries_v1 : tries_v2;
+    _Static_assert(COUNT(tries_v1) == COUNT(tries_v2), "one spelling has what the other has");
+    *header = (rp_tries_header){0};
+    uint32_t seen;
+    int status = read_fields(command, rules, COUNT(tries_v1), header, &seen, fault);
+    header->has_reconsume_times_max = (seen & (1u << 3)) != 0;
+    return status != RP_OK ? status : check_required(rules, COUNT(tries_v1), seen, fault);
+}
+
+int rp_send_back_header_read(const rp_command *command, rp_send_back_header *header, rp_header_fault *fault) {
+    *header = (rp_send_back_header){0};
+    uint32_t seen;
+    int status = read_fields(command, send_back, COUNT(send_back), header, &seen, fault);
+    header->has_reconsume_times_max = (seen & (1u << 5)) != 0;
+    return status != RP_OK ? status : check_required(send_back, COUNT(send_back), seen, fault);
 }
 
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault) {

@@ -77,6 +77,23 @@ typedef struct rp_reply_header {
     int32_t unit_mode;
 } rp_reply_header;
 
+/* What a send to a retry topic says besides; its other fields are read to know that they can be. */
+typedef struct rp_tries_header {
+    rp_slice producer_group;
+    rp_slice default_topic;
+    int32_t default_topic_queues;
+    int32_t reconsume_times_max, has_reconsume_times_max;
+} rp_tries_header;
+
+/* Of messages that are sent back. */
+typedef struct rp_send_back_header {
+    rp_slice group;
+    rp_slice origin_message_id, origin_topic; /* data NULL: absent */
+    int64_t log_offset;
+    int32_t delay_level;
+    int32_t reconsume_times_max, has_reconsume_times_max;
+} rp_send_back_header;
+
 /* Of pops, peeks, notifications and questions about those that wait: each has some of the fields. */
 typedef struct rp_pop_header {
     rp_slice group, topic;
@@ -106,6 +123,8 @@ typedef struct rp_pop_ack_header {
 /* RP_OK, or RP_E_PROTOCOL with the fault: a malformed number, or an absent field without which RocketMQ fails too. */
 int rp_send_header_read(const rp_command *command, rp_send_layout *layout, rp_send_header *header, rp_header_fault *fault);
 int rp_reply_header_read(const rp_command *command, rp_reply_header *header, rp_header_fault *fault);
+int rp_tries_header_read(const rp_command *command, rp_tries_header *header, rp_header_fault *fault);
+int rp_send_back_header_read(const rp_command *command, rp_send_back_header *header, rp_header_fault *fault);
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault);
 int rp_offset_header_read(const rp_command *command, rp_offset_header *header, rp_header_fault *fault);
 int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction *request, rp_header_fault *fault);
@@ -125,6 +144,7 @@ int rp_pop_ack_header_read(const rp_command *command, rp_pop_ack_header *header,
 #define RP_CODE_UPDATE_CONSUMER_OFFSET 15
 #define RP_CODE_GET_MAX_OFFSET 30
 #define RP_CODE_GET_MIN_OFFSET 31
+#define RP_CODE_CONSUMER_SEND_MSG_BACK 36
 #define RP_CODE_END_TRANSACTION 37
 #define RP_CODE_SEND_MESSAGE_V2 310
 #define RP_CODE_SEND_BATCH_MESSAGE 320

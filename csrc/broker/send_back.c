@@ -1,4 +1,4 @@
-/* send_back.c: messages that consumers send back (broker.h).
+/* send_back.c: messages that consumers send back (broker.h, send_back.h).
  * RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack (5.3.3 broker/processor/).
  *
  *   record ─ another copy of it ─┬─ delay level ─ (schedule_service) ─ retry topic
@@ -6,7 +6,10 @@
  *
  * The message goes from the log to the log: nobody above has its bytes.
  */
+#include "send_back.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/hex_inl.h"
 #include "../base/slice_inl.h"
@@ -16,6 +19,7 @@
 #include "send_batch.h"
 #include "stored_message.h"
 
+#define VERSION_3_4_9 121 /* from then on clients say how many tries there are; what older ones say is not looked at */
 #define DELAY_FIRST 3 /* the level of the first try after the first failure; each later one has the next */
 #define ID_SIZE_MAX (2 * (20 + 8))
 #define TEXT_ROOM (RP_PROPERTY_TEXT_ROOM + ID_SIZE_MAX + 64) /* of what is put besides topics */
@@ -143,6 +147,16 @@ static int take_inner(returning *back) {
     return RP_E_INVALID;
 }
 
+/* RocketMQ: BrokerStatsManager.incSendBackNums. Of a topic that is not here, nothing. */
+static void count_sent_back(const returning *back) {
+    rp_group_table *groups = back->broker->groups;
+    rp_group *group = rp_group_table_find(groups, back->request->group);
+    rp_topic *topic = rp_topic_table_find(back->broker->topics, back->request->origin_topic);
+    rp_consumption *consumption = group != NULL && topic != NULL ? rp_group_table_consumption_entry(groups, group, topic) : NULL;
+    if (consumption != NULL)
+        atomic_fetch_add_explicit(&consumption->sent_back, 1, memory_order_relaxed);
+}
+
 int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
     returning back = {.broker = broker, .request = request};
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
@@ -163,5 +177,51 @@ int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
         status = append(&back);
     rp_stored_message_close(&back.stored);
     free(back.text);
+    if (status >= 0)
+        count_sent_back(&back);
     return status;
+}
+
+/* ---- the request ---- */
+
+/* Whether it is stored there without another word: by a master, and without a wait. */
+static int takes_retries(const rp_broker *broker, rp_slice retry_topic) {
+    const rp_topic *topic = rp_topic_table_find(broker->topics, retry_topic);
+    return topic != NULL && (atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_RETRY_SEND) &&
+           (atomic_load_explicit(&topic->permission, memory_order_relaxed) & RP_PERMISSION_WRITE) &&
+           (atomic_load_explicit(&broker->settings.permission, memory_order_relaxed) & RP_PERMISSION_WRITE) &&
+           atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE && !broker->waits_for_commit;
+}
+
+int rp_send_back_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
+    static const char prefix[] = "%RETRY%";
+    rp_broker *broker = lane->broker;
+    uint8_t name[RP_TOPIC_NAME_MAX];
+    rp_send_back_header header;
+    rp_header_fault fault;
+    if (rp_send_back_header_read(command, &header, &fault) != RP_OK || header.group.size > sizeof name - (sizeof prefix - 1))
+        return RP_PUNT;
+    memcpy(name, prefix, sizeof prefix - 1);
+    memcpy(name + sizeof prefix - 1, header.group.data, header.group.size);
+    rp_slice retry_topic = {name, (uint32_t)sizeof prefix - 1 + header.group.size};
+    const rp_group *group = rp_group_table_find(broker->groups, header.group);
+    int32_t queues = group != NULL ? atomic_load_explicit(&group->retry_queues, memory_order_relaxed) : 0;
+    if (queues <= 0 || !takes_retries(broker, retry_topic) || rp_lane_log_is_held(lane) ||
+        !rp_stored_message_in_memory(broker->commit_log, header.log_offset))
+        return RP_PUNT;
+    int says_tries = header.has_reconsume_times_max && command->version >= VERSION_3_4_9;
+    rp_send_back request = {
+        .log_offset = header.log_offset,
+        .group = header.group,
+        .origin_topic = header.origin_topic,
+        .retry_topic = retry_topic,
+        .retry_queue_id = (int32_t)(rp_lane_random(lane) % (uint32_t)queues),
+        .delay_level = header.delay_level,
+        .reconsume_times_max =
+            says_tries ? header.reconsume_times_max : atomic_load_explicit(&group->retry_times_max, memory_order_relaxed),
+        .unique_key = header.origin_message_id,
+    };
+    if (rp_broker_send_back(broker, &request) != RP_SENT_BACK_TO_RETRY)
+        return RP_PUNT; /* nothing was stored: Python finds the same, and has the words for it */
+    return rp_answer(rp_answer_to_command(lane, connection, command), RP_RESPONSE_SUCCESS, NULL, 0, NULL);
 }

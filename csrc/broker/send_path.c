@@ -21,6 +21,7 @@
 #include "send_light.h"
 #include "send_priority.h"
 #include "send_response.h"
+#include "send_retry.h"
 #include "send_timed.h"
 
 #define SYSFLAG_PLAIN (RP_SYSFLAG_COMPRESSED | RP_SYSFLAG_MULTI_TAGS | 0x700) /* and the compression type */
@@ -128,14 +129,6 @@ static int answer_bad_queue(const send_request *request, int32_t read_queues, in
                      peer);
 }
 
-static uint64_t next_random(uint64_t *state) {
-    uint64_t x = *state;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return *state = x;
-}
-
 static rp_topic *find_topic(rp_lane *lane, rp_slice name) {
     rp_topic *last = lane->last_topic;
     if (last != NULL && last->head.name.size == name.size && memcmp(last->head.name.data, name.data, name.size) == 0 &&
@@ -152,7 +145,7 @@ static int find_global_queue(send_request *request, int32_t *global_id) {
     const rp_queue_mapping *mapping = atomic_load_explicit(&request->topic->mapping, memory_order_acquire);
     if (*global_id >= 0)
         return rp_queue_mapping_find(mapping, *global_id, &request->at);
-    *global_id = rp_queue_mapping_any(mapping, next_random(&request->lane->random), &request->at);
+    *global_id = rp_queue_mapping_any(mapping, rp_lane_random(request->lane), &request->at);
     return *global_id >= 0;
 }
 
@@ -193,7 +186,7 @@ int rp_send_check_topic(send_request *request) {
     int32_t queue_id = request->header.queue_id;
     if (queue_id >= (read_queues > write_queues ? read_queues : write_queues) || (queue_id < 0 && write_queues == 0))
         return answer_bad_queue(request, read_queues, write_queues);
-    request->queue_id = queue_id >= 0 ? queue_id : (int32_t)(next_random(&request->lane->random) % (uint64_t)write_queues);
+    request->queue_id = queue_id >= 0 ? queue_id : (int32_t)(rp_lane_random(request->lane) % (uint64_t)write_queues);
     return RP_OK;
 }
 
@@ -529,6 +522,15 @@ int rp_send_add_reply(send_request *request, rp_reply *reply) {
     return 1;
 }
 
+/* As rp_send_check_topic, also of what may have another try. */
+static int check_any_topic(send_request *request) {
+    int outcome = rp_send_check_topic(request);
+    if (__builtin_expect(outcome != RP_PUNT, 1) || !rp_send_has_another_try(request))
+        return outcome;
+    request->found = RP_SEND_CAN_BE_STORED;
+    return rp_send_check_topic(request);
+}
+
 /* RP_OK: the message can be added. */
 static int check_all(send_request *request) {
     rp_header_fault fault;
@@ -540,7 +542,7 @@ static int check_all(send_request *request) {
     if (outcome == RP_OK)
         outcome = check_slaves(request);
     if (outcome == RP_OK)
-        outcome = rp_send_check_topic(request);
+        outcome = check_any_topic(request);
     if (outcome == RP_OK)
         outcome = check_message(request);
     if (outcome == RP_OK)

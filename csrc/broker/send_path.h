@@ -5,8 +5,8 @@
  *   request ─ checks ─ items of this turn ─┼─ one append (a lock) ─┤
  *   request ─ checks ─ items of this turn ─┘                       └─ parked until on disk and on slaves
  *
- * Punts    topics that are unknown or without RP_TOPIC_NATIVE_SEND (retry topics), sys flags other than compression and multi tags,
- *          prepared messages while they are refused.
+ * Punts    topics that are unknown or without RP_TOPIC_NATIVE_SEND, but for what goes to retry topics for another try (send_retry.h); sys
+ *          flags other than compression and multi tags, prepared messages while they are refused.
  * Threads  the reactor's.
  * Bounds   RP_SEND_ITEMS messages wait for the turn's end, then they are appended at once; a batch may hold more.
  */

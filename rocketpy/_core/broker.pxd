@@ -19,6 +19,7 @@ cdef extern from "broker/broker.h" nogil:
     enum: RP_TOPIC_BATCH
     enum: RP_TOPIC_COMPACTED
     enum: RP_TOPIC_PRIORITY
+    enum: RP_TOPIC_RETRY_SEND
     enum: RP_SENT_BACK_TO_DEAD_LETTERS
     enum: RP_SUBSCRIPTION_CODES_MAX
     ctypedef struct rp_broker_options:
@@ -36,7 +37,7 @@ cdef extern from "broker/broker.h" nogil:
         int64_t messages, idle_ms
     ctypedef struct rp_send_back:
         int64_t log_offset
-        rp_slice retry_topic, dead_letter_topic
+        rp_slice group, origin_topic, retry_topic, dead_letter_topic
         int32_t retry_queue_id, dead_letter_queue_id
         int32_t delay_level, reconsume_times_max
         rp_slice unique_key
@@ -70,6 +71,8 @@ cdef extern from "broker/broker.h" nogil:
     int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable,
                             int64_t broker_id, int64_t which_broker_when_slow, int32_t sys_flag)
     int rp_broker_set_priority_percent(rp_broker *broker, rp_slice group, int32_t percent)
+    int rp_broker_set_retries(rp_broker *broker, rp_slice group, int32_t queues, int32_t times_max)
+    void rp_broker_set_locked(rp_broker *broker, rp_slice group, int32_t is_locked)
     void rp_broker_delete_group(rp_broker *broker, rp_slice group)
     int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count,
                                    int64_t version, int32_t broadcast, int32_t native)

@@ -49,6 +49,7 @@ class Broker(BrokerCounters):
         batch: bool = False,
         compacted: bool = False,
         priority: bool = False,
+        retry_send: bool = False,
     ) -> None:
         """compacted: its messages need keys, and its queues are compacted if the store does that. Raises InvalidArgument, NoMemory; for a
         compacted topic StoreIOError, StoreCorrupt, Busy, too. Blocks on the disk for such a one."""
@@ -75,6 +76,8 @@ class Broker(BrokerCounters):
     def send_back(
         self,
         log_offset: int,
+        group: str,
+        origin_topic: str,
         retry_topic: str,
         retry_queue_id: int,
         dead_letter_topic: str,
@@ -84,10 +87,10 @@ class Broker(BrokerCounters):
         reconsume_times_max: int,
         unique_key: str = "",
     ) -> bool:
-        """Stores the message at log_offset again, for a later try or among the dead letters: True for those. delay_level 0 grows with
-        each try, below 0 means dead letters; for them unique_key names one message of a batch. Blocks on the disk. Raises NotFound:
-        there is no message; AlreadyExists: it is for the dead letters, whose topic has to be made first; else why it cannot be
-        stored."""
+        """Stores the message at log_offset again, for a later try or among the dead letters: True for those; counts it as one of
+        origin_topic that the group sent back, where both are here. delay_level 0 grows with each try, below 0 means dead letters; for
+        them unique_key names one message of a batch. Blocks on the disk. Raises NotFound: there is no message; AlreadyExists: it is for
+        the dead letters, whose topic has to be made first; else why it cannot be stored."""
     def end_transaction(
         self, producer_group: str, queue_offset: int, log_offset: int, decision: int, is_from_check: bool
     ) -> tuple[int, str | None]:
@@ -114,7 +117,12 @@ class Broker(BrokerCounters):
         which_broker_when_slow: int = 1,
         sys_flag: int = 0,
         priority_percent: int = 100,
-    ) -> None: ...
+        retry_queues: int = 1,
+        retry_times_max: int = 16,
+    ) -> None:
+        """retry_queues 0: whatever the group has tried again comes up."""
+    def set_locked(self, group: str, is_locked: bool) -> None:
+        """Whether a client may have a queue of the group locked: sends to its retry topic come up then, as they do before it is said."""
     def delete_group(self, group: str) -> None: ...
     def set_cold_limit(self, group: str, bytes: int) -> None:
         """What the group may have read from the disk in 5 s, instead of cgColdReadThreshold; below 0: that again. Raises InvalidArgument:

@@ -190,6 +190,7 @@ cdef class Broker(BrokerCounters):
         bint batch=False,
         bint compacted=False,
         bint priority=False,
+        bint retry_send=False,
     ):
         cdef rp_slice name = slice_of_text(topic)
         cdef uint32_t flags = 0
@@ -206,6 +207,7 @@ cdef class Broker(BrokerCounters):
         flags |= RP_TOPIC_BATCH if batch else 0
         flags |= RP_TOPIC_COMPACTED if compacted else 0
         flags |= RP_TOPIC_PRIORITY if priority else 0
+        flags |= RP_TOPIC_RETRY_SEND if retry_send else 0
         self.enter()
         with nogil:
             error.status = 0
@@ -298,6 +300,8 @@ cdef class Broker(BrokerCounters):
     def send_back(
         self,
         int64_t log_offset,
+        str group not None,
+        str origin_topic not None,
         str retry_topic not None,
         int32_t retry_queue_id,
         str dead_letter_topic not None,
@@ -310,6 +314,8 @@ cdef class Broker(BrokerCounters):
         cdef rp_send_back request
         cdef int status
         request.log_offset = log_offset
+        request.group = slice_of_text(group)
+        request.origin_topic = slice_of_text(origin_topic)
         request.unique_key = slice_of_text(unique_key)
         request.retry_topic = slice_of_text(retry_topic)
         request.retry_queue_id = retry_queue_id
@@ -411,6 +417,8 @@ cdef class Broker(BrokerCounters):
         int64_t which_broker_when_slow=1,
         int32_t sys_flag=0,
         int32_t priority_percent=100,
+        int32_t retry_queues=1,
+        int32_t retry_times_max=16,
     ):
         cdef rp_slice name = slice_of_text(group)
         cdef int status
@@ -418,11 +426,20 @@ cdef class Broker(BrokerCounters):
         with nogil:
             status = rp_broker_set_priority_percent(self.native, name, priority_percent)
             if status == 0:
+                status = rp_broker_set_retries(self.native, name, retry_queues, retry_times_max)
+            if status == 0:
                 status = rp_broker_put_group(
                     self.native, name, consume_enable, consume_broadcast_enable, broker_id, which_broker_when_slow, sys_flag
                 )
         self.leave()
         check(status, NULL)
+
+    def set_locked(self, str group not None, bint is_locked):
+        cdef rp_slice name = slice_of_text(group)
+        self.enter()
+        with nogil:
+            rp_broker_set_locked(self.native, name, is_locked)
+        self.leave()
 
     def delete_group(self, str group not None):
         cdef rp_slice name = slice_of_text(group)

@@ -36,7 +36,7 @@ cdef extern from "broker/broker_stats.h" nogil:
         uint64_t classes[10]
     ctypedef struct rp_group_stats:
         rp_slice group, topic
-        uint64_t messages_out, bytes_out
+        uint64_t messages_out, bytes_out, sent_back
     ctypedef struct rp_broker_stats:
         pass
     uint32_t rp_intake_size_max(uint32_t cls)

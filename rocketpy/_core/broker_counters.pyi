@@ -29,7 +29,7 @@ class BrokerCounters(LiteTopics):
     def answer_stats(self) -> list[tuple[int, ...]]:
         """(request code, response code, 1 when it waited for something, ns of all, answers of each class: ANSWER_CLASSES_MS and above…) of
         what was answered natively; a row a reactor."""
-    def group_stats(self) -> list[tuple[str, str, int, int]]:
-        """(group, topic, messages out, bytes out)."""
+    def group_stats(self) -> list[tuple[str, str, int, int, int]]:
+        """(group, topic, messages out, bytes out, messages sent back)."""
     def stats(self) -> dict[str, Any]:
         """The fields of rp_broker_stats; put_ms is a list."""

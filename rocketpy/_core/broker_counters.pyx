@@ -100,6 +100,7 @@ cdef int export_group(void *context, const rp_group_stats *stats) noexcept nogil
     cdef exported_row row
     row.numbers[0] = stats.messages_out
     row.numbers[1] = stats.bytes_out
+    row.numbers[2] = stats.sent_back
     return export_row(<export_buffer *>context, stats.group, stats.topic, &row)
 
 
@@ -142,7 +143,7 @@ cdef class BrokerCounters(LiteTopics):
         with nogil:
             rp_broker_each_group_stats(self.native, export_group, &buffer)
         self.leave()
-        return imported_rows(&buffer, 2, 2)
+        return imported_rows(&buffer, 2, 3)
 
     def stats(self):
         cdef rp_broker_stats stats

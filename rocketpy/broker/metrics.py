@@ -139,7 +139,9 @@ class BrokerMetrics:
             (self._topic_labels(topic, message_type=_MESSAGE_TYPES[kind]), size, counts)
             for topic, kind, size, *counts in self._parts.native.topic_intakes()
         ]
-        given = [(self._group_labels(group, topic), count, size) for group, topic, count, size in self._parts.native.group_stats()]
+        given = [
+            (self._group_labels(group, topic), count, size) for group, topic, count, size, _ in self._parts.native.group_stats() if count
+        ]
         yield self._counter("rocketmq_messages_in", "Incoming messages", [(labels, sum(counts)) for labels, _, counts in taken])
         yield self._counter("rocketmq_throughput_in", "Bytes of incoming messages", [(labels, size) for labels, size, _ in taken])
         yield self._families.histogram(

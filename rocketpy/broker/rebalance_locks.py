@@ -59,9 +59,13 @@ class _Lock:
 class RebalanceLocks:
     """The queue locks of all groups. `now_ms` is monotonic."""
 
-    def __init__(self, now_ms: Callable[[], int], expires_ms: int = EXPIRES_MS) -> None:
+    def __init__(
+        self, now_ms: Callable[[], int], expires_ms: int = EXPIRES_MS, *, on_granted: Callable[[str], None] = lambda group: None
+    ) -> None:
+        """on_granted is called with a group of which a queue was locked, or its lock renewed."""
         self._now_ms = now_ms
         self._expires_ms = expires_ms
+        self._on_granted = on_granted
         self._locks: OrderedDict[tuple[str, MessageQueue], _Lock] = OrderedDict()
         """By group and queue; who was renewed last is last, so that what has expired is found in front."""
         self._groups: dict[str, set[MessageQueue]] = {}
@@ -84,6 +88,8 @@ class RebalanceLocks:
         for outcome, ones in outcomes.items():
             shown = (len(ones), client_id[:SHOWN_MAX], group[:SHOWN_MAX], _shown(ones[0]), outcome.text)
             log.log(outcome.level, "lock %d message queues for clientId=%s, group=%s, mq=%s first: %s", *shown)
+        if granted:
+            self._on_granted(group)
         return granted
 
     def _lock_one(self, group: str, queue: MessageQueue, client_id: str, now: int) -> Outcome:

@@ -4,8 +4,8 @@ RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack (5.3.3 broker/process
     CONSUMER_SEND_MSG_BACK ─ group, permission ─ retry topic made ─ native copy of the message ─┬─ its delay level ─ later ─ retry topic
                                                                       └─ had its last try ──────┴─ dead letters, topic made first
 
-The message itself is native all the way. Threads  one event loop; copies are made in threads, as an old message may have to be read
-from the disk.
+The message itself is native all the way; one that may have another try, and is in memory, does not come here (csrc/broker/send_back.h).
+Threads  one event loop; copies are made in threads, as an old message may have to be read from the disk.
 """
 
 from __future__ import annotations
@@ -108,6 +108,8 @@ class ConsumerRetries:
         copy = functools.partial(
             parts.native.send_back,
             header.offset,
+            header.group,
+            header.origin_topic or "",
             topic,
             random.randrange(config.retry_queues),
             names.dead_letter_topic(header.group),
@@ -136,7 +138,5 @@ class ConsumerRetries:
         except AlreadyExists:
             await self.make_dead_letter_topic(header.group)
             is_dead = await self._parts.copies.run(lambda _: copy(), PATIENCE_S)
-        if (header.origin_topic or "") in self._parts.topics:
-            self._parts.stats.count_sent_back(header.origin_topic or "", header.group)
         if is_dead:
             log.info("a message of topic %s is a dead letter of group %s: log offset %d", header.origin_topic, header.group, header.offset)

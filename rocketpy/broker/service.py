@@ -425,7 +425,7 @@ class BrokerService:
             offsets=offsets,
             consumers=consumers,
             producers=ProducerTable(native, monotonic_ms, expires_ms=expires_ms),
-            locks=RebalanceLocks(monotonic_ms),
+            locks=RebalanceLocks(monotonic_ms, on_granted=lambda group: native.set_locked(group, True)),
             lite=LiteSubscriptions(native, monotonic_ms, groups.get, lambda: settings.current.lite_subscriptions_max),
             request_modes=modes,
             consumer_orders=orders,

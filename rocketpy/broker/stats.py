@@ -34,7 +34,7 @@ class StatsSource(Protocol):
     """The native counters (rocketpy._core.broker.Broker)."""
 
     def topic_stats(self) -> Iterable[tuple[str, int, int, int, int]]: ...
-    def group_stats(self) -> Iterable[tuple[str, str, int, int]]: ...
+    def group_stats(self) -> Iterable[tuple[str, str, int, int, int]]: ...
     def stats(self) -> Mapping[str, object]: ...
 
 
@@ -151,8 +151,6 @@ class BrokerStats:
         self._series: dict[tuple[str, str], Series] = {}
         self._still: dict[tuple[str, str], Sample] = {}
         """The last samples of series that were dropped: a counter that moves again goes on from there."""
-        self._sent_back: dict[str, int] = {}
-        """Messages by topic and group, as the series' keys."""
         self._mornings: dict[str, tuple[int, int]] = {"messages_in": (0, 0), "messages_out": (0, 0)}
         self._sampled_ms = now_ms()
         self._fresh_until_ms = 0
@@ -182,12 +180,6 @@ class BrokerStats:
         elapsed_ms = last_ms - first_ms
         return (last.get(counter, 0) - first.get(counter, 0)) * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0
 
-    def count_sent_back(self, topic: str, group: str) -> None:
-        """A message of the topic that the group could not process."""
-        key = f"{topic}@{group}"
-        if key in self._sent_back or len(self._sent_back) < SERIES_MAX:
-            self._sent_back[key] = self._sent_back.get(key, 0) + 1
-
     def refresh_series(self) -> None:
         """Samples before a question, so that what was counted a moment ago is in the answer."""
         if self._now_ms() >= self._fresh_until_ms:
@@ -200,13 +192,13 @@ class BrokerStats:
             if messages_in:
                 self._add(TOPIC_PUT_NUMS, topic, Sample(now, messages_in, messages_in))
                 self._add(TOPIC_PUT_SIZE, topic, Sample(now, bytes_in, messages_in))
-        for group, topic, messages_out, bytes_out in self._source.group_stats():
+        for group, topic, messages_out, bytes_out, sent_back in self._source.group_stats():
+            key = f"{topic}@{group}"
             if messages_out:
-                key = f"{topic}@{group}"
                 self._add(GROUP_GET_NUMS, key, Sample(now, messages_out, messages_out))
                 self._add(GROUP_GET_SIZE, key, Sample(now, bytes_out, messages_out))
-        for key, count in self._sent_back.items():
-            self._add(SENT_BACK_NUMS, key, Sample(now, count, count))
+            if sent_back:
+                self._add(SENT_BACK_NUMS, key, Sample(now, sent_back, sent_back))
         totals = self.totals()
         puts = totals.get("messages_in", 0) + totals.get("puts_inside", 0)
         for name, count in ((BROKER_PUT_NUMS, puts), (BROKER_GET_NUMS, totals.get("messages_out", 0))):
@@ -255,8 +247,6 @@ class BrokerStats:
         series.add(sample)
 
     def _forget(self, matches: Callable[[str], bool]) -> None:
-        for key in [key for key in self._sent_back if matches(key)]:
-            del self._sent_back[key]
         for table in (self._series, self._still):
             for entry in [entry for entry in table if matches(entry[1])]:
                 del table[entry]

@@ -29,6 +29,7 @@ from .attributes import (
 )
 from .json_members import boolean_member, fits_32_bits, integer_member, object_member, text_map_member, text_member
 from .tables import GroupSink
+from .topics import QUEUES_MAX
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +94,11 @@ class GroupConfig:
             "whichBrokerWhenConsumeSlowly": self.which_broker_when_slow,
         }
         return dict(sorted(members.items()))
+
+    @property
+    def has_possible_retries(self) -> bool:
+        """Whether the native table can have their numbers: a file of RocketMQ's may hold any."""
+        return 0 <= self.retry_queues <= QUEUES_MAX and fits_32_bits(self.retry_times_max)
 
     @property
     def lite_topic(self) -> str | None:
@@ -317,6 +323,8 @@ class GroupTable:
             which_broker_when_slow=config.which_broker_when_slow,
             sys_flag=config.system_flag,
             priority_percent=min(max(number_of(config.attributes, PRIORITY_FACTOR, 100), 0), 100),
+            retry_queues=config.retry_queues if config.has_possible_retries else 0,
+            retry_times_max=config.retry_times_max if config.has_possible_retries else 0,
         )
         self._configs[config.group] = config
 

@@ -30,6 +30,7 @@ class TopicSink(Protocol):
         batch: bool = ...,
         compacted: bool = ...,
         priority: bool = ...,
+        retry_send: bool = ...,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
 
@@ -62,6 +63,8 @@ class GroupSink(Protocol):
         which_broker_when_slow: int = ...,
         sys_flag: int = ...,
         priority_percent: int = ...,
+        retry_queues: int = ...,
+        retry_times_max: int = ...,
     ) -> None: ...
     def put_lite_group(self, group: str, topic: str, is_wildcard: bool) -> None: ...
     def delete_group(self, group: str) -> None: ...

@@ -301,6 +301,7 @@ class TopicTable:
         self.next_version()
 
     def _put(self, config: TopicConfig, *, is_new: bool = False) -> None:
+        is_saved = not is_new and config.topic_name not in self._withheld
         self._sink.put_topic(  # first: what it refuses must not be in the file, with which no broker would start
             config.topic_name,
             config.read_queue_nums,
@@ -309,7 +310,7 @@ class TopicTable:
             sys_flag=config.topic_sys_flag,
             order=config.order,
             multi_tag=config.topic_filter_type == MULTI_TAG,
-            native_send=is_native_send(config) and not is_new and config.topic_name not in self._withheld,
+            native_send=is_native_send(config) and is_saved,
             native_pull=True,
             checked_send=is_checked_send(config),
             static=config.topic_name in self._static,
@@ -317,6 +318,7 @@ class TopicTable:
             batch=_has_batch_queues(config),
             compacted=is_compacted(config),
             priority=config.attributes.get(MESSAGE_TYPE) == "PRIORITY",
+            retry_send=is_checked_send(config) and is_saved and names.topic_fault(config.topic_name) is None,
         )
         self._configs[config.topic_name] = config
 

@@ -22,6 +22,21 @@ def test_a_queue_has_one_holder() -> None:
     assert locks.lock("h", [A], "two") == [A], "groups do not share locks"
 
 
+def test_who_wants_to_know_hears_of_each_lock_and_renewal() -> None:
+    heard: list[str] = []
+    clock = Clock()
+    locks = RebalanceLocks(clock, on_granted=heard.append)
+    locks.lock("g", [A, B], "one")
+    locks.lock("g", [A], "one")
+    assert heard == ["g", "g"]
+    locks.lock("g", [A, B], "two")
+    locks.unlock("g", [A], "one")
+    assert heard == ["g", "g"]
+    clock.ms += 2 * EXPIRES_MS
+    locks.lock("g", [B], "two")
+    assert heard == ["g", "g", "g"]
+
+
 def test_a_lock_that_is_not_renewed_goes_to_the_next() -> None:
     clock = Clock()
     locks = RebalanceLocks(clock)

@@ -163,6 +163,35 @@ def test_what_a_consumer_sends_to_its_retry_topic_itself_has_as_many_tries(tmp_p
     run(test)
 
 
+def test_another_try_needs_no_look_while_nobody_reads_in_order(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **QUICK) as at:
+            peer = at.peer()
+            parts = at.broker.parts
+            assert parts is not None
+            body = {"consumerGroup": "g", "clientId": "c", "mqSet": [{"topic": "t", "brokerName": "broker-a", "queueId": 0}]}
+
+            async def looks(sends: int = 1) -> int:
+                before = parts.native.stats()["sends_punted"]
+                for _ in range(sends):
+                    assert (await peer.send("%RETRY%g", b"again", j=1)).code == 0
+                return int(parts.native.stats()["sends_punted"]) - before
+
+            assert await looks(5) == 1, "the topic is made, and the group is not locked"
+            for _ in range(2):
+                await peer.value(RequestCode.LOCK_BATCH_MQ, {}, body)
+                assert await looks(2) == 2 and len(await stored(peer, "%RETRY%g")) == 5
+                assert (await peer.ask(RequestCode.UNLOCK_BATCH_MQ, {}, {**body, "clientId": "another"})).code == 0
+                assert await looks() == 1 and len(await stored(peer, "%RETRY%g")) == 5
+                assert (await peer.ask(RequestCode.UNLOCK_BATCH_MQ, {}, body)).code == 0
+                assert await looks(3) == 1
+                await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "%RETRY%g"})
+                assert await looks(5) == 1, "it is made anew"
+            assert len(await stored(peer, "%DLQ%g")) == 6
+
+    run(test)
+
+
 def test_a_slave_stores_nothing_that_is_sent_back(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path, QUICK, QUICK) as at:
@@ -228,6 +257,28 @@ def test_the_retry_topic_is_in_its_file_before_what_waits_for_it_is_acknowledged
             await peer.heartbeat("c", "g", "t")
             assert (await send_back(peer, offset_of(sent))).code == 0
             assert '"%RETRY%g"' in (tmp_path / "store/config/topics.json").read_text()
+
+    run(test)
+
+
+def test_what_is_in_memory_comes_back_whoever_has_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path, messageDelayLevel="1h") as at:
+            peer = at.peer()
+            offset = offset_of(await peer.send("t"))
+            parts = at.broker.parts
+            assert parts is not None
+            assert (await send_back(peer, offset)).code == 0, "it makes the topic"
+            release = threading.Event()
+            busy = [asyncio.create_task(parts.copies.run(lambda _: release.wait())) for _ in range(2)]
+            monkeypatch.setattr("rocketpy.broker.retries.PATIENCE_S", 0.05)
+            for _ in range(3):
+                assert (await send_back(peer, offset)).code == 0
+            assert await waiting(peer, 1) == 4
+            answer = await send_back(peer, offset, level=-1)
+            assert answer.code == ResponseCode.SYSTEM_BUSY, "dead letters are Python's"
+            release.set()
+            await asyncio.gather(*busy)
 
     run(test)
 

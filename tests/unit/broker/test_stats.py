@@ -30,8 +30,8 @@ class Counters:
     def topic_stats(self) -> list[tuple[str, int, int, int, int]]:
         return [(topic, messages, size, 0, 0) for topic, (messages, size) in self.topics.items()]
 
-    def group_stats(self) -> list[tuple[str, str, int, int]]:
-        return [(*key, messages, size) for key, (messages, size) in self.groups.items()]
+    def group_stats(self) -> list[tuple[str, str, int, int, int]]:
+        return [(*key, messages, size, 0) for key, (messages, size) in self.groups.items()]
 
 
 def make() -> tuple[BrokerStats, Counters, Clock]:

@@ -55,7 +55,19 @@ def test_an_update_reaches_the_native_table() -> None:
         "which_broker_when_slow": 1,
         "sys_flag": 2,
         "priority_percent": 100,
+        "retry_queues": 1,
+        "retry_times_max": 16,
     }
+    for queues, times, wanted in (
+        (4, 3, (4, 3)),
+        (0, 3, (0, 3)),
+        (-1, 3, (0, 0)),
+        (65_537, 3, (0, 0)),
+        (1, 1 << 31, (0, 0)),
+        (1, -(1 << 31), (1, -(1 << 31))),
+    ):
+        table.load(SavedGroups({"g": GroupConfig("g", retry_queues=queues, retry_times_max=times)}, {}, table.version))
+        assert (recorder.groups["g"]["retry_queues"], recorder.groups["g"]["retry_times_max"]) == wanted
     for said, percent in (("30", 30), ("0", 0), ("500", 100), ("-1", 0), ("much", 100)):
         table.load(SavedGroups({"g": GroupConfig("g", attributes={"priority.factor": said})}, {}, table.version))  # a file may say anything
         assert recorder.groups["g"]["priority_percent"] == percent

@@ -71,12 +71,21 @@ def test_sends_to_a_new_topic_come_up_until_it_is_released(recorder: Recorder) -
     assert table.withheld == {"orders", "bills", "%RETRY%g", "%DLQ%g"}
     table.update(TopicConfig("orders", write_queue_nums=2))  # while its file is written
     table.delete("bills")
-    assert not recorder.topics["orders"]["native_send"]
+    assert not recorder.topics["orders"]["native_send"] and not recorder.topics["%RETRY%g"]["retry_send"]
     table.release({"orders", "bills", "TBW102", "%RETRY%g", "%DLQ%g"})
     assert recorder.topics["orders"] == {**recorder.topics["orders"], "write": 2, "native_send": True}
+    assert recorder.topics["%RETRY%g"]["retry_send"] and not recorder.topics["%DLQ%g"]["retry_send"]
     assert "bills" not in recorder.topics and table.withheld == frozenset()
     table.update(TopicConfig("orders", write_queue_nums=3))
     assert recorder.topics["orders"]["native_send"], "what is known stays with the fast path"
+
+
+def test_sends_to_a_retry_topic_whose_name_is_refused_come_up(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    for topic in ("%RETRY%g", "%RETRY%g+t"):  # the second is POP's, which the broker alone sends to
+        table.create_plain(topic, 1, 6)
+    table.release(table.withheld)
+    assert [recorder.topics[topic]["retry_send"] for topic in ("%RETRY%g", "%RETRY%g+t")] == [True, False]
 
 
 def test_a_priority_topic_is_one_for_as_long_as_it_says_so(recorder: Recorder) -> None:

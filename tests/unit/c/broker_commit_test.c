@@ -112,8 +112,10 @@ typedef struct returned {
 
 static void *send_back(void *context) {
     returned *back = context;
-    rp_send_back request = {RP_LEDGER_HEAD_SIZE, text("%RETRY%G"), text("%DLQ%G"), 0, 0, 0, 16, {NULL, 0}};
-    request.log_offset += back->status; /* behind the leader's first entry */
+    rp_send_back request = {.log_offset = RP_LEDGER_HEAD_SIZE + back->status, /* behind the leader's first entry */
+                            .retry_topic = text("%RETRY%G"),
+                            .dead_letter_topic = text("%DLQ%G"),
+                            .reconsume_times_max = 16};
     back->status = rp_broker_send_back(back->fx->broker, &request);
     return NULL;
 }
@@ -137,6 +139,8 @@ static void what_is_sent_back_waits_too(void) {
     pthread_t thread;
     open_leader(&fx, 60000);
     CHECK(rp_broker_put_topic(fx.broker, text("SCHEDULE_TOPIC_XXXX"), 18, 18, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    CHECK(rp_broker_put_topic(fx.broker, text("%RETRY%G"), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL | RP_TOPIC_RETRY_SEND) == RP_OK);
+    CHECK(rp_broker_set_retries(fx.broker, text("G"), 1, 16) == RP_OK);
     rp_commit_log *log = rp_message_store_commit_log(fx.store);
     int first_end = (int)rp_commit_log_max_offset(log);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
@@ -144,6 +148,14 @@ static void what_is_sent_back_waits_too(void) {
     wait_parked(&fx, 1);
     commit_all(&fx);
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    number_text offset;
+    rp_command request = request_of(&c, RP_CODE_CONSUMER_SEND_MSG_BACK); /* no reactor waits for a commit */
+    with_text(&request, "offset", number_of(&offset, RP_LEDGER_HEAD_SIZE + first_end));
+    with_text(&request, "group", "G");
+    with_text(&request, "delayLevel", "0");
+    client_send(&c, &request);
+    rp_request_free(take_punted(&fx));
+    CHECK(end_index(&fx) == 1);
     returned back = {&fx, first_end};
     CHECK(pthread_create(&thread, NULL, send_back, &back) == 0);
     wait_until(has_grown, &(parked_claim){&fx, 2});

@@ -183,7 +183,8 @@ static void positions_are_put_where_the_queue_is(void) {
 }
 
 static rp_send_back back_of(int64_t log_offset) {
-    return (rp_send_back){log_offset, text("%RETRY%G"), text("%DLQ%G"), 0, 0, 0, 16, {NULL, 0}};
+    return (rp_send_back){
+        .log_offset = log_offset, .retry_topic = text("%RETRY%G"), .dead_letter_topic = text("%DLQ%G"), .reconsume_times_max = 16};
 }
 
 /* As only a foreign log can hold it: what comes behind it in its level must not wait for it. */

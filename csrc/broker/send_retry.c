@@ -1,0 +1,42 @@
+/* send_retry.c: see send_retry.h. */
+#include "send_retry.h"
+
+#include <string.h>
+
+#include "../store/message.h"
+#include "lane.h"
+
+/* Whose retry topic it is; NULL: of no group that is here. */
+static const rp_group *find_group(const rp_send_request *request) {
+    static const char prefix[] = "%RETRY%";
+    rp_slice topic = request->header.topic;
+    if (topic.size < sizeof prefix || memcmp(topic.data, prefix, sizeof prefix - 1) != 0)
+        return NULL;
+    rp_slice name = {topic.data + sizeof prefix - 1, topic.size - (uint32_t)sizeof prefix + 1};
+    return rp_group_table_find(request->lane->broker->groups, name);
+}
+
+/* What clients ask for counts, of any release, as by RocketMQ. */
+static int has_tries_left(const rp_send_request *request, const rp_group *group) {
+    rp_tries_header tries;
+    rp_header_fault fault;
+    if (rp_tries_header_read(request->command, &tries, &fault) != RP_OK)
+        return 0;
+    int32_t most =
+        tries.has_reconsume_times_max ? tries.reconsume_times_max : atomic_load_explicit(&group->retry_times_max, memory_order_relaxed);
+    return request->header.reconsume_times <= most;
+}
+
+int rp_send_has_another_try(const rp_send_request *request) {
+    const rp_live_settings *settings = &request->lane->broker->settings;
+    if (request->found != RP_SEND_IS_NEW || request->header.batch || request->topic == NULL ||
+        !(atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_RETRY_SEND))
+        return 0;
+    /* All that is prepared is refused then, also what a consumer of 4.6.0 or older had received as such (send_path.c). */
+    if (!atomic_load_explicit(&settings->transaction_enable, memory_order_relaxed) &&
+        rp_message_property(request->header.properties, "TRAN_MSG").data != NULL)
+        return 0;
+    const rp_group *group = find_group(request);
+    return group != NULL && atomic_load_explicit(&group->retry_queues, memory_order_relaxed) > 0 &&
+           atomic_load_explicit(&group->is_unlocked, memory_order_relaxed) && has_tries_left(request, group);
+}
