@@ -138,7 +138,7 @@ class ClientRequests:
         if info is None or not info.clients:
             log.warning("no consumer for this group, %s %s", group, request.remote_address)
             return Response(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
-        return json_response({"consumerIdList": info.client_ids})
+        return Response(body=info.encoded_ids())
 
     async def _update_offset(self, request: Request) -> Response:
         parts = self._parts

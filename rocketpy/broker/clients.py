@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .._core.errors import InvalidArgument, RocketpyError
+from ..remoting.json_codec import write_fastjson
 from .heartbeat import BROADCASTING, CLUSTERING, CONSUME_PASSIVELY, ConsumerData, Subscription
 from .names import is_possible
 from .tables import ProducerSink, SubscriptionSink
@@ -76,10 +77,27 @@ class ConsumerGroup:
     clients: dict[Channel, Client] = field(default_factory=dict)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     fingerprint: int = 0
+    _id_list: bytes | None = field(default=None, repr=False)
 
     @property
     def client_ids(self) -> list[str]:
         return [client.client_id for client in self.clients.values()]
+
+    def encoded_ids(self) -> bytes:
+        """As GET_CONSUMER_LIST_BY_GROUP answers them; the bytes are kept until a client comes, goes or has another id."""
+        if self._id_list is None:
+            self._id_list = write_fastjson({"consumerIdList": self.client_ids})
+        return self._id_list
+
+    def put(self, client: Client) -> None:
+        known = self.clients.get(client.channel)
+        if known is None or known.client_id != client.client_id:
+            self._id_list = None
+        self.clients[client.channel] = client
+
+    def pop(self, channel: Channel) -> Client | None:
+        self._id_list = None
+        return self.clients.pop(channel, None)
 
     @property
     def is_broadcast(self) -> bool:
@@ -192,7 +210,7 @@ class ConsumerTable:
         info = self._groups.get(group)
         if info is None:
             return []
-        client = info.clients.pop(channel, None)
+        client = info.pop(channel)
         self._channels.remove(channel, group)
         if client is not None:
             log.info("unregister a consumer %s from group %s", client.client_id, group)
@@ -202,7 +220,7 @@ class ConsumerTable:
         actions: list[Action] = []
         for group in self._channels.pop(channel):
             info = self._groups.get(group)
-            if info is not None and (client := info.clients.pop(channel, None)) is not None:
+            if info is not None and (client := info.pop(channel)) is not None:
                 log.info("remove closed channel %s of client %s from consumer group %s", client.address, client.client_id, group)
                 actions += self._left(info)
         return actions
@@ -215,7 +233,7 @@ class ConsumerTable:
             silent = [client for client in info.clients.values() if now - client.seen_ms > self._expires_ms]
             for client in silent:
                 log.warning("SCAN: remove expired channel %s of client %s, consumer group %s", client.address, client.client_id, info.group)
-                del info.clients[client.channel]
+                info.pop(client.channel)
                 self._channels.remove(client.channel, info.group)
                 actions.append(CloseChannel(client.channel))
             if silent:
@@ -247,7 +265,7 @@ class ConsumerTable:
                 client.client_id,
             )
         client.seen_ms = self._now_ms()
-        info.clients[client.channel] = client
+        info.put(client)
         return known is None
 
     def _update_subscriptions(self, info: ConsumerGroup, data: ConsumerData) -> bool:

@@ -38,6 +38,31 @@ def test_every_member_hears_of_a_new_one() -> None:
     assert table.find("g", "two").channel == TWO
 
 
+def test_the_list_of_clients_is_kept_until_one_comes_goes_or_has_another_id() -> None:
+    table, _, clock = make()
+    table.register(data("t"), client(ONE, "one"))
+
+    def encoded() -> bytes:
+        return table.get("g").encoded_ids()
+
+    first = encoded()
+    table.register(data("u", version=2), client(ONE, "one"))
+    assert encoded() is first == b'{"consumerIdList":["one"]}'
+    table.register(data("t"), client(TWO, "two"))
+    assert encoded() == b'{"consumerIdList":["one","two"]}'
+    table.register(data("t"), client(TWO, "other"))
+    assert encoded() == b'{"consumerIdList":["one","other"]}'
+    for leave in (lambda: table.unregister("g", TWO), lambda: table.channel_closed(TWO)):
+        table.register(data("t"), client(TWO, "two"))
+        assert encoded() == b'{"consumerIdList":["one","two"]}'
+        leave()
+        assert encoded() == b'{"consumerIdList":["one"]}'
+    clock.ms += EXPIRES_MS + 1
+    table.register(data("t"), client(TWO, "two"))
+    table.scan()
+    assert encoded() == b'{"consumerIdList":["two"]}'
+
+
 def test_connections_of_two_listeners_are_told_apart() -> None:
     table, _, _ = make()
     table.register(data("t"), client(Channel(0, 7), "one"))
