@@ -28,6 +28,7 @@ from .heartbeat import CONSUME_ACTIVELY, ConsumerData, Heartbeat, Subscription
 from .json_members import boolean_member, list_member, text_member
 from .parts import HandlerTable, Parts, json_response, monotonic_ms, queue_json, read_body, read_object, read_queue
 from .pull import subscription_fault
+from .repeated_heartbeats import RepeatedHeartbeats
 from .static_topics import StaticTopics
 from .subscriptions import GroupConfig
 from .topics import QUEUES_MAX
@@ -39,12 +40,18 @@ QUEUES_ANYWAY = 256
 """Whose offsets are kept for any topic (RP_OFFSET_QUEUES_ANYWAY): it may have had more queues than it has now."""
 
 
+_HEARD = Response(fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"})
+_UNCHANGED = Response(fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "false"})
+"""Of version 2 alone: the client need not say again what it subscribed to."""
+
+
 class ClientRequests:
     """Handlers of what clients say about themselves. A client's channel is of one listener, so each has its own table."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._static = StaticTopics(parts)
+        self._repeated = RepeatedHeartbeats(parts)
 
     def handlers(self, listener: int) -> HandlerTable:
         return {
@@ -59,9 +66,13 @@ class ClientRequests:
         }
 
     def _heartbeat(self, listener: int, request: Request) -> Response:
+        channel = Channel(listener, request.connection_id)
+        if self._repeated.renew(channel, request):
+            return _HEARD
         heartbeat = read_body(request, Heartbeat.from_json)
+        before = self._repeated.standing(channel, heartbeat)
         client = Client(
-            Channel(listener, request.connection_id),
+            channel,
             heartbeat.client_id,
             request.remote_address,
             request.language,
@@ -71,8 +82,8 @@ class ClientRequests:
         changed = [self._consume(heartbeat, data, client) for data in heartbeat.consumers]
         for group in heartbeat.producer_groups:
             self._parts.producers.register(group, _copy(client))
-        sub_change = any(changed) if heartbeat.fingerprint else True
-        return Response(fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": str(sub_change).lower()})
+        self._repeated.keep(channel, request, heartbeat, before)
+        return _UNCHANGED if heartbeat.fingerprint and not any(changed) else _HEARD
 
     def _consume(self, heartbeat: Heartbeat, data: ConsumerData, client: Client) -> bool:
         """One group of a heartbeat; True when the client must send its subscriptions again."""
@@ -88,8 +99,9 @@ class ClientRequests:
         unknown_subscriptions = heartbeat.without_sub and (known is None or not known.subscriptions)
         parts.act(parts.consumers.register(data, _copy(client), update_subscriptions=not heartbeat.without_sub))
         group = parts.consumers.get(data.group)
-        if group is not None:
+        if group is not None and group.fingerprint != heartbeat.fingerprint:
             group.fingerprint = heartbeat.fingerprint
+            group.changes += 1
         return other_print or unknown_subscriptions
 
     def _make_retry_topic(self, config: GroupConfig, data: ConsumerData) -> None:

@@ -77,6 +77,8 @@ class ConsumerGroup:
     clients: dict[Channel, Client] = field(default_factory=dict)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     fingerprint: int = 0
+    changes: int = 0
+    """How often any of this but its clients has changed."""
     _id_list: bytes | None = field(default=None, repr=False)
 
     @property
@@ -105,6 +107,15 @@ class ConsumerGroup:
 
     def find(self, client_id: str) -> Client | None:
         return next((client for client in self.clients.values() if client.client_id == client_id), None)
+
+
+class Heard(NamedTuple):
+    """A heartbeat that has changed nothing: its digest, the groups that it was about and how often each had changed by then, and its
+    producer groups."""
+
+    digest: bytes
+    consumers: tuple[tuple[ConsumerGroup, int], ...]
+    producers: tuple[str, ...]
 
 
 class ChannelGroups:
@@ -153,6 +164,8 @@ class ConsumerTable:
         self._notifies = notifies
         self._groups: dict[str, ConsumerGroup] = {}
         self._channels = ChannelGroups()
+        self.heard: dict[Channel, Heard] = {}
+        """Of each connection, until it closes: repeated_heartbeats.py."""
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -197,6 +210,8 @@ class ConsumerTable:
         if info is None:
             info = self._groups[data.group] = ConsumerGroup(data.group)
         model_changed = info.message_model != data.message_model
+        if model_changed or (info.consume_type, info.consume_from_where) != (data.consume_type, data.consume_from_where):
+            info.changes += 1
         info.consume_type, info.message_model = data.consume_type, data.message_model
         info.consume_from_where = data.consume_from_where
         joined = self._update_client(info, client)
@@ -217,6 +232,7 @@ class ConsumerTable:
         return self._left(info)
 
     def channel_closed(self, channel: Channel) -> list[Action]:
+        self.heard.pop(channel, None)
         actions: list[Action] = []
         for group in self._channels.pop(channel):
             info = self._groups.get(group)
@@ -280,11 +296,13 @@ class ConsumerTable:
             elif info.consume_type == CONSUME_PASSIVELY and subscription.expression != known.expression:
                 log.info("subscription changed, group: %s OLD: %s NEW: %s", info.group, known, subscription)
             info.subscriptions[subscription.topic] = subscription
+            info.changes += 1
             self._publish(info, subscription.topic)
         topics = {subscription.topic for subscription in data.subscriptions}
         for topic in [topic for topic in info.subscriptions if topic not in topics]:
             log.warning("subscription changed, group: %s remove topic %s", info.group, topic)
             del info.subscriptions[topic]
+            info.changes += 1
             self._sink.delete_subscription(info.group, topic)
             changed = True
         return changed
@@ -406,6 +424,11 @@ class ProducerTable:
             self._places.put(client.client_id, client.channel)
         client.seen_ms = self._now_ms()
         clients[client.channel] = client
+
+    def find(self, group: str, channel: Channel) -> Client | None:
+        """As it was registered last; None also of one that replies do not find: its next registration may bring that about."""
+        client = self._groups.get(group, {}).get(channel)
+        return client if client is not None and client.client_id in self._places else None
 
     def unregister(self, group: str, channel: Channel) -> None:
         self._channels.remove(channel, group)
