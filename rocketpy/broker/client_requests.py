@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from .heartbeat import CONSUME_ACTIVELY, ConsumerData, Heartbeat, Subscription
 from .json_members import boolean_member, list_member, text_member
 from .parts import HandlerTable, Parts, json_response, monotonic_ms, queue_json, read_body, read_object, read_queue
 from .pull import subscription_fault
+from .rebalance_locks import MessageQueue
 from .repeated_heartbeats import RepeatedHeartbeats
 from .static_topics import StaticTopics
 from .subscriptions import GroupConfig
@@ -216,18 +217,26 @@ class ClientRequests:
             return True
         return log_max - offset <= parts.memory_bytes * parts.settings.memory_ratio_max // 100
 
-    async def _lock(self, request: Request) -> Response:
+    def _lock(self, request: Request) -> Response | Awaitable[Response]:
         parts, lock = self._parts, read_body(request, _read_lock)
         granted = parts.locks.lock(lock.group, lock.queues, lock.client_id)
         if granted and parts.settings.lock_majority > 1 and not lock.only_this_broker:
-            granted = await lock_by_majority(parts.client, await self._members(), lock, granted, parts.settings.lock_majority)
-        return json_response({"lockOKMQSet": [queue_json(queue) for queue in granted]})
+            return self._lock_by_majority(lock, granted)
+        return _granted(granted)
 
-    async def _unlock(self, request: Request) -> Response:
+    async def _lock_by_majority(self, lock: LockRequest, own: list[MessageQueue]) -> Response:
+        parts = self._parts
+        return _granted(await lock_by_majority(parts.client, await self._members(), lock, own, parts.settings.lock_majority))
+
+    def _unlock(self, request: Request) -> Response | Awaitable[Response]:
         parts, lock = self._parts, read_body(request, _read_lock)
         parts.locks.unlock(lock.group, lock.queues, lock.client_id)
         if parts.settings.lock_majority > 1 and not lock.only_this_broker:
-            await unlock_in_group(parts.client, await self._members(), lock)
+            return self._unlock_in_group(lock)
+        return Response()
+
+    async def _unlock_in_group(self, lock: LockRequest) -> Response:
+        await unlock_in_group(self._parts.client, await self._members(), lock)
         return Response()
 
     async def _members(self) -> list[str]:
@@ -236,6 +245,10 @@ class ClientRequests:
         members = dict(await group_members(self._parts.client, registration.name_servers, registration.identity))
         members.pop(self._parts.settings.broker_id, None)
         return list(members.values())
+
+
+def _granted(queues: Iterable[MessageQueue]) -> Response:
+    return json_response({"lockOKMQSet": [queue_json(queue) for queue in queues]})
 
 
 def _copy(client: Client) -> Client:
