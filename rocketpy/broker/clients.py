@@ -13,9 +13,9 @@ heartbeat may hold is bounded where it is read (heartbeat.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._core.errors import InvalidArgument, RocketpyError
 from ..remoting.json_codec import write_fastjson
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 EXPIRES_MS = 120_000
 CHANNEL_GROUPS_MAX = 10_000
+FEW_GROUPS = 8
 
 
 class Channel(NamedTuple):
@@ -95,6 +96,7 @@ class ConsumerGroup:
         known = self.clients.get(client.channel)
         if known is None or known.client_id != client.client_id:
             self._id_list = None
+        _share_texts(client, known)
         self.clients[client.channel] = client
 
     def pop(self, channel: Channel) -> Client | None:
@@ -110,39 +112,55 @@ class ConsumerGroup:
 
 
 class Heard(NamedTuple):
-    """A heartbeat that has changed nothing: its digest, the groups that it was about and how often each had changed by then, and its
-    producer groups."""
+    """A heartbeat that has changed nothing: its digest; each group that it was about, and behind it how often that had changed by then; how
+    many producer groups it named, which were all that its connection has."""
 
     digest: bytes
-    consumers: tuple[tuple[ConsumerGroup, int], ...]
-    producers: tuple[str, ...]
+    consumers: tuple[Any, ...]
+    producer_groups: int
+
+
+def _share_texts(client: Client, known: Client | None) -> None:
+    """Each heartbeat brings them anew; one copy is enough."""
+    if known is not None and (known.client_id, known.address) == (client.client_id, client.address):
+        client.channel, client.client_id, client.address = known.channel, known.client_id, known.address
 
 
 class ChannelGroups:
-    """Which groups a connection belongs to, so that its end costs as much as it had groups."""
+    """Which groups a connection belongs to, so that its end costs as much as it had groups. Most have one or two; a set takes 216 bytes."""
 
     def __init__(self) -> None:
-        self._groups: dict[Channel, set[str]] = {}
+        self._groups: dict[Channel, tuple[str, ...] | set[str]] = {}
 
     def add(self, channel: Channel, group: str) -> bool:
-        groups = self._groups.setdefault(channel, set())
-        if len(groups) >= CHANNEL_GROUPS_MAX and group not in groups:
+        groups = self._groups.get(channel, ())
+        if group in groups:
+            return True
+        if len(groups) >= CHANNEL_GROUPS_MAX:
             return False
-        groups.add(group)
+        if isinstance(groups, set):
+            groups.add(group)
+        else:
+            self._groups[channel] = (*groups, group) if len(groups) < FEW_GROUPS else {*groups, group}
         return True
 
     def remove(self, channel: Channel, group: str) -> None:
-        groups = self._groups.get(channel)
-        if groups is not None:
+        groups = self._groups.get(channel, ())
+        if isinstance(groups, set):
             groups.discard(group)
-            if not groups:
-                del self._groups[channel]
+        elif group in groups:
+            groups = self._groups[channel] = tuple(each for each in groups if each != group)
+        if not groups:
+            self._groups.pop(channel, None)
 
     def __contains__(self, channel: Channel) -> bool:
         return channel in self._groups
 
-    def pop(self, channel: Channel) -> set[str]:
-        return self._groups.pop(channel, set())
+    def of(self, channel: Channel) -> Collection[str]:
+        return self._groups.get(channel, ())
+
+    def pop(self, channel: Channel) -> Collection[str]:
+        return self._groups.pop(channel, ())
 
 
 class ConsumerTable:
@@ -201,12 +219,12 @@ class ConsumerTable:
 
     def register(self, data: ConsumerData, client: Client, *, update_subscriptions: bool = True) -> list[Action]:
         """A heartbeat's word about one group."""
-        if not self._channels.add(client.channel, data.group):
+        info = self._groups.get(data.group)
+        if not self._channels.add(client.channel, data.group if info is None else info.group):
             log.error(
                 "client %s of %s has more than %d groups; %s is ignored", client.client_id, client.address, CHANNEL_GROUPS_MAX, data.group
             )
             return []
-        info = self._groups.get(data.group)
         if info is None:
             info = self._groups[data.group] = ConsumerGroup(data.group)
         model_changed = info.message_model != data.message_model
@@ -423,7 +441,11 @@ class ProducerTable:
         if client.channel not in clients or client.client_id not in self._places:
             self._places.put(client.client_id, client.channel)
         client.seen_ms = self._now_ms()
+        _share_texts(client, clients.get(client.channel))
         clients[client.channel] = client
+
+    def groups_of(self, channel: Channel) -> Collection[str]:
+        return self._channels.of(channel)
 
     def find(self, group: str, channel: Channel) -> Client | None:
         """As it was registered last; None also of one that replies do not find: its next registration may bring that about."""

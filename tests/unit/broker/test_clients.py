@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from rocketpy.broker.clients import EXPIRES_MS, Channel, Client, CloseChannel, ConsumerTable, Notify, ProducerTable
+from rocketpy.broker.clients import (
+    EXPIRES_MS,
+    FEW_GROUPS,
+    Channel,
+    ChannelGroups,
+    Client,
+    CloseChannel,
+    ConsumerTable,
+    Notify,
+    ProducerTable,
+)
 from rocketpy.broker.heartbeat import BROADCASTING, ConsumerData, Heartbeat, Subscription
 from rocketpy.broker.names import java_hash
 from tests.unit.broker.recorder import Clock, Recorder
@@ -142,6 +152,20 @@ def test_a_closed_connection_leaves_all_its_groups() -> None:
     assert table.channel_closed(ONE) == [Notify("g", (TWO,))]
     assert table.get("h") is None and set(recorder.subscriptions) == {("g", "t")}
     assert table.channel_closed(ONE) == []
+
+
+def test_a_connection_leaves_one_of_few_groups_or_of_many() -> None:
+    for count in (1, 2, FEW_GROUPS, FEW_GROUPS + 1, 3 * FEW_GROUPS):
+        groups = ChannelGroups()
+        names = [f"g{number}" for number in range(count)]
+        for name in (*names, *names):
+            assert groups.add(ONE, name)
+        assert sorted(groups.of(ONE)) == sorted(names) and ONE in groups and not groups.of(TWO)
+        groups.remove(ONE, "unknown")
+        for left, name in enumerate(names, 1):
+            groups.remove(ONE, name)
+            assert sorted(groups.of(ONE)) == sorted(names[left:])
+        assert ONE not in groups and not groups.pop(ONE)
 
 
 def test_a_connection_with_too_many_groups_makes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
