@@ -99,6 +99,7 @@ BODIES = [
     said("d", topics="tu"),
     said("d", subVersion=2),
     said("d", messageModel="BROADCASTING"),
+    said(consumeType="CONSUME_ACTIVELY"),
     said(topics=""),
     said(again="g"),
     said(again="h", producers="pq"),
@@ -155,9 +156,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-@settings(deadline=None, max_examples=300)
-@given(script=st.lists(STEPS, max_size=40))
-def test_nobody_can_tell_whether_heartbeats_are_remembered(script: list[tuple[str, int, Any]]) -> None:
+def compare(script: list[tuple[str, int, Any]]) -> None:
+    """Two brokers, step by step."""
     with pytest.MonkeyPatch.context() as patch:
         clock = Clock()
         for module in (client_requests, repeated_heartbeats):
@@ -165,6 +165,7 @@ def test_nobody_can_tell_whether_heartbeats_are_remembered(script: list[tuple[st
         brokers = (Broker(clock), Broker(clock, remembers=False))
         last: dict[int, bytes] = {}
         for step, one, two in script:
+            clock.ms += 1
             answers = []
             if step == "hear":
                 last[one] = BODIES[two]
@@ -186,6 +187,29 @@ def test_nobody_can_tell_whether_heartbeats_are_remembered(script: list[tuple[st
                     change(broker, one)
             assert not answers or answers[0] == answers[1]
             assert brokers[0].state() == brokers[1].state()
+
+
+@settings(deadline=None, max_examples=300)
+@given(script=st.lists(STEPS, max_size=40))
+def test_nobody_can_tell_whether_heartbeats_are_remembered(script: list[tuple[str, int, Any]]) -> None:
+    compare(script)
+
+
+@pytest.mark.parametrize("body", [BODIES.index(said()), BODIES.index(said(consumeType="CONSUME_ACTIVELY"))])
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        ("hear", 1, BODIES.index(said("d"))),
+        ("hear", 2, BODIES.index(said("d", topics="tu"))),
+        ("leave", 1, "g"),
+        ("stop producing", 1, "p"),
+        ("wait", EXPIRES_MS + 1, None),
+        *(("change", number, None) for number in range(8)),
+    ],
+)
+def test_nobody_can_tell_by_what_happens_between_two_heartbeats(meanwhile: tuple[str, int, Any], body: int) -> None:
+    heard = ("hear", 1, body)
+    compare([heard, heard, heard, meanwhile, heard, heard, heard])
 
 
 def reads_of(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
