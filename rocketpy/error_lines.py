@@ -11,14 +11,18 @@ Bounds   BYTES_MAX wait; what comes then is lost until half of that has gone, an
 from __future__ import annotations
 
 import os
+import select
 import threading
 import time
 from collections import deque
+from typing import Final
 
 from .threads import leave_signals
 
 BYTES_MAX = 4 << 20
 """Some 20,000 records: more than a start, or a minute of trouble, writes while its reader is slow."""
+AT_ONCE_BYTES: Final = select.PIPE_BUF
+"""Lines that wait together are one write, so far as a pipe takes that as one piece beside what others write there."""
 SETTLE_S = 1.0
 """Who ends, or says something on another stream, waits so long for what was written before."""
 
@@ -65,16 +69,18 @@ class ErrorLines:
 
     def _run(self) -> None:
         leave_signals()
-        while (line := self._next()) is not None:
-            data = memoryview(line)
+        while (lines := self._next()) is not None:
+            data = memoryview(b"".join(lines))
+            size = len(data)
             try:
                 while data:
                     data = data[os.write(self._descriptor, data) :]
             except OSError:  # a full disk, a reader that has gone: nowhere is left to say it
                 pass
             with self._changed:
-                self._lines.popleft()
-                self._bytes -= len(line)
+                for _ in lines:
+                    self._lines.popleft()
+                self._bytes -= size
                 if not self._lines:
                     self._tell_lost()
                 self._changed.notify_all()
@@ -88,9 +94,14 @@ class ErrorLines:
             self._append(b"nobody read standard error: %d lines were lost here\n" % self._lost)
             self._lost = 0
 
-    def _next(self) -> bytes | None:
-        """The oldest line, which stays where it is until it is written; None at the end."""
+    def _next(self) -> list[bytes] | None:
+        """The oldest lines, which stay where they are until they are written; None at the end."""
         with self._changed:
             while not self._lines and not self._is_ending:
                 self._changed.wait()
-            return None if self._is_ending else self._lines[0]
+            if self._is_ending:
+                return None
+            lines, size = [self._lines[0]], len(self._lines[0])
+            while len(lines) < len(self._lines) and (size := size + len(self._lines[len(lines)])) <= AT_ONCE_BYTES:
+                lines.append(self._lines[len(lines)])
+            return lines

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import logging.handlers
@@ -32,20 +33,25 @@ SAID = {"is_said": True}
 """The `extra` of a record that its program tells standard error itself: it is for the file, and for whoever collects records."""
 logging.addLevelName(NOTICE, "NOTICE")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,;~*#$&!?()[]{}<>|^'")
+_json_text = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _quoted(text: str) -> str:
     """The value as logfmt takes it: bare when nothing in it needs quotes."""
     if text and _PLAIN.issuperset(text):
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return _json_text(text)
+
+
+@functools.lru_cache(2)
+def _second_text(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(second))
 
 
 def record_fields(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str, str]:
     """What is said of a record, in order."""
-    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(record.created))
     fields = {
-        "time": f"{seconds}.{int(record.msecs):03d}",
+        "time": f"{_second_text(int(record.created))}.{int(record.msecs):03d}",
         "level": record.levelname,
         "logger": record.name.removeprefix("rocketpy."),
         "msg": record.getMessage(),
@@ -66,7 +72,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return json.dumps(record_fields(record, self), ensure_ascii=False)
+        return _json_text(record_fields(record, self))
 
 
 class TerminalFormatter(logging.Formatter):

@@ -29,6 +29,8 @@ cdef extern from "store/consume_queue.h" nogil:
     int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue)
     int64_t rp_consume_queue_next_offset(const rp_consume_queue *queue)
     int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max)
+    int64_t rp_consume_queue_offset_by_time_in_memory(rp_consume_queue *queue, int64_t timestamp_ms, int boundary, int64_t recent_entries,
+                                                      int64_t recent_bytes)
     int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue)
     int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset)
 
@@ -54,6 +56,7 @@ cdef extern from "store/commit_log.h" nogil:
     int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count)
     int64_t rp_commit_log_max_offset(const rp_commit_log *log)
     int rp_commit_log_read(rp_commit_log *log, int64_t offset, uint32_t size, rp_log_range *range)
+    int rp_commit_log_in_memory(rp_commit_log *log, int64_t begin, int64_t end)
     void rp_log_range_release(void *pin)
 
 cdef extern from "store/flush_backend.h" nogil:
@@ -120,6 +123,7 @@ cdef class MessageStore(NativeObject):
 
     cdef rp_consume_queue *find_queue(self, str topic, int32_t queue_id, bint create) except? NULL
     cdef bytes read_range(self, int64_t offset, uint32_t size)
+    cdef bint is_in_memory(self, int64_t offset, int64_t size, int64_t log_end) except -1
 
 
 cdef object message_of(const rp_message *message)

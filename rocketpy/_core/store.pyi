@@ -1,7 +1,7 @@
 """Stub of rocketpy._core.store: the message store (csrc/store/message_store.h)."""
 
 import os
-from typing import Unpack
+from typing import Literal, Unpack, overload
 
 from typing_extensions import disjoint_base
 
@@ -47,6 +47,9 @@ class MessageStore(NativeObject):
         inner_messages: the body is a batch of so many, for a batch queue."""
     def read(self, commit_log_offset: int, size: int | None = None) -> bytes:
         """The record bytes at an offset (size None: as the record says). Raises OffsetOutOfRange, StoreCorrupt."""
+    def read_in_memory(self, commit_log_offset: int) -> bytes | None:
+        """The record bytes at an offset if memory holds them, as the log's last 64 MiB are taken to be: asks no disk. None also of what is
+        no record, and of more than 64 KiB. Raises OffsetOutOfRange."""
     def cut_at_open(self, offset: int) -> None:
         """The next open of this store cuts its log at offset, with everything that was made of what is behind it; kill -9 in between
         changes nothing of that. Raises OffsetOutOfRange, StoreIOError, DiskFull."""
@@ -65,9 +68,15 @@ class MessageStore(NativeObject):
         """Behind the last entry; 0 for a queue that does not exist."""
     def next_offset(self, topic: str, queue_id: int) -> int:
         """Where the next message goes: behind those, too, whose entries are held back until they are confirmed."""
-    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: int = 0) -> int:
+    @overload
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: int = 0, *, in_memory: Literal[False] = False) -> int:
         """boundary 0: the first queue offset stored at timestamp_ms or later, the max offset when there is none; 1: the last one stored
-        by then. 0 for a queue that does not exist. Raises StoreIOError."""
+        by then. 0 for a queue that does not exist. Raises StoreIOError. in_memory: asks no disk; None when it would have to, and of a batch
+        queue or compacted queue."""
+    @overload
+    def offset_by_time(
+        self, topic: str, queue_id: int, timestamp_ms: int, boundary: int = 0, *, in_memory: Literal[True]
+    ) -> int | None: ...
     def earliest_time(self, topic: str, queue_id: int) -> int:
         """When the queue's first message was stored, wall clock ms; -1 when it has none."""
     def time_at(self, topic: str, queue_id: int, offset: int) -> int:

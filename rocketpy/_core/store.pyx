@@ -9,7 +9,7 @@ from libc.stdint cimport INT64_MAX
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from rocketpy._core.base cimport RP_E_NOT_FOUND, RP_E_TIMEOUT, check, log_of, read_fields, rp_field_row, set_fields
+from rocketpy._core.base cimport RP_E_BUSY, RP_E_NOT_FOUND, RP_E_TIMEOUT, check, log_of, read_fields, rp_field_row, set_fields
 from rocketpy._core.base cimport slice_of_bytes, slice_of_text, text_of_slice
 from rocketpy._core.errors import InvalidArgument, NoMemory, OffsetOutOfRange, StoreCorrupt
 from rocketpy._core.options import MessageStoreOptions
@@ -55,6 +55,8 @@ cdef enum: WAIT_SLICE_MS = 100      # how often a waiting call looks at signals
 cdef enum: QUERY_OFFSETS_MAX = 1024
 cdef enum: HOST_BYTES = 20          # address, then port in 4 bytes
 cdef enum: NOGIL_BODY_SIZE = 65536  # bodies from here on are decoded without the GIL
+cdef enum: RECENT_ENTRIES = 8192    # so many at a queue's end, and bytes at the log's, are taken to be in memory, as for pulls
+cdef enum: RECENT_BYTES = 67108864  # (broker.h: cold_after_entries, cold_after_bytes)
 
 
 def host_bytes(str host not None):
@@ -280,6 +282,22 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
+    def read_in_memory(self, int64_t commit_log_offset):
+        cdef int64_t log_end
+        self.enter()
+        try:
+            log_end = rp_commit_log_max_offset(rp_message_store_commit_log(self.native))
+            if self.is_in_memory(commit_log_offset, 4, log_end):
+                size = int.from_bytes(self.read_range(commit_log_offset, 4), "big")
+                if 4 <= size <= NOGIL_BODY_SIZE and self.is_in_memory(commit_log_offset, size, log_end):
+                    return self.read_range(commit_log_offset, size)
+        finally:
+            self.leave()
+
+    cdef bint is_in_memory(self, int64_t offset, int64_t size, int64_t log_end) except -1:
+        log, is_there = rp_message_store_commit_log(self.native), 0 <= offset <= log_end - size
+        return is_there and (log_end - offset <= RECENT_BYTES or rp_commit_log_in_memory(log, offset, offset + size) != 0)
+
     cdef bytes read_range(self, int64_t offset, uint32_t size):
         cdef rp_log_range range
         cdef int status
@@ -305,12 +323,10 @@ cdef class MessageStore(NativeObject):
         cdef int status
         error.status = 0
         self.enter()
-        try:
-            with nogil:
-                status = rp_message_store_cut_at_open(self.native, offset, &error)
-            check(status, &error)
-        finally:
-            self.leave()
+        with nogil:
+            status = rp_message_store_cut_at_open(self.native, offset, &error)
+        self.leave()
+        check(status, &error)
 
     def expire_file(self):
         cdef rp_error error
@@ -384,7 +400,7 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
-    def offset_by_time(self, str topic not None, int32_t queue_id, int64_t timestamp_ms, int boundary=0):
+    def offset_by_time(self, str topic not None, int32_t queue_id, int64_t timestamp_ms, int boundary=0, *, bint in_memory=False):
         cdef rp_consume_queue *queue
         cdef int64_t offset = 0
         self.enter()
@@ -392,7 +408,12 @@ cdef class MessageStore(NativeObject):
             queue = self.find_queue(topic, queue_id, False)
             if queue != NULL:
                 with nogil:
-                    offset = rp_message_store_offset_by_time(queue, timestamp_ms, boundary)
+                    if in_memory:
+                        offset = rp_consume_queue_offset_by_time_in_memory(queue, timestamp_ms, boundary, RECENT_ENTRIES, RECENT_BYTES)
+                    else:
+                        offset = rp_message_store_offset_by_time(queue, timestamp_ms, boundary)
+                if in_memory and offset == RP_E_BUSY:
+                    return None
                 check(offset, NULL)
             return offset
         finally:
@@ -493,17 +514,13 @@ cdef class MessageStore(NativeObject):
 
     def set_append_timing(self, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms):
         self.enter()
-        try:
-            rp_message_store_set_append_timing(self.native, busy_timeout_ms, wait_timeout_ms)
-        finally:
-            self.leave()
+        rp_message_store_set_append_timing(self.native, busy_timeout_ms, wait_timeout_ms)
+        self.leave()
 
     def set_message_size_max(self, uint32_t byte_count):
         self.enter()
-        try:
-            rp_message_store_set_message_size_max(self.native, byte_count)
-        finally:
-            self.leave()
+        rp_message_store_set_message_size_max(self.native, byte_count)
+        self.leave()
 
     def set_flush_timing(self, uint32_t interval_ms, uint32_t least_pages, uint32_t thorough_interval_ms, uint32_t queue_interval_ms):
         cdef rp_flush_timing timing = [interval_ms, least_pages, thorough_interval_ms, queue_interval_ms]

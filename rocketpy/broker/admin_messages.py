@@ -4,8 +4,10 @@ RocketMQ: QueryMessageProcessor.viewMessageById, AdminBrokerProcessor.queryConsu
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
+from collections.abc import Awaitable
 from typing import Final
 
 from .._core.errors import RocketpyError, TimedOut
@@ -52,8 +54,14 @@ class MessageAdmin:
             RequestCode.CONSUME_MESSAGE_DIRECTLY: self._consume_directly,
         }
 
-    async def _view(self, request: Request) -> Response:
+    def _view(self, request: Request) -> Response | Awaitable[Response]:
         offset = ViewMessageRequestHeader.decode(request.fields).offset
+        record = None
+        with contextlib.suppress(RocketpyError):  # who asks the disk is told what is wrong
+            record = self._parts.store.read_in_memory(offset)
+        return Response(body=record) if record is not None else self._view_from_disk(offset)
+
+    async def _view_from_disk(self, offset: int) -> Response:
         record = await self._parts.reads.run(functools.partial(_record, offset))
         if record is None:
             return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")

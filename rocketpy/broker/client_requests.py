@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,8 @@ from .heartbeat import CONSUME_ACTIVELY, ConsumerData, Heartbeat, Subscription
 from .json_members import boolean_member, list_member, text_member
 from .parts import HandlerTable, Parts, json_response, monotonic_ms, queue_json, read_body, read_object, read_queue
 from .pull import subscription_fault
+from .rebalance_locks import MessageQueue
+from .repeated_heartbeats import RepeatedHeartbeats
 from .static_topics import StaticTopics
 from .subscriptions import GroupConfig
 from .topics import QUEUES_MAX
@@ -39,12 +41,18 @@ QUEUES_ANYWAY = 256
 """Whose offsets are kept for any topic (RP_OFFSET_QUEUES_ANYWAY): it may have had more queues than it has now."""
 
 
+_HEARD = Response(fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"})
+_UNCHANGED = Response(fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "false"})
+"""Of version 2 alone: the client need not say again what it subscribed to."""
+
+
 class ClientRequests:
     """Handlers of what clients say about themselves. A client's channel is of one listener, so each has its own table."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._static = StaticTopics(parts)
+        self._repeated = RepeatedHeartbeats(parts)
 
     def handlers(self, listener: int) -> HandlerTable:
         return {
@@ -59,9 +67,13 @@ class ClientRequests:
         }
 
     def _heartbeat(self, listener: int, request: Request) -> Response:
+        channel = Channel(listener, request.connection_id)
+        if self._repeated.renew(channel, request):
+            return _HEARD
         heartbeat = read_body(request, Heartbeat.from_json)
+        before = self._repeated.standing(channel, heartbeat)
         client = Client(
-            Channel(listener, request.connection_id),
+            channel,
             heartbeat.client_id,
             request.remote_address,
             request.language,
@@ -71,8 +83,8 @@ class ClientRequests:
         changed = [self._consume(heartbeat, data, client) for data in heartbeat.consumers]
         for group in heartbeat.producer_groups:
             self._parts.producers.register(group, _copy(client))
-        sub_change = any(changed) if heartbeat.fingerprint else True
-        return Response(fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": str(sub_change).lower()})
+        self._repeated.keep(channel, request, heartbeat, before)
+        return _UNCHANGED if heartbeat.fingerprint and not any(changed) else _HEARD
 
     def _consume(self, heartbeat: Heartbeat, data: ConsumerData, client: Client) -> bool:
         """One group of a heartbeat; True when the client must send its subscriptions again."""
@@ -88,8 +100,9 @@ class ClientRequests:
         unknown_subscriptions = heartbeat.without_sub and (known is None or not known.subscriptions)
         parts.act(parts.consumers.register(data, _copy(client), update_subscriptions=not heartbeat.without_sub))
         group = parts.consumers.get(data.group)
-        if group is not None:
+        if group is not None and group.fingerprint != heartbeat.fingerprint:
             group.fingerprint = heartbeat.fingerprint
+            group.changes += 1
         return other_print or unknown_subscriptions
 
     def _make_retry_topic(self, config: GroupConfig, data: ConsumerData) -> None:
@@ -138,7 +151,7 @@ class ClientRequests:
         if info is None or not info.clients:
             log.warning("no consumer for this group, %s %s", group, request.remote_address)
             return Response(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
-        return json_response({"consumerIdList": info.client_ids})
+        return Response(body=info.encoded_ids())
 
     async def _update_offset(self, request: Request) -> Response:
         parts = self._parts
@@ -204,18 +217,26 @@ class ClientRequests:
             return True
         return log_max - offset <= parts.memory_bytes * parts.settings.memory_ratio_max // 100
 
-    async def _lock(self, request: Request) -> Response:
+    def _lock(self, request: Request) -> Response | Awaitable[Response]:
         parts, lock = self._parts, read_body(request, _read_lock)
         granted = parts.locks.lock(lock.group, lock.queues, lock.client_id)
         if granted and parts.settings.lock_majority > 1 and not lock.only_this_broker:
-            granted = await lock_by_majority(parts.client, await self._members(), lock, granted, parts.settings.lock_majority)
-        return json_response({"lockOKMQSet": [queue_json(queue) for queue in granted]})
+            return self._lock_by_majority(lock, granted)
+        return _granted(granted)
 
-    async def _unlock(self, request: Request) -> Response:
+    async def _lock_by_majority(self, lock: LockRequest, own: list[MessageQueue]) -> Response:
+        parts = self._parts
+        return _granted(await lock_by_majority(parts.client, await self._members(), lock, own, parts.settings.lock_majority))
+
+    def _unlock(self, request: Request) -> Response | Awaitable[Response]:
         parts, lock = self._parts, read_body(request, _read_lock)
         parts.locks.unlock(lock.group, lock.queues, lock.client_id)
         if parts.settings.lock_majority > 1 and not lock.only_this_broker:
-            await unlock_in_group(parts.client, await self._members(), lock)
+            return self._unlock_in_group(lock)
+        return Response()
+
+    async def _unlock_in_group(self, lock: LockRequest) -> Response:
+        await unlock_in_group(self._parts.client, await self._members(), lock)
         return Response()
 
     async def _members(self) -> list[str]:
@@ -224,6 +245,10 @@ class ClientRequests:
         members = dict(await group_members(self._parts.client, registration.name_servers, registration.identity))
         members.pop(self._parts.settings.broker_id, None)
         return list(members.values())
+
+
+def _granted(queues: Iterable[MessageQueue]) -> Response:
+    return json_response({"lockOKMQSet": [queue_json(queue) for queue in queues]})
 
 
 def _copy(client: Client) -> Client:

@@ -13,11 +13,12 @@ heartbeat may hold is bounded where it is read (heartbeat.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._core.errors import InvalidArgument, RocketpyError
+from ..remoting.json_codec import write_fastjson
 from .heartbeat import BROADCASTING, CLUSTERING, CONSUME_PASSIVELY, ConsumerData, Subscription
 from .names import is_possible
 from .tables import ProducerSink, SubscriptionSink
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 EXPIRES_MS = 120_000
 CHANNEL_GROUPS_MAX = 10_000
+FEW_GROUPS = 8
 
 
 class Channel(NamedTuple):
@@ -76,10 +78,30 @@ class ConsumerGroup:
     clients: dict[Channel, Client] = field(default_factory=dict)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     fingerprint: int = 0
+    changes: int = 0
+    """How often any of this but its clients has changed."""
+    _id_list: bytes | None = field(default=None, repr=False)
 
     @property
     def client_ids(self) -> list[str]:
         return [client.client_id for client in self.clients.values()]
+
+    def encoded_ids(self) -> bytes:
+        """As GET_CONSUMER_LIST_BY_GROUP answers them; the bytes are kept until a client comes, goes or has another id."""
+        if self._id_list is None:
+            self._id_list = write_fastjson({"consumerIdList": self.client_ids})
+        return self._id_list
+
+    def put(self, client: Client) -> None:
+        known = self.clients.get(client.channel)
+        if known is None or known.client_id != client.client_id:
+            self._id_list = None
+        _share_texts(client, known)
+        self.clients[client.channel] = client
+
+    def pop(self, channel: Channel) -> Client | None:
+        self._id_list = None
+        return self.clients.pop(channel, None)
 
     @property
     def is_broadcast(self) -> bool:
@@ -89,31 +111,56 @@ class ConsumerGroup:
         return next((client for client in self.clients.values() if client.client_id == client_id), None)
 
 
+class Heard(NamedTuple):
+    """A heartbeat that has changed nothing: its digest; each group that it was about, and behind it how often that had changed by then; how
+    many producer groups it named, which were all that its connection has."""
+
+    digest: bytes
+    consumers: tuple[Any, ...]
+    producer_groups: int
+
+
+def _share_texts(client: Client, known: Client | None) -> None:
+    """Each heartbeat brings them anew; one copy is enough."""
+    if known is not None and (known.client_id, known.address) == (client.client_id, client.address):
+        client.channel, client.client_id, client.address = known.channel, known.client_id, known.address
+
+
 class ChannelGroups:
-    """Which groups a connection belongs to, so that its end costs as much as it had groups."""
+    """Which groups a connection belongs to, so that its end costs as much as it had groups. Most have one or two; a set takes 216 bytes."""
 
     def __init__(self) -> None:
-        self._groups: dict[Channel, set[str]] = {}
+        self._groups: dict[Channel, tuple[str, ...] | set[str]] = {}
 
     def add(self, channel: Channel, group: str) -> bool:
-        groups = self._groups.setdefault(channel, set())
-        if len(groups) >= CHANNEL_GROUPS_MAX and group not in groups:
+        groups = self._groups.get(channel, ())
+        if group in groups:
+            return True
+        if len(groups) >= CHANNEL_GROUPS_MAX:
             return False
-        groups.add(group)
+        if isinstance(groups, set):
+            groups.add(group)
+        else:
+            self._groups[channel] = (*groups, group) if len(groups) < FEW_GROUPS else {*groups, group}
         return True
 
     def remove(self, channel: Channel, group: str) -> None:
-        groups = self._groups.get(channel)
-        if groups is not None:
+        groups = self._groups.get(channel, ())
+        if isinstance(groups, set):
             groups.discard(group)
-            if not groups:
-                del self._groups[channel]
+        elif group in groups:
+            groups = self._groups[channel] = tuple(each for each in groups if each != group)
+        if not groups:
+            self._groups.pop(channel, None)
 
     def __contains__(self, channel: Channel) -> bool:
         return channel in self._groups
 
-    def pop(self, channel: Channel) -> set[str]:
-        return self._groups.pop(channel, set())
+    def of(self, channel: Channel) -> Collection[str]:
+        return self._groups.get(channel, ())
+
+    def pop(self, channel: Channel) -> Collection[str]:
+        return self._groups.pop(channel, ())
 
 
 class ConsumerTable:
@@ -135,6 +182,8 @@ class ConsumerTable:
         self._notifies = notifies
         self._groups: dict[str, ConsumerGroup] = {}
         self._channels = ChannelGroups()
+        self.heard: dict[Channel, Heard] = {}
+        """Of each connection, until it closes: repeated_heartbeats.py."""
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -170,15 +219,17 @@ class ConsumerTable:
 
     def register(self, data: ConsumerData, client: Client, *, update_subscriptions: bool = True) -> list[Action]:
         """A heartbeat's word about one group."""
-        if not self._channels.add(client.channel, data.group):
+        info = self._groups.get(data.group)
+        if not self._channels.add(client.channel, data.group if info is None else info.group):
             log.error(
                 "client %s of %s has more than %d groups; %s is ignored", client.client_id, client.address, CHANNEL_GROUPS_MAX, data.group
             )
             return []
-        info = self._groups.get(data.group)
         if info is None:
             info = self._groups[data.group] = ConsumerGroup(data.group)
         model_changed = info.message_model != data.message_model
+        if model_changed or (info.consume_type, info.consume_from_where) != (data.consume_type, data.consume_from_where):
+            info.changes += 1
         info.consume_type, info.message_model = data.consume_type, data.message_model
         info.consume_from_where = data.consume_from_where
         joined = self._update_client(info, client)
@@ -192,17 +243,18 @@ class ConsumerTable:
         info = self._groups.get(group)
         if info is None:
             return []
-        client = info.clients.pop(channel, None)
+        client = info.pop(channel)
         self._channels.remove(channel, group)
         if client is not None:
             log.info("unregister a consumer %s from group %s", client.client_id, group)
         return self._left(info)
 
     def channel_closed(self, channel: Channel) -> list[Action]:
+        self.heard.pop(channel, None)
         actions: list[Action] = []
         for group in self._channels.pop(channel):
             info = self._groups.get(group)
-            if info is not None and (client := info.clients.pop(channel, None)) is not None:
+            if info is not None and (client := info.pop(channel)) is not None:
                 log.info("remove closed channel %s of client %s from consumer group %s", client.address, client.client_id, group)
                 actions += self._left(info)
         return actions
@@ -215,7 +267,7 @@ class ConsumerTable:
             silent = [client for client in info.clients.values() if now - client.seen_ms > self._expires_ms]
             for client in silent:
                 log.warning("SCAN: remove expired channel %s of client %s, consumer group %s", client.address, client.client_id, info.group)
-                del info.clients[client.channel]
+                info.pop(client.channel)
                 self._channels.remove(client.channel, info.group)
                 actions.append(CloseChannel(client.channel))
             if silent:
@@ -247,7 +299,7 @@ class ConsumerTable:
                 client.client_id,
             )
         client.seen_ms = self._now_ms()
-        info.clients[client.channel] = client
+        info.put(client)
         return known is None
 
     def _update_subscriptions(self, info: ConsumerGroup, data: ConsumerData) -> bool:
@@ -262,11 +314,13 @@ class ConsumerTable:
             elif info.consume_type == CONSUME_PASSIVELY and subscription.expression != known.expression:
                 log.info("subscription changed, group: %s OLD: %s NEW: %s", info.group, known, subscription)
             info.subscriptions[subscription.topic] = subscription
+            info.changes += 1
             self._publish(info, subscription.topic)
         topics = {subscription.topic for subscription in data.subscriptions}
         for topic in [topic for topic in info.subscriptions if topic not in topics]:
             log.warning("subscription changed, group: %s remove topic %s", info.group, topic)
             del info.subscriptions[topic]
+            info.changes += 1
             self._sink.delete_subscription(info.group, topic)
             changed = True
         return changed
@@ -387,7 +441,16 @@ class ProducerTable:
         if client.channel not in clients or client.client_id not in self._places:
             self._places.put(client.client_id, client.channel)
         client.seen_ms = self._now_ms()
+        _share_texts(client, clients.get(client.channel))
         clients[client.channel] = client
+
+    def groups_of(self, channel: Channel) -> Collection[str]:
+        return self._channels.of(channel)
+
+    def find(self, group: str, channel: Channel) -> Client | None:
+        """As it was registered last; None also of one that replies do not find: its next registration may bring that about."""
+        client = self._groups.get(group, {}).get(channel)
+        return client if client is not None and client.client_id in self._places else None
 
     def unregister(self, group: str, channel: Channel) -> None:
         self._channels.remove(channel, group)

@@ -30,7 +30,7 @@ _FROM_WHERE = (
     "CONSUME_FROM_FIRST_OFFSET",
     "CONSUME_FROM_TIMESTAMP",
 )
-_SUBSCRIPTION_MEMBERS = ("topic", "subString", "expressionType", "tagsSet", "codeSet", "subVersion", "classFilterMode")
+_SUBSCRIPTION_MEMBERS = frozenset(("topic", "subString", "expressionType", "tagsSet", "codeSet", "subVersion", "classFilterMode"))
 
 HEARTBEAT_LIST_MAX: Final = 10_000
 """Members of one list of a heartbeat: its groups, or the subscriptions of one. A client of a thousand groups is already an odd one."""

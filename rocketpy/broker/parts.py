@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any, Protocol, TypeVar
 
 from .._core.broker import Broker
@@ -241,8 +242,8 @@ def read_body(request: Request, decode: Callable[[Any], T]) -> T:
 
 
 def read_object(value: Any) -> Mapping[Any, Any]:
-    """A decoder for bodies that are read member by member."""
-    if not isinstance(value, Mapping):
+    """A decoder for bodies that are read member by member: of JSON, in which any object is a dict."""
+    if not isinstance(value, dict):
         raise ValueError(f"it is {type(value).__name__}, expected an object")
     return value
 
@@ -261,7 +262,7 @@ def read_queue(value: Any) -> MessageQueue:
     members = read_object(value)
     topic, broker, queue_id = members.get("topic"), members.get("brokerName"), members.get("queueId", 0)
     is_int = isinstance(queue_id, int) and -(1 << 31) <= queue_id < 1 << 31
-    if not isinstance(topic, str) or not isinstance(broker, str | None) or not is_int:
+    if not isinstance(topic, str) or not isinstance(broker, (str, NoneType)) or not is_int:
         raise ValueError(f"{value!r} is not a message queue")
     return MessageQueue(topic, broker or "", queue_id)
 

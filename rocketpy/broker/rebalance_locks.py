@@ -12,7 +12,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, NamedTuple
 
 from .names import NAME_BYTES_MAX, is_possible, is_possible_client
@@ -26,20 +25,20 @@ LOCKS_MAX = 1_000_000
 SHOWN_MAX: Final = 255
 
 
-class Outcome(Enum):
+class Outcome(NamedTuple):
     """What comes of asking for a queue: as the log tells it, at which level, and whether it is granted."""
 
-    FREE = "not locked yet", logging.INFO, True
-    OWN = "its own", logging.DEBUG, True
-    EXPIRED = "expired", logging.WARNING, True
-    TAKEN = "locked by another client", logging.DEBUG, False
-    NO_ROOM = f"refused, {LOCKS_MAX} locks are held already", logging.ERROR, False
-    IMPOSSIBLE = "refused, the names are empty or too long", logging.WARNING, False
+    text: str
+    level: int
+    is_granted: bool
 
-    def __init__(self, text: str, level: int, is_granted: bool) -> None:
-        self.text = text
-        self.level = level
-        self.is_granted = is_granted
+
+FREE: Final = Outcome("not locked yet", logging.INFO, True)
+OWN: Final = Outcome("its own", logging.DEBUG, True)
+EXPIRED: Final = Outcome("expired", logging.WARNING, True)
+TAKEN: Final = Outcome("locked by another client", logging.DEBUG, False)
+NO_ROOM: Final = Outcome(f"refused, {LOCKS_MAX} locks are held already", logging.ERROR, False)
+IMPOSSIBLE: Final = Outcome("refused, the names are empty or too long", logging.WARNING, False)
 
 
 class MessageQueue(NamedTuple):
@@ -81,13 +80,14 @@ class RebalanceLocks:
         granted: list[MessageQueue] = []
         can_be_held = is_possible(group) and is_possible_client(client_id)
         for queue in dict.fromkeys(queues):
-            outcome = self._lock_one(group, queue, client_id, now) if can_be_held and _is_possible(queue) else Outcome.IMPOSSIBLE
+            outcome = self._lock_one(group, queue, client_id, now) if can_be_held else IMPOSSIBLE
             outcomes.setdefault(outcome, []).append(queue)
             if outcome.is_granted:
                 granted.append(queue)
         for outcome, ones in outcomes.items():
-            shown = (len(ones), client_id[:SHOWN_MAX], group[:SHOWN_MAX], _shown(ones[0]), outcome.text)
-            log.log(outcome.level, "lock %d message queues for clientId=%s, group=%s, mq=%s first: %s", *shown)
+            if log.isEnabledFor(outcome.level):
+                shown = (len(ones), client_id[:SHOWN_MAX], group[:SHOWN_MAX], _shown(ones[0]), outcome.text)
+                log.log(outcome.level, "lock %d message queues for clientId=%s, group=%s, mq=%s first: %s", *shown)
         if granted:
             self._on_granted(group)
         return granted
@@ -96,16 +96,18 @@ class RebalanceLocks:
         key = (group, queue)
         held = self._locks.get(key)
         if held is None:
+            if not _is_possible(queue):
+                return IMPOSSIBLE
             if len(self._locks) >= LOCKS_MAX and not self._forget_oldest(now, self._expires_ms):
-                return Outcome.NO_ROOM
+                return NO_ROOM
             self._locks[key] = _Lock(client_id, now)
             self._groups.setdefault(group, set()).add(queue)
-            return Outcome.FREE
-        outcome = Outcome.OWN
+            return FREE
+        outcome = OWN
         if held.client_id != client_id:
             if not self._is_expired(held, now):
-                return Outcome.TAKEN
-            outcome = Outcome.EXPIRED
+                return TAKEN
+            outcome = EXPIRED
         held.client_id, held.renewed_ms = client_id, now
         self._locks.move_to_end(key)
         return outcome

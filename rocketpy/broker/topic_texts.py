@@ -6,7 +6,6 @@ Threads  any: two at once make the same text twice at worst.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,8 +13,6 @@ from typing import Any, Final
 from ..remoting.bodies import DataVersion, TopicConfig
 from ..remoting.json_codec import write_fastjson
 
-_LAYOUT: Final = re.compile("\n\t*")
-"""Neither character stands inside of a JSON text as it is."""
 _NO_VERSION: Final = '{"counter":0,"stateVersion":0,"timestamp":0}'
 
 
@@ -44,7 +41,7 @@ class TopicTexts:
         version = write_fastjson(topics.version.to_json()).decode()
         texts = self._texts_of(topics.configs)
         self._texts = self._texts | texts
-        table = _LAYOUT.sub("", _table(texts))
+        table = _table(texts).replace("\n", "").replace("\t", "")  # neither stands inside of a JSON text as it is
         return (
             f'{{"dataVersion":{version},"mappingDataVersion":{mappings_version},"topicConfigTable":{table},'
             f'"topicQueueMappingDetailMap":{mappings},"topicQueueMappingInfoMap":{{}}}}'

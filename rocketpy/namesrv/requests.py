@@ -150,7 +150,7 @@ class NamesrvRequests:
         return Response(body=body)
 
     def get_cluster_info(self, request: Request) -> Response:
-        return Response(body=write_fastjson(self._routes.cluster_info()))
+        return Response(body=self._routes.encoded_cluster_info())
 
     def get_member_group(self, request: Request) -> Response:
         header = GetBrokerMemberGroupRequestHeader.decode(request.fields)

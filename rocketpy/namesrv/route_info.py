@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..remoting.bodies import PERM_READ, PERM_WRITE, DataVersion, RegisterBrokerBody, TopicConfig
+from ..remoting.json_codec import write_fastjson
 from ..remoting.route import MASTER_ID, BrokerData, QueueData, TopicRoute
 from .events import Departure, MinBrokerIdNotice, Registered, Registration, RouteSettings
 
@@ -97,6 +98,7 @@ class RouteInfo:
         self._filter_servers: dict[tuple[str, str], tuple[str, ...]] = {}
         self._queue_mappings: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._encoded: dict[tuple[str, bool], bytes] = {}
+        self._encoded_clusters: bytes | None = None
         self._registrations = 0
 
     def set_settings(self, settings: RouteSettings) -> None:
@@ -163,13 +165,17 @@ class RouteInfo:
 
     def _put_group(self, group: _Group, registration: Registration, addresses: dict[int, str]) -> None:
         acting = registration.enable_acting_master is True
+        names = self._clusters.setdefault(registration.cluster, set())
         if (group.addresses, group.acting_master, group.zone_name) != (addresses, acting, registration.zone_name):
             self._forget_encoded(group.topics)
+            self._encoded_clusters = None
         group.addresses = addresses
         group.acting_master = acting
         group.zone_name = registration.zone_name
         self._groups[group.name] = group
-        self._clusters.setdefault(registration.cluster, set()).add(group.name)
+        if group.name not in names:  # also of a name that is in another cluster
+            names.add(group.name)
+            self._encoded_clusters = None
 
     def _topic_change(self, group: _Group, registration: Registration, is_new: bool, min_id: int) -> _TopicChange | None:
         """What a registration brings to its name's topics; None from a slave that does not stand for its master.
@@ -322,6 +328,7 @@ class RouteInfo:
             return None
         group.addresses = left
         self._forget_encoded(group.topics)
+        self._encoded_clusters = None
         if not left:
             self._drop_group(group)
             return None
@@ -473,6 +480,12 @@ class RouteInfo:
             "brokerAddrTable": {name: group.data().to_json() for name, group in self._groups.items()},
             "clusterAddrTable": {cluster: sorted(names) for cluster, names in self._clusters.items()},
         }
+
+    def encoded_cluster_info(self) -> bytes:
+        """As GET_BROKER_CLUSTER_INFO answers it; kept as the routes are."""
+        if self._encoded_clusters is None:
+            self._encoded_clusters = write_fastjson(self.cluster_info())
+        return self._encoded_clusters
 
     def all_topics(self) -> list[str]:
         return list(self._topics)

@@ -89,6 +89,8 @@ def read_object(data: bytes | bytearray | memoryview | str, *, tolerant_max: int
 def unknown_members(value: Mapping[Any, Any], known: Iterable[str]) -> dict[str, Any]:
     """Members we do not know and that say something: they are written back as they came."""
     skipped = frozenset(known)
+    if value.keys() <= skipped:
+        return {}
     return {name: member for name, member in value.items() if isinstance(name, str) and name not in skipped and member is not None}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from .codes import request_name, response_name
@@ -36,6 +37,7 @@ class Kind(NamedTuple):
         }
 
 
+@lru_cache(SERIES_MAX)
 def remoting_kind(request_code: int, response_code: int, is_long_polling: bool = False) -> Kind:
     """With names as RocketMQ's metrics have them."""
     return Kind(REMOTING, request_name(request_code).lower(), response_name(response_code).lower(), is_long_polling)

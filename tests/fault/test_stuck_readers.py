@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import select
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,6 +113,22 @@ def test_lines_that_come_behind_lost_ones_stand_behind_their_count(pipe: tuple[i
     lost_later = int(found[gap + 1].removeprefix(b"later "))
     assert found[gap] == b"nobody read standard error: %d lines were lost here" % (5000 - gap + lost_later)
     lines.close()
+
+
+def test_lines_that_wait_together_are_written_together_as_far_as_a_pipe_keeps_them_whole(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+    monkeypatch.setattr("rocketpy.error_lines.os.write", lambda descriptor, data: written.append(bytes(data)) or len(data))
+    lines = ErrorLines(pipe[1])
+    said = [b"line %04d\n" % number for number in range(1000)] + [b"x" * select.PIPE_BUF + b"\n", b"last\n"]
+    with lines._changed:
+        for line in said:
+            lines.write(line)
+    assert lines.settle(PATIENCE_S)
+    lines.close()
+    assert b"".join(written) == b"".join(said) and len(written) == 5
+    assert all(piece.endswith(b"\n") and (len(piece) <= select.PIPE_BUF or piece in said) for piece in written)
 
 
 def test_a_closed_descriptor_costs_the_lines_and_nothing_else(pipe: tuple[int, int]) -> None:

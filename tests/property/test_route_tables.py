@@ -20,6 +20,7 @@ from rocketpy.namesrv.route_info import RouteInfo
 from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
 from rocketpy.remoting.command import Response
 from rocketpy.remoting.headers import HeaderError
+from rocketpy.remoting.json_codec import write_fastjson
 from rocketpy.remoting.route import QueueData
 from tests.unit.namesrv.test_requests import Asked, awaited, store_nothing
 
@@ -123,12 +124,13 @@ class RouteTables(RuleBasedStateMachine):
         return route.queue_datas if route is not None else ()
 
     @invariant()
-    def kept_bytes_are_the_route_of_now(self) -> None:
+    def kept_bytes_are_those_of_now(self) -> None:
         for topic in ("t", "u", "v"):
             route = self.routes.pick_route(topic)
             for standard in (True, False):
                 expected = route.encode(standard=standard) if route is not None else None
                 assert self.routes.encoded_route(topic, standard=standard) == expected
+        assert self.routes.encoded_cluster_info() == write_fastjson(self.routes.cluster_info())
 
     @invariant()
     def every_name_in_a_table_is_in_the_others(self) -> None:

@@ -50,7 +50,7 @@ def _integer_reader(bits: int) -> Callable[[str, str], int]:
     limit = 1 << (bits - 1)
 
     def read(name: str, text: str) -> int:
-        if _NUMBER.fullmatch(text):
+        if (len(text) <= 20 and text.isascii() and text.isdigit()) or _NUMBER.fullmatch(text):
             value = int(text)
             if -limit <= value < limit:
                 return value
@@ -115,7 +115,8 @@ class Header:
                 values[field.attribute] = field.read(field.wire_name, text)
             elif field.required:
                 raise HeaderError(f"the custom field <{field.wire_name}> is null")
-        header = cls(**values)
+        header = cls.__new__(cls)
+        vars(header).update(values)  # as its __init__ would, which has to ask object for each; the class has the other fields' defaults
         header.check()
         return header
 

@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from rocketpy.broker.clients import EXPIRES_MS, Channel, Client, CloseChannel, ConsumerTable, Notify, ProducerTable
+from rocketpy.broker.clients import (
+    EXPIRES_MS,
+    FEW_GROUPS,
+    Channel,
+    ChannelGroups,
+    Client,
+    CloseChannel,
+    ConsumerTable,
+    Notify,
+    ProducerTable,
+)
 from rocketpy.broker.heartbeat import BROADCASTING, ConsumerData, Heartbeat, Subscription
 from rocketpy.broker.names import java_hash
 from tests.unit.broker.recorder import Clock, Recorder
@@ -36,6 +46,31 @@ def test_every_member_hears_of_a_new_one() -> None:
     assert table.register(data("t"), client(TWO, "two")) == [], "a heartbeat that changes nothing is no news"
     assert table.get("g").client_ids == ["one", "two"]
     assert table.find("g", "two").channel == TWO
+
+
+def test_the_list_of_clients_is_kept_until_one_comes_goes_or_has_another_id() -> None:
+    table, _, clock = make()
+    table.register(data("t"), client(ONE, "one"))
+
+    def encoded() -> bytes:
+        return table.get("g").encoded_ids()
+
+    first = encoded()
+    table.register(data("u", version=2), client(ONE, "one"))
+    assert encoded() is first == b'{"consumerIdList":["one"]}'
+    table.register(data("t"), client(TWO, "two"))
+    assert encoded() == b'{"consumerIdList":["one","two"]}'
+    table.register(data("t"), client(TWO, "other"))
+    assert encoded() == b'{"consumerIdList":["one","other"]}'
+    for leave in (lambda: table.unregister("g", TWO), lambda: table.channel_closed(TWO)):
+        table.register(data("t"), client(TWO, "two"))
+        assert encoded() == b'{"consumerIdList":["one","two"]}'
+        leave()
+        assert encoded() == b'{"consumerIdList":["one"]}'
+    clock.ms += EXPIRES_MS + 1
+    table.register(data("t"), client(TWO, "two"))
+    table.scan()
+    assert encoded() == b'{"consumerIdList":["two"]}'
 
 
 def test_connections_of_two_listeners_are_told_apart() -> None:
@@ -117,6 +152,20 @@ def test_a_closed_connection_leaves_all_its_groups() -> None:
     assert table.channel_closed(ONE) == [Notify("g", (TWO,))]
     assert table.get("h") is None and set(recorder.subscriptions) == {("g", "t")}
     assert table.channel_closed(ONE) == []
+
+
+def test_a_connection_leaves_one_of_few_groups_or_of_many() -> None:
+    for count in (1, 2, FEW_GROUPS, FEW_GROUPS + 1, 3 * FEW_GROUPS):
+        groups = ChannelGroups()
+        names = [f"g{number}" for number in range(count)]
+        for name in (*names, *names):
+            assert groups.add(ONE, name)
+        assert sorted(groups.of(ONE)) == sorted(names) and ONE in groups and not groups.of(TWO)
+        groups.remove(ONE, "unknown")
+        for left, name in enumerate(names, 1):
+            groups.remove(ONE, name)
+            assert sorted(groups.of(ONE)) == sorted(names[left:])
+        assert ONE not in groups and not groups.pop(ONE)
 
 
 def test_a_connection_with_too_many_groups_makes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rocketpy.broker.store_reads import READS_MAX
+from rocketpy.broker.store_reads import READS_MAX, StoreReads
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.processes import PATIENCE_S
 from tests.unit.broker.running import eventually, run, running
@@ -41,6 +41,22 @@ class SlowStore:
         return getattr(self._store, name)
 
 
+class NothingInMemory:
+    """A store of which the disk has to be asked for everything."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def read_in_memory(self, offset: int) -> None:
+        return None
+
+    def offset_by_time(self, *what: Any, in_memory: bool = False) -> Any:
+        return None if in_memory else self._store.offset_by_time(*what)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
 @pytest.mark.parametrize(("code", "fields"), REQUESTS, ids=[code.name for code, _ in REQUESTS])
 def test_what_reads_old_messages_keeps_neither_other_requests_nor_every_thread(
     tmp_path: Path, code: RequestCode, fields: dict[str, object]
@@ -53,6 +69,7 @@ def test_what_reads_old_messages_keeps_neither_other_requests_nor_every_thread(
             assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, committed)).code == 0
             reads = at.broker.parts.reads
             store = reads._store = SlowStore(reads._store)  # type: ignore[assignment]
+            object.__setattr__(at.broker.parts, "store", NothingInMemory(at.broker.parts.store))
             asked = [asyncio.create_task(peer.ask(code, fields)) for _ in range(READS_MAX + 1)]
             try:
                 await eventually(lambda: store.under_way == READS_MAX, "the reads")
@@ -62,6 +79,45 @@ def test_what_reads_old_messages_keeps_neither_other_requests_nor_every_thread(
                 store.may_end.set()
             found = ResponseCode.QUERY_NOT_FOUND if code == RequestCode.QUERY_MESSAGE else ResponseCode.SUCCESS
             assert [answer.code for answer in await asyncio.gather(*asked)] == [found] * len(asked)
+
+    run(test)
+
+
+def test_what_memory_holds_is_answered_as_the_disk_would_without_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            for number in range(20):
+                assert (await peer.send("t", b"%d" % number)).code == 0
+            assert (await peer.send("t", bytes(1 << 16))).code == 0
+            parts = at.broker.parts
+            assert parts is not None
+            log_end = parts.store.stats()["commit_log_max_offset"]
+            times = [parts.store.time_at("t", 0, number) for number in (0, 10, 20)]
+            searches: list[dict[str, object]] = [
+                {"topic": topic, "queueId": 0, "timestamp": time_ms + ms, "boundaryType": boundary}
+                for topic in ("t", "unknown")
+                for time_ms in times
+                for ms in (-1, 0, 1)
+                for boundary in ("lower", "upper")
+            ]
+            asked = [(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, fields) for fields in searches]
+            large = parts.store.entries("t", 0, 20, 1)[0][0]
+            places = (0, -1, large, log_end - 1, log_end, log_end + 1, (1 << 63) - 1)
+            asked += [(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": place}) for place in places]
+
+            async def answers() -> list[Any]:
+                found = [await peer.ask(code, fields) for code, fields in asked]
+                return [(answer.code, answer.remark, answer.fields, answer.body) for answer in found]
+
+            in_threads: list[Any] = []
+            run_in_thread = parts.reads.run
+            monkeypatch.setattr(StoreReads, "run", lambda reads, read: in_threads.append(read) or run_in_thread(read))
+            from_memory = await answers()
+            assert len(in_threads) == len(places) - 1, "what is large, and the disk's to refuse"
+            object.__setattr__(parts, "store", NothingInMemory(parts.store))
+            assert await answers() == from_memory
+            assert len(in_threads) == len(places) - 1 + len(asked)
 
     run(test)
 

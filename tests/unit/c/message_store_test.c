@@ -457,6 +457,52 @@ static void times_lead_to_offsets(const char *path) {
     fixture_close(store);
 }
 
+/* The system's files, but memory holds only what is not larger than the test says: entries, or records, too. */
+typedef struct small_memory {
+    rp_file_ops ops;
+    _Atomic size_t size_max;
+} small_memory;
+
+static int holds(void *context, const void *address, size_t size) {
+    (void)address;
+    return size <= ((small_memory *)context)->size_max;
+}
+
+static void times_lead_to_offsets_without_the_disk_or_not_at_all(const char *path) {
+    small_memory memory = {.ops = *rp_file_ops_system(), .size_max = SIZE_MAX};
+    memory.ops.context = &memory;
+    memory.ops.in_memory = holds;
+    hand_clock hand = {.wall_ms = 1000000};
+    rp_clock clock = {.monotonic_ns = hand_monotonic, .wall_ms = hand_wall, .context = &hand};
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.clock = &clock;
+    options.file_ops = &memory.ops;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "Times", 0);
+    for (int64_t i = 0; i < 200; i++) {
+        atomic_store(&hand.wall_ms, 10000000 + i / 2 * 2000);
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+    }
+    for (int64_t time_ms = 9999999; time_ms <= 10200001; time_ms += 1000) {
+        for (int boundary = 0; boundary < 2; boundary++) {
+            int64_t offset = rp_consume_queue_offset_by_time(queue, time_ms, boundary);
+            memory.size_max = SIZE_MAX;
+            CHECK(rp_consume_queue_offset_by_time_in_memory(queue, time_ms, boundary, 0, 0) == offset);
+            memory.size_max = RP_CONSUME_QUEUE_ENTRY_SIZE;
+            CHECK(rp_consume_queue_offset_by_time_in_memory(queue, time_ms, boundary, 0, 0) == RP_E_BUSY);
+            memory.size_max = 0;
+            CHECK(rp_consume_queue_offset_by_time_in_memory(queue, time_ms, boundary, 0, 0) == RP_E_BUSY);
+            CHECK(rp_consume_queue_offset_by_time_in_memory(queue, time_ms, boundary, 200, 0) == RP_E_BUSY);
+            CHECK(rp_consume_queue_offset_by_time_in_memory(queue, time_ms, boundary, 200, INT64_MAX) == offset);
+        }
+    }
+    queue = fixture_queue(store, "Empty", 0);
+    CHECK(rp_consume_queue_offset_by_time_in_memory(queue, 5, 0, 0, 0) == 0);
+    CHECK(rp_consume_queue_offset_by_time_in_memory(queue, 5, 1, 0, 0) == 0);
+    fixture_close(store);
+}
+
 static void appended_messages_are_read_back_under_sync_flush(const char *path) {
     appended_messages_are_read_back_across_files_and_restarts(path, 1, RP_FLUSH_SYNC);
 }
@@ -490,6 +536,7 @@ int main(void) {
     in_a_directory(queues_of_deleted_topics_make_room_for_others);
     in_a_directory(queues_on_disk_are_read_also_past_the_limit);
     in_a_directory(deleted_topics_stay_deleted_after_rocketmq_stopped_where_one_was_made_again);
+    in_a_directory(times_lead_to_offsets_without_the_disk_or_not_at_all);
     in_a_directory(appended_messages_are_read_back_under_sync_flush);
     return 0;
 }

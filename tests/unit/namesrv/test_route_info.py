@@ -12,6 +12,7 @@ import pytest
 from rocketpy.namesrv.events import Departure, Registered, Registration, RouteSettings
 from rocketpy.namesrv.route_info import RouteInfo
 from rocketpy.remoting.bodies import BodyError, DataVersion, RegisterBrokerBody, TopicConfig
+from rocketpy.remoting.json_codec import write_fastjson
 from rocketpy.remoting.route import QueueData
 
 
@@ -435,6 +436,35 @@ def test_an_encoded_route_is_kept_until_something_in_it_changes() -> None:
         before = encoded()
         change()
         assert encoded() != before, f"change {number} is not in the route"
+
+
+def test_the_encoded_clusters_are_kept_until_a_broker_comes_goes_or_changes() -> None:
+    tables = Tables()
+    tables.register()
+
+    def encoded() -> bytes:
+        return tables.routes.encoded_cluster_info()
+
+    first = encoded()
+    tables.register()
+    tables.register(version=DataVersion(1, 2), topics=("other",))
+    tables.routes.hear("c", "a0:1")
+    assert encoded() is first, "topics are no part of it"
+    changes = [
+        lambda: tables.register(broker_id=1),
+        lambda: tables.register(broker_id=1, address="elsewhere:1"),
+        lambda: tables.register(zone_name="z"),
+        lambda: tables.register(zone_name="z", enable_acting_master=True),
+        lambda: tables.unregister(),
+        lambda: tables.register("b"),
+        lambda: tables.register("b", cluster="d"),
+        lambda: tables.register("renamed", address="b0:1"),
+        lambda: tables.routes.unregister_brokers([Departure("c", "b0:1", "renamed", 0)]),
+    ]
+    for number, change in enumerate(changes):
+        before = encoded()
+        change()
+        assert encoded() == write_fastjson(tables.routes.cluster_info()) != before, f"change {number} is not in it"
 
 
 def test_the_order_configuration_is_in_the_route() -> None:
