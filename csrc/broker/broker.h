@@ -181,7 +181,7 @@ uint32_t rp_broker_read_delay_aside(const rp_broker *broker, int32_t level, int6
 /* A message that a consumer could not process is stored again, for a later try or, after its last, among the dead letters of its group. */
 typedef struct rp_send_back {
     int64_t log_offset; /* of the message */
-    rp_slice group, origin_topic; /* whose, and of which topic that was: counted, where both are here */
+    rp_slice group; /* whose: counted, where it and the topic that its consumer read are here */
     rp_slice retry_topic;
     rp_slice dead_letter_topic; /* size 0: as one that has to be made first */
     int32_t retry_queue_id, dead_letter_queue_id;

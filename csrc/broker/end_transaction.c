@@ -266,9 +266,12 @@ int rp_end_transaction_request(rp_lane *lane, rp_connection *connection, const r
     int32_t code;
     if (rp_commit_log_stuck_ms(lane->broker->commit_log, rp_reactor_now_ns(lane->reactor)) > 0)
         code = code_of(RP_E_BUSY, &remark); /* as for sends: all other requests of this reactor would wait with it */
-    else if (rp_lane_log_is_held(lane))
+    else if (rp_lane_log_is_slow(lane))
         return RP_PUNT; /* it may be */
-    else
+    else {
+        int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
         code = rp_broker_end_transaction(lane->broker, &request, &remark);
+        rp_lane_spent(lane, begun_ns);
+    }
     return remark != NULL ? rp_answer(to, code, NULL, 0, "%s", remark) : rp_answer(to, code, NULL, 0, NULL);
 }

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../base/clock_inl.h"
 #include "lite_path.h"
 
-#define HELD_MS_MAX 5 /* an append takes microseconds */
+#define SLOW_MS 5 /* an append takes microseconds */
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -61,4 +61,13 @@ void rp_lane_complete(rp_lane *lane) {
     }
 }
 
-int rp_lane_log_is_held(const rp_lane *lane) { return rp_commit_log_held_ms(lane->broker->commit_log) > HELD_MS_MAX; }
+int rp_lane_log_is_slow(rp_lane *lane) {
+    int64_t turn_ns = rp_reactor_now_ns(lane->reactor);
+    if (lane->alone_turn_ns != turn_ns) {
+        lane->alone_turn_ns = turn_ns;
+        lane->alone_ns = 0;
+    }
+    return lane->alone_ns >= SLOW_MS * RP_NS_PER_MS || rp_commit_log_held_ms(lane->broker->commit_log) > SLOW_MS;
+}
+
+void rp_lane_spent(rp_lane *lane, int64_t begun_ns) { lane->alone_ns += rp_clock_monotonic_ns(rp_clock_system()) - begun_ns; }

@@ -76,6 +76,8 @@ typedef struct rp_lane {
     int pulled;               /* a pull was answered in this turn */
     int64_t filter_turn_ns;   /* the turn, by its time, in which */
     int64_t filter_ns;        /* filters have looked into records for so long */
+    int64_t alone_turn_ns;    /* the turn, by its time, in which */
+    int64_t alone_ns;         /* appends that are not gathered have taken so long */
     uint32_t filters_waiting; /* suspended pulls that wait for a turn with time for them */
     _Atomic uint64_t mapped_begun; /* sends that have looked up a global queue; the lane's to write */
     _Atomic uint64_t mapped_over;  /* of them those whose turn has ended: stored, or refused; the lane's to write */
@@ -175,8 +177,10 @@ int64_t rp_lane_deadline(const rp_lane *lane); /* the earliest, monotonic ns; IN
 void rp_lane_schedule(rp_lane *lane);
 /* Answers what became safe or late, and schedules what goes on waiting. */
 void rp_lane_complete(rp_lane *lane);
-/* Whether another append has had the log for longer than one takes: who is not gathered with the sends of a turn would wait by himself, and
- * the reactor with him. */
-int rp_lane_log_is_held(const rp_lane *lane);
+/* Whether another append has had the log for longer than one takes, or what was appended here in this turn, message by message, has
+ * taken as long: who is not gathered with the sends of a turn waits by himself, and the reactor with him. */
+int rp_lane_log_is_slow(rp_lane *lane);
+/* Such an append, with what had to be read for it, was begun then, and has ended. */
+void rp_lane_spent(rp_lane *lane, int64_t begun_ns);
 
 #endif

@@ -64,7 +64,6 @@ static const field_rule send_back[] = {
     RULE("group", TEXT, 1, rp_send_back_header, group),
     RULE("delayLevel", NUMBER_32, 1, rp_send_back_header, delay_level),
     RULE("originMsgId", TEXT, 0, rp_send_back_header, origin_message_id),
-    RULE("originTopic", TEXT, 0, rp_send_back_header, origin_topic),
     RULE("maxReconsumeTimes", NUMBER_32, 0, rp_send_back_header, reconsume_times_max),
 };
 
@@ -325,7 +324,7 @@ int rp_send_back_header_read(const rp_command *command, rp_send_back_header *hea
     *header = (rp_send_back_header){0};
     uint32_t seen;
     int status = read_fields(command, send_back, COUNT(send_back), header, &seen, fault);
-    header->has_reconsume_times_max = (seen & (1u << 5)) != 0;
+    header->has_reconsume_times_max = (seen & (1u << 4)) != 0;
     return status != RP_OK ? status : check_required(send_back, COUNT(send_back), seen, fault);
 }
 

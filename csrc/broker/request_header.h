@@ -85,10 +85,12 @@ typedef struct rp_tries_header {
     int32_t reconsume_times_max, has_reconsume_times_max;
 } rp_tries_header;
 
+#define RP_VERSION_3_4_9 121 /* from then on clients say how many tries there are; what older ones say is not looked at */
+
 /* Of messages that are sent back. */
 typedef struct rp_send_back_header {
     rp_slice group;
-    rp_slice origin_message_id, origin_topic; /* data NULL: absent */
+    rp_slice origin_message_id; /* data NULL: absent */
     int64_t log_offset;
     int32_t delay_level;
     int32_t reconsume_times_max, has_reconsume_times_max;

@@ -19,7 +19,6 @@
 #include "send_batch.h"
 #include "stored_message.h"
 
-#define VERSION_3_4_9 121 /* from then on clients say how many tries there are; what older ones say is not looked at */
 #define DELAY_FIRST 3 /* the level of the first try after the first failure; each later one has the next */
 #define ID_SIZE_MAX (2 * (20 + 8))
 #define TEXT_ROOM (RP_PROPERTY_TEXT_ROOM + ID_SIZE_MAX + 64) /* of what is put besides topics */
@@ -147,11 +146,13 @@ static int take_inner(returning *back) {
     return RP_E_INVALID;
 }
 
-/* RocketMQ: BrokerStatsManager.incSendBackNums. Of a topic that is not here, nothing. */
+/* RocketMQ: BrokerStatsManager.incSendBackNums. Of a topic that is not here, nothing. The record is still pinned. */
 static void count_sent_back(const returning *back) {
+    const rp_message *message = &back->stored.message;
+    rp_slice before = rp_message_property(message->properties, "RETRY_TOPIC"); /* of one that has come back before */
     rp_group_table *groups = back->broker->groups;
     rp_group *group = rp_group_table_find(groups, back->request->group);
-    rp_topic *topic = rp_topic_table_find(back->broker->topics, back->request->origin_topic);
+    rp_topic *topic = rp_topic_table_find(back->broker->topics, before.data != NULL ? before : message->topic);
     rp_consumption *consumption = group != NULL && topic != NULL ? rp_group_table_consumption_entry(groups, group, topic) : NULL;
     if (consumption != NULL)
         atomic_fetch_add_explicit(&consumption->sent_back, 1, memory_order_relaxed);
@@ -175,10 +176,10 @@ int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
         status = write_properties(&back);
     if (status == RP_OK)
         status = append(&back);
-    rp_stored_message_close(&back.stored);
-    free(back.text);
     if (status >= 0)
         count_sent_back(&back);
+    rp_stored_message_close(&back.stored);
+    free(back.text);
     return status;
 }
 
@@ -206,14 +207,13 @@ int rp_send_back_request(rp_lane *lane, rp_connection *connection, const rp_comm
     rp_slice retry_topic = {name, (uint32_t)sizeof prefix - 1 + header.group.size};
     const rp_group *group = rp_group_table_find(broker->groups, header.group);
     int32_t queues = group != NULL ? atomic_load_explicit(&group->retry_queues, memory_order_relaxed) : 0;
-    if (queues <= 0 || !takes_retries(broker, retry_topic) || rp_lane_log_is_held(lane) ||
+    if (queues <= 0 || !takes_retries(broker, retry_topic) || rp_lane_log_is_slow(lane) ||
         !rp_stored_message_in_memory(broker->commit_log, header.log_offset))
         return RP_PUNT;
-    int says_tries = header.has_reconsume_times_max && command->version >= VERSION_3_4_9;
+    int says_tries = header.has_reconsume_times_max && command->version >= RP_VERSION_3_4_9;
     rp_send_back request = {
         .log_offset = header.log_offset,
         .group = header.group,
-        .origin_topic = header.origin_topic,
         .retry_topic = retry_topic,
         .retry_queue_id = (int32_t)(rp_lane_random(lane) % (uint32_t)queues),
         .delay_level = header.delay_level,
@@ -221,7 +221,10 @@ int rp_send_back_request(rp_lane *lane, rp_connection *connection, const rp_comm
             says_tries ? header.reconsume_times_max : atomic_load_explicit(&group->retry_times_max, memory_order_relaxed),
         .unique_key = header.origin_message_id,
     };
-    if (rp_broker_send_back(broker, &request) != RP_SENT_BACK_TO_RETRY)
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    int status = rp_broker_send_back(broker, &request);
+    rp_lane_spent(lane, begun_ns);
+    if (status != RP_SENT_BACK_TO_RETRY)
         return RP_PUNT; /* nothing was stored: Python finds the same, and has the words for it */
     return rp_answer(rp_answer_to_command(lane, connection, command), RP_RESPONSE_SUCCESS, NULL, 0, NULL);
 }

@@ -16,14 +16,13 @@ static const rp_group *find_group(const rp_send_request *request) {
     return rp_group_table_find(request->lane->broker->groups, name);
 }
 
-/* What clients ask for counts, of any release, as by RocketMQ. */
 static int has_tries_left(const rp_send_request *request, const rp_group *group) {
     rp_tries_header tries;
     rp_header_fault fault;
     if (rp_tries_header_read(request->command, &tries, &fault) != RP_OK)
         return 0;
-    int32_t most =
-        tries.has_reconsume_times_max ? tries.reconsume_times_max : atomic_load_explicit(&group->retry_times_max, memory_order_relaxed);
+    int says_tries = tries.has_reconsume_times_max && request->command->version >= RP_VERSION_3_4_9;
+    int32_t most = says_tries ? tries.reconsume_times_max : atomic_load_explicit(&group->retry_times_max, memory_order_relaxed);
     return request->header.reconsume_times <= most;
 }
 

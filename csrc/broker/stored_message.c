@@ -5,6 +5,8 @@
 
 #include "../base/bytes_inl.h"
 
+#define RECORD_BYTES_MAX (1024 * 1024) /* of one that a reactor reads */
+
 /* Of the record that may begin there; 0: none does. RP_OK; RP_E_IO, RP_E_NO_MEMORY. */
 static int read_size(rp_commit_log *log, int64_t log_offset, uint32_t *size) {
     rp_log_range head;
@@ -58,5 +60,5 @@ int rp_stored_message_in_memory(rp_commit_log *log, int64_t log_offset) {
         return 0;
     if (!rp_commit_log_in_memory(log, log_offset, log_offset + (int64_t)sizeof size) || read_size(log, log_offset, &size) != RP_OK)
         return 0;
-    return size > sizeof size && size <= INT32_MAX && rp_commit_log_in_memory(log, log_offset, log_offset + size);
+    return size > sizeof size && size <= RECORD_BYTES_MAX && rp_commit_log_in_memory(log, log_offset, log_offset + size);
 }

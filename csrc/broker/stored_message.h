@@ -21,7 +21,8 @@ int rp_stored_message_open(rp_commit_log *log, int64_t log_offset, rp_stored_mes
 void rp_stored_message_close(rp_stored_message *stored);
 /* The message as it is, to be appended elsewhere: all but queue, properties and what the new place says otherwise. */
 rp_append_item rp_item_of_message(const rp_message *message);
-/* 1 when opening it would not wait for the disk. */
+/* 1 when opening it would not wait for the disk, and what is read is no more than a reactor has time for: the offset is a client's
+ * word, and a body may look like the begin of a record of any size. */
 int rp_stored_message_in_memory(rp_commit_log *log, int64_t log_offset);
 
 #endif

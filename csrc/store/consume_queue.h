@@ -58,9 +58,8 @@ void rp_consume_queue_read_in(rp_consume_queue *queue, int64_t offset, int64_t e
  * last entry instead of the max offset. RP_E_IO, RP_E_NO_MEMORY as of rp_commit_log_read: any offset might be wrong. */
 int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
 /* As rp_message_store_offset_by_time, for who may not wait for the disk: RP_E_BUSY when it would have to be asked, and of any batch or
- * compacted queue. The last recent_entries of the queue and recent_bytes of the log are taken to be in memory, without a look. */
-int64_t rp_consume_queue_offset_by_time_in_memory(rp_consume_queue *queue, int64_t timestamp_ms, int boundary, int64_t recent_entries,
-                                                  int64_t recent_bytes);
+ * compacted queue. */
+int64_t rp_consume_queue_offset_by_time_in_memory(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
 /* Store timestamp of the first message, or of the one at offset; -1 when there is none. */
 int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue);
 int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset);

@@ -11,30 +11,32 @@
 #include "consume_queue_inl.h"
 #include "message_layout_inl.h"
 
+#define LOOKED_AT_ONCE 8192 /* entries: 40 pages */
+
 static int64_t time_of(const rp_log_range *range) {
     uint32_t at = RP_AT_BORN_HOST + rp_born_host_size((int32_t)rp_get_u32(range->address + RP_AT_SYS_FLAG));
     return at + 8 <= range->size ? (int64_t)rp_get_u64(range->address + at) : -1;
 }
 
-/* Who may not wait for the disk looks whether it would have to be asked, below these: what is newer is taken to be in memory. */
-typedef struct old_bounds {
-    int64_t queue_offset, log_offset;
-} old_bounds;
+/* Of who may not wait for the disk. */
+typedef struct known_memory {
+    int64_t entries_from; /* these, up to the queue's end, are in memory: one look at all of them costs what one at each does */
+} known_memory;
 
-/* The time of the record at the entry, -1 when it is gone. RP_OK; RP_E_IO, RP_E_NO_MEMORY: it is there and cannot be read now; with
- * old bounds RP_E_BUSY when the disk would have to be asked. */
-static int record_time(rp_consume_queue *queue, int64_t offset, const old_bounds *old, int64_t *time_ms) {
+/* The time of the record at the entry, -1 when it is gone. RP_OK; RP_E_IO, RP_E_NO_MEMORY: it is there and cannot be read now; RP_E_BUSY:
+ * the disk would have to be asked. known NULL: then it is asked. */
+static int record_time(rp_consume_queue *queue, int64_t offset, const known_memory *known, int64_t *time_ms) {
     const rp_file_ops *ops = queue->setup->ops;
     rp_queue_entry entry;
     rp_log_range range;
     *time_ms = -1;
-    if (old != NULL && offset < old->queue_offset && !rp_consume_queue_in_memory(queue, offset, offset + 1)) {
+    if (known != NULL && offset < known->entries_from && !rp_consume_queue_in_memory(queue, offset, offset + 1)) {
         return RP_E_BUSY;
     }
     int64_t rc = rp_consume_queue_read(queue, offset, &entry, 1);
     if (rc == 1 && entry.size >= RP_RECORD_SIZE_MIN &&
         (rc = rp_commit_log_read(queue->setup->log, entry.commit_log_offset, (uint32_t)entry.size, &range)) == RP_OK) {
-        if (old != NULL && entry.commit_log_offset < old->log_offset && !ops->in_memory(ops->context, range.address, RP_RECORD_SIZE_MIN)) {
+        if (known != NULL && !ops->in_memory(ops->context, range.address, RP_RECORD_SIZE_MIN)) {
             rc = RP_E_BUSY;
         } else {
             *time_ms = time_of(&range);
@@ -54,10 +56,10 @@ int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue) {
 }
 
 /* The first offset in [low, high) whose time is >= timestamp_ms; high when none. Or a negative status. */
-static int64_t first_at_or_after(rp_consume_queue *queue, int64_t low, int64_t high, int64_t timestamp_ms, const old_bounds *old) {
+static int64_t first_at_or_after(rp_consume_queue *queue, int64_t low, int64_t high, int64_t timestamp_ms, const known_memory *known) {
     while (low < high) {
         int64_t middle = low + (high - low) / 2, time_ms;
-        int rc = record_time(queue, middle, old, &time_ms);
+        int rc = record_time(queue, middle, known, &time_ms);
         if (rc != RP_OK) {
             return rc;
         }
@@ -70,12 +72,12 @@ static int64_t first_at_or_after(rp_consume_queue *queue, int64_t low, int64_t h
     return low;
 }
 
-static int64_t offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary, const old_bounds *old) {
+static int64_t offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary, const known_memory *known) {
     int64_t max = rp_consume_queue_max_offset(queue), min = rp_consume_queue_min_offset(queue);
     if (boundary == 0) {
-        return first_at_or_after(queue, min, max, timestamp_ms, old);
+        return first_at_or_after(queue, min, max, timestamp_ms, known);
     }
-    int64_t after = timestamp_ms == INT64_MAX ? max : first_at_or_after(queue, min, max, timestamp_ms + 1, old);
+    int64_t after = timestamp_ms == INT64_MAX ? max : first_at_or_after(queue, min, max, timestamp_ms + 1, known);
     return after > min ? after - 1 : after < 0 ? after : min;
 }
 
@@ -86,10 +88,14 @@ int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timesta
     return offset_by_time(queue, timestamp_ms, boundary, NULL);
 }
 
-int64_t rp_consume_queue_offset_by_time_in_memory(rp_consume_queue *queue, int64_t timestamp_ms, int boundary, int64_t recent_entries,
-                                                  int64_t recent_bytes) {
-    old_bounds old = {rp_consume_queue_max_offset(queue) - recent_entries, rp_commit_log_max_offset(queue->setup->log) - recent_bytes};
-    return queue->is_batch || rp_consume_queue_compacted(queue) != NULL ? RP_E_BUSY : offset_by_time(queue, timestamp_ms, boundary, &old);
+int64_t rp_consume_queue_offset_by_time_in_memory(rp_consume_queue *queue, int64_t timestamp_ms, int boundary) {
+    if (queue->is_batch || rp_consume_queue_compacted(queue) != NULL) {
+        return RP_E_BUSY;
+    }
+    int64_t max = rp_consume_queue_max_offset(queue), min = rp_consume_queue_min_offset(queue);
+    int64_t from = max - min > LOOKED_AT_ONCE ? max - LOOKED_AT_ONCE : min;
+    known_memory known = {rp_consume_queue_in_memory(queue, from, max) ? from : max};
+    return offset_by_time(queue, timestamp_ms, boundary, &known);
 }
 
 int64_t rp_consume_queue_entry_by_log_offset(rp_consume_queue *queue, int64_t log_offset, rp_error *error) {

@@ -21,7 +21,9 @@
 #define ALLOCATE_BYTES (64 * 1024 * 1024) /* asked of the file system at once: fewer extents */
 /* Of a sync, on the average: from here on to write everything twice takes the disk longer than a journal's commit. */
 #define SYNC_BYTES_LARGE (256 * 1024)
+#define SYNC_BYTES_MAX (4 * SYNC_BYTES_LARGE) /* that count: small ones behind a few huge ones shall not be taken for large */
 #define SYNCS_AVERAGED 8
+#define LEAD_OF_BLOCKS (4 * 1024 * 1024) /* the lead while there are no zeros in it: small syncs may come to it */
 
 /* Bytes; the chunk a power of two. Whoever loses its core to a chunk waits for all of it, so it is small; but a sync is behind each of
  * RP_READY_FOR_SYNC. */
@@ -39,7 +41,7 @@ struct rp_preallocation {
     rp_mapped_file_queue *row; /* fixed */
     rp_log *log;               /* fixed */
     int64_t ahead_bytes;       /* fixed */
-    int64_t wake_below;        /* fixed: a lead of less wakes the thread */
+    int64_t refill;            /* fixed */
     int64_t chunk_bytes;       /* fixed */
     int64_t piece_bytes;       /* fixed */
     int64_t file_size;         /* fixed */
@@ -58,7 +60,7 @@ struct rp_preallocation {
 
     pthread_mutex_t extend_lock; /* after the append lock; before the row's */
     rp_mapped_file *file;        /* guarded by extend_lock: pinned, holds zeroed_end; NULL before the first extension */
-    int64_t zeroed_end;          /* guarded by extend_lock: bytes below it have pages in the page cache, or were claimed */
+    int64_t zeroed_end;          /* guarded by extend_lock: bytes below it have pages in the page cache, were claimed, or need no zeros */
     int64_t allocated_end;       /* guarded by extend_lock: bytes below it have disk space */
     bool can_allocate;           /* guarded by extend_lock: else only what is written has space */
     bool has_zeroed;             /* guarded by extend_lock: the last extension wrote zeros */
@@ -106,8 +108,7 @@ int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocat
     ahead->ahead_bytes = options->ahead_bytes < PAGE_SIZE ? PAGE_SIZE : (int64_t)options->ahead_bytes;
     ahead->piece_bytes = portions[options->mode].piece;
     ahead->chunk_bytes = portions[options->mode].chunk;
-    int64_t refill = portions[options->mode].refill, half = ahead->ahead_bytes / 2;
-    ahead->wake_below = ahead->ahead_bytes - (half < refill ? half : refill);
+    ahead->refill = portions[options->mode].refill;
     ahead->file_size = (int64_t)rp_mapped_file_queue_file_size(options->row);
     ahead->mode = options->mode;
     ahead->sync_failed = options->sync_failed;
@@ -205,14 +206,13 @@ static int write_zeros(rp_preallocation *ahead, int64_t from, int64_t end, rp_er
     return RP_OK;
 }
 
-/* Under extend_lock. */
-static bool wants_zeros(const rp_preallocation *ahead) {
-    return ahead->mode == RP_READY_FOR_ASYNC || !ahead->can_allocate ||
-           atomic_load_explicit(&ahead->sync_bytes, memory_order_relaxed) < SYNC_BYTES_LARGE;
+static bool are_syncs_large(const rp_preallocation *ahead) {
+    return ahead->mode == RP_READY_FOR_SYNC && atomic_load_explicit(&ahead->sync_bytes, memory_order_relaxed) >= SYNC_BYTES_LARGE;
 }
 
 void rp_preallocation_count_sync(rp_preallocation *ahead, int64_t bytes) {
     int64_t average = atomic_load_explicit(&ahead->sync_bytes, memory_order_relaxed);
+    bytes = bytes < SYNC_BYTES_MAX ? bytes : SYNC_BYTES_MAX;
     atomic_store_explicit(&ahead->sync_bytes, average + (bytes - average) / SYNCS_AVERAGED, memory_order_relaxed);
 }
 
@@ -231,7 +231,7 @@ static int extend(rp_preallocation *ahead, int64_t end, rp_error *error) {
         stop = page_after(end);
         rc = allocate(ahead, from, stop, error);
     }
-    ahead->has_zeroed = wants_zeros(ahead);
+    ahead->has_zeroed = !ahead->can_allocate || !are_syncs_large(ahead);
     rc = rc == RP_OK && ahead->has_zeroed ? write_zeros(ahead, from, stop, error) : rc;
     if (rc == RP_OK) {
         ahead->zeroed_end = stop;
@@ -298,16 +298,21 @@ static void wake_thread(rp_preallocation *ahead, bool stopping) {
     pthread_mutex_unlock(&ahead->wake_lock);
 }
 
+static int64_t lead_of(const rp_preallocation *ahead) {
+    return ahead->ahead_bytes > LEAD_OF_BLOCKS && are_syncs_large(ahead) ? LEAD_OF_BLOCKS : ahead->ahead_bytes;
+}
+
 void rp_preallocation_advise(rp_preallocation *ahead, int64_t position) {
     atomic_store_explicit(&ahead->position, position, memory_order_relaxed);
-    if (rp_preallocation_ready_end(ahead) - position < ahead->wake_below && !atomic_load_explicit(&ahead->awake, memory_order_relaxed)) {
+    int64_t lead = lead_of(ahead), wake_below = lead - (lead / 2 < ahead->refill ? lead / 2 : ahead->refill);
+    if (rp_preallocation_ready_end(ahead) - position < wake_below && !atomic_load_explicit(&ahead->awake, memory_order_relaxed)) {
         wake_thread(ahead, false);
     }
 }
 
 /* How far the thread may go: the lead, but at most to the end of the file after the one being written. */
 static int64_t goal(const rp_preallocation *ahead) {
-    int64_t position = atomic_load_explicit(&ahead->position, memory_order_relaxed), lead = position + ahead->ahead_bytes;
+    int64_t position = atomic_load_explicit(&ahead->position, memory_order_relaxed), lead = position + lead_of(ahead);
     int64_t limit = position - position % ahead->file_size + 2 * ahead->file_size;
     return lead < limit ? lead : limit;
 }

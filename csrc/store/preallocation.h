@@ -13,8 +13,8 @@
  *          fault in and much less to write back (one of 64 KB: four times, most of it interrupts to the other cores, whose TLBs must
  *          forget the pages); at 2 MB the kernel may have to compact memory, or a virtual machine's host to find some.
  *          RP_READY_FOR_SYNC: pieces of 16 KB, synced ahead, so that a record's sync finds written extents and needs no journal commit;
- *          not mapped, as the appender writes (log_staging.h). No zeros while syncs are large: there, to write everything twice
- *          takes the disk longer than a commit.
+ *          not mapped, as the appender writes (log_staging.h). No zeros, and a short lead, while syncs are large: there, to write
+ *          everything twice takes the disk longer than a commit.
  * Crowds   whoever syncs for many makes the zeros as well, after each sync, while those who were answered think: a third thread that
  *          writes to the same file and the same disk, whenever it gets a core, makes everybody wait. The thread makes them for few.
  * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when

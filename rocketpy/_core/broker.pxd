@@ -37,7 +37,7 @@ cdef extern from "broker/broker.h" nogil:
         int64_t messages, idle_ms
     ctypedef struct rp_send_back:
         int64_t log_offset
-        rp_slice group, origin_topic, retry_topic, dead_letter_topic
+        rp_slice group, retry_topic, dead_letter_topic
         int32_t retry_queue_id, dead_letter_queue_id
         int32_t delay_level, reconsume_times_max
         rp_slice unique_key

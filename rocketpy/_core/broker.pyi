@@ -77,7 +77,6 @@ class Broker(BrokerCounters):
         self,
         log_offset: int,
         group: str,
-        origin_topic: str,
         retry_topic: str,
         retry_queue_id: int,
         dead_letter_topic: str,
@@ -87,8 +86,8 @@ class Broker(BrokerCounters):
         reconsume_times_max: int,
         unique_key: str = "",
     ) -> bool:
-        """Stores the message at log_offset again, for a later try or among the dead letters: True for those; counts it as one of
-        origin_topic that the group sent back, where both are here. delay_level 0 grows with each try, below 0 means dead letters; for
+        """Stores the message at log_offset again, for a later try or among the dead letters: True for those; counts it as one that the
+        group sent back, where it and the message's topic are here. delay_level 0 grows with each try, below 0 means dead letters; for
         them unique_key names one message of a batch. Blocks on the disk. Raises NotFound: there is no message; AlreadyExists: it is for
         the dead letters, whose topic has to be made first; else why it cannot be stored."""
     def end_transaction(

@@ -301,7 +301,6 @@ cdef class Broker(BrokerCounters):
         self,
         int64_t log_offset,
         str group not None,
-        str origin_topic not None,
         str retry_topic not None,
         int32_t retry_queue_id,
         str dead_letter_topic not None,
@@ -315,7 +314,6 @@ cdef class Broker(BrokerCounters):
         cdef int status
         request.log_offset = log_offset
         request.group = slice_of_text(group)
-        request.origin_topic = slice_of_text(origin_topic)
         request.unique_key = slice_of_text(unique_key)
         request.retry_topic = slice_of_text(retry_topic)
         request.retry_queue_id = retry_queue_id

@@ -55,8 +55,6 @@ cdef enum: WAIT_SLICE_MS = 100      # how often a waiting call looks at signals
 cdef enum: QUERY_OFFSETS_MAX = 1024
 cdef enum: HOST_BYTES = 20          # address, then port in 4 bytes
 cdef enum: NOGIL_BODY_SIZE = 65536  # bodies from here on are decoded without the GIL
-cdef enum: RECENT_ENTRIES = 8192    # so many at a queue's end, and bytes at the log's, are taken to be in memory, as for pulls
-cdef enum: RECENT_BYTES = 67108864  # (broker.h: cold_after_entries, cold_after_bytes)
 
 
 def host_bytes(str host not None):
@@ -295,8 +293,10 @@ cdef class MessageStore(NativeObject):
             self.leave()
 
     cdef bint is_in_memory(self, int64_t offset, int64_t size, int64_t log_end) except -1:
-        log, is_there = rp_message_store_commit_log(self.native), 0 <= offset <= log_end - size
-        return is_there and (log_end - offset <= RECENT_BYTES or rp_commit_log_in_memory(log, offset, offset + size) != 0)
+        cdef rp_commit_log *log = rp_message_store_commit_log(self.native)
+        cdef bint is_there = 0 <= offset <= log_end - size
+        with nogil:
+            return is_there and rp_commit_log_in_memory(log, offset, offset + size) != 0
 
     cdef bytes read_range(self, int64_t offset, uint32_t size):
         cdef rp_log_range range
@@ -409,7 +409,7 @@ cdef class MessageStore(NativeObject):
             if queue != NULL:
                 with nogil:
                     if in_memory:
-                        offset = rp_consume_queue_offset_by_time_in_memory(queue, timestamp_ms, boundary, RECENT_ENTRIES, RECENT_BYTES)
+                        offset = rp_consume_queue_offset_by_time_in_memory(queue, timestamp_ms, boundary)
                     else:
                         offset = rp_message_store_offset_by_time(queue, timestamp_ms, boundary)
                 if in_memory and offset == RP_E_BUSY:

@@ -69,13 +69,18 @@ async def consumers_of(session: Session, group: str, address: str = "") -> dict[
 
 
 async def running_info(session: Session, group: str, client_id: str, *, stacks: bool = False, address: str = "") -> dict[str, Any]:
-    """What a consumer says about itself, by way of a broker. Raises AdminError, also where it cannot be shown."""
+    """What a consumer says about itself, by way of a broker. Raises AdminError."""
     header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id, jstack_enable=stacks)
 
     async def ask(place: str) -> dict[str, Any]:
         return await session.members(place, RequestCode.GET_CONSUMER_RUNNING_INFO, header, times=3)
 
-    info = await session.from_any(await _places(session, group, address), ask)
+    return await session.from_any(await _places(session, group, address), ask)
+
+
+async def shown_info(session: Session, group: str, client_id: str, *, stacks: bool = False, address: str = "") -> dict[str, Any]:
+    """The same, to be shown. Raises AdminError, also where it cannot be."""
+    info = await running_info(session, group, client_id, stacks=stacks, address=address)
     check_report(client_id, info)
     return info
 
@@ -130,7 +135,7 @@ async def consumer_status(session: Session, given: Given, out: Output) -> None:
     group = given.text("g")
     connections = connections_in(await consumers_of(session, group, given.text("b")))
     if given.has("i"):
-        info = await running_info(session, group, given.text("i"), stacks=given.has("s"), address=given.text("b"))
+        info = await shown_info(session, group, given.text("i"), stacks=given.has("s"), address=given.text("b"))
         out.put(running_text(info))
         out.add("consumers", {"clientId": given.text("i"), "runningInfo": info})
         return
@@ -150,7 +155,7 @@ async def _status_of_all(session: Session, given: Given, out: Output, connection
     for each in connections:
         client_id = str(each.get("clientId"))
         try:
-            info = await running_info(session, given.text("g"), client_id, stacks=given.has("s"), address=given.text("b"))
+            info = await shown_info(session, given.text("g"), client_id, stacks=given.has("s"), address=given.text("b"))
         except AdminError as error:
             session.note(error)
             continue

@@ -10,7 +10,7 @@ from ..broker.names import RETRY_PREFIX, group_of_retry_topic
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import GetConsumeStatsInBrokerHeader, GetConsumeStatsRequestHeader
 from ..remoting.route import TopicRoute
-from .clients import connections_in, consumers_of, running_info
+from .clients import connections_in, consumers_of, shown_info
 from .cluster import address_of
 from .command_line import Given
 from .errors import AdminError
@@ -174,7 +174,7 @@ async def running_infos(session: Session, group: str, client_ids: Iterable[str])
 
     async def look(client_id: str) -> None:
         try:
-            infos[client_id] = await running_info(session, group, client_id)
+            infos[client_id] = await shown_info(session, group, client_id)
         except AdminError as error:
             note_unless_idle(session, error)
 

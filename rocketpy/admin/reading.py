@@ -54,9 +54,13 @@ async def _places_to_read(session: Session, topic: str) -> list[tuple[str, str, 
 
 
 async def address_of_queue(session: Session, topic: str, broker_name: str, queue_id: int) -> str:
-    """That of its broker. Raises AdminError for a queue that the topic does not have there: brokers answer as for an empty one, but for
-    those of static topics, of which a route counts the pieces here and not the global queues."""
+    """That of its broker, which has a global queue of a static topic by another name. Raises AdminError for a queue that the topic does not
+    have there: brokers answer as for an empty one, but for those of static topics, of which a route counts the pieces here and not the
+    global queues."""
     route, addresses = await session.route(topic), await session.addresses(topic)
+    if route.queue_mappings:
+        asked = {(name, number): broker for name, number, broker in readable_queues(route)}
+        broker_name = asked.get((broker_name, queue_id), broker_name)
     if broker_name not in addresses:
         raise AdminError(f"{topic} has no queues at broker {broker_name!r}", remedy=f"it has at {', '.join(addresses)}")
     count = sum(queues.read_queue_nums for queues in route.queue_datas if queues.broker_name == broker_name)

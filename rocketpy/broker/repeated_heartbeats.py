@@ -14,7 +14,7 @@ while pull consumers are refused. What is remembered goes with the next heartbea
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any
 
 from .._core.remoting import Request
@@ -22,6 +22,8 @@ from . import names
 from .clients import Channel, Client, ConsumerGroup, Heard
 from .heartbeat import Heartbeat
 from .parts import Parts, monotonic_ms
+
+DIGEST_BYTES = 12
 
 Standing = tuple[Any, ...]
 """Each group, and behind it how often it had changed by then: flat, as there is one for each connection."""
@@ -89,4 +91,4 @@ def _is(client: Client | None, client_id: str) -> bool:
 
 def _digest(request: Request) -> bytes:
     """Of what the client says about itself; its header says the rest."""
-    return blake2b(b"%d %d " % (request.language, request.version) + request.body, digest_size=12).digest()
+    return sha256(b"%d %d " % (request.language, request.version) + request.body, usedforsecurity=False).digest()[:DIGEST_BYTES]

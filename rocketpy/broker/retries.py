@@ -81,7 +81,7 @@ class ConsumerRetries:
             raise CommandError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, see_faq(f"subscription group not exist, {name}"))
         return config
 
-    def tries_max(self, group: str, asked: int | None, version: int = VERSION_3_4_9) -> int:
+    def tries_max(self, group: str, asked: int | None, version: int) -> int:
         """How often a message of the group is tried again; what the client asks for counts. Raises CommandError."""
         known = self.group(group).retry_times_max
         return known if asked is None or version < VERSION_3_4_9 else asked
@@ -109,7 +109,6 @@ class ConsumerRetries:
             parts.native.send_back,
             header.offset,
             header.group,
-            header.origin_topic or "",
             topic,
             random.randrange(config.retry_queues),
             names.dead_letter_topic(header.group),

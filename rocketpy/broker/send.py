@@ -182,7 +182,7 @@ class SendRequests:
         if header.batch:
             raise CommandError(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {header.topic}")
         group = names.group_of_retry_topic(header.topic)
-        tries_max = self._retries.tries_max(group, header.max_reconsume_times)
+        tries_max = self._retries.tries_max(group, header.max_reconsume_times, request.version)
         if not (is_locked := self._parts.locks.is_locked(group)):
             self._parts.native.set_locked(group, False)  # the next one needs nobody to look
         if (header.reconsume_times or 0) <= tries_max and not is_locked:

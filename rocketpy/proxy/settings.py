@@ -210,8 +210,9 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
         problems.append(Problem("proxyMode", f"{settings.proxy_mode!r} is none: {' or '.join(MODES)}", place))
     if not problems and not settings.name_servers and settings.proxy_mode != "local":
         problems.append(Problem("namesrvAddr", "is needed (-n, or NAMESRV_ADDR in the environment)", place))
-    if not problems and not 0 <= settings.grpc_server_port <= 65535:
-        problems.append(Problem("grpcServerPort", f"{settings.grpc_server_port} is no port", place))
+    for name, port in (("grpcServerPort", settings.grpc_server_port), ("metricsPromExporterPort", settings.metrics_prom_exporter_port)):
+        if not problems and not 0 <= port <= 65535:
+            problems.append(Problem(name, f"{port} is no port", place))
     if not problems and not NO_PORT <= settings.remoting_listen_port <= 65535:
         problems.append(
             Problem("remotingListenPort", f"{settings.remoting_listen_port} is no port; {NO_PORT}: none for 4.x clients", place)

@@ -48,6 +48,8 @@ class LocalRocketMQ:
         self._ports = (0, 0)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._ending: list[threading.Thread] = []
+        """Told to stop, and waited for: more than one only where a stop was given up."""
         self._ended: asyncio.Event | None = None
         self._embedded: Embedded | None = None
         self.namesrv = ""
@@ -77,23 +79,26 @@ class LocalRocketMQ:
         try:
             started.result(STARTS_WITHIN_S)
         except TimeoutError as error:
-            if started.done():  # the start's own
-                raise
+            if started.done():  # it has come to its end in this moment, or this was its own error
+                started.result()
+                return
             cause = f"the servers in {self.directory} have not started within {STARTS_WITHIN_S:.0f} s"
             raise TimedOut(f"{cause}; is its disk stuck, or the machine busy? What they log says how far they came") from error
 
     def stop(self) -> None:
-        """A clean stop; start brings the same servers back. Raises TimedOut."""
-        thread, self._thread = self._thread, None
-        if thread is None:
-            return
+        """A clean stop; start brings the same servers back. Raises TimedOut, again and again while they have not stopped."""
+        if self._thread is not None:
+            self._ending.append(self._thread)
+            self._thread = None
         if self._loop is not None and self._ended is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended by itself: the start failed
                 self._loop.call_soon_threadsafe(self._ended.set)
-        thread.join(STOPS_WITHIN_S)
-        if thread.is_alive():
-            cause = f"the servers in {self.directory} have not stopped within {STOPS_WITHIN_S:.0f} s"
-            raise TimedOut(f"{cause}; they may hold it and their ports until this process ends")
+        while self._ending:
+            self._ending[0].join(STOPS_WITHIN_S)
+            if self._ending[0].is_alive():
+                cause = f"the servers in {self.directory} have not stopped within {STOPS_WITHIN_S:.0f} s"
+                raise TimedOut(f"{cause}; they may hold it and their ports until this process ends")
+            del self._ending[0]
 
     def close(self) -> None:
         """Stops, and removes the directory if it is a temporary one."""

@@ -100,7 +100,7 @@ class Network:
         self._closing: list[Host] = []
 
     def __enter__(self) -> Network:
-        self._net, self._claimed = claim_net()
+        self.net, self._claimed = claim_net()
         try:
             self.master = self._host("m", 1)
             self.slave = self._host("s", 2)
@@ -113,7 +113,7 @@ class Network:
         return self
 
     def _host(self, suffix: str, host: int) -> Host:
-        made = Host(f"rp{self._net}{suffix}", self._net, host)
+        made = Host(f"rp{self.net}{suffix}", self.net, host)
         self._closing.append(made)
         return made
 

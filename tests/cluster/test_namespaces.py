@@ -19,11 +19,12 @@ def _reaches(host: Host) -> bool:
 
 def test_what_a_killed_test_has_left_leads_no_packet_astray(monkeypatch: pytest.MonkeyPatch) -> None:
     require_namespaces()
-    net, claimed = claim_net()
-    claimed.close()
-    monkeypatch.setattr(namespaces, "NETS", [net])
     killed = Network()
     killed.__enter__()
+    net = killed.net
+    monkeypatch.setattr(namespaces, "NETS", [net])
+    with pytest.raises(OSError, match="is in use"):  # somebody has it
+        claim_net()
     killed.lose_process()
     with Network() as network:
         assert _reaches(network.master) and _reaches(network.slave)

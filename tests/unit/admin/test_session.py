@@ -15,7 +15,7 @@ from rocketpy._core.errors import NetworkError, RocketpyError, TimedOut
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.admin import monitoring, progress, reading
 from rocketpy.admin.acls import copy_acl
-from rocketpy.admin.clients import consumer_status
+from rocketpy.admin.clients import consumer_status, running_info, shown_info
 from rocketpy.admin.command_line import Given
 from rocketpy.admin.errors import AdminError
 from rocketpy.admin.exports import export_metrics
@@ -154,7 +154,7 @@ def test_a_client_that_does_not_answer_hides_no_other(monkeypatch: pytest.Monkey
         seen.append(infos)
         return False
 
-    monkeypatch.setattr(progress, "running_info", info)
+    monkeypatch.setattr(progress, "shown_info", info)
     for module in (progress, monitoring):
         monkeypatch.setattr(module, "consumers_of", consumers)
     monkeypatch.setattr(monitoring, "consume_stats", stats)
@@ -165,6 +165,15 @@ def test_a_client_that_does_not_answer_hides_no_other(monkeypatch: pytest.Monkey
     assert len(seen[0]) == 1
     assert said[0].endswith("different subscriptions in group=G\n")
     assert [error.cause for error in session.troubles] == ["no answer"]
+
+
+def test_nonsense_that_is_not_shown_keeps_nothing_from_being_done() -> None:
+    """A message is given to a push consumer, whatever else it says."""
+    report = {"properties": {"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY"}, "mqTable": {"T@a@0": {}}}
+    session = Client(lambda address, code: answer(body=json.dumps(report).encode())).session()
+    assert asyncio.run(running_info(session, "G", "c", address=BROKER)) == report
+    with pytest.raises(AdminError, match="not a queue"):
+        asyncio.run(shown_info(session, "G", "c", address=BROKER))
 
 
 def test_a_client_that_says_nonsense_of_itself_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +221,7 @@ def test_monitoring_goes_on_past_a_group_whose_clients_do_not_answer(monkeypatch
     async def stats(session: Session, group: str, **more: Any) -> ConsumeStats:
         return ConsumeStats()
 
-    monkeypatch.setattr(progress, "running_info", no_info)
+    monkeypatch.setattr(progress, "shown_info", no_info)
     monkeypatch.setattr(monitoring, "consumers_of", consumers)
     monkeypatch.setattr(monitoring, "consume_stats", stats)
     session, said = Client(lambda address, code: answer()).session(), []

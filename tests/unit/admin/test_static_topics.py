@@ -153,6 +153,11 @@ def test_all_that_is_said_of_queues_is_of_global_ones(admin: Admin, two: Two) ->
         places = re.findall(r"MessageExt \[brokerName=(\w+), queueId=(\d+), storeSize=\d+, queueOffset=(\d+)", out)
         found = [("0", "0"), ("0", "10000"), ("2", "0"), ("3", "0")]
         assert (status, err, places) == (0, "", [("__syslo__global__", *place) for place in found]), words
+    for words in (("consumeMessage", "-b"), ("printMsgByQueue", "-p", "true", "-a")):  # take what was said
+        status, out, err = admin(*words, "__syslo__global__", "-i", "3", "-t", "whole")
+        assert (status, err) == (0, "") and "brokerName=__syslo__global__, queueId=3, " in out, words
+        status, out, err = admin(*words, "__syslo__global__", "-i", "4", "-t", "whole")
+        assert status == 1 and "whole has no queues at broker '__syslo__global__'" in err, words
     queues = json.loads(admin("allocateMQ", "-t", "whole", "-i", "c", "-o", "json")[1])["result"]["c"]
     assert [(queue["brokerName"], queue["queueId"]) for queue in queues] == [("__syslo__global__", number) for number in range(4)]
 

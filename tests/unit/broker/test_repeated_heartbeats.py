@@ -105,6 +105,7 @@ BODIES = [
     said(again="h", producers="pq"),
     said(heartbeatFingerprint=7),
     said(heartbeatFingerprint=7, withoutSub=True),
+    said(consumeFromWhere="CONSUME_FROM_FIRST_OFFSET"),
     said(withoutSub=True, topics=""),
     said(producers=""),
     said("", group="h"),
@@ -210,6 +211,25 @@ def test_nobody_can_tell_whether_heartbeats_are_remembered(script: list[tuple[st
 def test_nobody_can_tell_by_what_happens_between_two_heartbeats(meanwhile: tuple[str, int, Any], body: int) -> None:
     heard = ("hear", 1, body)
     compare([heard, heard, heard, meanwhile, heard, heard, heard])
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [
+            ("hear", 2, said(heartbeatFingerprint=7)),
+            ("hear", 1, said()),
+            ("hear", 2, said(heartbeatFingerprint=7)),
+        ],  # an answer of version 2
+        [("hear", 2, said(consumeFromWhere="CONSUME_FROM_FIRST_OFFSET"))],
+        [("hear", 2, said()), ("close", 2, None)],  # replies found the second connection
+    ],
+    ids=["another fingerprint", "another begin", "the same id at another connection"],
+)
+def test_nobody_can_tell_by_what_another_connection_says(between: list[tuple[str, int, Any]]) -> None:
+    heard = ("hear", 1, BODIES.index(said()))
+    other = [(step, connection, BODIES.index(body) if body is not None else None) for step, connection, body in between]
+    compare([heard, heard, heard, *other, heard, heard])
 
 
 def reads_of(monkeypatch: pytest.MonkeyPatch) -> list[Any]:

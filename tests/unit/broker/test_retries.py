@@ -93,9 +93,9 @@ def test_what_a_group_sends_back_is_counted_by_the_messages_topic(tmp_path: Path
                 assert (await send_back(peer, offset, level=level)).code == 0
             assert (await send_back(peer, offset, group="h")).code == 0
             assert (await send_back(peer, offset + 1)).code == ResponseCode.SYSTEM_ERROR
-            assert (await send_back(peer, offset, originTopic="no topic")).code == 0
+            assert (await send_back(peer, offset, originTopic="no topic")).code == 0  # it is not asked what the client thinks
             at.broker.parts.stats.sample_series()  # type: ignore[union-attr]
-            assert (await peer.value(RequestCode.VIEW_BROKER_STATS_DATA, header))["statsMinute"]["sum"] == 3
+            assert (await peer.value(RequestCode.VIEW_BROKER_STATS_DATA, header))["statsMinute"]["sum"] == 4
             assert (await peer.value(RequestCode.VIEW_BROKER_STATS_DATA, {**header, "statsKey": "t@h"}))["statsMinute"]["sum"] == 1
             unknown = await peer.ask(RequestCode.VIEW_BROKER_STATS_DATA, {**header, "statsKey": "no topic@g"})
             assert unknown.code == ResponseCode.SYSTEM_ERROR
@@ -272,9 +272,10 @@ def test_what_is_in_memory_comes_back_whoever_has_the_threads(tmp_path: Path, mo
             release = threading.Event()
             busy = [asyncio.create_task(parts.copies.run(lambda _: release.wait())) for _ in range(2)]
             monkeypatch.setattr("rocketpy.broker.retries.PATIENCE_S", 0.05)
-            for _ in range(3):
-                assert (await send_back(peer, offset)).code == 0
-            assert await waiting(peer, 1) == 4
+            answers = [(await send_back(peer, offset)).code for _ in range(20)]
+            assert set(answers) <= {0, ResponseCode.SYSTEM_BUSY}, "Python is asked where an append has the log for long"
+            assert 0 in answers
+            assert await waiting(peer, 1) == 1 + answers.count(0)
             answer = await send_back(peer, offset, level=-1)
             assert answer.code == ResponseCode.SYSTEM_BUSY, "dead letters are Python's"
             release.set()

@@ -332,7 +332,7 @@ static void moments_are_found_by_the_entries(void) {
     CHECK(rp_consume_queue_offset_by_time(queue, 0, 0) == 0 && rp_consume_queue_offset_by_time(queue, 0, 1) == 0);
     CHECK(rp_consume_queue_offset_by_time(queue, entry.store_timestamp_ms + 1, 0) == last); /* as RocketMQ: not the max */
     CHECK(rp_consume_queue_offset_by_time(queue, INT64_MAX, 0) == last && rp_consume_queue_offset_by_time(queue, INT64_MAX, 1) == last);
-    CHECK(rp_consume_queue_offset_by_time_in_memory(queue, 0, 0, 0, 0) == RP_E_BUSY);
+    CHECK(rp_consume_queue_offset_by_time_in_memory(queue, 0, 0) == RP_E_BUSY);
     int64_t found = rp_consume_queue_offset_by_time(queue, entry.store_timestamp_ms, 0);
     CHECK(found <= last && rp_consume_queue_read(queue, found, &entry, 1) == 1 && entry.queue_offset == found);
     CHECK(rp_consume_queue_earliest_time(queue) <= rp_consume_queue_time_at(queue, last));

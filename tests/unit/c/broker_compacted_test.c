@@ -248,7 +248,7 @@ static void what_was_popped_of_the_copy_alone_is_acked_changed_and_comes_again(v
     wait_until(is_expired, &fx);
     rp_consume_queue *queue = queue_of(&fx);
     CHECK(rp_message_store_first_offset(queue) == 0 && rp_message_store_offset_by_time(queue, 0, 0) == 0);
-    CHECK(rp_consume_queue_offset_by_time_in_memory(queue, 0, 0, 0, 0) == RP_E_BUSY);
+    CHECK(rp_consume_queue_offset_by_time_in_memory(queue, 0, 0) == RP_E_BUSY);
     CHECK(rp_message_store_offset_by_time(queue, 0, 1) == 0 && rp_message_store_offset_by_time(queue, INT64_MAX, 0) == 400);
     CHECK(rp_message_store_offset_by_time(queue, rp_clock_wall_ms(rp_clock_system()), 1) == 399);
     pop_request pop = pop_of(0);

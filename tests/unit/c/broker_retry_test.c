@@ -117,9 +117,13 @@ static void the_long_spelling_says_how_many_tries_there_are_too(void) {
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     rp_command request = long_request(&c, "3");
     CHECK(client_call(&c, &request).code == 0 && end_of(&fx, RETRY, 0) == 1);
+    request.version = 121;
+    CHECK(client_call(&c, &request).code == 0 && end_of(&fx, RETRY, 0) == 2);
+    request.version = 120; /* 3.4.8: what it says of tries is not looked at */
+    expect_punt(&fx, &c, &request);
     request = long_request(&c, NULL);
     expect_punt(&fx, &c, &request);
-    CHECK(end_of(&fx, RETRY, 0) == 1);
+    CHECK(end_of(&fx, RETRY, 0) == 2);
     client_close(&c);
     drop_events(&fx);
     fixture_close(&fx);
@@ -332,10 +336,16 @@ static void what_may_have_another_try_comes_back(void) {
         rp_log_range_release(pin);
         request = back_request(&c, &(back){.level = "1", .topic = "unknown"}, place, &offset);
         expect_done(&c, &request);
-        CHECK(end_of(&fx, DELAYED, 0) == type + 1 && sent_back_of(&fx).of_t == (uint64_t)type + 1);
+        CHECK(end_of(&fx, DELAYED, 0) == type + 1 && sent_back_of(&fx).of_t == 2 * ((uint64_t)type + 1)); /* it was T's nevertheless */
+        request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, "RETRY_TOPIC\1U\2", text("again"), &offset);
+        CHECK(client_call(&c, &request).code == 0);
+        request = back_request(&c, &(back){.level = "2"}, log_offset_of(&fx, 2 * type + 1), &offset);
+        expect_done(&c, &request);
+        CHECK(sent_back_of(&fx).of_others == (uint64_t)type); /* none of a topic that is not here */
+        CHECK(rp_broker_put_topic(fx.broker, text("U"), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
         client_close(&c);
     }
-    CHECK(sent_back_of(&fx).of_others == 0 && end_of(&fx, DELAYED, 2) == 2);
+    CHECK(sent_back_of(&fx).of_t == 4 && end_of(&fx, DELAYED, 2) == 2);
     rp_broker_delete_group(fx.broker, text("G"));
     make_group(&fx);
     CHECK(sent_back_of(&fx).of_t == 0);

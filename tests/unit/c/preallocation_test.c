@@ -263,6 +263,35 @@ static void zeros_are_written_where_they_save_the_disk_more_than_they_cost(void)
     }
 }
 
+/* Small syncs that come after large ones find zeros soon. */
+static void where_zeros_are_not_of_use_the_lead_is_short(void) {
+    enum { MIB = 1 << 20, LEAD = 32 * MIB, SHORT = 4 * MIB };
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_mapped_file_queue *row = NULL;
+    rp_mapped_file_queue_options row_options = {
+        .ops = rp_file_ops_system(), .directory = path, .file_size = 128 * MIB, .mode = RP_MAP_WRITE};
+    CHECK(rp_mapped_file_queue_create(&row_options, &row) == RP_OK);
+    rp_preallocation_options options = {.ops = rp_file_ops_system(), .row = row, .ahead_bytes = LEAD, .mode = RP_READY_FOR_SYNC};
+    rp_preallocation *ahead = NULL;
+    rp_error error = {0};
+    CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK);
+    for (int syncs = 0; syncs < 32; syncs++)
+        rp_preallocation_count_sync(ahead, MIB);
+    for (int steps = 0; steps < 64; steps++)
+        rp_preallocation_step(ahead);
+    CHECK(rp_preallocation_ready_end(ahead) == SHORT);
+    rp_preallocation_count_sync(ahead, 1 << 30); /* as one of a megabyte */
+    for (int syncs = 0; syncs < 16; syncs++)
+        rp_preallocation_count_sync(ahead, 1);
+    for (int steps = 0; steps < 64; steps++)
+        rp_preallocation_step(ahead);
+    CHECK(rp_preallocation_ready_end(ahead) == LEAD);
+    rp_preallocation_close(ahead);
+    rp_mapped_file_queue_destroy(row);
+    fixture_remove(path);
+}
+
 /* A disk on which the first zeros are written when somebody waits for the thread that writes them. */
 typedef struct waited_disk {
     rp_file_ops ops;
@@ -396,6 +425,7 @@ int main(void) {
     RUN(who_syncs_makes_a_chunk_at_a_time_until_the_lead_is_full);
     RUN(the_next_space_is_asked_for_while_the_lead_is_full);
     RUN(zeros_are_written_where_they_save_the_disk_more_than_they_cost);
+    RUN(where_zeros_are_not_of_use_the_lead_is_short);
     RUN(who_stops_the_thread_waits_for_one_chunk);
     RUN(sends_that_are_refused_for_want_of_space_are_told_of);
     RUN(an_empty_slave_of_a_master_whose_first_files_are_gone_goes_on_there);

@@ -323,6 +323,10 @@ def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: 
     for value in (inner, json.loads(inner)):
         settings, _ = load_settings(None, {"namesrvAddr": "a:1"}, {**signs, "innerClientAuthenticationCredentials": value})
         assert settings.credentials == Credentials("inner", "hidden") and "hidden" not in repr(settings)
+    for name in ("grpcServerPort", "metricsPromExporterPort"):
+        for port in (-1, 65_536):
+            with pytest.raises(ConfigError, match=f"{name}.*{port} is no port"):
+                load_settings(None, {"namesrvAddr": "a:1"}, {name: port})
     wrong = {
         "maxMessageSize": "big",
         "authenticationMetadataProvider": "org.Local",

@@ -15,7 +15,7 @@ import pytest
 
 from rocketpy._core.errors import RocketpyError, TimedOut
 from rocketpy._core.load import Load
-from rocketpy.cli.process import Service, start_all
+from rocketpy.cli.process import Service, start_all, stop_all
 from rocketpy.config import ConfigError
 from rocketpy.testing import LocalRocketMQ, local
 from tests.processes import PATIENCE_S, wait_until
@@ -116,6 +116,29 @@ def test_a_start_that_hangs_is_given_up_aloud_and_ends_beside_the_next(tmp_path:
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
     assert rocketmq.make_topic("Orders") == "Orders"
+    rocketmq.close()
+
+
+def test_a_stop_that_is_too_slow_says_so_until_it_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever takes the first answer for the end would take the directory from under running servers."""
+    held: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def stop_late(services: Sequence[Service]) -> None:
+        held.append((asyncio.get_running_loop(), asyncio.Event()))
+        await held[-1][1].wait()
+        await stop_all(services)
+
+    rocketmq = LocalRocketMQ(tmp_path)
+    rocketmq.start()
+    monkeypatch.setattr(local, "stop_all", stop_late)
+    with monkeypatch.context() as hurried:
+        hurried.setattr(local, "STOPS_WITHIN_S", 0.1)
+        for end in (rocketmq.stop, rocketmq.stop, rocketmq.close):
+            with pytest.raises(TimedOut, match="have not stopped"):
+                end()
+    wait_until(lambda: len(held) == 1, PATIENCE_S, "the stop")
+    loop, may_go_on = held[0]
+    loop.call_soon_threadsafe(may_go_on.set)
     rocketmq.close()
 
 

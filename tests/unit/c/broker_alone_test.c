@@ -1,0 +1,100 @@
+/* broker_alone_test.c: what a reactor reads and appends for one request alone, which all its other requests wait for. */
+#include "../../../csrc/base/bytes_inl.h"
+#include "../../../csrc/base/file_ops.h"
+#include "../../../csrc/broker/stored_message.h"
+#include "stored_messages.h"
+
+#define DELAYED "SCHEDULE_TOPIC_XXXX"
+#define RETRY "%RETRY%G"
+
+static _Atomic int is_slow;
+
+/* Each write takes so long that all who ask meanwhile are found by the next turn together. */
+static int64_t write_slowly(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    (void)context;
+    if (atomic_load(&is_slow)) {
+        const struct timespec pause = {.tv_nsec = 400 * 1000000L};
+        nanosleep(&pause, NULL);
+    }
+    return rp_file_ops_system()->write_at(NULL, fd, source, size, offset);
+}
+
+static int64_t send_body(client *c, rp_slice body) {
+    number_text queue;
+    rp_command request = send_request_v2(c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, body, &queue);
+    rp_command response = client_call(c, &request);
+    CHECK(response.code == 0);
+    return field_number(&response, "queueOffset");
+}
+
+static void what_comes_back_at_once_over_a_slow_log_is_pythons(void) {
+    enum { AT_ONCE = 8 };
+    fixture fx;
+    fixture_init(&fx);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.write_at = write_slowly;
+    fx.store_options.file_ops = &ops;
+    fx.store_options.flush_mode = RP_FLUSH_SYNC; /* records are written, not stored to a map */
+    fixture_open(&fx);
+    CHECK(rp_broker_put_topic(fx.broker, text(DELAYED), 18, 18, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    CHECK(rp_broker_put_topic(fx.broker, text(RETRY), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL | RP_TOPIC_CHECKED_SEND | RP_TOPIC_RETRY_SEND) ==
+          RP_OK);
+    CHECK(rp_broker_set_retries(fx.broker, text("G"), 1, 16) == RP_OK);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_message message;
+    void *pin = read_message(&fx, "T", 0, send_body(&c, text("work")), &message, NULL);
+    number_text place;
+    number_of(&place, message.physical_offset);
+    rp_log_range_release(pin);
+    atomic_store(&is_slow, 1);
+    for (int i = 0; i < AT_ONCE; i++) {
+        rp_command request = request_of(&c, RP_CODE_CONSUMER_SEND_MSG_BACK);
+        with_text(&request, "offset", number_of(&place, message.physical_offset));
+        with_text(&request, "group", "G");
+        with_text(&request, "delayLevel", "0");
+        client_send(&c, &request);
+    }
+    rp_request *punted = take_punted(&fx);
+    CHECK(punted->command.code == RP_CODE_CONSUMER_SEND_MSG_BACK);
+    rp_request_free(punted);
+    atomic_store(&is_slow, 0);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+/* The offset that a client names may be that of a body of its own, which says that it is a record of any size. */
+static void a_record_of_any_size_is_not_read(void) {
+    enum { MIB = 1 << 20, HEAD = 88 /* of a record before its body */ };
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.commit_log_file_size = 16 * MIB;
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    static uint8_t body[MIB];
+    const uint32_t sizes[] = {MIB, MIB + 1, 3 * MIB, UINT32_MAX};
+    int64_t offsets[4];
+    for (int i = 0; i < 4; i++) {
+        rp_put_u32(body, sizes[i]);
+        offsets[i] = send_body(&c, (rp_slice){body, sizeof body});
+    }
+    for (int i = 0; i < 3; i++)
+        send_body(&c, (rp_slice){body, sizeof body});
+    rp_commit_log *log = rp_message_store_commit_log(fx.store);
+    for (int i = 0; i < 4; i++) {
+        rp_message message;
+        void *pin = read_message(&fx, "T", 0, offsets[i], &message, NULL);
+        int64_t place = message.physical_offset;
+        rp_log_range_release(pin);
+        CHECK(rp_stored_message_in_memory(log, place + HEAD) == (sizes[i] == MIB));
+    }
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+int main(void) {
+    RUN(what_comes_back_at_once_over_a_slow_log_is_pythons);
+    RUN(a_record_of_any_size_is_not_read);
+    return 0;
+}
