@@ -1,7 +1,7 @@
 /* end_transaction.c: prepared messages that are committed or rolled back (half_messages.h, broker.h).
  * RocketMQ: EndTransactionProcessor (5.3.3 broker/processor/). The checks stand in its order.
  *
- * On a reactor while the prepared message is in memory, as nearly all are, and no append holds the log for long; else Python's threads call
+ * On a reactor while the prepared message is in memory and small, as nearly all are, and the log is quick; else Python's threads call
  * rp_broker_end_transaction.
  */
 #include <stdlib.h>

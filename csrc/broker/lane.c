@@ -7,6 +7,7 @@
 #include "lite_path.h"
 
 #define SLOW_MS 5 /* an append takes microseconds */
+#define QUICK_NS (RP_NS_PER_MS / 4) /* what takes no longer is no sign of a slow log, however many there are */
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -70,4 +71,7 @@ int rp_lane_log_is_slow(rp_lane *lane) {
     return lane->alone_ns >= SLOW_MS * RP_NS_PER_MS || rp_commit_log_held_ms(lane->broker->commit_log) > SLOW_MS;
 }
 
-void rp_lane_spent(rp_lane *lane, int64_t begun_ns) { lane->alone_ns += rp_clock_monotonic_ns(rp_clock_system()) - begun_ns; }
+void rp_lane_spent(rp_lane *lane, int64_t begun_ns) {
+    int64_t spent_ns = rp_clock_monotonic_ns(rp_clock_system()) - begun_ns;
+    lane->alone_ns += spent_ns > QUICK_NS ? spent_ns : 0;
+}

@@ -177,8 +177,8 @@ int64_t rp_lane_deadline(const rp_lane *lane); /* the earliest, monotonic ns; IN
 void rp_lane_schedule(rp_lane *lane);
 /* Answers what became safe or late, and schedules what goes on waiting. */
 void rp_lane_complete(rp_lane *lane);
-/* Whether another append has had the log for longer than one takes, or what was appended here in this turn, message by message, has
- * taken as long: who is not gathered with the sends of a turn waits by himself, and the reactor with him. */
+/* Whether another append has had the log for longer than one takes, or slow ones of this turn, message by message, together: who is not
+ * gathered with the sends of a turn waits by himself, and the reactor with him. */
 int rp_lane_log_is_slow(rp_lane *lane);
 /* Such an append, with what had to be read for it, was begun then, and has ended. */
 void rp_lane_spent(rp_lane *lane, int64_t begun_ns);

@@ -4,7 +4,7 @@
  * Answered  what may have another try, while its record is in memory, its retry topic in its file, and the log is quick: stored by
  *           rp_broker_send_back, which waits for neither disk nor slaves.
  * Punts     all else, also what could not be stored, of which nothing is there then: refusals, topics that are not there yet, dead letters,
- *           records on disk, commits that have to be waited for.
+ *           records on disk or of more than 1 MB, commits that have to be waited for.
  * Threads   the reactor's.
  */
 #ifndef RP_BROKER_SEND_BACK_H

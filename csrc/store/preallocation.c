@@ -62,7 +62,7 @@ struct rp_preallocation {
     rp_mapped_file *file;        /* guarded by extend_lock: pinned, holds zeroed_end; NULL before the first extension */
     int64_t zeroed_end;          /* guarded by extend_lock: bytes below it have pages in the page cache, were claimed, or need no zeros */
     int64_t allocated_end;       /* guarded by extend_lock: bytes below it have disk space */
-    bool can_allocate;           /* guarded by extend_lock: else only what is written has space */
+    _Atomic bool can_allocate;   /* written under extend_lock; for others a hint: else only what is written has space */
     bool has_zeroed;             /* guarded by extend_lock: the last extension wrote zeros */
     bool failing;                /* guarded by extend_lock: the last extension failed and was reported */
 
@@ -178,7 +178,7 @@ static int allocate(rp_preallocation *ahead, int64_t from, int64_t end, rp_error
     for (int i = 0; i < 2; i++) {
         int rc = ahead->ops->allocate(ahead->ops->context, ahead->file->fd, start - base, ends[i] - start);
         if (rc >= 0) {
-            ahead->can_allocate = rc == 0;
+            atomic_store_explicit(&ahead->can_allocate, rc == 0, memory_order_relaxed);
             ahead->allocated_end = ends[i];
             return RP_OK;
         }
@@ -206,8 +206,9 @@ static int write_zeros(rp_preallocation *ahead, int64_t from, int64_t end, rp_er
     return RP_OK;
 }
 
-static bool are_syncs_large(const rp_preallocation *ahead) {
-    return ahead->mode == RP_READY_FOR_SYNC && atomic_load_explicit(&ahead->sync_bytes, memory_order_relaxed) >= SYNC_BYTES_LARGE;
+static bool needs_zeros(const rp_preallocation *ahead) {
+    return ahead->mode == RP_READY_FOR_ASYNC || !atomic_load_explicit(&ahead->can_allocate, memory_order_relaxed) ||
+           atomic_load_explicit(&ahead->sync_bytes, memory_order_relaxed) < SYNC_BYTES_LARGE;
 }
 
 void rp_preallocation_count_sync(rp_preallocation *ahead, int64_t bytes) {
@@ -231,7 +232,7 @@ static int extend(rp_preallocation *ahead, int64_t end, rp_error *error) {
         stop = page_after(end);
         rc = allocate(ahead, from, stop, error);
     }
-    ahead->has_zeroed = !ahead->can_allocate || !are_syncs_large(ahead);
+    ahead->has_zeroed = needs_zeros(ahead);
     rc = rc == RP_OK && ahead->has_zeroed ? write_zeros(ahead, from, stop, error) : rc;
     if (rc == RP_OK) {
         ahead->zeroed_end = stop;
@@ -298,13 +299,15 @@ static void wake_thread(rp_preallocation *ahead, bool stopping) {
     pthread_mutex_unlock(&ahead->wake_lock);
 }
 
-static int64_t lead_of(const rp_preallocation *ahead) {
-    return ahead->ahead_bytes > LEAD_OF_BLOCKS && are_syncs_large(ahead) ? LEAD_OF_BLOCKS : ahead->ahead_bytes;
+/* The next file is made in time in any case. */
+static int64_t lead_of(const rp_preallocation *ahead, int64_t position) {
+    bool is_short = ahead->ahead_bytes > LEAD_OF_BLOCKS && position % ahead->file_size + ahead->ahead_bytes < ahead->file_size;
+    return is_short && !needs_zeros(ahead) ? LEAD_OF_BLOCKS : ahead->ahead_bytes;
 }
 
 void rp_preallocation_advise(rp_preallocation *ahead, int64_t position) {
     atomic_store_explicit(&ahead->position, position, memory_order_relaxed);
-    int64_t lead = lead_of(ahead), wake_below = lead - (lead / 2 < ahead->refill ? lead / 2 : ahead->refill);
+    int64_t lead = lead_of(ahead, position), wake_below = lead - (lead / 2 < ahead->refill ? lead / 2 : ahead->refill);
     if (rp_preallocation_ready_end(ahead) - position < wake_below && !atomic_load_explicit(&ahead->awake, memory_order_relaxed)) {
         wake_thread(ahead, false);
     }
@@ -312,7 +315,7 @@ void rp_preallocation_advise(rp_preallocation *ahead, int64_t position) {
 
 /* How far the thread may go: the lead, but at most to the end of the file after the one being written. */
 static int64_t goal(const rp_preallocation *ahead) {
-    int64_t position = atomic_load_explicit(&ahead->position, memory_order_relaxed), lead = position + lead_of(ahead);
+    int64_t position = atomic_load_explicit(&ahead->position, memory_order_relaxed), lead = position + lead_of(ahead, position);
     int64_t limit = position - position % ahead->file_size + 2 * ahead->file_size;
     return lead < limit ? lead : limit;
 }

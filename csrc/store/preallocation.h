@@ -20,7 +20,7 @@
  * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
  *          the thread has been outrun. Extending is guarded by one lock, held for at most one chunk or
  *          one request for blocks.
- * Bounds   never further ahead than ahead_bytes, nor than the end of the next file.
+ * Bounds   never further ahead than ahead_bytes, nor than the end of the next file; without zeros 4 MB, but near a file's end.
  */
 #ifndef RP_STORE_PREALLOCATION_H
 #define RP_STORE_PREALLOCATION_H
@@ -72,7 +72,7 @@ void rp_preallocation_count_sync(rp_preallocation *preallocation, int64_t bytes)
  * whoever waits gets its turn from a loop of small writes only after 4 ms. */
 void rp_preallocation_pause(rp_preallocation *preallocation);
 void rp_preallocation_resume(rp_preallocation *preallocation);
-/* The appender has come to position: wakes the thread when a refill of the lead is used up, or half of a small lead. */
+/* The appender has come to position: wakes the thread when a refill of the lead is used up, or half of a small or short lead. */
 void rp_preallocation_advise(rp_preallocation *preallocation, int64_t position);
 /* The queue will need more space soon: the thread extends it (consume_queue_space.h). Any thread; nothing happens without the thread. */
 void rp_preallocation_want_space(rp_preallocation *preallocation, rp_consume_queue *queue);

@@ -1,7 +1,7 @@
 """Requests about transactional messages: those that the native path gives away, and an operator's.
 RocketMQ: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage (5.3.3 broker/processor/).
 
-    END_TRANSACTION ─ native (csrc/broker/end_transaction.c) ─ where the disk has to be asked ─► here, in a thread
+    END_TRANSACTION ─ native (csrc/broker/end_transaction.c) ─ large, on disk, or a slow log ─► here, in a thread
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import tempfile
 import threading
+import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -93,12 +94,13 @@ class LocalRocketMQ:
         if self._loop is not None and self._ended is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended by itself: the start failed
                 self._loop.call_soon_threadsafe(self._ended.set)
-        while self._ending:
-            self._ending[0].join(STOPS_WITHIN_S)
-            if self._ending[0].is_alive():
-                cause = f"the servers in {self.directory} have not stopped within {STOPS_WITHIN_S:.0f} s"
-                raise TimedOut(f"{cause}; they may hold it and their ports until this process ends")
-            del self._ending[0]
+        end_s = time.monotonic() + STOPS_WITHIN_S
+        for thread in reversed(self._ending):  # a start that hung, and was given up before, keeps none that is sound from its time
+            thread.join(max(0.0, end_s - time.monotonic()))
+        self._ending = [thread for thread in self._ending if thread.is_alive()]
+        if self._ending:
+            cause = f"the servers in {self.directory} have not stopped within {STOPS_WITHIN_S:.0f} s"
+            raise TimedOut(f"{cause}; they may hold it and their ports until this process ends")
 
     def close(self) -> None:
         """Stops, and removes the directory if it is a temporary one."""

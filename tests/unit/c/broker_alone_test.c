@@ -58,6 +58,13 @@ static void what_comes_back_at_once_over_a_slow_log_is_pythons(void) {
     CHECK(punted->command.code == RP_CODE_CONSUMER_SEND_MSG_BACK);
     rp_request_free(punted);
     atomic_store(&is_slow, 0);
+    client d = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_command request = request_of(&d, RP_CODE_CONSUMER_SEND_MSG_BACK); /* of a later turn */
+    with_text(&request, "offset", number_of(&place, message.physical_offset));
+    with_text(&request, "group", "G");
+    with_text(&request, "delayLevel", "0");
+    CHECK(client_call(&d, &request).code == 0);
+    client_close(&d);
     client_close(&c);
     drop_events(&fx);
     fixture_close(&fx);

@@ -122,7 +122,7 @@ static void work_until_cut(rp_message_store *store, power_cut *cut, workload *wo
     }
     rp_message_store_stats stats = {0};
     while (stats.messages_appended < messages) {
-        if (!with_zeros) {
+        for (int syncs = 0; !with_zeros && syncs < 16; syncs++) {
             rp_preallocation_count_sync(rp_message_store_commit_log(store)->preallocation, 1 << 30);
         }
         rp_message_store_read_stats(store, &stats);

@@ -278,15 +278,21 @@ static void where_zeros_are_not_of_use_the_lead_is_short(void) {
     CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK);
     for (int syncs = 0; syncs < 32; syncs++)
         rp_preallocation_count_sync(ahead, MIB);
-    for (int steps = 0; steps < 64; steps++)
+    for (int steps = 0; steps < 256; steps++)
         rp_preallocation_step(ahead);
     CHECK(rp_preallocation_ready_end(ahead) == SHORT);
+    rp_preallocation_advise(ahead, 100 * MIB); /* the next file is begun in time */
+    for (int steps = 0; steps < 256; steps++)
+        rp_preallocation_step(ahead);
+    CHECK(rp_preallocation_ready_end(ahead) == 100 * MIB + LEAD);
+    rp_preallocation_advise(ahead, 0);
     rp_preallocation_count_sync(ahead, 1 << 30); /* as one of a megabyte */
     for (int syncs = 0; syncs < 16; syncs++)
         rp_preallocation_count_sync(ahead, 1);
-    for (int steps = 0; steps < 64; steps++)
+    rp_preallocation_advise(ahead, 130 * MIB);
+    for (int steps = 0; steps < 256; steps++)
         rp_preallocation_step(ahead);
-    CHECK(rp_preallocation_ready_end(ahead) == LEAD);
+    CHECK(rp_preallocation_ready_end(ahead) == 130 * MIB + LEAD);
     rp_preallocation_close(ahead);
     rp_mapped_file_queue_destroy(row);
     fixture_remove(path);
