@@ -57,6 +57,8 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
     case RP_CODE_GET_MAX_OFFSET:
     case RP_CODE_GET_MIN_OFFSET:
         return rp_offset_request(lane, connection, command);
+    case RP_CODE_SEARCH_OFFSET_BY_TIMESTAMP:
+        return rp_search_request(lane, connection, command);
     case RP_CODE_CONSUMER_SEND_MSG_BACK:
         return rp_send_back_request(lane, connection, command);
     case RP_CODE_END_TRANSACTION:

@@ -1,6 +1,7 @@
 /* offset_requests.c: see offset_requests.h. */
 #include "offset_requests.h"
 
+#include "../base/slice_inl.h"
 #include "answers.h"
 #include "lane.h"
 #include "request_header.h"
@@ -116,17 +117,20 @@ static int query_offset(const offset_question *question) {
     return rp_answer(question->to, RP_RESPONSE_QUERY_NOT_FOUND, NULL, 0, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first");
 }
 
+/* Whether it is answered here. */
+static int find_topic(offset_question *question, rp_slice name, const rp_command *command) {
+    question->topic = rp_topic_table_find(question->lane->broker->topics, name);
+    uint32_t flags = question->topic != NULL ? atomic_load_explicit(&question->topic->flags, memory_order_relaxed) : 0;
+    return (flags & RP_TOPIC_NATIVE_PULL) && (__builtin_expect(!(flags & RP_TOPIC_STATIC), 1) || rp_names_queue_here(command));
+}
+
 int rp_offset_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
     offset_question question = {.lane = lane, .to = rp_answer_to_command(lane, connection, command)};
     rp_broker *broker = lane->broker;
     rp_header_fault fault;
     if (rp_offset_header_read(command, &question.header, &fault) != RP_OK)
         return rp_answer_fault(question.to, &fault);
-    question.topic = rp_topic_table_find(broker->topics, question.header.topic);
-    uint32_t flags = question.topic != NULL ? atomic_load_explicit(&question.topic->flags, memory_order_relaxed) : 0;
-    if (!(flags & RP_TOPIC_NATIVE_PULL))
-        return RP_PUNT;
-    if (__builtin_expect(flags & RP_TOPIC_STATIC, 0) && !rp_names_queue_here(command))
+    if (!find_topic(&question, question.header.topic, command))
         return RP_PUNT;
     int about_group = command->code == RP_CODE_QUERY_CONSUMER_OFFSET || command->code == RP_CODE_UPDATE_CONSUMER_OFFSET;
     if (about_group && (question.group = rp_group_table_find(broker->groups, question.header.group)) == NULL)
@@ -142,4 +146,23 @@ int rp_offset_request(rp_lane *lane, rp_connection *connection, const rp_command
         return RP_PUNT; /* the topic may have had more queues: only the store knows of those */
     return answer_offset(&question, command->code == RP_CODE_GET_MAX_OFFSET ? rp_consume_queue_max_offset(question.queue)
                                                                             : rp_message_store_first_offset(question.queue));
+}
+
+int rp_search_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
+    offset_question question = {.lane = lane, .to = rp_answer_to_command(lane, connection, command)};
+    rp_search_header header;
+    rp_header_fault fault;
+    if (rp_search_header_read(command, &header, &fault) != RP_OK || rp_names_lite_topic(header.lite_topic))
+        return RP_PUNT;
+    int is_upper = rp_slice_is(header.boundary, "upper");
+    if (!is_upper && header.boundary.data != NULL && !rp_slice_is(header.boundary, "lower"))
+        return RP_PUNT;
+    if (!find_topic(&question, header.topic, command))
+        return RP_PUNT;
+    question.header.queue_id = header.queue_id;
+    find_queue(&question);
+    if (question.queue == NULL)
+        return RP_PUNT;
+    int64_t offset = rp_consume_queue_offset_by_time_in_memory(question.queue, header.timestamp_ms, is_upper);
+    return offset < 0 ? RP_PUNT : answer_offset(&question, offset);
 }

@@ -1,9 +1,9 @@
 /* offset_requests.h: the small questions consumers ask all the time. Private to csrc/broker.
- * RocketMQ: ConsumerManageProcessor (14 QUERY_CONSUMER_OFFSET, 15 UPDATE_CONSUMER_OFFSET), AdminBrokerProcessor (30 GET_MAX_OFFSET,
- * 31 GET_MIN_OFFSET).
+ * RocketMQ: ConsumerManageProcessor (14 QUERY_CONSUMER_OFFSET, 15 UPDATE_CONSUMER_OFFSET), AdminBrokerProcessor
+ * (29 SEARCH_OFFSET_BY_TIMESTAMP, 30 GET_MAX_OFFSET, 31 GET_MIN_OFFSET).
  *
  * Punts    unknown or not native topics, unknown groups: Python knows their texts. Queues past a topic's number: it may have had more, and
- *          asking must not make them.
+ *          asking must not make them. Searches that would have to wait for the disk.
  * Threads  the reactor's.
  */
 #ifndef RP_BROKER_OFFSET_REQUESTS_H
@@ -19,6 +19,9 @@ struct rp_lane;
 
 /* RP_HANDLED, or RP_PUNT (see above); RP_E_NO_MEMORY: the connection must be closed. */
 int rp_offset_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+
+/* As rp_offset_request. A search looks at thirty records at most, of those that are in memory. */
+int rp_search_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
 
 /* 1 when a group without an offset begins with the queue's first message: the queue is empty, or that message is near enough to the log's
  * end to be in memory still. */

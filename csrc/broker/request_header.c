@@ -91,6 +91,12 @@ static const field_rule offset[] = {
     RULE("setZeroIfNotFound", BOOLEAN, 0, rp_offset_header, set_zero_if_not_found),
 };
 
+static const field_rule search[] = {
+    RULE("topic", TEXT, 1, rp_search_header, topic),           RULE("liteTopic", TEXT, 0, rp_search_header, lite_topic),
+    RULE("queueId", NUMBER_32, 1, rp_search_header, queue_id), RULE("timestamp", NUMBER_64, 1, rp_search_header, timestamp_ms),
+    RULE("boundaryType", TEXT, 0, rp_search_header, boundary),
+};
+
 static const field_rule end_transaction[] = {
     RULE("producerGroup", TEXT, 0, rp_end_transaction, producer_group),
     RULE("tranStateTableOffset", NUMBER_64, 1, rp_end_transaction, queue_offset),
@@ -342,6 +348,13 @@ int rp_offset_header_read(const rp_command *command, rp_offset_header *header, r
     header->has_queue_id = (seen & (1u << 2)) != 0;
     header->has_commit_offset = (seen & (1u << 3)) != 0;
     return status;
+}
+
+int rp_search_header_read(const rp_command *command, rp_search_header *header, rp_header_fault *fault) {
+    *header = (rp_search_header){0};
+    uint32_t seen;
+    int status = read_fields(command, search, COUNT(search), header, &seen, fault);
+    return status != RP_OK ? status : check_required(search, COUNT(search), seen, fault);
 }
 
 int rp_names_queue_here(const rp_command *command) {

@@ -69,6 +69,14 @@ typedef struct rp_offset_header {
     int32_t has_queue_id, has_commit_offset;
 } rp_offset_header;
 
+typedef struct rp_search_header {
+    rp_slice topic;
+    rp_slice lite_topic;
+    rp_slice boundary; /* data NULL: absent */
+    int64_t timestamp_ms;
+    int32_t queue_id;
+} rp_search_header;
+
 /* What a reply's header has besides, for the requester. */
 typedef struct rp_reply_header {
     rp_slice producer_group;
@@ -129,6 +137,7 @@ int rp_tries_header_read(const rp_command *command, rp_tries_header *header, rp_
 int rp_send_back_header_read(const rp_command *command, rp_send_back_header *header, rp_header_fault *fault);
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault);
 int rp_offset_header_read(const rp_command *command, rp_offset_header *header, rp_header_fault *fault);
+int rp_search_header_read(const rp_command *command, rp_search_header *header, rp_header_fault *fault);
 int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction *request, rp_header_fault *fault);
 /* Of a static topic: whether the request is about the queue of that number here (lo=false), as brokers ask each other. */
 int rp_names_queue_here(const rp_command *command);
@@ -144,6 +153,7 @@ int rp_pop_ack_header_read(const rp_command *command, rp_pop_ack_header *header,
 #define RP_CODE_PULL_MESSAGE 11
 #define RP_CODE_QUERY_CONSUMER_OFFSET 14
 #define RP_CODE_UPDATE_CONSUMER_OFFSET 15
+#define RP_CODE_SEARCH_OFFSET_BY_TIMESTAMP 29
 #define RP_CODE_GET_MAX_OFFSET 30
 #define RP_CODE_GET_MIN_OFFSET 31
 #define RP_CODE_CONSUMER_SEND_MSG_BACK 36

@@ -29,7 +29,6 @@ cdef extern from "store/consume_queue.h" nogil:
     int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue)
     int64_t rp_consume_queue_next_offset(const rp_consume_queue *queue)
     int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max)
-    int64_t rp_consume_queue_offset_by_time_in_memory(rp_consume_queue *queue, int64_t timestamp_ms, int boundary)
     int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue)
     int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset)
 

@@ -1,7 +1,7 @@
 """Stub of rocketpy._core.store: the message store (csrc/store/message_store.h)."""
 
 import os
-from typing import Literal, Unpack, overload
+from typing import Unpack
 
 from typing_extensions import disjoint_base
 
@@ -68,15 +68,9 @@ class MessageStore(NativeObject):
         """Behind the last entry; 0 for a queue that does not exist."""
     def next_offset(self, topic: str, queue_id: int) -> int:
         """Where the next message goes: behind those, too, whose entries are held back until they are confirmed."""
-    @overload
-    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: int = 0, *, in_memory: Literal[False] = False) -> int:
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: int = 0) -> int:
         """boundary 0: the first queue offset stored at timestamp_ms or later, the max offset when there is none; 1: the last one stored
-        by then. 0 for a queue that does not exist. Raises StoreIOError. in_memory: asks no disk; None when it would have to, and of a batch
-        queue or compacted queue."""
-    @overload
-    def offset_by_time(
-        self, topic: str, queue_id: int, timestamp_ms: int, boundary: int = 0, *, in_memory: Literal[True]
-    ) -> int | None: ...
+        by then. 0 for a queue that does not exist. Raises StoreIOError."""
     def earliest_time(self, topic: str, queue_id: int) -> int:
         """When the queue's first message was stored, wall clock ms; -1 when it has none."""
     def time_at(self, topic: str, queue_id: int, offset: int) -> int:

@@ -9,7 +9,7 @@ from libc.stdint cimport INT64_MAX
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from rocketpy._core.base cimport RP_E_BUSY, RP_E_NOT_FOUND, RP_E_TIMEOUT, check, log_of, read_fields, rp_field_row, set_fields
+from rocketpy._core.base cimport RP_E_NOT_FOUND, RP_E_TIMEOUT, check, log_of, read_fields, rp_field_row, set_fields
 from rocketpy._core.base cimport slice_of_bytes, slice_of_text, text_of_slice
 from rocketpy._core.errors import InvalidArgument, NoMemory, OffsetOutOfRange, StoreCorrupt
 from rocketpy._core.options import MessageStoreOptions
@@ -400,7 +400,7 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
-    def offset_by_time(self, str topic not None, int32_t queue_id, int64_t timestamp_ms, int boundary=0, *, bint in_memory=False):
+    def offset_by_time(self, str topic not None, int32_t queue_id, int64_t timestamp_ms, int boundary=0):
         cdef rp_consume_queue *queue
         cdef int64_t offset = 0
         self.enter()
@@ -408,12 +408,7 @@ cdef class MessageStore(NativeObject):
             queue = self.find_queue(topic, queue_id, False)
             if queue != NULL:
                 with nogil:
-                    if in_memory:
-                        offset = rp_consume_queue_offset_by_time_in_memory(queue, timestamp_ms, boundary)
-                    else:
-                        offset = rp_message_store_offset_by_time(queue, timestamp_ms, boundary)
-                if in_memory and offset == RP_E_BUSY:
-                    return None
+                    offset = rp_message_store_offset_by_time(queue, timestamp_ms, boundary)
                 check(offset, NULL)
             return offset
         finally:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,22 +105,17 @@ class OffsetAdmin:
             return await self._static.min_offset(request, queue)
         return Response(fields=GetMinOffsetResponseHeader(offset=self._parts.store.first_offset(header.topic, header.queue_id)))
 
-    def _search(self, request: Request) -> Response | Awaitable[Response]:
+    async def _search(self, request: Request) -> Response:
+        """What the reactor has left: all that may wait for the disk, and what is not so plain."""
         header = SearchOffsetRequestHeader.decode(request.fields)
         if (queue := self._static.queue(request, header.topic, header.queue_id)) is not None:
-            return self._static.search(request, queue, header)
+            return await self._static.search(request, queue, header)
         boundary, topic = BOUNDARIES.get(header.boundary_type.lower(), 0), header.topic
         if (header.lite_topic or "").strip():  # of a topic's lite topic, which may have no queue
             topic = names.lite_queue(topic, header.lite_topic or "") or ""
             if header.queue_id != 0 or not topic or self._parts.store.max_offset(topic, 0) <= 0:
                 return Response(fields=SearchOffsetResponseHeader(offset=0))
-        offset = self._parts.store.offset_by_time(topic, header.queue_id, header.timestamp, boundary, in_memory=True)
-        if offset is None:
-            return self._search_on_disk(topic, header.queue_id, header.timestamp, boundary)
-        return Response(fields=SearchOffsetResponseHeader(offset=offset))
-
-    async def _search_on_disk(self, topic: str, queue_id: int, timestamp: int, boundary: int) -> Response:
-        offset = await self._parts.reads.run(lambda store: store.offset_by_time(topic, queue_id, timestamp, boundary))
+        offset = await self._parts.reads.run(lambda store: store.offset_by_time(topic, header.queue_id, header.timestamp, boundary))
         return Response(fields=SearchOffsetResponseHeader(offset=offset))
 
     async def _earliest_time(self, request: Request) -> Response:

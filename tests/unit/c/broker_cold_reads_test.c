@@ -167,6 +167,47 @@ static void messages_strewn_over_the_log_cost_a_look_a_region(void) {
     fixture_close(&fx);
 }
 
+static rp_command search_of(client *c, const char *queue, const char *timestamp, const char *boundary) {
+    rp_command request = request_of(c, RP_CODE_SEARCH_OFFSET_BY_TIMESTAMP);
+    with_text(&request, "topic", "T");
+    with_text(&request, "queueId", queue);
+    with_text(&request, "timestamp", timestamp);
+    if (boundary != NULL)
+        with_text(&request, "boundaryType", boundary);
+    return request;
+}
+
+static int64_t searched(client *c, const char *timestamp, const char *boundary) {
+    rp_command request = search_of(c, "0", timestamp, boundary), response = client_call(c, &request);
+    CHECK(response.code == 0);
+    return field_number(&response, "offset");
+}
+
+static void a_search_by_time_is_answered_from_memory_and_python_waits_for_the_disk(void) {
+    fixture fx;
+    cold_disk disk;
+    open_over(&fx, &disk);
+    disk.in_memory = 1;
+    client c = client_open(&fx, 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(send_message(&c, "T", 0, "", "searched for") == i);
+    CHECK(searched(&c, "0", NULL) == 0 && searched(&c, "0", "lower") == 0 && searched(&c, "0", "upper") == 0);
+    CHECK(searched(&c, "9223372036854775807", NULL) == 3 && searched(&c, "9223372036854775807", "upper") == 2);
+    rp_command lite = search_of(&c, "0", "0", NULL);
+    with_text(&lite, "liteTopic", "L");
+    const rp_command others[] = {search_of(&c, "77", "0", NULL), search_of(&c, "0", "0", "Upper"), search_of(&c, "0", "soon", NULL), lite};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        client_send(&c, &others[i]);
+        CHECK(was_punted(&fx, RP_CODE_SEARCH_OFFSET_BY_TIMESTAMP));
+    }
+    disk.in_memory = 0;
+    rp_command cold = search_of(&c, "0", "0", NULL);
+    client_send(&c, &cold);
+    CHECK(was_punted(&fx, RP_CODE_SEARCH_OFFSET_BY_TIMESTAMP));
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 /* 8 messages a pull is RocketMQ's bound for what is on disk (maxTransferCountOnMessageInDisk), which it goes by the distance to tell. */
 static void far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory(void) {
     fixture fx;
@@ -351,6 +392,7 @@ int main(void) {
     RUN(entries_of_the_next_window_are_read_with_those_before_them);
     RUN(messages_strewn_over_the_log_are_read_without_what_lies_between);
     RUN(messages_strewn_over_the_log_cost_a_look_a_region);
+    RUN(a_search_by_time_is_answered_from_memory_and_python_waits_for_the_disk);
     RUN(far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory);
     RUN(senders_do_not_wait_for_a_filter_that_waits_for_the_disk);
     RUN(a_filter_goes_through_a_cold_log_region_by_region);

@@ -340,6 +340,13 @@ static inline rp_request *take_punted(fixture *fx) {
     }
 }
 
+static inline int was_punted(fixture *fx, int32_t code) {
+    rp_request *request = take_punted(fx);
+    int is_it = request->command.code == code;
+    rp_request_free(request);
+    return is_it;
+}
+
 /* Frees what is left in the ring, so that the server can close. */
 static inline void drop_events(fixture *fx) {
     rp_request *requests[64];

@@ -39,13 +39,6 @@ static void a_mapping_takes_what_can_be(void) {
     rp_queue_mapping_free(NULL);
 }
 
-static int was_punted(fixture *fx, int32_t code) {
-    rp_request *request = take_punted(fx);
-    int is_it = request->command.code == code;
-    rp_request_free(request);
-    return is_it;
-}
-
 static rp_command pull_static(client *c, int32_t queue_id, int64_t offset, int32_t flags) {
     pull_request pull = pull_of(queue_id, offset);
     pull.topic = "S";
