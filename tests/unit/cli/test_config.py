@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.unit.cli.processes import run
+from tests.unit.cli.processes import run_here
 
 
 def test_a_file_that_would_start_says_what_has_no_effect(tmp_path: Path) -> None:
     file = tmp_path / "broker.conf"
     file.write_text("brokerName=a\nbrokerIp1=10.0.0.1\n")
-    done = run("config", "check", str(file))
+    done = run_here("config", "check", str(file))
     assert done.returncode == 0 and done.stderr == ""
     assert f"{file}:2: unknown key brokerIp1 is kept and has no effect" in done.stdout and "brokerIP1" in done.stdout
 
@@ -19,25 +19,25 @@ def test_a_file_that_would_start_says_what_has_no_effect(tmp_path: Path) -> None
 def test_every_bad_line_is_named_at_once(tmp_path: Path) -> None:
     file = tmp_path / "broker.conf"
     file.write_text("listenPort=ten\nflushDiskType=NEVER\n")
-    done = run("config", "check", str(file))
+    done = run_here("config", "check", str(file))
     assert done.returncode == 2
     assert f"{file}:1: listenPort" in done.stderr and f"{file}:2: flushDiskType" in done.stderr
-    assert run("config", "check", str(tmp_path / "none.conf")).returncode == 2
+    assert run_here("config", "check", str(tmp_path / "none.conf")).returncode == 2
 
 
 def test_what_differs_from_the_defaults_and_from_another_file(tmp_path: Path) -> None:
     first, second = tmp_path / "first.conf", tmp_path / "second.conf"
     first.write_text('listenPort=9000\ninitAuthenticationUser={"username":"a","password":"s3cret"}\n')
     second.write_text("listenPort=9001\n")
-    done = run("config", "diff", str(first), "--json")
+    done = run_here("config", "diff", str(first), "--json")
     assert json.loads(done.stdout)["listenPort"] == {"value": "9000", "other": "10911"} and "s3cret" not in done.stdout
-    done = run("config", "diff", str(first), str(second), "--json")
+    done = run_here("config", "diff", str(first), str(second), "--json")
     assert json.loads(done.stdout)["listenPort"] == {"value": "9000", "other": "9001"}
-    assert "listenPort" in run("config", "diff", str(first), str(second)).stdout
+    assert "listenPort" in run_here("config", "diff", str(first), str(second)).stdout
 
 
 def test_a_name_server_has_keys_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "namesrv.conf"
     file.write_text("listenPort=9000\nscanNotActiveBrokerInterval=1000\n")
-    assert "unknown" not in run("config", "check", str(file), "--role", "namesrv").stdout
-    assert run("config", "check", str(file), "--role", "server").returncode == 2
+    assert "unknown" not in run_here("config", "check", str(file), "--role", "namesrv").stdout
+    assert run_here("config", "check", str(file), "--role", "server").returncode == 2

@@ -19,6 +19,7 @@ from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import MessageStore
 from rocketpy.cli.store import repair
 from rocketpy.store.directory import StoreDirectory
+from tests.unit.cli.processes import run_here
 
 OPTIONS: MessageStoreOptions = {"commit_log_file_size": 64 * 1024, "index_slot_count": 101, "index_entry_count_max": 1001}
 SHAPE = ("--slot-count", "101", "--entry-count", "1001")
@@ -33,8 +34,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def rocketpy(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rocketpy", "store", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    return run_here("store", *map(str, arguments))
 
 
 def flip(path: Path, at: int) -> None:
