@@ -160,9 +160,9 @@ def _value(kind: str, given: Any) -> Any:
     return text
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(field: dataclasses.Field[Any], value: Any) -> str:
     """In a message that may go to a log."""
-    return "the value" if name == "innerClientAuthenticationCredentials" else repr(value)
+    return repr(value) if field.repr else "the value"
 
 
 def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[ProxySettings, dict[str, Any]]:
@@ -193,7 +193,7 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
             try:
                 values[field.name] = _value(str(field.type), value)
             except (TypeError, ValueError) as error:  # TypeError: an object within it whose keys are no texts
-                problems.append(Problem(name, f"{_shown(name, value)} is not valid: {error}", place))
+                problems.append(Problem(name, f"{_shown(field, value)} is not valid: {error}", place))
             else:
                 if name in PERIODS and values[field.name] < 1:
                     problems.append(Problem(name, f"{value!r} is not valid: a whole number from 1 on", place))

@@ -342,6 +342,9 @@ def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: 
     ):
         assert text in str(raised.value)
     assert "hidden" not in str(raised.value)
+    with pytest.raises(ConfigError, match="metricsGrpcExporterHeader: the value is not valid") as raised:
+        load_settings(None, {"namesrvAddr": "a:1"}, {"metricsGrpcExporterHeader": ["authorization:hidden"]})
+    assert "hidden" not in str(raised.value)
     for text in ('{{"a":1}:2,"b":3}', '{"namesrvAddr":{{"a":1}:2}}'):
         file.write_text(text)
         with pytest.raises(ConfigError, match=r"rmq-proxy\.json"):
