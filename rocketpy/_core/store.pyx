@@ -577,6 +577,7 @@ cdef class MessageStore(NativeObject):
         cdef rp_slice bytes_of = slice_of_bytes(records)
         cdef rp_error error
         cdef int status
+        error.status = 0
         self.enter()
         with nogil:
             status = rp_message_store_fill_gap(self.native, name, queue_id, bytes_of, next_offset, &error)

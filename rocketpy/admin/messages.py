@@ -30,17 +30,18 @@ HOUR_MS = 3_600_000
 
 
 def charset_of(text: str) -> str:
-    """Raises UsageError for an encoding that nobody knows."""
+    """Raises UsageError for what is no encoding of texts: nobody knows it, or it is one of bytes, such as hex."""
     try:
+        b"text".decode(text, "replace")
         return codecs.lookup(text).name
-    except LookupError as error:
+    except (LookupError, UnicodeError) as error:
         raise UsageError(f"{text!r} is no encoding, such as UTF-8 or GBK") from error
 
 
 def body_file(found: FoundMessage, suffix: str = "") -> Path:
     """Where a body is written to; ids come from strangers and name no directory."""
     BODIES.mkdir(parents=True, exist_ok=True)
-    path = BODIES / (re.sub(r"[^0-9A-Za-z_.-]", "_", found.shown_id)[:200] + suffix)
+    path = BODIES / (re.sub(r"^\.+|[^0-9A-Za-z_.-]", "_", found.shown_id)[:200] + suffix)
     path.write_bytes(found.body)
     return path
 

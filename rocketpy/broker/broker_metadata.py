@@ -90,7 +90,7 @@ def mismatch(metadata: BrokerMetadata, cluster_name: str, broker_name: str) -> s
 
 def _read(path: Path, *, is_temporary: bool) -> BrokerMetadata | None:
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

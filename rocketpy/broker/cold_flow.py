@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 LIMITS_MAX: Final = 10_000
 BYTES_MAX: Final = 2**63 - 1
+DIGITS_MAX: Final = 19
+SHOWN_MAX: Final = 64
 ALL_GROUPS: Final = ""
 
 
@@ -90,7 +92,8 @@ def _text(request: Request) -> str:
 
 def _bytes(group: str, value: str) -> int:
     if not is_possible(group):
-        raise CommandError(ResponseCode.INVALID_PARAMETER, f"no group can have the name {group!r}")
-    if not (value.isascii() and value.isdigit() and int(value) <= BYTES_MAX):
-        raise CommandError(ResponseCode.INVALID_PARAMETER, f"the limit of group {group} is {value!r}: expected bytes, 0 to {BYTES_MAX}")
+        raise CommandError(ResponseCode.INVALID_PARAMETER, f"no group can have the name {group[:SHOWN_MAX]!r}")
+    if not (value.isascii() and value.isdigit() and len(value) <= DIGITS_MAX and int(value) <= BYTES_MAX):
+        shown = value[:SHOWN_MAX]
+        raise CommandError(ResponseCode.INVALID_PARAMETER, f"the limit of group {group} is {shown!r}: expected bytes, 0 to {BYTES_MAX}")
     return int(value)

@@ -52,6 +52,8 @@ log = logging.getLogger(__name__)
 
 BODY_DEPTH_MAX = 100
 """Levels of a body's JSON: members nobody knows are kept in tables, which are written (to DEPTH_MAX of json_codec) and read again."""
+FAULT_MAX = 500
+"""Characters of what is wrong with a body: a member of a wrong kind is shown, and may be nearly all of it."""
 T = TypeVar("T")
 
 
@@ -237,8 +239,9 @@ def read_body(request: Request, decode: Callable[[Any], T]) -> T:
             raise ValueError(f"nested deeper than {BODY_DEPTH_MAX}")
         return decode(value)
     except (ValueError, TypeError, RecursionError) as error:
-        log.warning("the body of %s from %s cannot be read: %s", request_name(request.code), request.remote_address, error)
-        raise CommandError(ResponseCode.INVALID_PARAMETER, f"the body of the request cannot be read: {error}") from error
+        cause = str(error)[:FAULT_MAX]
+        log.warning("the body of %s from %s cannot be read: %s", request_name(request.code), request.remote_address, cause)
+        raise CommandError(ResponseCode.INVALID_PARAMETER, f"the body of the request cannot be read: {cause}") from error
 
 
 def read_object(value: Any) -> Mapping[Any, Any]:

@@ -539,9 +539,9 @@ class BrokerService:
                 await self._close()
             self._begin()
             await self._open()
-        except (RocketpyError, OSError) as error:
-            log.error("the broker could not open anew, and tries again: %s", error)
-            with contextlib.suppress(RocketpyError, OSError):
+        except Exception as error:  # outer edge of the task: the broker would stay closed without a word
+            log.error("the broker could not open anew, and tries again: %s: %s", type(error).__name__, error)
+            with contextlib.suppress(Exception):
                 await self._close()
             self._begin()
             return False

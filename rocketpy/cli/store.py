@@ -228,7 +228,7 @@ def _topics(root: Path) -> set[str]:
     """Those that have queues, or that their broker knows. The log still holds messages of others: of topics that were deleted."""
     with_queues = {path.name for directory in QUEUE_DIRECTORIES for path in (root / directory).glob("*") if path.is_dir()}
     try:
-        table = read_object((root / "config" / "topics.json").read_text(), tolerant_max=None)["topicConfigTable"]
+        table = read_object((root / "config" / "topics.json").read_text(encoding="utf-8"), tolerant_max=None)["topicConfigTable"]
     except (OSError, ValueError, LookupError, TypeError):
         return with_queues
     return with_queues | set(table)

@@ -198,14 +198,15 @@ class Config:
         """Checks one value. Raises ConfigError; an empty text stands for "not set" where the default is that."""
         key = self.table[name]
         stripped = text.strip()
+        shown = HIDDEN if key.secret else repr(readable(stripped))
         if readable(stripped) != stripped:
-            raise ConfigError([Problem(name, f"{readable(stripped)!r} is not UTF-8")])
+            raise ConfigError([Problem(name, f"{shown} is not UTF-8")])
         if not stripped and key.kind == "text" and not key.default:
             return ""
         try:
             return key.parse(stripped)
         except ValueError as error:
-            raise ConfigError([Problem(name, f"{stripped!r} is not valid: {error}")]) from None
+            raise ConfigError([Problem(name, f"{shown} is not valid: {error}")]) from None
 
     def subscribe(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -351,7 +352,8 @@ def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[s
     for name, line in lines.items():
         _remark(config, name, f"{path}:{line}")
         if line in foreign:
-            _note(config, f"{path}:{line}: {_two_readings(name, foreign[line])}")
+            is_secret = name in config.table and config.table[name].secret
+            _note(config, f"{path}:{line}: {_two_readings(name, None if is_secret else foreign[line])}")
     for name in overrides or ():
         _remark(config, name, COMMAND_LINE)
     for name, value, reason in derive_values(role, config._values):
@@ -422,7 +424,10 @@ def _remark(config: Config, name: str, place: str) -> None:
     _note(config, f"{place}: unknown key {name} is kept and has no effect{_suggestion(name, config.table)}")
 
 
-def _two_readings(name: str, value: str) -> str:
+def _two_readings(name: str, value: str | None) -> str:
+    """None: it is a secret."""
+    if value is None:
+        return f"{name} is not ASCII: files are UTF-8 here and ISO-8859-1 for RocketMQ; what is written as \\uXXXX is the same for both"
     return (
         f"{name} is {value!r} here, where files are UTF-8, and {as_latin(value)!r} for RocketMQ, which reads ISO-8859-1; "
         f"{name}={escaped(value)} is the same for both"

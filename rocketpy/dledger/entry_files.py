@@ -113,7 +113,7 @@ def write_file(path: Path, text: str) -> None:
     with store_errors(path):
         temporary = path.with_name(path.name + ".tmp")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w") as file:
+        with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -13,7 +13,7 @@ from ..broker.names import DLQ_PREFIX, RETRY_PREFIX
 from . import schema
 from .encoding import COMPRESSED
 from .handles import Popped, message_id_of
-from .settings import ProxySettings
+from .settings import ProxySettings, delay_levels
 from .status import ProxyError
 from .validation import check_text, has_control, lite_topic_of, millis, set_millis
 
@@ -32,10 +32,9 @@ _DELAYS: Final = ("DELAY", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_M
 
 
 def delay_level(settings: ProxySettings, delay_ms: int) -> int:
-    """The first level that is longer, as RocketMQ chooses it; the last one for more."""
-    unit_ms = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-    levels = [int(text[:-1]) * unit_ms[text[-1]] for text in settings.message_delay_level.split()]
-    return next((place for place, level_ms in enumerate(levels, start=1) if delay_ms < level_ms), len(levels))
+    """The shortest level that is longer, as RocketMQ chooses it; the longest one for more."""
+    levels = [(level_ms, place) for place, level_ms in enumerate(delay_levels(settings.message_delay_level), start=1)]
+    return min((level for level in levels if delay_ms < level[0]), default=max(levels))[1]
 
 
 def _user_properties(given: Mapping[str, str], settings: ProxySettings) -> int:

@@ -31,6 +31,8 @@ Long = int
 """Of what is a long in RocketMQ's ProxyConfig; the other numbers are ints there."""
 MOST = {"int": (1 << 31) - 1, "Long": 10**18 - 1}
 """To the second any time can be added in 64 bits."""
+_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_LEVEL = re.compile("([0-9]{1,9})([smhd])")
 _WIRE_NAMES = {"rocketmq_cluster_name": "rocketMQClusterName"}
 
 
@@ -130,6 +132,15 @@ class ProxySettings:
         return Credentials.from_json(text) if self.enable_acl_rpc_hook_for_cluster_mode and text.strip() else None
 
 
+def delay_levels(text: str) -> list[int]:
+    """The pauses of messageDelayLevel in ms, level 1 first. Raises ValueError."""
+    levels = [_LEVEL.fullmatch(each) for each in text.split()]
+    found = [int(level[1]) * _UNITS_MS[level[2]] for level in levels if level is not None]
+    if not found or len(found) < len(levels):
+        raise ValueError("it is not such as 1s 5s 10s 30s 1m 2h")
+    return found
+
+
 def wire_name(attribute: str) -> str:
     """grpc_server_port as RocketMQ writes it: grpcServerPort."""
     return _WIRE_NAMES.get(attribute) or re.sub("_(.)", lambda found: found.group(1).upper(), attribute)
@@ -160,9 +171,9 @@ def _value(kind: str, given: Any) -> Any:
     return text
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(field: dataclasses.Field[Any], value: Any) -> str:
     """In a message that may go to a log."""
-    return "the value" if name == "innerClientAuthenticationCredentials" else repr(value)
+    return repr(value) if field.repr else "the value"
 
 
 def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[ProxySettings, dict[str, Any]]:
@@ -193,7 +204,7 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
             try:
                 values[field.name] = _value(str(field.type), value)
             except (TypeError, ValueError) as error:  # TypeError: an object within it whose keys are no texts
-                problems.append(Problem(name, f"{_shown(name, value)} is not valid: {error}", place))
+                problems.append(Problem(name, f"{_shown(field, value)} is not valid: {error}", place))
             else:
                 if name in PERIODS and values[field.name] < 1:
                     problems.append(Problem(name, f"{value!r} is not valid: a whole number from 1 on", place))
@@ -205,6 +216,11 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
     else:
         if settings.enable_acl_rpc_hook_for_cluster_mode and credentials is None:
             problems.append(Problem("enableAclRpcHookForClusterMode", "needs innerClientAuthenticationCredentials to sign with", place))
+    try:
+        if settings.use_delay_level:
+            delay_levels(settings.message_delay_level)
+    except ValueError as error:
+        problems.append(Problem("messageDelayLevel", f"{settings.message_delay_level!r}: {error}", place))
     settings = dataclasses.replace(settings, proxy_mode=settings.proxy_mode.lower())
     if settings.proxy_mode not in MODES:
         problems.append(Problem("proxyMode", f"{settings.proxy_mode!r} is none: {' or '.join(MODES)}", place))

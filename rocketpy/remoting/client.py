@@ -141,7 +141,10 @@ class _Connection(asyncio.Protocol):
             if future is not None and not future.done():
                 future.set_result(command)
         elif self._on_request is not None:
-            self._on_request(self.address, command)
+            try:
+                self._on_request(self.address, command)
+            except Exception:  # outer edge: asyncio would end the connection, and with it all that is waited for there
+                log.exception("%s from %s failed", request_name(command.code), self.address)
         else:
             log.debug("%s sent %s, which nobody here handles", self.address, request_name(command.code))
 

@@ -162,7 +162,7 @@ class StoreDirectory:
     def timer_counts_fault(self) -> str | None:
         """What is wrong with the file of how many timed messages wait for each topic; None also without one."""
         try:
-            counts = read_object((self.root / TIMER_COUNTS).read_text(), tolerant_max=None)["timingCount"].values()
+            counts = read_object((self.root / TIMER_COUNTS).read_text(encoding="utf-8"), tolerant_max=None)["timingCount"].values()
             return None if all(isinstance(count["count"], int) for count in counts) else "a count is not a number"
         except FileNotFoundError:
             return None
@@ -237,7 +237,7 @@ def batch_topics(root: Path) -> str:
     Whoever opens the store says them: a message that RocketMQ took for such a topic alone is in no queue, and must not make a plain one."""
     for name in ("topics.json", "topics.json.bak"):
         try:
-            table = read_object((root / "config" / name).read_text(), tolerant_max=None)["topicConfigTable"]
+            table = read_object((root / "config" / name).read_text(encoding="utf-8"), tolerant_max=None)["topicConfigTable"]
             configs = [(topic, config.get("attributes") or {}) for topic, config in table.items()]
             return "".join(f"{topic}\n" for topic, attributes in configs if attributes.get("queue.type") == "BatchCQ")
         except (OSError, ValueError, LookupError, TypeError, AttributeError):

@@ -22,6 +22,7 @@ from rocketpy.admin.exports import add_up, write_file
 from rocketpy.admin.finding import track_state
 from rocketpy.admin.found_message import FoundMessage, place_of, records_in
 from rocketpy.admin.groups import group_of
+from rocketpy.admin.messages import body_file, charset_of
 from rocketpy.admin.monitoring import undone_of
 from rocketpy.admin.name_values import merged_order
 from rocketpy.admin.output import Columns, Output, Shown, plain
@@ -399,3 +400,21 @@ def test_a_table_by_queue_is_a_list_in_json() -> None:
     assert plain({"m": {queue: {"offset": 5}, "n": {queue: 6}}})["m"][0] == {**named, "offset": 5}
     assert plain({queue: 6}) == [{**named, "value": 6}]
     assert plain(({1: None},)) == [{1: None}]
+
+
+# ---- messages as files and texts ----
+
+
+def test_encodings_of_bytes_and_such_as_cannot_replace_are_none_of_messages() -> None:
+    assert (charset_of("UTF-8"), charset_of("gbk")) == ("utf-8", "gbk")
+    for text in ("", "no-such", "hex", "zlib", "rot13", "idna", "undefined"):
+        with pytest.raises(UsageError, match=f"'{text}' is no encoding"):
+            charset_of(text)
+
+
+def test_a_body_is_a_file_of_its_own_directory_whatever_its_producer_called_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocketpy.admin.messages.BODIES", tmp_path / "bodies")
+    for name, file in (("..", "_"), (".", "_"), ("../a", "__a"), ("a.b", "a.b")):
+        path = body_file(message(properties={"UNIQ_KEY": name}))
+        assert path.parent == tmp_path / "bodies" and path.read_bytes() == b"hello"
+        assert path.name == file

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -19,6 +22,9 @@ from rocketpy.broker.clients import (
 )
 from rocketpy.broker.heartbeat import BROADCASTING, ConsumerData, Heartbeat, Subscription
 from rocketpy.broker.names import java_hash
+from rocketpy.broker.parts import FAULT_MAX, read_body
+from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.command import CommandError
 from tests.unit.broker.recorder import Clock, Recorder
 
 ONE, TWO = Channel(0, 1), Channel(1, 1)
@@ -363,3 +369,12 @@ def test_a_subscription_is_shown_as_it_came() -> None:
 def test_a_bad_heartbeat_is_refused(value: object) -> None:
     with pytest.raises(ValueError):
         Heartbeat.from_json(value)
+
+
+def test_a_body_that_cannot_be_read_is_not_told_whole(caplog: pytest.LogCaptureFixture) -> None:
+    """What is of a wrong kind is shown: in the log, whose files are kept in a number, and in the remark."""
+    body = json.dumps({"clientID": ["x" * 100_000]}).encode()
+    request = SimpleNamespace(code=RequestCode.HEART_BEAT, body=body, remote_address="127.0.0.1:1")
+    with pytest.raises(CommandError, match=r"clientID is \['x") as raised:
+        read_body(cast(Any, request), Heartbeat.from_json)
+    assert len(str(raised.value)) < 2 * FAULT_MAX and len(caplog.text) < 2 * FAULT_MAX

@@ -40,6 +40,7 @@ def test_limits_are_set_shown_and_removed(tmp_path: Path) -> None:
         (b"g=many\n", "the limit of group g is 'many': expected bytes"),
         (b"g=-1\n", "expected bytes"),
         (b"g=%d\n" % 2**63, "expected bytes"),
+        (b"g=%b\n" % (b"9" * 5000), f"the limit of group g is '{'9' * 64}': expected bytes"),
         (b"fine=1\ng=\n", "the limit of group g is ''"),
         (b"=1\n", "no group can have the name ''"),
         (b"%b=1\n" % (b"x" * 300), "no group can have the name"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -216,6 +218,22 @@ def test_the_files_of_the_id_are_rocketmqs(tmp_path: Path) -> None:
     files.write(own)
     assert files.path.read_text() == "DefaultCluster#broker-a#2"
     assert files.read() == (own, None) and not files.temporary_path.exists()
+
+
+def test_the_files_of_the_id_are_utf_8_whatever_the_locale(tmp_path: Path) -> None:
+    """As Java 18's are; the id of a broker whose name is not ASCII was taken for another broker's in a locale of one byte per character."""
+    files = BrokerMetadataFiles(tmp_path / "brokerIdentity")
+    files.write(BrokerMetadata("DefaultCluster", "bröker", 2))
+    script = f"""
+from pathlib import Path
+from rocketpy.broker.broker_metadata import BrokerMetadataFiles
+from rocketpy.dledger.entry_files import write_file
+print(ascii(BrokerMetadataFiles(Path({str(files.path)!r})).read()[0].broker_name))
+write_file(Path({str(tmp_path / "text")!r}), "ö")
+"""
+    command = [sys.executable, "-X", "utf8=0", "-X", "warn_default_encoding", "-W", "error::EncodingWarning", "-c", script]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"{'bröker'!a}\n"
+    assert (tmp_path / "text").read_bytes() == "ö".encode()
 
 
 @pytest.mark.parametrize("text", ["", "a#b", "a#b#x", "a#b#-1", "a##1", "a#b#1#c", "a#b#99999999999999999999"])

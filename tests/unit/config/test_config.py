@@ -491,6 +491,20 @@ def test_secrets_are_neither_shown_nor_logged(caplog: pytest.LogCaptureFixture) 
     assert "initAuthenticationUser=******" in told and "innerClientAuthenticationCredentials = ******" in told and "hush" not in told
 
 
+def test_a_secret_beyond_ascii_is_not_told_with_what_there_is_to_say_of_it(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """RocketMQ's files are ISO-8859-1: what an operator brings along is refused or remarked on, and both go to the log."""
+    value = "tls.server.keyPassword=hüsh"
+    file.write_bytes(value.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"tls.server.keyPassword: \*{6} is not UTF-8"):
+        load_config("broker", file)
+    file.write_bytes(value.encode())
+    config = load_config("broker", file)
+    assert config.text("tls.server.keyPassword") == "hüsh"
+    config.report_remarks()
+    assert f"{file}:1: tls.server.keyPassword is not ASCII" in caplog.text and "sh;" not in caplog.text and "hÃ" not in caplog.text
+    assert "hüsh" not in caplog.text
+
+
 LEDGER = {"enableDLegerCommitLog": "true", "dLegerGroup": "g", "dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40912", "dLegerSelfId": "n1"}
 
 

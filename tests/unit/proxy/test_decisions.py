@@ -24,7 +24,7 @@ from rocketpy.proxy.client_settings import for_consumer
 from rocketpy.proxy.clients import Clients, language_of
 from rocketpy.proxy.context import now_ms
 from rocketpy.proxy.handles import ReceiptHandle
-from rocketpy.proxy.messages import check_type, grpc_message, properties_of
+from rocketpy.proxy.messages import check_type, delay_level, grpc_message, properties_of
 from rocketpy.proxy.receiving import Receiving, tags_of
 from rocketpy.proxy.renewals import RENEWED_FOR_MS, Held, Renewals
 from rocketpy.proxy.routing import numbered_permissions
@@ -308,6 +308,21 @@ def test_clients_are_told_of_a_group_whatever_it_is_configured_to(most: int) -> 
         assert told.subscription.lite_subscription_quota == (2**31 - 1 if most > 0 else -1)
 
 
+def test_a_delay_is_that_of_the_shortest_level_that_is_longer() -> None:
+    """RocketMQ: ProxyConfig.computeDelayLevel."""
+    settings = dataclasses.replace(SETTINGS, message_delay_level="1s 1m 10s")
+    levels = {0: 1, 999: 1, 1000: 3, 9_999: 3, 10_000: 2, 59_999: 2, 60_000: 2, 1 << 40: 2}
+    assert {delay_ms: delay_level(settings, delay_ms) for delay_ms in levels} == levels
+
+
+@pytest.mark.parametrize("text", ["", "1s 5", "1s  x", "1s 5S", "-1s", "s", "\u0661s"])
+def test_levels_that_cannot_be_read_end_the_start_if_they_are_gone_by(text: str) -> None:
+    given = {"messageDelayLevel": text, "useDelayLevel": False}
+    assert load_settings(None, {"namesrvAddr": "a:1"}, given)
+    with pytest.raises(ConfigError, match=f"messageDelayLevel: {text!r}: it is not such as 1s 5s"):
+        load_settings(None, {"namesrvAddr": "a:1"}, {**given, "useDelayLevel": True})
+
+
 def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: Path) -> None:
     file = tmp_path / "rmq-proxy.json"
     file.write_text(
@@ -341,6 +356,9 @@ def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: 
         "accessKey is missing",
     ):
         assert text in str(raised.value)
+    assert "hidden" not in str(raised.value)
+    with pytest.raises(ConfigError, match="metricsGrpcExporterHeader: the value is not valid") as raised:
+        load_settings(None, {"namesrvAddr": "a:1"}, {"metricsGrpcExporterHeader": ["authorization:hidden"]})
     assert "hidden" not in str(raised.value)
     for text in ('{{"a":1}:2,"b":3}', '{"namesrvAddr":{{"a":1}:2}}'):
         file.write_text(text)

@@ -337,6 +337,26 @@ def test_requests_of_the_server_reach_the_callback() -> None:
     asyncio.run(scenario())
 
 
+def test_a_request_of_the_server_that_cannot_be_handled_ends_no_call(caplog: pytest.LogCaptureFixture) -> None:
+    """As of a proxy that is stopping, whom a broker asks about a transaction."""
+
+    async def ask_first(request: Command, writer: asyncio.StreamWriter) -> None:
+        writer.write(encode_command(RequestCode.CHECK_TRANSACTION_STATE, {}, opaque=7, flag=2))
+        await reply(request, writer)
+
+    def cannot(address: str, command: Command) -> None:
+        raise NetworkError("the proxy is stopping")
+
+    async def scenario() -> None:
+        async with scripted(ask_first) as server, RemotingClient(on_request=cannot) as client:
+            for _ in range(2):
+                assert (await client.invoke(server.address, 105)).code == ResponseCode.SUCCESS
+            assert server.connections == 1
+
+    asyncio.run(scenario())
+    assert "CHECK_TRANSACTION_STATE from" in caplog.text and "the proxy is stopping" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("localhost:9876", ("localhost", 9876)), (" 10.0.0.1:1 ", ("10.0.0.1", 1)), ("[::1]:9876", ("::1", 9876))],
