@@ -254,7 +254,7 @@ static bool is_about(const entry *candidate, const question *asked) {
     return candidate->source_count == 0;
 }
 
-/* From the first entry at a place on, while `policy` and type are as there; LITERAL ones only while they have the name. */
+/* From the first entry at a place on, while is_default and type are as there; LITERAL ones only while they have the name. */
 static const entry *find_from(const rp_rights *rights, const entry *place, const question *asked) {
     for (uint32_t i = lower_bound(rights, place); i < rights->count; i++) {
         const entry *candidate = &rights->entries[i];

@@ -168,15 +168,6 @@ static int system_unmap(void *context, void *address, size_t size) {
     return munmap(address, size);
 }
 
-static int system_populate(void *context, void *address, size_t size) {
-    (void)context;
-    int rc;
-    do {
-        rc = madvise(address, size, MADV_POPULATE_WRITE);
-    } while (rc != 0 && errno == EINTR);
-    return rc;
-}
-
 static int advise(uint8_t *address, size_t size, int advice) {
     int rc;
     do {
@@ -216,6 +207,12 @@ typedef struct page_range {
 static page_range pages_of(const void *address, size_t size) {
     uintptr_t before = (uintptr_t)address % PAGE_SIZE;
     return (page_range){(uint8_t *)((uintptr_t)address - before), size + before};
+}
+
+static int system_populate(void *context, void *address, size_t size) {
+    (void)context;
+    page_range pages = pages_of(address, size);
+    return advise(pages.start, pages.size, MADV_POPULATE_WRITE);
 }
 
 /* Cuts AT_ONCE_BYTES, or what there is, off the front. */

@@ -35,7 +35,7 @@ typedef struct rp_file_ops {
     int (*sync_data)(void *context, int fd); /* fdatasync */
     void *(*map)(void *context, int fd, size_t size, int writable); /* MAP_SHARED; NULL on failure */
     int (*unmap)(void *context, void *address, size_t size);
-    int (*populate)(void *context, void *address, size_t size); /* MADV_POPULATE_WRITE */
+    int (*populate)(void *context, void *address, size_t size); /* MADV_POPULATE_WRITE, of all pages that have a byte of it */
     /* Brings a mapping's pages into memory; wait is an rp_read_ahead. EFAULT when the disk cannot give them, where touching them would
      * raise SIGBUS; EINVAL before Linux 5.14. */
     int (*read_ahead)(void *context, void *address, size_t size, int wait);

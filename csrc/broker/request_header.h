@@ -1,8 +1,8 @@
-/* request_header.h: the fields of send, pull and offset requests, picked out of a decoded command in one pass. Private to csrc/broker.
- * RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2 (names a..n), PullMessageRequestHeader,
- * UpdateConsumerOffsetRequestHeader, QueryConsumerOffsetRequestHeader (5.3.3 remoting/protocol/header/).
+/* request_header.h: the fields of requests that are answered here, picked out of a decoded command in one pass. Private to csrc/broker.
+ * RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2 (names a..n), PullMessageRequestHeader, PopMessageRequestHeader and others
+ * (5.3.3 remoting/protocol/header/).
  *
- * A field that is absent keeps its bit in `missing`; a malformed number is reported with its text, as Java's parse does.
+ * A field without which RocketMQ fails too is told by its name, a malformed number with its text, as Java's parse does.
  *
  * Threads  pure functions; slices are the command's.
  */

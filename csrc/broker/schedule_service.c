@@ -91,8 +91,9 @@ static int take(rp_schedule_service *service, const rp_queue_entry *entry, uint3
         return status;
     if (status != RP_OK || rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, &message, &error) != RP_RECORD_MESSAGE) {
         pass_over(service, entry, error.message, nothing);
-        status = status == RP_OK ? (rp_log_range_release(range.pin), RP_E_NOT_FOUND) : RP_E_NOT_FOUND;
-        return status;
+        if (status == RP_OK)
+            rp_log_range_release(range.pin);
+        return RP_E_NOT_FOUND;
     }
     status = make_item(service, entry, &message, due, &service->items[service->count]);
     if (status != RP_OK) {

@@ -11,7 +11,7 @@
  *
  * Threads  one of its own, between start and stop; rp_schedule_stored and the positions: any.
  * Lock     `lock`: the thread sleeps in it, and a level's queue is made under it, once.
- * Bounds   RP_SCHEDULE_WINDOW entries of a level at once, SCHEDULE_BYTES_MAX of their records (or one).
+ * Bounds   RP_SCHEDULE_WINDOW entries of a level at once, RP_SCHEDULE_BYTES_MAX of their records (or one).
  */
 #ifndef RP_BROKER_SCHEDULE_SERVICE_H
 #define RP_BROKER_SCHEDULE_SERVICE_H

@@ -47,11 +47,6 @@ static int answer_forbidden(const rp_send_request *request) {
 
 /* ---- into the timer queue ---- */
 
-static uint32_t random_permille(rp_lane *lane) {
-    lane->random = lane->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)((lane->random >> 33) % 1000);
-}
-
 /* Writes the properties that the message has while it waits. RP_OK; RP_E_NO_MEMORY; RP_E_TOO_LARGE: they do not fit, or will not when the
  * message is put again because it waits for longer than the wheel reaches. */
 static int write_properties(rp_send_request *request) {
@@ -77,7 +72,8 @@ static int put_into_timer_queue(rp_send_request *request) {
 
 int rp_send_wait_for_time(rp_send_request *request) {
     rp_timer_service *timers = request->lane->broker->timers;
-    int when = rp_timer_when(timers, request->properties.text, random_permille(request->lane), &request->out_ms);
+    uint32_t permille = (uint32_t)(rp_lane_random(request->lane) % 1000);
+    int when = rp_timer_when(timers, request->properties.text, permille, &request->out_ms);
     if (when == RP_TIMER_IS_LATER)
         return rp_topic_is_forbidden(request->header.topic) ? answer_forbidden(request) : put_into_timer_queue(request);
     request->out_ms = -1;

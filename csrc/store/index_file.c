@@ -89,8 +89,7 @@ static rp_index_file *new_file(const rp_file_ops *ops, const char *path, rp_inde
 
 static int fail(rp_index_file *file, const char *what, rp_error *error) {
     int cause = errno;
-    int status = rp_error_set(error, rp_status_from_errno(cause), cause, file->path, -1, "%s index file failed: %s", what, strerror(cause));
-    return status;
+    return rp_error_set(error, rp_status_from_errno(cause), cause, file->path, -1, "%s index file failed: %s", what, strerror(cause));
 }
 
 static int map_file(rp_index_file *file, rp_error *error) {

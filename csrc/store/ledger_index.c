@@ -191,7 +191,9 @@ int rp_ledger_index_read(rp_ledger_index *index, int64_t number, rp_ledger_entry
                                .size = rp_get_u32(unit + 12),
                                .index = (int64_t)rp_get_u64(unit + 16),
                                .term = (int64_t)rp_get_u64(unit + 24)};
-    return rp_get_u32(unit) == RP_LEDGER_MAGIC && entry->index == number && entry->position >= 0 ? RP_OK : RP_E_NOT_FOUND;
+    bool is_unit = rp_get_u32(unit) == RP_LEDGER_MAGIC && entry->index == number;
+    bool is_place = entry->position >= 0 && entry->position <= INT64_MAX - (int64_t)entry->size; /* its end is one too */
+    return is_unit && is_place ? RP_OK : RP_E_NOT_FOUND;
 }
 
 /* Positions grow with the index; what is not a unit lies behind all. */

@@ -6,7 +6,7 @@
  * Made of the log: what a crash took of it is written again when the log is opened. So it is synced with the queues, ahead of the
  * checkpoint that says from where that has to begin.
  *
- * Threads  reserve, put, cut and restart_at under the append lock, trim under retention's, sync from one thread; read from any.
+ * Threads  reserve, put and cut under the append lock, trim under retention's, sync from one thread; read from any.
  * Owns     its row of files.
  */
 #ifndef RP_STORE_LEDGER_INDEX_H

@@ -68,6 +68,8 @@ int rp_log_scan_open(const char *path, int64_t begin_offset, int64_t end_offset,
         return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for a log scan");
     scan->fd = -1;
     int status = map_whole(scan, path, error);
+    if (status == RP_OK && scan->map_size > (uint64_t)(INT64_MAX - start))
+        status = rp_error_set(error, RP_E_CORRUPT, 0, path, -1, "no store reaches the offset in the file's name: move it away");
     if (status < 0) {
         rp_log_scan_close(scan);
         return status;

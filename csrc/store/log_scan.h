@@ -40,7 +40,7 @@ typedef struct rp_scan_damage {
 
 /* path ends in the file's 20-digit start offset. Records that start in begin_offset..end_offset-1 (physical) are read; give
  * INT64_MIN..INT64_MAX for all. begin_offset may lie inside a record: that record belongs to the range before.
- * RP_OK; RP_E_INVALID for a name without an offset; RP_E_NOT_FOUND; RP_E_IO. */
+ * RP_OK; RP_E_INVALID for a name without an offset; RP_E_CORRUPT for one that no store reaches; RP_E_NOT_FOUND; RP_E_IO. */
 int rp_log_scan_open(const char *path, int64_t begin_offset, int64_t end_offset, int check_crc, rp_log_scan **scan, rp_error *error);
 void rp_log_scan_close(rp_log_scan *scan);
 /* An rp_scan_kind. */

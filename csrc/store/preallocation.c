@@ -364,7 +364,7 @@ static void allocate_ahead(rp_preallocation *ahead) {
     pthread_mutex_lock(&ahead->extend_lock);
     if (is_short_of_blocks(ahead)) {
         rp_error unused = {0};
-        (void)allocate(ahead, ahead->allocated_end, ahead->allocated_end + PAGE_SIZE, &unused);
+        (void)allocate(ahead, ahead->allocated_end, ahead->allocated_end + 1, &unused);
     }
     pthread_mutex_unlock(&ahead->extend_lock);
 }
