@@ -135,8 +135,6 @@ uint32_t rp_protobuf_number_size(uint32_t number, int64_t value) {
     return value == 0 ? 0 : varint_size((uint64_t)number << 3) + varint_size((uint64_t)value);
 }
 
-uint32_t rp_protobuf_head_size(uint32_t number, uint32_t size) {
-    return varint_size((uint64_t)number << 3) + varint_size(size);
-}
+uint32_t rp_protobuf_head_size(uint32_t number, uint32_t size) { return varint_size((uint64_t)number << 3) + varint_size(size); }
 
 uint32_t rp_protobuf_bytes_size(uint32_t number, uint32_t size) { return size == 0 ? 0 : rp_protobuf_head_size(number, size) + size; }
