@@ -16,10 +16,12 @@ import json
 import logging
 import logging.handlers
 import os
+import stat
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TextIO
 
 from ._core.base import LogTap
 from .config import Config, ConfigError, Problem, Value
@@ -120,6 +122,27 @@ class LogFile(logging.handlers.RotatingFileHandler):
     COMPLAINT_PAUSE_S = 60.0
     _silent_until_s = 0.0
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """As its base, which makes the text twice, to know its size first, and asks the system for the file by its name each time."""
+        try:
+            line = self.format(record) + self.terminator
+            if self._is_full_with(line):
+                self.doRollover()
+            self._opened().write(line)
+            self.flush()
+        except Exception:  # as every handler of logging
+            self.handleError(record)
+
+    def _opened(self) -> TextIO:
+        if self.stream is None:  # `delay`, also behind a rollover
+            self.stream = self._open()
+        return self.stream
+
+    def _is_full_with(self, line: str) -> bool:
+        """Not what is no regular file: it has no size."""
+        status = os.fstat(self._opened().fileno())
+        return 0 < self.maxBytes <= status.st_size + len(line) and stat.S_ISREG(status.st_mode)
+
     def handleError(self, record: logging.LogRecord) -> None:
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
@@ -174,9 +197,17 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
     for handler in handlers:
         root.addHandler(handler)
     _direct_metrics(Path(directory).expanduser() / f"{name}_metrics.log" if directory else None, file_size, file_count)
+    _leave_out_unsaid()
     root.setLevel(logging.WARNING)
     logging.getLogger("rocketpy").setLevel(config.text("logLevel"))
     config.subscribe(_change_level)
+
+
+def _leave_out_unsaid() -> None:
+    """Of a record no format of ours says where in the program, on which thread or in which process it was made, and finding that out is
+    more than half of a line's cost. How to do without is Python's: "Optimization" in its logging HOWTO."""
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
 def _direct_metrics(path: Path | None, file_size: int, file_count: int) -> None:

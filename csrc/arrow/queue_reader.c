@@ -182,6 +182,7 @@ static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
         {"subscription", reader->subscription},
         {"subVersion", "0"},
         {"expressionType", reader->options.is_sql ? "SQL92" : "TAG"},
+        {"lo", "false"}, /* of a static topic, too, the broker's own queue, which is what its records name */
     };
     rp_command command;
     rp_command_clear(&command, PULL_MESSAGE, RP_SERIALIZE_JSON);

@@ -33,7 +33,7 @@ rp_subject *rp_subject_make(rp_slice name, const rp_subject *like, rp_rights *ri
     return made;
 }
 
-rp_subject *rp_subject_hold(rp_subject *subject) {
+static rp_subject *hold(rp_subject *subject) {
     atomic_fetch_add_explicit(&subject->references, 1, memory_order_relaxed);
     return subject;
 }
@@ -124,7 +124,7 @@ int rp_subject_map_copy(const rp_subject_map *map, rp_subject_map *copy) {
         return RP_E_NO_MEMORY;
     }
     for (uint32_t slot = 0; slot < map->slot_count; slot++) {
-        copy->slots[slot] = map->slots[slot] != NULL ? rp_subject_hold(map->slots[slot]) : NULL;
+        copy->slots[slot] = map->slots[slot] != NULL ? hold(map->slots[slot]) : NULL;
     }
     return RP_OK;
 }

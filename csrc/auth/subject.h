@@ -29,7 +29,6 @@ typedef struct rp_subject {
 /* With one reference; with everything but the name and the rights of `like` (NULL: it is not a user), and a reference to rights, which may
  * be NULL. NULL when memory is out. */
 rp_subject *rp_subject_make(rp_slice name, const rp_subject *like, rp_rights *rights);
-rp_subject *rp_subject_hold(rp_subject *subject);
 /* Wipes the key of the last one. */
 void rp_subject_release(rp_subject *subject);
 

@@ -34,6 +34,13 @@ static rp_reply *take_all(_Atomic(rp_reply *) *stack) {
 
 /* ---- frames ---- */
 
+static void free_frame(rp_push_frame *frame) {
+    if (frame != NULL) {
+        atomic_fetch_sub_explicit(&frame->broker->push_bytes, frame->size, memory_order_relaxed);
+        free(frame);
+    }
+}
+
 int rp_push_frame_create(rp_broker *broker, rp_command *push, rp_push_frame **out) {
     size_t size_max = rp_command_size_max(push);
     if (size_max == 0)
@@ -53,28 +60,21 @@ int rp_push_frame_create(rp_broker *broker, rp_command *push, rp_push_frame **ou
     frame->broker = broker;
     frame->size = (uint32_t)size;
     if (atomic_fetch_add_explicit(&broker->push_bytes, frame->size, memory_order_relaxed) + frame->size > RP_PUSH_BYTES_MAX) {
-        rp_push_frame_free(frame);
+        free_frame(frame);
         return RP_E_BUSY;
     }
     *out = frame;
     return RP_OK;
 }
 
-void rp_push_frame_free(rp_push_frame *frame) {
-    if (frame != NULL) {
-        atomic_fetch_sub_explicit(&frame->broker->push_bytes, frame->size, memory_order_relaxed);
-        free(frame);
-    }
-}
-
-static void release_frame(void *owner) { rp_push_frame_free(owner); }
+static void release_frame(void *owner) { free_frame(owner); }
 
 /* ---- lane A ---- */
 
 void rp_replies_free(rp_lane *lane) {
     for (rp_reply *reply = lane->replies.all, *before; reply != NULL; reply = before) {
         before = reply->made_before;
-        rp_push_frame_free(reply->frame);
+        free_frame(reply->frame);
         free(reply);
     }
     lane->replies.all = lane->replies.free = NULL;
@@ -173,7 +173,8 @@ static void log_not_pushed(const rp_reply *reply) {
                  reasons[reply->outcome]);
 }
 
-void rp_reply_finish(rp_reply *reply) {
+/* Answers the replier and frees the reply, unless it still waits for something. */
+static void finish(rp_reply *reply) {
     rp_lane *lane = reply->lane;
     if (reply->waits_for_push || reply->waits_for_store)
         return;
@@ -189,14 +190,14 @@ void rp_reply_finish(rp_reply *reply) {
 void rp_reply_stored(rp_reply *reply, int is_stored) {
     reply->waits_for_store = 0;
     reply->is_stored = is_stored != 0;
-    rp_reply_finish(reply);
+    finish(reply);
 }
 
 void rp_replies_drain(rp_lane *lane) {
     for (rp_reply *reply = take_all(&lane->replies.settled), *next; reply != NULL; reply = next) {
         next = reply->next;
         reply->waits_for_push = 0;
-        rp_reply_finish(reply);
+        finish(reply);
     }
 }
 
@@ -239,7 +240,7 @@ static void write_push(rp_lane *lane, rp_reply *reply) {
         .address = reply->frame->bytes, .size = reply->frame->size, .fd = -1, .release = release_frame, .owner = reply->frame};
     if (connection == NULL || rp_connection_unsent_bytes(connection) >= RP_PUSH_UNSENT_MAX ||
         rp_connection_send_ranges(connection, &range, 1) != RP_OK) {
-        rp_push_frame_free(reply->frame);
+        free_frame(reply->frame);
         reply->frame = NULL;
         settle(reply, RP_PUSH_CLOSED, lane);
         return;

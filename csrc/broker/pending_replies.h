@@ -94,13 +94,10 @@ rp_reply *rp_reply_take(struct rp_lane *lane, rp_answer_to replier, int32_t queu
 /* Encodes a push, with an opaque of its own. RP_OK; RP_E_BUSY at RP_PUSH_BYTES_MAX; RP_E_NO_MEMORY; RP_E_TOO_LARGE, RP_E_INVALID: it is no
  * frame. */
 int rp_push_frame_create(rp_broker *broker, rp_command *push, rp_push_frame **frame);
-void rp_push_frame_free(rp_push_frame *frame);
 /* Sends the frame, which it takes over. */
 void rp_reply_push(rp_reply *reply, rp_producer_place to, rp_push_frame *frame, int32_t push_opaque);
 /* The append is over, and so is the waiting for disk and slaves. is_stored 0: the message was not stored. */
 void rp_reply_stored(rp_reply *reply, int is_stored);
-/* Answers the replier and frees the reply, unless it still waits for something. */
-void rp_reply_finish(rp_reply *reply);
 /* Frees one that waits for nothing, without an answer. */
 void rp_reply_drop(rp_reply *reply);
 /* Goes on with the replies whose push has been settled by its lane B. */

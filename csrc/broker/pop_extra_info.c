@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "../remoting/command.h"
+#include "../store/topic_prefix_inl.h"
 
 #define PARTS 6
-#define RETRY_PREFIX "%RETRY%"
 
 /* Java's split: as many parts as there are, of which the first six count. */
 static int split(rp_slice text, rp_slice parts[PARTS]) {
@@ -33,7 +33,7 @@ int rp_pop_extra_info_read(rp_slice text, rp_pop_extra_info *info) {
 }
 
 char rp_pop_retry_kind(rp_slice topic) {
-    if (topic.size < sizeof RETRY_PREFIX - 1 || memcmp(topic.data, RETRY_PREFIX, sizeof RETRY_PREFIX - 1) != 0)
+    if (!rp_is_retry_topic(topic))
         return '0';
     return memchr(topic.data, '+', topic.size) != NULL ? '2' : '1';
 }

@@ -7,10 +7,9 @@
 #include "../base/clock.h"
 #include "../base/log_inl.h"
 #include "../store/message.h"
+#include "../store/topic_prefix_inl.h"
 #include "escape_bridge.h"
 #include "lane.h"
-
-#define RETRY_PREFIX "%RETRY%"
 
 rp_topic *rp_pop_log_topic(const rp_broker *broker) { return rp_topic_table_find(broker->topics, broker->revive_topic); }
 
@@ -93,10 +92,10 @@ int rp_pop_log_replace(rp_broker *broker, int32_t revive_queue_id, const rp_pop_
 }
 
 uint32_t rp_pop_retry_topic_name(rp_slice topic, rp_slice group, int version, uint8_t *name) {
-    const uint32_t prefix = sizeof RETRY_PREFIX - 1;
+    const uint32_t prefix = RP_RETRY_PREFIX_SIZE;
     if ((uint64_t)topic.size + group.size + prefix + 1 > RP_TOPIC_NAME_MAX)
         return 0;
-    memcpy(name, RETRY_PREFIX, prefix);
+    memcpy(name, RP_RETRY_PREFIX, prefix);
     memcpy(name + prefix, group.data, group.size);
     name[prefix + group.size] = version == 2 ? '+' : '_';
     memcpy(name + prefix + group.size + 1, topic.data, topic.size);

@@ -6,6 +6,7 @@
 #include "../store/light_queue.h"
 #include "../store/message.h"
 #include "../store/compaction_log.h"
+#include "../store/topic_prefix_inl.h"
 #include "escape_bridge.h"
 #include "inner_messages.h"
 #include "pop_revive_inl.h"
@@ -13,20 +14,14 @@
 #include "stored_message.h"
 
 #define BATCH_BYTES_MAX (1u << 20) /* of the records of one append, or one */
-#define RETRY_PREFIX "%RETRY%"
 #define FIRST_POP_TIME "1ST_POP_TIME"
 #define FIRST_POP_ROOM 48u
 
 /* ---- where it goes ---- */
 
-static bool starts_with(rp_slice text, const char *prefix) {
-    return text.size >= strlen(prefix) && memcmp(text.data, prefix, strlen(prefix)) == 0;
-}
-
 rp_slice revive_normal_topic(rp_slice topic, rp_slice group) {
-    uint32_t prefix = sizeof RETRY_PREFIX - 1 + group.size;
-    if (!starts_with(topic, RETRY_PREFIX) || topic.size <= prefix + 1 ||
-        memcmp(topic.data + sizeof RETRY_PREFIX - 1, group.data, group.size) != 0 ||
+    uint32_t prefix = RP_RETRY_PREFIX_SIZE + group.size;
+    if (!rp_is_retry_topic(topic) || topic.size <= prefix + 1 || memcmp(topic.data + RP_RETRY_PREFIX_SIZE, group.data, group.size) != 0 ||
         (topic.data[prefix] != '+' && topic.data[prefix] != '_'))
         return topic;
     return (rp_slice){topic.data + prefix + 1, topic.size - prefix - 1};
@@ -54,7 +49,7 @@ rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record) 
     rp_broker *broker = revive->broker;
     uint8_t room[RP_POP_RETRY_NAME_MAX];
     rp_slice name = record->topic;
-    if (!starts_with(name, RETRY_PREFIX)) {
+    if (!rp_is_retry_topic(name)) {
         int version = atomic_load_explicit(&broker->settings.retry_topic_version, memory_order_relaxed);
         name = (rp_slice){room, rp_pop_retry_topic_name(record->topic, record->group, version, room)};
     }

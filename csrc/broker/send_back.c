@@ -14,6 +14,7 @@
 #include "../base/hex_inl.h"
 #include "../base/slice_inl.h"
 #include "../store/light_queue.h"
+#include "../store/topic_prefix_inl.h"
 #include "lane.h"
 #include "property_text.h"
 #include "send_batch.h"
@@ -195,16 +196,15 @@ static int takes_retries(const rp_broker *broker, rp_slice retry_topic) {
 }
 
 int rp_send_back_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
-    static const char prefix[] = "%RETRY%";
     rp_broker *broker = lane->broker;
     uint8_t name[RP_TOPIC_NAME_MAX];
     rp_send_back_header header;
     rp_header_fault fault;
-    if (rp_send_back_header_read(command, &header, &fault) != RP_OK || header.group.size > sizeof name - (sizeof prefix - 1))
+    if (rp_send_back_header_read(command, &header, &fault) != RP_OK || header.group.size > sizeof name - RP_RETRY_PREFIX_SIZE)
         return RP_PUNT;
-    memcpy(name, prefix, sizeof prefix - 1);
-    memcpy(name + sizeof prefix - 1, header.group.data, header.group.size);
-    rp_slice retry_topic = {name, (uint32_t)sizeof prefix - 1 + header.group.size};
+    memcpy(name, RP_RETRY_PREFIX, RP_RETRY_PREFIX_SIZE);
+    memcpy(name + RP_RETRY_PREFIX_SIZE, header.group.data, header.group.size);
+    rp_slice retry_topic = {name, RP_RETRY_PREFIX_SIZE + header.group.size};
     const rp_group *group = rp_group_table_find(broker->groups, header.group);
     int32_t queues = group != NULL ? atomic_load_explicit(&group->retry_queues, memory_order_relaxed) : 0;
     if (queues <= 0 || !takes_retries(broker, retry_topic) || rp_lane_log_is_slow(lane) ||

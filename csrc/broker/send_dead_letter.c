@@ -3,23 +3,23 @@
 
 #include <string.h>
 
+#include "../store/topic_prefix_inl.h"
 #include "lane.h"
 #include "property_text.h"
 
 int rp_send_redirect_to_dead_letters(rp_send_request *request) {
-    static const char retry[] = "%RETRY%", dead_letters[] = "%DLQ%";
     rp_slice topic = request->header.topic;
-    if (topic.size < sizeof retry || memcmp(topic.data, retry, sizeof retry - 1) != 0)
+    if (!rp_is_retry_topic(topic) || topic.size == RP_RETRY_PREFIX_SIZE)
         return RP_PUNT;
-    const uint8_t *group = topic.data + sizeof retry - 1;
+    const uint8_t *group = topic.data + RP_RETRY_PREFIX_SIZE;
     uint32_t group_size =
         (uint32_t)(rp_find_byte(group, topic.data + topic.size, '+') - group); /* of POP's retry topics: KeyBuilder.parseGroup */
-    uint8_t *name = rp_arena_take(rp_reactor_arena(request->lane->reactor), sizeof dead_letters + group_size);
+    uint8_t *name = rp_arena_take(rp_reactor_arena(request->lane->reactor), RP_DLQ_PREFIX_SIZE + group_size);
     if (name == NULL)
         return RP_E_NO_MEMORY;
-    memcpy(name, dead_letters, sizeof dead_letters - 1);
-    memcpy(name + sizeof dead_letters - 1, group, group_size);
-    request->header.topic = (rp_slice){name, (uint32_t)(sizeof dead_letters - 1) + group_size};
+    memcpy(name, RP_DLQ_PREFIX, RP_DLQ_PREFIX_SIZE);
+    memcpy(name + RP_DLQ_PREFIX_SIZE, group, group_size);
+    request->header.topic = (rp_slice){name, RP_DLQ_PREFIX_SIZE + group_size};
     request->header.queue_id = -1;
     return RP_OK;
 }

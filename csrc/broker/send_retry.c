@@ -1,18 +1,16 @@
 /* send_retry.c: see send_retry.h. */
 #include "send_retry.h"
 
-#include <string.h>
-
 #include "../store/message.h"
+#include "../store/topic_prefix_inl.h"
 #include "lane.h"
 
 /* Whose retry topic it is; NULL: of no group that is here. */
 static const rp_group *find_group(const rp_send_request *request) {
-    static const char prefix[] = "%RETRY%";
     rp_slice topic = request->header.topic;
-    if (topic.size < sizeof prefix || memcmp(topic.data, prefix, sizeof prefix - 1) != 0)
+    if (!rp_is_retry_topic(topic) || topic.size == RP_RETRY_PREFIX_SIZE)
         return NULL;
-    rp_slice name = {topic.data + sizeof prefix - 1, topic.size - (uint32_t)sizeof prefix + 1};
+    rp_slice name = {topic.data + RP_RETRY_PREFIX_SIZE, topic.size - RP_RETRY_PREFIX_SIZE};
     return rp_group_table_find(request->lane->broker->groups, name);
 }
 

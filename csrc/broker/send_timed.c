@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../store/topic_prefix_inl.h"
 #include "forbidden_topics.h"
 #include "lane.h"
 #include "response_writer_inl.h"
@@ -106,11 +107,10 @@ static uint8_t *put_base64(uint8_t *at, const uint8_t *bytes, size_t size) {
 }
 
 int rp_send_make_recall_handle(const rp_send_request *request, rp_slice *handle) {
-    static const char retry[] = "%RETRY%";
     const char *broker_name = request->lane->broker->options.broker_name;
     rp_slice topic = request->header.topic, key = request->properties.unique_key;
     *handle = (rp_slice){NULL, 0};
-    if (topic.size >= sizeof retry - 1 && memcmp(topic.data, retry, sizeof retry - 1) == 0)
+    if (rp_is_retry_topic(topic))
         return RP_OK;
     size_t name_size = strlen(broker_name), room = topic.size + name_size + key.size + 32;
     uint8_t *start = rp_arena_take(rp_reactor_arena(request->lane->reactor), room + room / 3 * 4 + 8);

@@ -106,6 +106,16 @@ static void fill(rp_load_connection *connection) {
     } /* open loop: the worker's pump decides */
 }
 
+/* NULL: no such request is under way. */
+static rp_load_slot *find_slot(rp_load_connection *connection, int32_t opaque) {
+    if (opaque < RP_LOAD_OPAQUE_MIN)
+        return NULL;
+    uint32_t index = (uint32_t)(opaque - RP_LOAD_OPAQUE_MIN) & ((UINT32_C(1) << connection->slot_bits) - 1);
+    if (index >= connection->slot_count || connection->slots[index].opaque != opaque)
+        return NULL;
+    return &connection->slots[index];
+}
+
 /* Takes every whole frame out of the input. 0 when the connection broke on the way. */
 static int take_frames(rp_load_connection *connection) {
     rp_load_worker *worker = connection->worker;
@@ -131,7 +141,7 @@ static int take_frames(rp_load_connection *connection) {
             worker->pushed_requests++;
             continue;
         }
-        rp_load_slot *slot = rp_load_connection_find_slot(connection, response.opaque);
+        rp_load_slot *slot = find_slot(connection, response.opaque);
         if (slot == NULL) {
             worker->late_responses++;
         } else if (connection->is_reader) {
@@ -261,15 +271,6 @@ rp_load_slot *rp_load_connection_take_slot(rp_load_connection *connection) {
     rp_load_slot *slot = &connection->slots[connection->free_slots[--connection->free_count]];
     rp_load_connection_arm_slot(connection, slot);
     return slot;
-}
-
-rp_load_slot *rp_load_connection_find_slot(rp_load_connection *connection, int32_t opaque) {
-    if (opaque < RP_LOAD_OPAQUE_MIN)
-        return NULL;
-    uint32_t index = (uint32_t)(opaque - RP_LOAD_OPAQUE_MIN) & ((UINT32_C(1) << connection->slot_bits) - 1);
-    if (index >= connection->slot_count || connection->slots[index].opaque != opaque)
-        return NULL;
-    return &connection->slots[index];
 }
 
 void rp_load_connection_end_request(rp_load_connection *connection, rp_load_slot *slot) {

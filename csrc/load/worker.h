@@ -165,7 +165,6 @@ void rp_load_connection_close(rp_load_connection *connection);
 uint8_t *rp_load_connection_room(rp_load_connection *connection, uint32_t size); /* at output's end; NULL when it does not fit now */
 rp_load_slot *rp_load_connection_take_slot(rp_load_connection *connection); /* a free one, armed; NULL when all are busy */
 void rp_load_connection_arm_slot(rp_load_connection *connection, rp_load_slot *slot); /* gives it a fresh opaque */
-rp_load_slot *rp_load_connection_find_slot(rp_load_connection *connection, int32_t opaque); /* NULL: no such request is under way */
 void rp_load_connection_end_request(rp_load_connection *connection, rp_load_slot *slot); /* answered, failed or lost */
 
 /* sender.c */

@@ -8,6 +8,7 @@
 #include "../base/hex_inl.h"
 #include "../base/slice_inl.h"
 #include "../base/utf8_inl.h"
+#include "../store/topic_prefix_inl.h"
 #include "protobuf.h"
 
 #define QUEUE_MARK_SIZE (2u + 2 * RP_DECIMAL_SIZE_MAX + 1) /* "qo" QUEUE "%" OFFSET */
@@ -103,7 +104,7 @@ static bool mend(rp_slice *text, rp_arena *arena) {
 }
 
 static uint8_t kind_of(rp_slice topic) {
-    if (topic.size < 7 || memcmp(topic.data, "%RETRY%", 7) != 0)
+    if (!rp_is_retry_topic(topic))
         return '0';
     return memchr(topic.data, '+', topic.size) != NULL ? '2' : '1';
 }

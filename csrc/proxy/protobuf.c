@@ -129,14 +129,12 @@ uint8_t *rp_protobuf_put_bytes(uint8_t *target, uint32_t number, rp_slice bytes)
     return target + bytes.size;
 }
 
-uint32_t rp_protobuf_varint_size(uint64_t value) { return (70u - (uint32_t)__builtin_clzll(value | 1)) / 7; }
+static uint32_t varint_size(uint64_t value) { return (70u - (uint32_t)__builtin_clzll(value | 1)) / 7; }
 
 uint32_t rp_protobuf_number_size(uint32_t number, int64_t value) {
-    return value == 0 ? 0 : rp_protobuf_varint_size((uint64_t)number << 3) + rp_protobuf_varint_size((uint64_t)value);
+    return value == 0 ? 0 : varint_size((uint64_t)number << 3) + varint_size((uint64_t)value);
 }
 
-uint32_t rp_protobuf_head_size(uint32_t number, uint32_t size) {
-    return rp_protobuf_varint_size((uint64_t)number << 3) + rp_protobuf_varint_size(size);
-}
+uint32_t rp_protobuf_head_size(uint32_t number, uint32_t size) { return varint_size((uint64_t)number << 3) + varint_size(size); }
 
 uint32_t rp_protobuf_bytes_size(uint32_t number, uint32_t size) { return size == 0 ? 0 : rp_protobuf_head_size(number, size) + size; }

@@ -42,7 +42,6 @@ uint8_t *rp_protobuf_put_bytes(uint8_t *target, uint32_t number, rp_slice bytes)
 /* The key and size of a message that the caller writes behind them, which is there even when it is empty. */
 uint8_t *rp_protobuf_put_head(uint8_t *target, uint32_t number, uint32_t size);
 /* Sizes of what the functions above write. */
-uint32_t rp_protobuf_varint_size(uint64_t value);
 uint32_t rp_protobuf_number_size(uint32_t number, int64_t value);
 uint32_t rp_protobuf_bytes_size(uint32_t number, uint32_t size);
 uint32_t rp_protobuf_head_size(uint32_t number, uint32_t size);

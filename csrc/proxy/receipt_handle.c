@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "../remoting/command.h"
+#include "../store/topic_prefix_inl.h"
 #include "resource.h"
 
-_Static_assert(RP_RETRY_TOPIC_MAX == 7 + RP_GROUP_CHARACTERS_MAX + 1 + RP_TOPIC_CHARACTERS_MAX, "it fits");
+_Static_assert(RP_RETRY_TOPIC_MAX == RP_RETRY_PREFIX_SIZE + RP_GROUP_CHARACTERS_MAX + 1 + RP_TOPIC_CHARACTERS_MAX, "it fits");
 
 #define DIGITS_MAX 18u
 #define BROKER_MAX 255u
@@ -82,7 +83,7 @@ static uint8_t *put(uint8_t *at, rp_slice text) {
 rp_slice rp_receipt_handle_topic(const rp_receipt_handle *handle, rp_slice topic, rp_slice group, uint8_t room[RP_RETRY_TOPIC_MAX]) {
     if (handle->kind == 0)
         return topic;
-    uint8_t *at = put(put(room, (rp_slice){(const uint8_t *)"%RETRY%", 7}), group);
+    uint8_t *at = put(put(room, (rp_slice){(const uint8_t *)RP_RETRY_PREFIX, RP_RETRY_PREFIX_SIZE}), group);
     *at++ = handle->kind == 1 ? '_' : '+';
     return (rp_slice){room, (uint32_t)(put(at, topic) - room)};
 }

@@ -2,15 +2,9 @@
 #include "send_command.h"
 
 #include <stdbool.h>
-#include <string.h>
 
+#include "../store/topic_prefix_inl.h"
 #include "broker_command_inl.h"
-
-/* Of messages to be consumed again brokers count the attempts by the header: one too many, and it is a dead letter. */
-static bool is_retry(rp_slice topic) {
-    static const char prefix[] = "%RETRY%";
-    return topic.size >= sizeof prefix - 1 && memcmp(topic.data, prefix, sizeof prefix - 1) == 0;
-}
 
 void rp_send_command_fill(rp_send_command *request, const rp_sent_message *message, const rp_route_choice *choice, rp_slice properties,
                           rp_slice batch) {
@@ -27,7 +21,8 @@ void rp_send_command_fill(rp_send_command *request, const rp_sent_message *messa
     rp_broker_command_add_number(command, "g", message->born_ms, request->born_ms);
     rp_broker_command_add_text(command, "h", "0");
     rp_broker_command_add(command, "i", properties);
-    rp_broker_command_add_number(command, "j", is_retry(message->topic) ? message->attempt : 0, request->attempt);
+    /* Of messages to be consumed again brokers count the attempts by the header: one too many, and it is a dead letter. */
+    rp_broker_command_add_number(command, "j", rp_is_retry_topic(message->topic) ? message->attempt : 0, request->attempt);
     rp_broker_command_add_text(command, "k", "false");
     rp_broker_command_add_text(command, "m", is_batch ? "true" : "false");
     rp_broker_command_add(command, "n", (rp_slice){choice->broker_name, choice->broker_name_size});

@@ -220,6 +220,36 @@ static void leave_held_back(rp_connection *connection) {
     }
 }
 
+static void remove_starved(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    uint32_t index = 0;
+    while (reactor->starved[index] != connection) {
+        index++;
+    }
+    reactor->starved_count--;
+    memmove(&reactor->starved[index], &reactor->starved[index + 1], (reactor->starved_count - index) * sizeof *reactor->starved);
+    atomic_fetch_sub_explicit(&reactor->server->starved, 1, memory_order_relaxed);
+}
+
+static void resume(rp_connection *connection, enum rp_pause cause) {
+    if ((connection->pauses & cause) == 0) {
+        return;
+    }
+    connection->pauses &= (uint8_t)~cause;
+    if (cause == RP_PAUSE_MEMORY) {
+        remove_starved(connection);
+    }
+    if (connection->fd < 0) {
+        return;
+    }
+    set_interest(connection);
+    if (connection->pauses == 0 && connection->input_size > 0 && connection->large_frame_size == 0 && !connection->is_held_back) {
+        connection->is_held_back = true;
+        connection->next_held_back = connection->reactor->held_back;
+        connection->reactor->held_back = connection;
+    }
+}
+
 void rp_connection_reap(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     const rp_handler *handler = &reactor->server->handler;
@@ -238,7 +268,7 @@ void rp_connection_reap(rp_connection *connection) {
     rp_connection_drop_input(connection);
     leave_held_back(connection);
     rp_timer_wheel_cancel(&reactor->wheel, &connection->timer);
-    rp_connection_resume(connection, RP_PAUSE_MEMORY);
+    resume(connection, RP_PAUSE_MEMORY);
     reactor->free_slots[reactor->free_slot_count++] = connection->slot;
     give_back_counts(reactor);
 }
@@ -254,36 +284,6 @@ void rp_connection_pause(rp_connection *connection, enum rp_pause cause) {
             rp_connection_look_again(connection);
         }
         set_interest(connection);
-    }
-}
-
-static void remove_starved(rp_connection *connection) {
-    rp_reactor *reactor = connection->reactor;
-    uint32_t index = 0;
-    while (reactor->starved[index] != connection) {
-        index++;
-    }
-    reactor->starved_count--;
-    memmove(&reactor->starved[index], &reactor->starved[index + 1], (reactor->starved_count - index) * sizeof *reactor->starved);
-    atomic_fetch_sub_explicit(&reactor->server->starved, 1, memory_order_relaxed);
-}
-
-void rp_connection_resume(rp_connection *connection, enum rp_pause cause) {
-    if ((connection->pauses & cause) == 0) {
-        return;
-    }
-    connection->pauses &= (uint8_t)~cause;
-    if (cause == RP_PAUSE_MEMORY) {
-        remove_starved(connection);
-    }
-    if (connection->fd < 0) {
-        return;
-    }
-    set_interest(connection);
-    if (connection->pauses == 0 && connection->input_size > 0 && connection->large_frame_size == 0 && !connection->is_held_back) {
-        connection->is_held_back = true;
-        connection->next_held_back = connection->reactor->held_back;
-        connection->reactor->held_back = connection;
     }
 }
 
@@ -310,7 +310,7 @@ void rp_reactor_resume_starved(rp_reactor *reactor) {
             }
             reactor->overdrawn = oldest;
         }
-        rp_connection_resume(oldest, RP_PAUSE_MEMORY);
+        resume(oldest, RP_PAUSE_MEMORY);
     }
 }
 
@@ -377,7 +377,7 @@ uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
     if (unsent >= unsent_max || !rp_connection_may_read(connection)) {
         rp_connection_pause(connection, RP_PAUSE_OUTPUT);
     } else if (unsent <= unsent_max / 2) {
-        rp_connection_resume(connection, RP_PAUSE_OUTPUT);
+        resume(connection, RP_PAUSE_OUTPUT);
     }
     return sent;
 }

@@ -231,7 +231,6 @@ rp_connection *rp_connection_find(rp_reactor *reactor, uint64_t id);     /* any 
 int rp_connection_admit_inbox(rp_connection *connection, uint64_t size);
 void rp_connection_settle_inbox(rp_reactor *reactor, uint64_t id, uint64_t size);
 void rp_connection_pause(rp_connection *connection, enum rp_pause cause);
-void rp_connection_resume(rp_connection *connection, enum rp_pause cause);
 /* True when more_bytes may be allocated for its input: there is memory, or it is the reactor's overdrawn one (and becomes it when there
  * is none). Else it is paused until there is. */
 bool rp_connection_may_grow(rp_connection *connection, uint32_t more_bytes);

@@ -25,8 +25,6 @@
 /* 1: the bytes of an entry are one that somebody wrote, of some message. Reads it, too. */
 int rp_batch_entry_is_written(const uint8_t *at);
 int rp_batch_entry_read(const uint8_t *at, rp_queue_entry *entry);
-/* The size last, without which it does not count. */
-void rp_batch_entry_write(uint8_t *at, const rp_queue_entry *entry);
 
 /* Its offsets, once its entries are known. RP_OK, or why they cannot be read. */
 int rp_batch_queue_load(rp_consume_queue *queue, rp_error *error);

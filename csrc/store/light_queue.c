@@ -7,6 +7,7 @@
 #include "../base/java_number.h"
 #include "consume_queue.h"
 #include "message.h"
+#include "topic_prefix_inl.h"
 
 #define PREFIX "%LMQ%"
 #define PREFIX_SIZE ((uint32_t)sizeof PREFIX - 1)
@@ -64,7 +65,7 @@ static int begins_with(rp_slice text, const char *prefix) {
 }
 
 int rp_topic_has_light_queues(rp_slice topic) {
-    return !begins_with(topic, "%RETRY%") && !begins_with(topic, "%DLQ%") && !begins_with(topic, "rmq_sys_") &&
+    return !rp_is_retry_topic(topic) && !begins_with(topic, RP_DLQ_PREFIX) && !begins_with(topic, "rmq_sys_") &&
            !(topic.size == sizeof RP_DELAY_TOPIC - 1 && begins_with(topic, RP_DELAY_TOPIC));
 }
 

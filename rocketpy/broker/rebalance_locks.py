@@ -25,8 +25,10 @@ LOCKS_MAX = 1_000_000
 SHOWN_MAX: Final = 255
 
 
-class Outcome(NamedTuple):
-    """What comes of asking for a queue: as the log tells it, at which level, and whether it is granted."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Outcome:
+    """What comes of asking for a queue: as the log tells it, at which level, and whether it is granted. There is one of each: a key by what
+    it is, not by what it holds."""
 
     text: str
     level: int

@@ -1,16 +1,19 @@
-"""Where a benchmark goes: a broker and the topic's queues there, found by a name server or at an address, made if missing."""
+"""Where a benchmark goes: a broker and the topic's queues there, found by a name server or at an address, made if missing. No static topic:
+the generator takes a broker's queues by their numbers there, from 0 on, and theirs are those of all brokers.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
 
-from .._core.errors import InvalidArgument, NetworkError, NotFound
+from .._core.errors import InvalidArgument, NetworkError, NotFound, ProtocolError
 from ..remoting.client import RemotingClient, split_address
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import check_success
 from ..remoting.headers import CreateTopicRequestHeader, GetRouteInfoRequestHeader, GetTopicConfigRequestHeader
 from ..remoting.headers.admin import AUTO_CREATE_TOPIC
+from ..remoting.json_codec import JsonError, read_object
 from ..remoting.route import MASTER_ID, TopicRoute
 
 
@@ -54,6 +57,8 @@ async def _find_target(address: str | None, namesrv: str, topic: str, queues: in
 
 async def _at_name_server(client: RemotingClient, namesrv: str, topic: str, queues: int, broker_name: str | None, create: bool) -> Target:
     route = await _route_of(client, namesrv, topic)
+    if route is not None and route.queue_mappings:
+        raise _static(topic)
     if route is not None:
         return _target_in(route, topic, broker_name, created=False)
     if not create:
@@ -86,13 +91,29 @@ def _target_in(route: TopicRoute, topic: str, broker_name: str | None, *, create
 
 async def _at_broker(client: RemotingClient, address: str, topic: str, queues: int, create: bool) -> Target:
     """A broker that cannot tell (before 5.0) is taken at its word: the topic exists with the queues asked for."""
-    response = await client.invoke(address, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic))
+    response = await client.invoke(address, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic, lo=True))
+    if response.code == ResponseCode.SUCCESS and _has_mapping(response.body, address):
+        raise _static(topic)
     missing = response.code in (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR)
     if missing and not create:
         raise _unknown(topic, address)  # else the broker would make it of the first send
     if missing:
         await _create(client, address, topic, queues)
     return Target(address, "", queues, missing)
+
+
+def _has_mapping(config: bytes, address: str) -> bool:
+    try:
+        return read_object(config).get("mappingDetail") is not None
+    except JsonError as error:
+        raise ProtocolError(f"what {address} says of the topic cannot be read: {error}") from None
+
+
+def _static(topic: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"topic {topic} is a static topic, whose queues have their numbers on all brokers together; bench measures the queues of one "
+        "broker: name another topic (-t)"
+    )
 
 
 def _unknown(topic: str, address: str) -> NotFound:

@@ -46,11 +46,11 @@ class ObjectKey(tuple[tuple[str, Any], ...]):
 def read_json(data: bytes | bytearray | memoryview | str, *, tolerant_max: int | None = TOLERANT_MAX) -> Any:
     """The value of a JSON text, standard or fastjson's; tolerant_max=None for files. Raises JsonError."""
     try:
-        text = data if isinstance(data, str) else bytes(data).decode("utf-8-sig")
+        text = data if isinstance(data, str) else bytes(data).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise JsonError(f"not UTF-8 at byte {error.start}") from None
     value = _parse(text, tolerant_max)
-    return _resolve_references(value) if '"$ref"' in text else value
+    return _resolve_references(value) if "$" in text and '"$ref"' in text else value
 
 
 def _parse(text: str, tolerant_max: int | None) -> Any:
@@ -69,7 +69,7 @@ def _parse(text: str, tolerant_max: int | None) -> Any:
 
 
 def _has_lone_surrogate(text: str) -> bool:
-    return ("\\ud" in text or "\\uD" in text) and _LONE_SURROGATE.search(text) is not None
+    return "\\" in text and ("\\ud" in text or "\\uD" in text) and _LONE_SURROGATE.search(text) is not None
 
 
 def _with_quoted_keys(text: str) -> str:
@@ -122,6 +122,8 @@ def write_fastjson(value: Any, *, pretty: bool = False) -> bytes:
 
 # ---- writing ----
 
+json_text = json.encoder.encode_basestring
+"""A text as a member of what is written here."""
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 _write_plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 _KEY_LIKE_A_NUMBER = re.compile(r'"(?:-?[0-9][^"]*|true|false)":')

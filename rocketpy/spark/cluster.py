@@ -41,7 +41,8 @@ SYSTEM_PREFIXES = (RETRY_PREFIX, DLQ_PREFIX, LIGHT_QUEUE_PREFIX, SYSTEM_TOPIC_PR
 
 @dataclass(frozen=True, slots=True, order=True)
 class Queue:
-    """One queue of one topic on one broker name."""
+    """One queue of one topic on one broker name. Of a static topic it is the broker's own where it is read (lo=false): there each message
+    stays, wherever its global queue moves to. Where it is written it is the global one, which that broker leads."""
 
     topic: str
     broker_name: str
@@ -141,9 +142,9 @@ class Cluster:
                         continue
                     raise
                 for data in route.queue_datas:
-                    count = data.read_queue_nums if perm == PERM_READ else data.write_queue_nums
+                    numbers = range(data.read_queue_nums) if perm == PERM_READ else route.writable_numbers(data)
                     if data.perm & perm:
-                        found += [Queue(topic, data.broker_name, queue_id) for queue_id in range(count)]
+                        found += [Queue(topic, data.broker_name, queue_id) for queue_id in numbers]
                 if len(found) == known and not self.topics_exist and not readable_only:
                     verb = "readable" if perm == PERM_READ else "writable"
                     raise NotFound(f"topic {topic!r} has no {verb} queue; mqadmin updateTopicPerm -p 6 makes it so")
@@ -165,16 +166,22 @@ class Cluster:
     # ---- brokers ----
 
     def min_offsets(self, queues: Iterable[Queue]) -> dict[Queue, int]:
-        return self._offsets(queues, RequestCode.GET_MIN_OFFSET, lambda q: GetMinOffsetRequestHeader(topic=q.topic, queue_id=q.queue_id))
+        def header(queue: Queue) -> GetMinOffsetRequestHeader:
+            return GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id, lo=False)
+
+        return self._offsets(queues, RequestCode.GET_MIN_OFFSET, header)
 
     def max_offsets(self, queues: Iterable[Queue]) -> dict[Queue, int]:
-        return self._offsets(queues, RequestCode.GET_MAX_OFFSET, lambda q: GetMaxOffsetRequestHeader(topic=q.topic, queue_id=q.queue_id))
+        def header(queue: Queue) -> GetMaxOffsetRequestHeader:
+            return GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id, lo=False)
+
+        return self._offsets(queues, RequestCode.GET_MAX_OFFSET, header)
 
     def offsets_at(self, queues: Iterable[Queue], timestamp_ms: int) -> dict[Queue, int]:
         """The first message stored at or after timestamp_ms, or one beside it."""
 
         def header(queue: Queue) -> SearchOffsetRequestHeader:
-            return SearchOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms)
+            return SearchOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms, lo=False)
 
         return self._offsets(queues, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
 
@@ -183,7 +190,7 @@ class Cluster:
 
         def header(queue: Queue) -> QueryConsumerOffsetRequestHeader:
             return QueryConsumerOffsetRequestHeader(
-                consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False
+                consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False, lo=False
             )
 
         return self._offsets(queues, RequestCode.QUERY_CONSUMER_OFFSET, header, missing_code=ResponseCode.QUERY_NOT_FOUND)
@@ -198,7 +205,7 @@ class Cluster:
                     if queue.topic != topic:
                         continue
                     header = UpdateConsumerOffsetRequestHeader(
-                        consumer_group=group, topic=topic, queue_id=queue.queue_id, commit_offset=offset
+                        consumer_group=group, topic=topic, queue_id=queue.queue_id, commit_offset=offset, lo=False
                     )
                     code = RequestCode.UPDATE_CONSUMER_OFFSET
                     check_success(await self._ask_broker(client, route, queue.broker_name, code, header, False))

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from .._core.errors import RocketpyError, TimedOut
+from .._core.errors import Busy, RocketpyError, TimedOut
 from ..cli.process import ready_executor, start_all, stop_all
 from ..cli.up import Embedded, UpOptions, configs_of
 from ..logs import NativeLog
@@ -51,6 +51,8 @@ class LocalRocketMQ:
         self._thread: threading.Thread | None = None
         self._ending: list[threading.Thread] = []
         """Told to stop, and waited for: more than one only where a stop was given up."""
+        self._serving: set[threading.Thread] = set()
+        """Whose servers have started, and not stopped yet."""
         self._ended: asyncio.Event | None = None
         self._embedded: Embedded | None = None
         self.namesrv = ""
@@ -59,9 +61,13 @@ class LocalRocketMQ:
         """The broker's address; "" before the first start."""
 
     def start(self) -> Self:
-        """Returns when the broker is registered. Nothing happens to one that runs."""
+        """Returns when the broker is registered. Nothing happens to one that runs. Raises Busy, before anything is started, while servers
+        run whose stop was given up."""
         if self._thread is not None:
             return self
+        if self._serving:
+            cause = f"the name server {self.namesrv} and the broker {self.broker} in {self.directory} were told to stop, and still run"
+            raise Busy(f"{cause}; stop() waits for them, and what they log says what keeps them")
         started: Future[None] = Future()
         self._loop = self._ended = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)), name="rocketmq", daemon=True)
@@ -148,6 +154,7 @@ class LocalRocketMQ:
                 native_log.start()
                 embedded = self._new_embedded(native_log)
                 await start_all([embedded])
+                self._serving.add(threading.current_thread())
                 self._ports = (embedded.namesrv.port, embedded.brokers[0].config.integer("listenPort"))
                 self.namesrv = f"127.0.0.1:{embedded.namesrv.port}"
                 self.broker = embedded.brokers[0].address
@@ -160,4 +167,5 @@ class LocalRocketMQ:
                 raise
             started.set_exception(error)
         finally:
+            self._serving.discard(threading.current_thread())
             native_log.close()

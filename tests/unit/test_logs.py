@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,6 +93,10 @@ def test_files_rotate_and_the_level_can_change(tmp_path: Path) -> None:
     for i in range(400):
         logger.info("line %d of many", i)
     assert {path.name for path in tmp_path.iterdir()} == {"namesrv.log", "namesrv.log.1", "namesrv.log.2"}
+    texts = [(tmp_path / name).read_text() for name in ("namesrv.log.2", "namesrv.log.1", "namesrv.log")]
+    assert all(4000 < len(text) < 4096 for text in texts[:2]) and 0 < len(texts[2]) < 4096
+    numbers = [int(number) for number in re.findall(r'msg="line (\d+) of many"', "".join(texts))]
+    assert numbers == list(range(400 - len(numbers), 400))
     logger.debug("unseen")
     config.update({"logLevel": "DEBUG"})
     logger.debug("seen")

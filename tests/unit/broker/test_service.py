@@ -14,7 +14,7 @@ from rocketpy._core.store import decode_message
 from rocketpy.broker.service import BrokerService
 from rocketpy.config import ConfigError, Problem
 from rocketpy.remoting.codes import RequestCode, ResponseCode
-from rocketpy.remoting.json_codec import read_json, write_json
+from rocketpy.remoting.json_codec import read_json, write_fastjson, write_json
 from tests.unit.broker.running import Running, broker_config, eventually, has_ipv6_loopback, run, running
 
 
@@ -238,6 +238,19 @@ def test_queue_locks_are_granted_once(tmp_path: Path) -> None:
             assert (await peer.value(RequestCode.LOCK_BATCH_MQ, {}, body | {"clientId": "two"}))["lockOKMQSet"] == []
             assert (await peer.ask(RequestCode.UNLOCK_BATCH_MQ, {}, body)).code == 0
             assert (await peer.value(RequestCode.LOCK_BATCH_MQ, {}, body | {"clientId": "two"}))["lockOKMQSet"] == queues
+
+    run(test)
+
+
+def test_granted_locks_are_told_as_fastjson_writes_them(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            names = ['"quoted" \\ {null:[["0":1]]}', "\x01\x7f\u2028", "ümläut \U0001f680", "t"]
+            queues = [{"topic": topic, "brokerName": topic[::-1], "queueId": number} for topic in names for number in (0, -1, 2**31 - 1)]
+            body = {"consumerGroup": "g", "clientId": "one", "mqSet": queues}
+            assert (await at.peer().ask(RequestCode.LOCK_BATCH_MQ, {}, body)).body == write_fastjson({"lockOKMQSet": queues})
+            none = {"consumerGroup": "g", "clientId": "two", "mqSet": queues}
+            assert (await at.peer().ask(RequestCode.LOCK_BATCH_MQ, {}, none)).body == write_fastjson({"lockOKMQSet": []})
 
     run(test)
 

@@ -57,10 +57,24 @@ static inline void on_acked(void *context, int64_t offset) {
     pthread_mutex_unlock(&all->lock);
 }
 
-static inline int wait_acked(acks *all, int64_t offset) {
+static inline struct timespec wait_end(void) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += WAIT_S;
+    return end;
+}
+
+static inline void wait_holding(acks *all) {
+    struct timespec end = wait_end();
+    pthread_mutex_lock(&all->lock);
+    while (!all->is_holding) {
+        CHECK(pthread_cond_timedwait(&all->moved, &all->lock, &end) == 0);
+    }
+    pthread_mutex_unlock(&all->lock);
+}
+
+static inline int wait_acked(acks *all, int64_t offset) {
+    struct timespec end = wait_end();
     int rc = 0;
     pthread_mutex_lock(&all->lock);
     while (all->offset != offset && rc == 0) {

@@ -373,11 +373,7 @@ static void of_two_words_on_acks_the_last_is_the_newer(void) {
     both.acked.hold = 1; /* nothing else is under way that would be told */
     pthread_mutex_unlock(&both.acked.lock);
     CHECK(pthread_create(&thread, NULL, require_one, both.ha_master) == 0);
-    pthread_mutex_lock(&both.acked.lock);
-    while (!both.acked.is_holding) {
-        pthread_cond_wait(&both.acked.moved, &both.acked.lock);
-    }
-    pthread_mutex_unlock(&both.acked.lock);
+    wait_holding(&both.acked);
     append(&both, 5);
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(wait_acked(&both.acked, max_of(&both.master)));

@@ -3,8 +3,6 @@
  * Claims   a message whose sync was waited for is there, once, in its place; queues and log agree entry by entry; nothing is there
  *          that was not sent; the store goes on from there.
  */
-#include <sched.h>
-
 #include "../../../csrc/store/commit_log_inl.h"
 #include "../../../csrc/store/preallocation.h"
 #include "check.h"
@@ -113,21 +111,23 @@ static void everything_acknowledged_is_there(rp_message_store *store, workload *
     }
 }
 
-/* Appends from all threads, and cuts the power when so many messages are in the log. with_zeros 0: the log goes on over space that is only
- * allocated, as behind large syncs. */
+/* with_zeros 0: lets the log go on over space that is only allocated, as behind large syncs. */
+static int has_appended(rp_message_store *store, uint64_t messages, int with_zeros) {
+    rp_message_store_stats stats;
+    for (int syncs = 0; !with_zeros && syncs < 16; syncs++) {
+        rp_preallocation_count_sync(rp_message_store_commit_log(store)->preallocation, 1 << 30);
+    }
+    rp_message_store_read_stats(store, &stats);
+    return stats.messages_appended >= messages;
+}
+
+/* Appends from all threads, and cuts the power when so many messages are in the log. */
 static void work_until_cut(rp_message_store *store, power_cut *cut, workload *work, uint64_t messages, int with_zeros) {
     pthread_t threads[APPENDERS];
     for (int i = 0; i < APPENDERS; i++) {
         CHECK(pthread_create(&threads[i], NULL, append_until_cut, &work[i]) == 0);
     }
-    rp_message_store_stats stats = {0};
-    while (stats.messages_appended < messages) {
-        for (int syncs = 0; !with_zeros && syncs < 16; syncs++) {
-            rp_preallocation_count_sync(rp_message_store_commit_log(store)->preallocation, 1 << 30);
-        }
-        rp_message_store_read_stats(store, &stats);
-        sched_yield();
-    }
+    CHECK_AT_LAST(has_appended(store, messages, with_zeros));
     power_cut_now(cut);
     for (int i = 0; i < APPENDERS; i++) {
         pthread_join(threads[i], NULL);

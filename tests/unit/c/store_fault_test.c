@@ -148,6 +148,16 @@ static struct lost_page {
     bool told[1024]; /* by descriptor */
 } lost_page = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+/* Under the lock, which others have meanwhile; for AT_LAST_S from the call on at most. */
+static void wait_for_page(struct lost_page *page, const bool *what) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += AT_LAST_S;
+    while (page->is_lost && !*what) {
+        CHECK(pthread_cond_timedwait(&page->changed, &page->lock, &end) == 0);
+    }
+}
+
 static int sync_range_of_lost_page(void *context, int fd, void *address, int64_t offset, size_t size) {
     struct lost_page *page = &lost_page;
     bool is_of_records = pthread_equal(pthread_self(), page->records_thread);
@@ -156,9 +166,7 @@ static int sync_range_of_lost_page(void *context, int fd, void *address, int64_t
     bool *begun = is_of_records ? &page->is_records_sync_begun : &page->is_zeros_sync_begun;
     *begun = *begun || page->is_lost;
     pthread_cond_broadcast(&page->changed);
-    while (page->is_lost && !(is_of_records ? page->is_told_to_zeros : page->is_records_sync_begun)) {
-        pthread_cond_wait(&page->changed, &page->lock);
-    }
+    wait_for_page(page, is_of_records ? &page->is_told_to_zeros : &page->is_records_sync_begun);
     bool is_news = page->is_lost && !page->told[fd];
     page->told[fd] = page->is_lost;
     page->is_told_to_zeros = page->is_told_to_zeros || (page->is_lost && !is_of_records);
@@ -193,9 +201,7 @@ static void a_lost_page_is_told_to_the_records_sync_though_another_heard_of_it_f
         CHECK(fixture_append(store, queue, i) == RP_OK);
     }
     pthread_mutex_lock(&lost_page.lock);
-    while (!lost_page.is_zeros_sync_begun) {
-        pthread_cond_wait(&lost_page.changed, &lost_page.lock);
-    }
+    wait_for_page(&lost_page, &lost_page.is_zeros_sync_begun);
     pthread_mutex_unlock(&lost_page.lock);
     CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 60000) == RP_E_IO);
     CHECK(rp_commit_log_flushed_offset(log) == 0);

@@ -168,6 +168,12 @@ static void a_queue_that_cannot_be_mapped_is_not_cut(void) {
     fixture_close(&fx);
 }
 
+static int is_indexed(const fixture *fx) {
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(fx->store, &stats);
+    return stats.indexed_offset >= stats.commit_log_max_offset;
+}
+
 static void the_index_says_what_it_waits_for(void) {
     fixture fx;
     open_filled(&fx);
@@ -189,11 +195,7 @@ static void the_index_says_what_it_waits_for(void) {
     } while (strstr(line.text, "index: cannot grow") == NULL);
     CHECK(strstr(line.text, "cannot be read") != NULL);
     atomic_store(&hidden, NULL);
-    rp_message_store_stats stats;
-    do {
-        sched_yield();
-        rp_message_store_read_stats(fx.store, &stats);
-    } while (stats.indexed_offset < stats.commit_log_max_offset);
+    CHECK_AT_LAST(is_indexed(&fx));
     fixture_close(&fx);
     rp_log_destroy(fx.store_options.log);
 }

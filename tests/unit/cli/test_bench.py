@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from bench.servers import Durability, RocketpyServer
 from rocketpy._core.load import Floor
+from rocketpy.cli.admin import run_admin
 from rocketpy.cli.app import command_line
 
 TOPIC = "bench"
@@ -144,6 +146,15 @@ def test_a_topic_that_does_not_exist_is_made_unless_told_not_to(broker: Rocketpy
     assert code == 1 and "absent" in output and "--no-create" in output
     report = run_json("send", "-n", broker.namesrv, "-t", "absent", "--count", "10", "-c", "1", "-q", "3")
     assert report["partitions"] == 3
+
+
+def test_a_static_topic_is_refused_in_words(broker: RocketpyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run_admin(["updateStaticTopic", "-n", broker.namesrv, "-c", "DefaultCluster", "-t", "spread", "-qn", "4"]) == 0
+    for command in ("send", "pull", "both"):
+        for where in (("-n", broker.namesrv), ("-a", broker.address)):
+            code, output = run(command, *where, "-t", "spread", "--count", "1", "-q", "4")
+            assert code == 2 and output.startswith("rocketpy bench: topic spread is a static topic, "), output
 
 
 @pytest.mark.parametrize("command", [("send", "--no-create"), ("both", "--no-create"), ("pull",)])

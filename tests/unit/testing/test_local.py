@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rocketpy._core.errors import RocketpyError, TimedOut
+from rocketpy._core.errors import Busy, RocketpyError, TimedOut
 from rocketpy._core.load import Load
 from rocketpy.cli.process import Service, start_all, stop_all
 from rocketpy.config import ConfigError
@@ -136,9 +136,15 @@ def test_a_stop_that_is_too_slow_says_so_until_it_is_over(tmp_path: Path, monkey
         for end in (rocketmq.stop, rocketmq.stop, rocketmq.close):
             with pytest.raises(TimedOut, match="have not stopped"):
                 end()
+    with pytest.raises(Busy, match=f"name server {rocketmq.namesrv} and the broker {rocketmq.broker} in {tmp_path} were told to stop"):
+        rocketmq.start()
+    assert [each.name for each in threading.enumerate()].count("rocketmq") == 1
     wait_until(lambda: len(held) == 1, PATIENCE_S, "the stop")
     loop, may_go_on = held[0]
+    monkeypatch.setattr(local, "stop_all", stop_all)
     loop.call_soon_threadsafe(may_go_on.set)
+    rocketmq.stop()
+    assert rocketmq.start().make_topic("Orders") == "Orders"
     rocketmq.close()
 
 
