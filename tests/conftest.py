@@ -15,7 +15,7 @@ from rocketpy.remoting.client import RemotingClient
 from tests.processes import PATIENCE_S
 
 settings.register_profile("rocketpy", deadline=None, print_blob=True, derandomize="ROCKETPY_SEARCH" not in os.environ)
-settings.register_profile("sanitized", settings.get_profile("rocketpy"), max_examples=30)  # each takes several times as long there
+settings.register_profile("sanitized", settings.get_profile("rocketpy"), max_examples=15)  # each takes several times as long there
 settings.load_profile("sanitized" if "ROCKETPY_SANITIZED" in os.environ else "rocketpy")
 
 

@@ -1,7 +1,8 @@
-"""The C code under sanitizers: `sanitize.py tests`, `sanitize.py fuzz`, `sanitize.py debug COMMAND`.
+"""The C code under sanitizers: `sanitize.py tests`, `sanitize.py compile`, `sanitize.py fuzz`, `sanitize.py debug COMMAND`.
 
 tests   every tests/unit/c/*_test.c under AddressSanitizer + UBSan, those that can start a thread again under ThreadSanitizer, and the tests
         through cffi and of the wrappers and whole servers in a Python that has AddressSanitizer preloaded.
+compile what tests begins with.
 fuzz    every csrc/**/*_fuzz.c with libFuzzer (clang); where there is no clang, with the mutating driver tests/fuzz_driver.c under gcc.
 debug   `rocketpy COMMAND` on the library with AddressSanitizer + UBSan.
 """
@@ -70,29 +71,39 @@ def report(name: str, output: str) -> None:
         reports.write(f"--- {name}\n{output}\n")
 
 
-def run_programs(sanitizer: str, sources: list[Path]) -> tuple[list[str], list[Path]]:
-    """The names of those that failed, and the sources of those that can start a thread. Three at once on each core: most of them wait most
-    of the time, and on a busy machine they tell more."""
-    library = build_library(sanitizer)
-    failed, threaded = [], []
+def run_one(sanitizer: str, library: Library, source: Path) -> tuple[Path, bool]:
+    """Builds it and runs it; the program, and whether all was well."""
+    program = build_c_test(library, source)
+    begun = time.monotonic()
+    done = run_program(program)
+    passed = done.returncode == 0
+    if not passed:
+        report(f"{sanitizer} {source.stem}", done.stdout)
+    state = "ok" if passed else f"FAILED (exit {done.returncode})"
+    print(f"  {sanitizer:8} {source.stem:36} {state:20} {time.monotonic() - begun:5.1f} s", flush=True)
+    return program, passed
 
-    def timed(source: Path) -> tuple[subprocess.CompletedProcess[str], float]:
-        program = build_c_test(library, source)
-        if source.stem not in SAME_AT_EACH_CALL and starts_threads(program):
-            threaded.append(source)
-        begun = time.monotonic()
-        done = run_program(program)
-        if done.returncode != 0:
-            report(f"{sanitizer} {source.stem}", done.stdout)
-        return done, time.monotonic() - begun
 
-    with ThreadPoolExecutor(3 * (os.cpu_count() or 1)) as pool:
-        for source, (done, seconds) in zip(sources, pool.map(timed, sources), strict=True):
-            state = "ok" if done.returncode == 0 else f"FAILED (exit {done.returncode})"
-            print(f"  {sanitizer:8} {source.stem:36} {state:20} {seconds:5.1f} s", flush=True)
-            if done.returncode != 0:
-                failed.append(f"{sanitizer} {source.stem}")
-    return failed, sorted(threaded)
+def run_programs(sources: list[Path]) -> list[str]:
+    """Under each sanitizer; what failed. Three at once on each core: most of them wait most of the time, and on a busy machine they tell
+    more. The second library is compiled meanwhile."""
+    address = build_library("address")
+    threaded = []
+    with ThreadPoolExecutor(1) as compiler, ThreadPoolExecutor(3 * (os.cpu_count() or 1)) as pool:
+        thread = compiler.submit(build_library, "thread")
+
+        def both(source: Path) -> list[str]:
+            program, passed = run_one("address", address, source)
+            failed = [] if passed else [f"address {source.stem}"]
+            if source.stem not in SAME_AT_EACH_CALL and starts_threads(program):
+                threaded.append(source)
+                if not run_one("thread", thread.result(), source)[1]:
+                    failed.append(f"thread {source.stem}")
+            return failed
+
+        failed = [name for names in pool.map(both, sources) for name in names]
+    assert threaded, "none of the programs seems to start a thread"
+    return failed
 
 
 def address_environment(library: Library) -> dict[str, str]:
@@ -139,14 +150,11 @@ def run_python_tests() -> list[str]:
 def run_all() -> list[str]:
     """The Python tests mostly wait, for processes and clocks: they run beside the programs."""
     REPORTS.unlink(missing_ok=True)
+    assert {source.stem for source in c_test_programs()} >= SAME_AT_EACH_CALL, "one of them has another name"
     build_library("address")  # which both need
     with ThreadPoolExecutor(1) as pool:
         of_wrappers = pool.submit(run_python_tests)
-        failed, threaded = run_programs("address", c_test_programs())
-        assert threaded, "none of the programs seems to start a thread"
-        assert {source.stem for source in c_test_programs()} >= SAME_AT_EACH_CALL, "one of them has another name"
-        raced, _ = run_programs("thread", threaded)
-        return failed + raced + of_wrappers.result()
+        return run_programs(c_test_programs()) + of_wrappers.result()
 
 
 def debug(arguments: list[str]) -> int:
@@ -213,6 +221,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("tests")
+    verbs.add_parser("compile")
     fuzz = verbs.add_parser("fuzz")
     fuzz.add_argument("--name", default="")
     fuzz.add_argument("--seed", default="")
@@ -221,6 +230,9 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.verb == "debug":
         return debug(arguments.command)
+    if arguments.verb == "compile":
+        build_library("address")
+        return 0
     if arguments.verb == "tests":
         failed = run_all()
     else:

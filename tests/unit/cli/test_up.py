@@ -11,7 +11,7 @@ import pytest
 
 from rocketpy.config import local_address
 from tests.processes import ROCKETPY
-from tests.unit.cli.processes import run, serve
+from tests.unit.cli.processes import run, run_here, serve
 
 
 def test_the_check_sends_messages_and_gets_all_of_them_back() -> None:
@@ -56,12 +56,12 @@ def test_a_host_may_be_a_name(tmp_path: Path) -> None:
 
 
 def test_a_bad_option_exits_with_two() -> None:
-    assert run("up", "--flush", "SOMETIMES").returncode == 2
+    assert run_here("up", "--flush", "SOMETIMES").returncode == 2
 
 
 @pytest.mark.parametrize("option", [("--flush", "SYNC_FLUSH"), ("--flush", "ASYNC_FLUSH"), ("--broker-port", "0")])
 def test_an_option_of_one_broker_is_not_taken_with_a_cluster(option: tuple[str, str]) -> None:
-    done = run("up", "--cluster", "2m-noslave", "--namesrv-port", "0", "--check", "1", *option)
+    done = run_here("up", "--cluster", "2m-noslave", "--namesrv-port", "0", "--check", "1", *option)
     assert done.returncode == 2 and option[0] in done.stderr and "not with --cluster" in done.stderr
 
 
