@@ -52,6 +52,9 @@ TABLES: dict[Role, dict[str, Key]] = {
     "controller": _table(CONTROLLER_KEYS, server_keys(9878), CLIENT_KEYS, TLS_KEYS, OWN_KEYS),
 }
 
+SECRETS: Final = frozenset(name for table in TABLES.values() for name, key in table.items() if key.secret)
+"""Of any role: a broker's key in the file of a name server, say, is kept and still a secret."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -199,7 +202,8 @@ class Config:
         key = self.table[name]
         stripped = text.strip()
         if readable(stripped) != stripped:
-            raise ConfigError([Problem(name, f"{readable(stripped)!r} is not UTF-8")])
+            shown = "the value" if key.secret else repr(readable(stripped))
+            raise ConfigError([Problem(name, f"{shown} is not UTF-8")])
         if not stripped and key.kind == "text" and not key.default:
             return ""
         try:
@@ -295,7 +299,7 @@ class Config:
     def shown(self) -> dict[str, str]:
         """Every key that has a value, and the unknown ones, as GET_BROKER_CONFIG and GET_NAMESRV_CONFIG show them."""
         shown = {name: self._shown(name) for name in self.table if (self._values | self._stored)[name] is not None}
-        return self.unknown | shown
+        return self.unknown | dict.fromkeys(SECRETS & self.unknown.keys(), HIDDEN) | shown
 
     def format(self) -> str:
         """The body of GET_*_CONFIG: sorted key=value lines."""
@@ -351,7 +355,7 @@ def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[s
     for name, line in lines.items():
         _remark(config, name, f"{path}:{line}")
         if line in foreign:
-            _note(config, f"{path}:{line}: {_two_readings(name, foreign[line])}")
+            _note(config, f"{path}:{line}: {_two_readings(name, foreign[line], is_shown=name not in SECRETS)}")
     for name in overrides or ():
         _remark(config, name, COMMAND_LINE)
     for name, value, reason in derive_values(role, config._values):
@@ -422,7 +426,12 @@ def _remark(config: Config, name: str, place: str) -> None:
     _note(config, f"{place}: unknown key {name} is kept and has no effect{_suggestion(name, config.table)}")
 
 
-def _two_readings(name: str, value: str) -> str:
+def _two_readings(name: str, value: str, *, is_shown: bool) -> str:
+    if not is_shown:
+        return (
+            f"{name} has characters beyond ASCII: they are read as UTF-8 here and as ISO-8859-1 by RocketMQ, which sees another value; "
+            "written as \\uXXXX they are the same for both"
+        )
     return (
         f"{name} is {value!r} here, where files are UTF-8, and {as_latin(value)!r} for RocketMQ, which reads ISO-8859-1; "
         f"{name}={escaped(value)} is the same for both"

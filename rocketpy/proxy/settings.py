@@ -162,7 +162,7 @@ def _value(kind: str, given: Any) -> Any:
 
 def _shown(name: str, value: Any) -> str:
     """In a message that may go to a log."""
-    return "the value" if name == "innerClientAuthenticationCredentials" else repr(value)
+    return repr(value) if _FIELDS[name].repr else "the value"
 
 
 def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[ProxySettings, dict[str, Any]]:

@@ -504,6 +504,21 @@ LEDGER = {"enableDLegerCommitLog": "true", "dLegerGroup": "g", "dLegerPeers": "n
         ({"dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40911"}, "names the address 127.0.0.1:40911 twice"),
         ({"dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:70000"}, "a port from 1 to 65535"),
         ({"dLegerPeers": "a-127.0.0.1:40911;n1-127.0.0.1:40912"}, "'a' is not a letter with a number"),
+def test_what_is_said_of_a_secrets_characters_does_not_show_it(tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    secret = 'initAuthenticationUser={"username":"u","password":"hüsh-hush"}\n'
+    file.write_text(secret, encoding="latin-1")
+    with pytest.raises(ConfigError, match=":1: initAuthenticationUser: the value is not UTF-8") as raised:
+        load_config("broker", file)
+    assert "hush" not in str(raised.value)
+    file.write_text(secret, encoding="utf-8")
+    for role in ("broker", "namesrv"):  # which has no such key, and keeps it
+        config = load_config(role, file)
+        told = "\n".join(config.remarks()) + config.format()
+        assert "initAuthenticationUser has characters beyond ASCII" in told and "initAuthenticationUser=******" in told
+        assert "hush" not in told
+
+
         ({"dLegerPeers": "n1-127.0.0.1:40911;m1-127.0.0.1:40912"}, "n1 and m1 would both be brokerId 2"),
         ({"dLegerPeers": ";".join(f"n{each}-127.0.0.1:{40000 + each}" for each in range(17))}, "names 17 members"),
         ({"listenPort": "40912"}, "40912 is the port of the listener too"),
