@@ -85,13 +85,13 @@ class Updated:
 
     waiting: tuple[str, ...] = ()
     """Keys that take effect at the next start."""
-    idle: tuple[str, ...] = ()
-    """Keys that change nothing here, each with the reason."""
+    notes: tuple[str, ...] = ()
+    """Keys that change nothing here, that the next start will see otherwise, that do not exist: each with the reason."""
 
     def __str__(self) -> str:
-        """Empty when everything is in force."""
+        """Empty when everything is in force, and stays so."""
         waiting = [f"takes effect at the next start: {', '.join(self.waiting)}"] if self.waiting else []
-        return "; ".join([*waiting, *self.idle])
+        return "; ".join([*waiting, *self.notes])
 
 
 Listener = Callable[[Mapping[str, Value]], None]
@@ -236,7 +236,13 @@ class Config:
         idle = tuple(f"{name} has no effect: {reason}" for name in parsed if (reason := self._idle_reason(name)))
         for text in idle:
             log.warning("%s", text)
-        return Updated(tuple(name for name in waiting if not self._idle_reason(name)), idle)
+        pinned = (f"{name} is set on the command line, which wins at the next start" for name in parsed if name in self._pinned)
+        ignored = (self._ignored(name) for name in changes if name not in self.table and name not in self.unknown)
+        waiting = [name for name in waiting if name not in self._pinned and not self._idle_reason(name)]
+        return Updated(tuple(waiting), (*idle, *pinned, *ignored))
+
+    def _ignored(self, name: str) -> str:
+        return f"{name} is ignored: no such key{_suggestion(name, self.table)}"
 
     def _checked(self, changes: Mapping[str, str]) -> dict[str, Value]:
         """The values of an update. Raises ConfigError with everything that is wrong with it."""
@@ -247,7 +253,7 @@ class Config:
             if name in self.unknown:
                 unknown[name] = text.strip()
             elif name not in self.table:
-                log.warning("update of %s ignored: no such key%s", name, _suggestion(name, self.table))
+                log.warning("update of %s", self._ignored(name))
             else:
                 try:
                     parsed[name] = self.parse(name, text)

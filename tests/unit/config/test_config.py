@@ -274,15 +274,17 @@ def test_updates_change_live_keys_at_once_and_keep_others_for_the_next_start() -
     assert "nonsense" not in config.shown()
 
 
-def test_an_update_between_two_masters_counts_at_once_and_one_to_or_from_a_slave_at_the_next_start() -> None:
-    master = load_config("broker", None, {"brokerRole": "SYNC_MASTER"})
+def test_an_update_between_two_masters_counts_at_once_and_one_to_or_from_a_slave_at_the_next_start(file: Path) -> None:
+    file.write_text("brokerRole=SYNC_MASTER\n")
+    master = load_config("broker", file)
     assert str(master.update({"brokerRole": "ASYNC_MASTER"})) == ""
     assert master.text("brokerRole") == master.shown()["brokerRole"] == "ASYNC_MASTER"
     assert "next start: brokerRole" in str(master.update({"brokerRole": "SLAVE", "brokerId": "1"}))
     assert (master.text("brokerRole"), master.shown()["brokerRole"]) == ("ASYNC_MASTER", "SLAVE")
     assert "brokerRole" not in str(master.update({"brokerRole": "SYNC_MASTER", "brokerId": "0"}))
     assert master.text("brokerRole") == master.shown()["brokerRole"] == "SYNC_MASTER"
-    slave = load_config("broker", None, {"brokerRole": "SLAVE", "brokerId": "1"})
+    file.write_text("brokerRole=SLAVE\nbrokerId=1\n")
+    slave = load_config("broker", file)
     assert "next start: brokerRole" in str(slave.update({"brokerRole": "ASYNC_MASTER"}))
     assert slave.text("brokerRole") == "SLAVE"
 
@@ -320,6 +322,17 @@ def test_a_port_next_to_the_one_in_use_may_be_set_for_the_next_start() -> None:
     """Its slaves' port was worked out from the old one, and is worked out again."""
     config = load_config("broker")
     assert config.update({"listenPort": "10912"}).waiting == ("listenPort",)
+
+
+def test_an_update_says_what_the_next_start_sees_otherwise_and_which_key_there_is_not() -> None:
+    config = load_config("broker", None, {"namesrvAddr": "127.0.0.1:9876", "listenPort": "0"})
+    updated = config.update({"namesrvAddr": "127.0.0.1:9877", "listenPort": "10911", "fileReservdTime": "1", "flushDiskType": "SYNC_FLUSH"})
+    assert config.text("namesrvAddr") == "127.0.0.1:9877"
+    assert str(updated) == (
+        "takes effect at the next start: flushDiskType; namesrvAddr is set on the command line, which wins at the next start; "
+        "listenPort is set on the command line, which wins at the next start; "
+        "fileReservdTime is ignored: no such key; did you mean fileReservedTime?"
+    )
 
 
 def test_an_update_of_a_key_without_effect_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -491,19 +504,6 @@ def test_secrets_are_neither_shown_nor_logged(caplog: pytest.LogCaptureFixture) 
     assert "initAuthenticationUser=******" in told and "innerClientAuthenticationCredentials = ******" in told and "hush" not in told
 
 
-LEDGER = {"enableDLegerCommitLog": "true", "dLegerGroup": "g", "dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40912", "dLegerSelfId": "n1"}
-
-
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"dLegerGroup": ""}, "dLegerGroup: is needed with enableDLegerCommitLog=true"),
-        ({"dLegerPeers": ""}, "dLegerPeers: is needed with enableDLegerCommitLog=true"),
-        ({"dLegerSelfId": "n7"}, "n7 is not one of dLegerPeers: n0, n1"),
-        ({"dLegerPeers": "n1-127.0.0.1:40911;n1-127.0.0.1:40912"}, "names the member n1 twice"),
-        ({"dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40911"}, "names the address 127.0.0.1:40911 twice"),
-        ({"dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:70000"}, "a port from 1 to 65535"),
-        ({"dLegerPeers": "a-127.0.0.1:40911;n1-127.0.0.1:40912"}, "'a' is not a letter with a number"),
 def test_what_is_said_of_a_secrets_characters_does_not_show_it(tmp_path: Path) -> None:
     file = tmp_path / "broker.conf"
     secret = 'initAuthenticationUser={"username":"u","password":"hüsh-hush"}\n'
@@ -519,6 +519,19 @@ def test_what_is_said_of_a_secrets_characters_does_not_show_it(tmp_path: Path) -
         assert "hush" not in told
 
 
+LEDGER = {"enableDLegerCommitLog": "true", "dLegerGroup": "g", "dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40912", "dLegerSelfId": "n1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"dLegerGroup": ""}, "dLegerGroup: is needed with enableDLegerCommitLog=true"),
+        ({"dLegerPeers": ""}, "dLegerPeers: is needed with enableDLegerCommitLog=true"),
+        ({"dLegerSelfId": "n7"}, "n7 is not one of dLegerPeers: n0, n1"),
+        ({"dLegerPeers": "n1-127.0.0.1:40911;n1-127.0.0.1:40912"}, "names the member n1 twice"),
+        ({"dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40911"}, "names the address 127.0.0.1:40911 twice"),
+        ({"dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:70000"}, "a port from 1 to 65535"),
+        ({"dLegerPeers": "a-127.0.0.1:40911;n1-127.0.0.1:40912"}, "'a' is not a letter with a number"),
         ({"dLegerPeers": "n1-127.0.0.1:40911;m1-127.0.0.1:40912"}, "n1 and m1 would both be brokerId 2"),
         ({"dLegerPeers": ";".join(f"n{each}-127.0.0.1:{40000 + each}" for each in range(17))}, "names 17 members"),
         ({"listenPort": "40912"}, "40912 is the port of the listener too"),
