@@ -1,7 +1,7 @@
 """The life of a server process: start the services, say so, run until a signal, stop.
 
 SIGTERM, SIGINT  stop cleanly; one that comes a second or more after the first ends the process at once
-SIGHUP           read the configuration files again and apply what may change while running
+SIGHUP           read the configuration files again and apply what may change while running (a proxy's: nothing may)
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ class StopSignal:
             os._exit(128 + number)
 
     def _reload(self) -> None:
+        if not self._configs:
+            log.info("SIGHUP: nothing of this process is read again; a start reads its file")
         for config in self._configs:
             if config.file is None:
                 log.info("SIGHUP: this %s was started without a file (-c), there is nothing to read again", config.role)
