@@ -125,6 +125,19 @@ static void keep_one_of_each(rp_ha_master *master, uint32_t newcomer) {
     atomic_store_explicit(&master->ids[newcomer], id, memory_order_release);
 }
 
+/* Only now: what connected may have been no slave. */
+static void tell_connected(rp_ha_master *master, const rp_ha_connection *connection) {
+    rp_ha_slave_row row;
+    rp_ha_connection_read_row(connection, &row);
+    rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", row.address);
+    int64_t left_out = row.next_offset - rp_commit_log_min_offset(master->options.commit_log);
+    if (row.request_offset == 0 && left_out > 0)
+        rp_log_write(master->options.log, RP_LOG_NOTICE,
+                     "ha: slave %s has no log and gets ours from offset %lld on, where the last file begins: the %lld bytes before are "
+                     "here alone, unless it starts with a copy of this store",
+                     row.address, (long long)row.next_offset, (long long)left_out);
+}
+
 void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns, int64_t heard_ns) {
     rp_error error;
     rp_ha_connection *connection = master->slots[slot];
@@ -144,8 +157,8 @@ void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_n
         return;
     }
     if (is_new) {
-        if (may_tell(master)) /* only now: what connected may have been no slave */
-            rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", rp_ha_connection_address(connection));
+        if (may_tell(master))
+            tell_connected(master, connection);
         doubt_older_connections(master, slot);
         acked = trusted_at_first(master, connection);
     }

@@ -66,8 +66,16 @@ async def update_broker_config(session: Session, given: Given, out: Output) -> N
     body = one_line(given.text("k"), given.text("v"))
 
     async def change(address: str) -> None:
-        await session.call(address, RequestCode.UPDATE_BROKER_CONFIG, None, body)
-        out.done(f"update broker config success, {address}", address=address, key=given.text("k"), value=given.text("v"))
+        response = await session.call(address, RequestCode.UPDATE_BROKER_CONFIG, None, body)
+        out.done(
+            f"update broker config success, {address}",
+            address=address,
+            key=given.text("k"),
+            value=given.text("v"),
+            remark=response.remark,
+        )
+        if response.remark:  # rocketpy's brokers say which change is not in force, and why
+            out.line(f"{address}: {response.remark}")
 
     await session.each(await (session.brokers(given) if given.has("a") else session.masters(given)), change)
 

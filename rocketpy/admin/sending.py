@@ -145,7 +145,8 @@ async def find_targets(session: Session, topic: str) -> list[Target]:
         route = replace(route, queue_datas=tuple(queues))
     targets = targets_of(route)
     if not targets:
-        raise AdminError(f"no queue of {topic} takes messages", remedy="topicRoute shows its permission, wipeWritePerm may be in force")
+        remedy = "topicRoute shows its permission, which wipeWritePerm takes away, and whether its brokers have a master, brokerId 0"
+        raise AdminError(f"no queue of {topic} takes messages", remedy=remedy)
     return targets
 
 

@@ -97,7 +97,7 @@ from .slave_synchronize import SlaveSynchronize, copied_states
 from .start_checks import warn_at_start, warn_of_namesakes
 from .state_files import saved_states
 from .stats import BrokerStats, appended
-from .store_directory import check_kind_of_store, check_no_ledger, check_place_of_log, make_store_directory
+from .store_directory import check_kind_of_store, check_no_ledger, check_place_of_log, make_log_directory, make_store_directory
 from .store_reads import StoreReads
 from .subscriptions import GroupTable
 from .timer_metrics import TimerMetrics
@@ -309,7 +309,7 @@ class BrokerService:
         else:
             check_no_ledger(root)
             if config.text("storePathCommitLog"):
-                make_store_directory("storePathCommitLog", Path(config.text("storePathCommitLog")))
+                make_log_directory(root, Path(config.text("storePathCommitLog")), may_be_cut=config.boolean("enableControllerMode"))
             else:
                 check_place_of_log(root)
         check_kind_of_store(root)

@@ -55,6 +55,19 @@ def check_place_of_log(root: Path) -> None:
         )
 
 
+def make_log_directory(root: Path, log: Path, *, may_be_cut: bool) -> None:
+    """Of storePathCommitLog. may_be_cut: a controller's replica, whose log may have been cut to nothing before it follows another master.
+
+    Raises StoreIOError, also for a log that is not there, as when its disk is not mounted: the queues would be cut to nothing, and new
+    messages take the offsets of those that consumers have read."""
+    if not may_be_cut and not _has_files(log, "*") and _has_files(root / "consumequeue", "*/*/*"):
+        raise StoreIOError(
+            f"storePathCommitLog={log} holds no messages for the queues in {root / 'consumequeue'}: mount its disk, or name the directory "
+            f"that has them; or move consumequeue away to begin with an empty log"
+        )
+    make_store_directory("storePathCommitLog", log)
+
+
 def check_no_ledger(root: Path) -> None:
     """Raises StoreIOError for a store whose log is a DLedger group's: it would look empty here, and its queues would be cut to nothing."""
     if ledger := next((path for path in sorted(root.glob("dledger-*/data")) if _has_files(path, "*")), None):

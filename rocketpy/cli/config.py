@@ -9,12 +9,16 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from ..config import TABLES, Config, ConfigError, load_config
+from ..config import TABLES, Config, ConfigError, Problem, load_config
 from .tables import output, table_of
 from .terminal import EXIT_USAGE, complain, say
 
 config_app = typer.Typer(help=__doc__, no_args_is_help=True)
 DEFAULTS = "default"
+PROXY = "proxy"
+"""Whose file is JSON, and read by the proxy itself."""
+ANY_NAME_SERVER = "127.0.0.1:9876"
+"""In place of -n and NAMESRV_ADDR, which the file is not asked for."""
 
 File = Annotated[Path, typer.Argument(help="A configuration file, RocketMQ's or ours.", show_default=False)]
 RoleName = Annotated[str, typer.Option("--role", help=f"Whose file it is: {', '.join(TABLES)}.")]
@@ -22,12 +26,44 @@ AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")
 
 
 @config_app.command()
-def check(file: File, role: RoleName = "broker") -> None:
+def check(
+    file: File, role: Annotated[str, typer.Option("--role", help=f"Whose file it is: {', '.join((*TABLES, PROXY))}.")] = "broker"
+) -> None:
     """Say everything that is wrong with a file, and what in it has no effect. Exit 0 it would start, 2 it would not."""
-    config = _loaded("rocketpy config check", role, file)
-    for remark in config.remarks():
+    program = "rocketpy config check"
+    try:
+        remarks = _remarks_of_proxy(file) if role == PROXY else _remarks_of_server(program, role, file)
+    except ConfigError as error:
+        complain(program, error)
+        raise typer.Exit(EXIT_USAGE) from None
+    for remark in remarks:
         say(remark)
     say(f"{file}: a {role} starts with it")
+
+
+def _remarks_of_server(program: str, role: str, file: Path) -> list[str]:
+    """Raises ConfigError: also what the start itself finds out, without a look at anything but the file."""
+    from ..auth.settings import AuthSettings
+    from ..remoting.tls import tls_settings
+
+    if file.suffix == ".json":
+        raise ConfigError([Problem("configFile", f"JSON is what a proxy reads: --role {PROXY}", str(file))])
+    config = _loaded(program, role, file)
+    remarks = config.remarks()
+    if role == "broker":
+        AuthSettings.of(config)
+    tls_settings(config)
+    return remarks
+
+
+def _remarks_of_proxy(file: Path) -> list[str]:
+    """Raises ConfigError."""
+    from ..proxy.settings import load_settings
+    from .proxy import LOG_KEYS
+
+    _, others = load_settings(file, {"namesrvAddr": ANY_NAME_SERVER}, {})
+    load_config("namesrv", None, {name: others.pop(name) for name in LOG_KEYS if name in others})
+    return [f"{file}: without effect here: {', '.join(sorted(others))}"] if others else []
 
 
 @config_app.command()

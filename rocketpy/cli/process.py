@@ -1,7 +1,8 @@
 """The life of a server process: start the services, say so, run until a signal, stop.
 
 SIGTERM, SIGINT  stop cleanly; one that comes a second or more after the first ends the process at once
-SIGHUP           read the configuration files again and apply what may change while running
+SIGHUP           read the configuration files again and apply what may change while running (a proxy's: nothing may)
+SIGQUIT          nothing but a line: operators of a JVM send it to look at threads, and would end us
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class StopSignal:
     Ctrl-C on): what follows the first within INSIST_S is the same request, not an impatient operator's."""
 
     INSIST_S = 1.0
-    HEARD = frozenset({signal.SIGHUP, signal.SIGTERM, signal.SIGINT})
+    HEARD = frozenset({signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
 
     def __init__(self, configs: Sequence[Config]) -> None:
         self._event = asyncio.Event()
@@ -87,6 +88,7 @@ class StopSignal:
         loop.add_signal_handler(signal.SIGTERM, self._stop, signal.SIGTERM)
         loop.add_signal_handler(signal.SIGINT, self._stop, signal.SIGINT)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
+        loop.add_signal_handler(signal.SIGQUIT, log.warning, "SIGQUIT: no JVM is here to show its threads; SIGTERM stops this process")
         # A SIGHUP that came since entry.py blocked it is served now; the others are blocked where whoever starts us has blocked them.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self.HEARD)
 
@@ -106,6 +108,8 @@ class StopSignal:
             os._exit(128 + number)
 
     def _reload(self) -> None:
+        if not self._configs:
+            log.info("SIGHUP: nothing of this process is read again; a start reads its file")
         for config in self._configs:
             if config.file is None:
                 log.info("SIGHUP: this %s was started without a file (-c), there is nothing to read again", config.role)

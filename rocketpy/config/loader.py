@@ -52,6 +52,9 @@ TABLES: dict[Role, dict[str, Key]] = {
     "controller": _table(CONTROLLER_KEYS, server_keys(9878), CLIENT_KEYS, TLS_KEYS, OWN_KEYS),
 }
 
+SECRETS: Final = frozenset(name for table in TABLES.values() for name, key in table.items() if key.secret)
+"""Of any role: a broker's key in the file of a name server, say, is kept and still a secret."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -82,13 +85,13 @@ class Updated:
 
     waiting: tuple[str, ...] = ()
     """Keys that take effect at the next start."""
-    idle: tuple[str, ...] = ()
-    """Keys that change nothing here, each with the reason."""
+    notes: tuple[str, ...] = ()
+    """Keys that change nothing here, that the next start will see otherwise, that do not exist: each with the reason."""
 
     def __str__(self) -> str:
-        """Empty when everything is in force."""
+        """Empty when everything is in force, and stays so."""
         waiting = [f"takes effect at the next start: {', '.join(self.waiting)}"] if self.waiting else []
-        return "; ".join([*waiting, *self.idle])
+        return "; ".join([*waiting, *self.notes])
 
 
 Listener = Callable[[Mapping[str, Value]], None]
@@ -233,7 +236,13 @@ class Config:
         idle = tuple(f"{name} has no effect: {reason}" for name in parsed if (reason := self._idle_reason(name)))
         for text in idle:
             log.warning("%s", text)
-        return Updated(tuple(name for name in waiting if not self._idle_reason(name)), idle)
+        pinned = (f"{name} is set on the command line, which wins at the next start" for name in parsed if name in self._pinned)
+        ignored = (self._ignored(name) for name in changes if name not in self.table and name not in self.unknown)
+        waiting = [name for name in waiting if name not in self._pinned and not self._idle_reason(name)]
+        return Updated(tuple(waiting), (*idle, *pinned, *ignored))
+
+    def _ignored(self, name: str) -> str:
+        return f"{name} is ignored: no such key{_suggestion(name, self.table)}"
 
     def _checked(self, changes: Mapping[str, str]) -> dict[str, Value]:
         """The values of an update. Raises ConfigError with everything that is wrong with it."""
@@ -244,7 +253,7 @@ class Config:
             if name in self.unknown:
                 unknown[name] = text.strip()
             elif name not in self.table:
-                log.warning("update of %s ignored: no such key%s", name, _suggestion(name, self.table))
+                log.warning("update of %s", self._ignored(name))
             else:
                 try:
                     parsed[name] = self.parse(name, text)
@@ -296,7 +305,7 @@ class Config:
     def shown(self) -> dict[str, str]:
         """Every key that has a value, and the unknown ones, as GET_BROKER_CONFIG and GET_NAMESRV_CONFIG show them."""
         shown = {name: self._shown(name) for name in self.table if (self._values | self._stored)[name] is not None}
-        return self.unknown | shown
+        return self.unknown | dict.fromkeys(SECRETS & self.unknown.keys(), HIDDEN) | shown
 
     def format(self) -> str:
         """The body of GET_*_CONFIG: sorted key=value lines."""
@@ -352,8 +361,7 @@ def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[s
     for name, line in lines.items():
         _remark(config, name, f"{path}:{line}")
         if line in foreign:
-            is_secret = name in config.table and config.table[name].secret
-            _note(config, f"{path}:{line}: {_two_readings(name, None if is_secret else foreign[line])}")
+            _note(config, f"{path}:{line}: {_two_readings(name, foreign[line], is_shown=name not in SECRETS)}")
     for name in overrides or ():
         _remark(config, name, COMMAND_LINE)
     for name, value, reason in derive_values(role, config._values):
@@ -424,10 +432,12 @@ def _remark(config: Config, name: str, place: str) -> None:
     _note(config, f"{place}: unknown key {name} is kept and has no effect{_suggestion(name, config.table)}")
 
 
-def _two_readings(name: str, value: str | None) -> str:
-    """None: it is a secret."""
-    if value is None:
-        return f"{name} is not ASCII: files are UTF-8 here and ISO-8859-1 for RocketMQ; what is written as \\uXXXX is the same for both"
+def _two_readings(name: str, value: str, *, is_shown: bool) -> str:
+    if not is_shown:
+        return (
+            f"{name} has characters beyond ASCII: they are read as UTF-8 here and as ISO-8859-1 by RocketMQ, which sees another value; "
+            "written as \\uXXXX they are the same for both"
+        )
     return (
         f"{name} is {value!r} here, where files are UTF-8, and {as_latin(value)!r} for RocketMQ, which reads ISO-8859-1; "
         f"{name}={escaped(value)} is the same for both"

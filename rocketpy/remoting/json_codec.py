@@ -26,7 +26,7 @@ MEMBERS_MAX = 1_000_000
 
 
 class JsonError(ValueError):
-    """Text that is no JSON even by fastjson's rules; the message names the position."""
+    """Text that is no JSON even by fastjson's rules; the message names the place and shows nothing of the text, which may be a secret."""
 
 
 class ObjectKey(tuple[tuple[str, Any], ...]):
@@ -220,7 +220,8 @@ class _Reader:
         return value
 
     def _error(self, cause: str) -> JsonError:
-        return JsonError(f"{cause} at character {self._at}: {self._text[self._at : self._at + 20]!r}")
+        before = self._text[: self._at]
+        return JsonError(f"{cause} at line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}")
 
     def _peek(self) -> str:
         """The next character behind blanks and comments, "" at the end."""

@@ -221,8 +221,13 @@ REFUSED = [
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_nobody_takes_is_refused_with_its_place(text: str) -> None:
-    with pytest.raises(JsonError, match="at character"):
+    with pytest.raises(JsonError, match="at line 1, column"):
         read_json(text)
+
+
+def test_the_place_is_counted_in_lines_and_columns() -> None:
+    with pytest.raises(JsonError, match="at line 3, column 5"):
+        read_json('{\n"a": 1,\n  b 2}')
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "{a:" * 100_000, "[" * (DEPTH_MAX + 2) + "]" * (DEPTH_MAX + 2) + "x"])

@@ -143,3 +143,12 @@ def test_a_file_that_says_something_unknown_is_damaged_as_a_whole(value: Any, tm
     assert not saved(metadata, tmp_path).load(SavedAuth.from_json, metadata.load)
     assert len(metadata.users) == 0 and "starting empty" in caplog.text and "secret" not in caplog.text
     assert (tmp_path / (AUTH_FILE + ".damaged")).exists()
+
+
+def test_what_is_said_of_a_torn_file_shows_no_secret(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = SavedAuth((User("alice", "secret", "Normal", "enable"),), ()).text()
+    for end in range(text.index("password"), len(text) - 1):
+        (tmp_path / AUTH_FILE).write_text(text[:end])
+        metadata = AuthMetadata(Recorder())
+        assert not saved(metadata, tmp_path).load(SavedAuth.from_json, metadata.load)
+    assert "string without end at line" in caplog.text and "secr" not in caplog.text

@@ -10,7 +10,7 @@ import pytest
 
 from rocketpy._core.errors import StoreIOError
 from rocketpy.broker.service import BrokerService
-from rocketpy.broker.store_directory import check_kind_of_store, check_place_of_log, make_store_directory
+from rocketpy.broker.store_directory import check_kind_of_store, check_place_of_log, make_log_directory, make_store_directory
 from rocketpy.remoting.codes import RequestCode
 from tests.unit.broker import running as broker
 from tests.unit.cli.processes import run
@@ -96,6 +96,23 @@ def test_a_log_where_rocketmq_before_4_9_4_kept_it_is_asked_for(tmp_path: Path, 
     (root / "commitlog").mkdir()
     (root / "commitlog" / f"{0:020d}").write_bytes(bytes(8))
     check_place_of_log(root)
+
+
+def test_a_log_whose_disk_is_not_mounted_is_not_begun_anew(tmp_path: Path) -> None:
+    """Every queue was cut to nothing, and what came was stored on the wrong disk, at offsets that had been read."""
+    root, log = tmp_path / "data", tmp_path / "mount" / "commitlog"
+    entries = root / "consumequeue" / "t" / "0" / f"{0:020d}"
+    entries.parent.mkdir(parents=True)
+    entries.write_bytes(bytes(8))
+    done = run(
+        "broker",
+        *("-o", f"storePathRootDir={root}", "-o", f"storePathCommitLog={log}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1"),
+    )
+    assert done.returncode == 1 and f"storePathCommitLog={log} holds no messages" in done.stderr and "mount its disk" in done.stderr
+    assert entries.read_bytes() == bytes(8) and not log.exists()
+    make_log_directory(root, log, may_be_cut=True)
+    (log / f"{0:020d}").write_bytes(bytes(8))
+    make_log_directory(root, log, may_be_cut=False)
 
 
 def test_the_start_says_so(tmp_path: Path) -> None:

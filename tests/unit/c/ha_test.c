@@ -193,12 +193,20 @@ static void an_empty_slave_starts_with_the_masters_last_file(void) {
     fixture_remove(both.slave.path);
     append(&both, 1000);
     fixture_directory(both.slave.path, sizeof both.slave.path - 1);
+    close_master(&both);
+    CHECK(rp_log_create(&both.log) == RP_OK);
+    open_master(&both);
     open_slave(&both);
     append(&both, 10);
     CHECK(wait_acked(&both.acked, max_of(&both.master)));
-    CHECK(rp_commit_log_min_offset(rp_message_store_commit_log(both.slave.store)) > 0);
+    int64_t begin = rp_commit_log_min_offset(rp_message_store_commit_log(both.slave.store));
+    CHECK(begin > 0);
+    char told[64];
+    snprintf(told, sizeof told, "from offset %lld on, where the last file begins", (long long)begin);
+    CHECK(lines_with(both.log, told) == 1); /* nobody else says that the slave is no whole copy */
     check_equal(&both);
     close_pair(&both);
+    rp_log_destroy(both.log);
 }
 
 /* Reports offset 0 byte by byte and reads the first frame's header. */

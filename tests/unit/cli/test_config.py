@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+import typer
+
+from rocketpy.cli.config import check
 from tests.unit.cli.processes import run_here
 
 
@@ -41,3 +45,36 @@ def test_a_name_server_has_keys_of_its_own(tmp_path: Path) -> None:
     file.write_text("listenPort=9000\nscanNotActiveBrokerInterval=1000\n")
     assert "unknown" not in run_here("config", "check", str(file), "--role", "namesrv").stdout
     assert run_here("config", "check", str(file), "--role", "server").returncode == 2
+
+
+def judged(file: Path, role: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error; in this process."""
+    code = 0
+    try:
+        check(file, role)
+    except typer.Exit as end:
+        code = end.exit_code
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_what_a_start_refuses_behind_the_table_of_keys_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "broker.conf"
+    for key, value, cause in (
+        ("initAuthenticationUser", '{"username":"a", "password" "s3cret"}', "is no JSON object such as"),
+        ("innerClientAuthenticationCredentials", '{"accessKey":"s3cret"}', "secretKey is missing"),
+    ):
+        file.write_text(f"{key}={value}\n")
+        code, out, told = judged(file, "broker", capsys)
+        assert (code, out) == (2, "") and f"{key}: {cause}" in told and "s3cret" not in told
+
+
+def test_a_proxys_file_is_judged_as_the_proxy_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "rmq-proxy.json"
+    file.write_text('{"rocketMQClusterName": "c", "grpcBossLoopNum": 1, "logLevel": "INFO"}')
+    assert judged(file, "proxy", capsys) == (0, f"{file}: without effect here: grpcBossLoopNum\n{file}: a proxy starts with it\n", "")
+    code, out, told = judged(file, "broker", capsys)
+    assert (code, out) == (2, "") and "--role proxy" in told
+    for text in ('{"grpcServerPort": "many"}', '{"logLevel": "LOUD"}', "listenPort=8081"):
+        file.write_text(text)
+        assert judged(file, "proxy", capsys)[0] == 2

@@ -14,7 +14,7 @@ import pytest
 
 from rocketpy._core.errors import RocketpyError
 from rocketpy.cli import servers
-from rocketpy.cli.process import ready_executor
+from rocketpy.cli.process import StopSignal, ready_executor
 from tests.processes import ROCKETPY, ROOT
 from tests.unit.cli.processes import WAIT_S
 
@@ -33,6 +33,13 @@ def refuse_threads(monkeypatch: pytest.MonkeyPatch, more: int) -> None:
         real(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start)
+
+
+def test_a_process_that_reads_nothing_again_says_so_to_whoever_asks_for_it(caplog: pytest.LogCaptureFixture) -> None:
+    """A proxy: `systemctl reload` succeeded, and its file was not read."""
+    caplog.set_level("INFO")
+    StopSignal([])._reload()
+    assert caplog.messages == ["SIGHUP: nothing of this process is read again; a start reads its file"]
 
 
 def test_a_thread_that_lingers_takes_no_signal_that_would_end_the_process() -> None:

@@ -230,9 +230,12 @@ def test_who_is_started_with_sigterm_blocked_ends_by_it_all_the_same(tmp_path: P
         assert server.stop() == 0
 
 
-def test_sighup_without_a_file_changes_nothing(tmp_path: Path) -> None:
+def test_sighup_without_a_file_changes_nothing_nor_does_sigquit(tmp_path: Path) -> None:
+    """`kill -3` shows the threads of a JVM: who is used to it ended a broker, at once and without a word."""
     with serve(tmp_path, *namesrv_arguments(tmp_path)) as server:
         server.next_line("boot success")
+        server.send_signal(signal.SIGQUIT)
+        server.next_line("SIGQUIT: no JVM is here")
         server.send_signal(signal.SIGHUP)
         server.next_line("this namesrv was started without a file")
         assert server.stop() == 0

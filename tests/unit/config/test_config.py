@@ -274,15 +274,17 @@ def test_updates_change_live_keys_at_once_and_keep_others_for_the_next_start() -
     assert "nonsense" not in config.shown()
 
 
-def test_an_update_between_two_masters_counts_at_once_and_one_to_or_from_a_slave_at_the_next_start() -> None:
-    master = load_config("broker", None, {"brokerRole": "SYNC_MASTER"})
+def test_an_update_between_two_masters_counts_at_once_and_one_to_or_from_a_slave_at_the_next_start(file: Path) -> None:
+    file.write_text("brokerRole=SYNC_MASTER\n")
+    master = load_config("broker", file)
     assert str(master.update({"brokerRole": "ASYNC_MASTER"})) == ""
     assert master.text("brokerRole") == master.shown()["brokerRole"] == "ASYNC_MASTER"
     assert "next start: brokerRole" in str(master.update({"brokerRole": "SLAVE", "brokerId": "1"}))
     assert (master.text("brokerRole"), master.shown()["brokerRole"]) == ("ASYNC_MASTER", "SLAVE")
     assert "brokerRole" not in str(master.update({"brokerRole": "SYNC_MASTER", "brokerId": "0"}))
     assert master.text("brokerRole") == master.shown()["brokerRole"] == "SYNC_MASTER"
-    slave = load_config("broker", None, {"brokerRole": "SLAVE", "brokerId": "1"})
+    file.write_text("brokerRole=SLAVE\nbrokerId=1\n")
+    slave = load_config("broker", file)
     assert "next start: brokerRole" in str(slave.update({"brokerRole": "ASYNC_MASTER"}))
     assert slave.text("brokerRole") == "SLAVE"
 
@@ -320,6 +322,17 @@ def test_a_port_next_to_the_one_in_use_may_be_set_for_the_next_start() -> None:
     """Its slaves' port was worked out from the old one, and is worked out again."""
     config = load_config("broker")
     assert config.update({"listenPort": "10912"}).waiting == ("listenPort",)
+
+
+def test_an_update_says_what_the_next_start_sees_otherwise_and_which_key_there_is_not() -> None:
+    config = load_config("broker", None, {"namesrvAddr": "127.0.0.1:9876", "listenPort": "0"})
+    updated = config.update({"namesrvAddr": "127.0.0.1:9877", "listenPort": "10911", "fileReservdTime": "1", "flushDiskType": "SYNC_FLUSH"})
+    assert config.text("namesrvAddr") == "127.0.0.1:9877"
+    assert str(updated) == (
+        "takes effect at the next start: flushDiskType; namesrvAddr is set on the command line, which wins at the next start; "
+        "listenPort is set on the command line, which wins at the next start; "
+        "fileReservdTime is ignored: no such key; did you mean fileReservedTime?"
+    )
 
 
 def test_an_update_of_a_key_without_effect_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -491,18 +504,19 @@ def test_secrets_are_neither_shown_nor_logged(caplog: pytest.LogCaptureFixture) 
     assert "initAuthenticationUser=******" in told and "innerClientAuthenticationCredentials = ******" in told and "hush" not in told
 
 
-def test_a_secret_beyond_ascii_is_not_told_with_what_there_is_to_say_of_it(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """RocketMQ's files are ISO-8859-1: what an operator brings along is refused or remarked on, and both go to the log."""
-    value = "tls.server.keyPassword=hüsh"
-    file.write_bytes(value.encode("latin-1"))
-    with pytest.raises(ConfigError, match=r"tls.server.keyPassword: \*{6} is not UTF-8"):
+def test_what_is_said_of_a_secrets_characters_does_not_show_it(tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    secret = 'initAuthenticationUser={"username":"u","password":"hüsh-hush"}\n'
+    file.write_text(secret, encoding="latin-1")
+    with pytest.raises(ConfigError, match=r":1: initAuthenticationUser: \*{6} is not UTF-8") as raised:
         load_config("broker", file)
-    file.write_bytes(value.encode())
-    config = load_config("broker", file)
-    assert config.text("tls.server.keyPassword") == "hüsh"
-    config.report_remarks()
-    assert f"{file}:1: tls.server.keyPassword is not ASCII" in caplog.text and "sh;" not in caplog.text and "hÃ" not in caplog.text
-    assert "hüsh" not in caplog.text
+    assert "hush" not in str(raised.value)
+    file.write_text(secret, encoding="utf-8")
+    for role in ("broker", "namesrv"):  # which has no such key, and keeps it
+        config = load_config(role, file)
+        told = "\n".join(config.remarks()) + config.format()
+        assert "initAuthenticationUser has characters beyond ASCII" in told and "initAuthenticationUser=******" in told
+        assert "hush" not in told
 
 
 LEDGER = {"enableDLegerCommitLog": "true", "dLegerGroup": "g", "dLegerPeers": "n0-127.0.0.1:40911;n1-127.0.0.1:40912", "dLegerSelfId": "n1"}

@@ -357,9 +357,13 @@ def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: 
     ):
         assert text in str(raised.value)
     assert "hidden" not in str(raised.value)
-    with pytest.raises(ConfigError, match="metricsGrpcExporterHeader: the value is not valid") as raised:
-        load_settings(None, {"namesrvAddr": "a:1"}, {"metricsGrpcExporterHeader": ["authorization:hidden"]})
-    assert "hidden" not in str(raised.value)
+    unescaped = '{\n"innerClientAuthenticationCredentials": "{"secretKey":"hidden"}"\n}'
+    header = '{"metricsGrpcExporterHeader": ["authorization:hidden"]}'
+    for text, place in ((unescaped, "at line 2, column "), (header, "the value is not valid")):
+        file.write_text(text)
+        with pytest.raises(ConfigError, match=place) as raised:
+            load_settings(file, {}, {})
+        assert "hidden" not in str(raised.value)
     for text in ('{{"a":1}:2,"b":3}', '{"namesrvAddr":{{"a":1}:2}}'):
         file.write_text(text)
         with pytest.raises(ConfigError, match=r"rmq-proxy\.json"):
