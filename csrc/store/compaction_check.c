@@ -23,6 +23,7 @@ typedef struct compaction_check {
     rp_compaction_check_counts *counts;
     rp_error *error;
     char log_directory[RP_PATH_MAX], queue_directory[RP_PATH_MAX]; /* of all topics */
+    rp_compaction_positions *positions;
 } compaction_check;
 
 /* One queue. */
@@ -31,7 +32,11 @@ typedef struct queue_walk {
     rp_slice topic;
     int32_t queue_id;
     rp_file_row *log, *entries;
+    int64_t position;    /* compacted up to here; -1: never, or nothing says it */
     int64_t last_offset; /* of the entries so far */
+    int64_t end;         /* behind the files of records so far: an offset as their names say it */
+    bool has_gap;        /* among them */
+    const char *behind_lost; /* NULL: no file is missing, else the first behind those that are */
 } queue_walk;
 
 /* One segment of it. */
@@ -42,7 +47,7 @@ typedef struct segment_walk {
     const char *log_path, *entries_path; /* entries_path NULL: it has none */
     int64_t end;                         /* behind the last record so far, in the file */
     uint32_t found;
-    bool is_sealed;
+    bool is_sealed, has_room; /* has_room: its file of entries does not end with one */
 } segment_walk;
 
 static int report(const compaction_check *check, const char *file, int64_t offset, int64_t size, const char *cause) {
@@ -63,7 +68,7 @@ static int report_entry(const segment_walk *segment, int64_t at, int64_t size, c
 /* ---- entries ---- */
 
 static const uint8_t *entry_at(const segment_walk *segment, int64_t at) {
-    return rp_file_row_at(segment->queue->entries, rp_file_row_start(segment->queue->entries, segment->entries_file) + at, ENTRY_SIZE);
+    return rp_file_row_in(segment->queue->entries, segment->entries_file, at, ENTRY_SIZE);
 }
 
 static bool is_empty(const uint8_t *entry) {
@@ -73,7 +78,7 @@ static bool is_empty(const uint8_t *entry) {
 
 /* The record at a place of the segment, which is in its file. As rp_message_decode. */
 static int decode(const segment_walk *segment, int64_t place, int64_t size, rp_message *message, rp_error *cause) {
-    const uint8_t *record = rp_file_row_at(segment->queue->log, segment->base + place, (uint64_t)size);
+    const uint8_t *record = rp_file_row_in(segment->queue->log, segment->log_file, place, (uint64_t)size);
     int crc = segment->queue->check->options->check_crc ? RP_CHECK_BODY_CRC : RP_CHECK_NO_CRC;
     return record != NULL ? rp_message_decode(record, (uint64_t)size, crc, message, cause) : RP_E_IO;
 }
@@ -127,8 +132,9 @@ static int64_t skip_empty(const segment_walk *segment, int64_t at, int64_t end) 
 
 static int check_entries(segment_walk *segment) {
     int64_t end = segment->entries_path != NULL ? rp_file_row_size(segment->queue->entries, segment->entries_file) : 0;
+    int64_t at = 0;
     int status = RP_OK;
-    for (int64_t at = 0; at + ENTRY_SIZE <= end && status == RP_OK; at += ENTRY_SIZE) {
+    for (; at + ENTRY_SIZE <= end && status == RP_OK; at += ENTRY_SIZE) {
         const uint8_t *bytes = entry_at(segment, at);
         if (bytes == NULL)
             return find_unreadable(segment->queue);
@@ -145,6 +151,7 @@ static int check_entries(segment_walk *segment) {
             status = check_entry(segment, at, bytes);
         }
     }
+    segment->has_room = at + ENTRY_SIZE <= end;
     return status;
 }
 
@@ -166,10 +173,20 @@ static int count_behind(const segment_walk *segment) {
     return count;
 }
 
+/* The message that a file of records begins with. */
+static bool read_first(const segment_walk *segment, rp_message *first) {
+    rp_error cause;
+    return decode(segment, 0, segment->log_size, first, &cause) == RP_RECORD_MESSAGE && is_of_queue(segment->queue, first);
+}
+
 /* As the head of compaction_check.h says. */
 static int check_behind(const segment_walk *segment, bool is_last) {
+    rp_message first;
+    if (segment->found == 0 && read_first(segment, &first) && first.queue_offset <= segment->queue->last_offset)
+        return report(segment->queue->check, segment->log_path, -1, segment->log_size,
+                      "the file's messages are in those before it: it is a copy under another name, a start drops it");
     int behind = segment->is_sealed ? 0 : count_behind(segment);
-    bool is_excused = is_last && segment->entries_path != NULL && (segment->found > 0 || behind < 2);
+    bool is_excused = is_last && segment->has_room && (segment->found > 0 || behind < 2);
     if (behind == 0 || is_excused)
         return find_unreadable(segment->queue);
     return report(segment->queue->check, segment->entries_path != NULL ? segment->entries_path : segment->log_path,
@@ -185,18 +202,39 @@ static uint32_t file_of(const rp_file_row *row, int64_t base) {
     return file;
 }
 
+/* A compaction writes all files anew and may need fewer: one gap, between what it wrote and what it did not look at. Shorter ones than a
+ * file are left by lengths that were changed, or by a file that was cut short. */
+static void look_for_gap(const segment_walk *segment) {
+    queue_walk *queue = segment->queue;
+    rp_message first;
+    bool is_gap = segment->base - queue->end >= segment->log_size;
+    queue->end = segment->base + segment->log_size;
+    if (!is_gap)
+        return;
+    bool is_compacted = read_first(segment, &first) && first.queue_offset <= queue->position;
+    if ((queue->has_gap || is_compacted) && queue->behind_lost == NULL)
+        queue->behind_lost = segment->log_path;
+    queue->has_gap = true;
+}
+
 static int check_segment(queue_walk *queue, uint32_t file) {
     segment_walk segment = {.queue = queue,
                             .log_file = file,
                             .base = rp_file_row_start(queue->log, file),
                             .log_size = rp_file_row_size(queue->log, file),
                             .log_path = rp_file_row_path(queue->log, file)};
-    if (segment.log_size < ENTRY_SIZE)
+    if (segment.base < queue->end)
+        return report(queue->check, segment.log_path, -1, segment.log_size,
+                      "the file begins within the one before it: one of them is a copy under another name");
+    if (segment.log_size < ENTRY_SIZE) {
+        queue->end = segment.base + ENTRY_SIZE;
         return report(queue->check, segment.log_path, -1, segment.log_size,
                       "the file is too short for a file of records, a start drops it");
+    }
     segment.entries_file = file_of(queue->entries, segment.base);
     if (segment.entries_file < rp_file_row_count(queue->entries))
         segment.entries_path = rp_file_row_path(queue->entries, segment.entries_file);
+    look_for_gap(&segment);
     int status = check_entries(&segment);
     return status == RP_OK ? check_behind(&segment, file + 1 == rp_file_row_count(queue->log)) : status;
 }
@@ -208,12 +246,21 @@ static int check_orphans(const queue_walk *queue) {
         int64_t base = rp_file_row_start(queue->entries, i);
         if (file_of(queue->log, base) < rp_file_row_count(queue->log))
             continue;
-        const uint8_t *first = rp_file_row_at(queue->entries, base, ENTRY_SIZE);
+        const uint8_t *first = rp_file_row_in(queue->entries, i, 0, ENTRY_SIZE);
         if (first != NULL && !is_empty(first) && rp_get_u64(first) != UINT64_MAX)
             status = report(queue->check, rp_file_row_path(queue->entries, i), -1, rp_file_row_size(queue->entries, i),
                             "the file of records that these entries are of is gone");
     }
     return status;
+}
+
+/* A copy that has more than its queue is about to be made anew, from its front on: a kill left its last files. */
+static int check_lost(const queue_walk *queue) {
+    int64_t end = rp_queue_check_end(queue->check->options->queues, queue->topic, queue->queue_id);
+    int status = find_unreadable(queue);
+    if (status != RP_OK || queue->behind_lost == NULL || (end > 0 && end <= queue->last_offset))
+        return status;
+    return report(queue->check, queue->behind_lost, -1, 0, "files of records are missing before this one");
 }
 
 /* ---- queues ---- */
@@ -223,6 +270,7 @@ static int walk_queue(queue_walk *queue, const rp_compaction_place *place) {
     status = status == RP_OK ? rp_file_row_open(place->queue_directory, &queue->entries, queue->check->error) : status;
     for (uint32_t i = 0; status == RP_OK && i < rp_file_row_count(queue->log); i++)
         status = check_segment(queue, i);
+    status = status == RP_OK ? check_lost(queue) : status;
     status = status == RP_OK ? check_orphans(queue) : status;
     rp_file_row_close(queue->log);
     rp_file_row_close(queue->entries);
@@ -242,6 +290,7 @@ static int check_queue(compaction_check *check, const char *topic, const char *i
                         .topic = {(const uint8_t *)topic, (uint32_t)strlen(topic)},
                         .queue_id = (int32_t)strtol(id, NULL, 10),
                         .last_offset = -1};
+    queue.position = rp_compaction_positions_get(check->positions, queue.topic, queue.queue_id);
     check->counts->queues++;
     if (rp_compaction_files_are_moving(&place)) {
         check->counts->unfinished++;
@@ -300,9 +349,9 @@ static int check_directory(compaction_check *check, const char *directory) {
     return status;
 }
 
-static int check_positions(const compaction_check *check, const char *directory) {
+static int check_positions(compaction_check *check, const char *directory) {
     rp_error cause = {0};
-    int status = rp_compaction_positions_check(rp_file_ops_system(), directory, &cause);
+    int status = rp_compaction_positions_check(rp_file_ops_system(), directory, &check->positions, &cause);
     if (status == RP_E_CORRUPT)
         return report(check, cause.file, -1, 0, cause.message);
     if (status != RP_OK && check->error != NULL)
@@ -317,7 +366,9 @@ int rp_compaction_check(const rp_compaction_check_options *options, rp_compactio
     int status = rp_path_join(directory, options->root_path, "compaction", error);
     status = status == RP_OK ? rp_path_join(check.log_directory, directory, "compactionLog", error) : status;
     status = status == RP_OK ? rp_path_join(check.queue_directory, directory, "compactionCq", error) : status;
+    status = status == RP_OK ? check_positions(&check, directory) : status;
     status = status == RP_OK ? check_directory(&check, check.log_directory) : status;
     status = status == RP_OK ? check_directory(&check, check.queue_directory) : status;
-    return status == RP_OK ? check_positions(&check, directory) : status;
+    rp_compaction_positions_close(check.positions);
+    return status;
 }

@@ -1,7 +1,9 @@
 /* compaction_check.h: what compacted topics have kept (compaction/), checked as it lies there. Private to store_verify.
  *
  * Segments   each file of records has one of entries; offsets ascend, in it and from one segment to the next; what a start would drop, or
- *            make anew, is told of.
+ *            make anew, is told of. None begins within another.
+ * Gaps       among the names of files: what was compacted needs fewer, so one is known, in front of the first that is behind the position.
+ *            That there are more, or one elsewhere, says that files are lost; not that those went which lay beside it.
  * Entries    each points at a whole record behind the one before it, of that queue, at that offset, with that tags code. A sealed segment
  *            ends with the entry that says so: whole records without one are missing some.
  * Positions  position-checkpoint can be read.
@@ -18,10 +20,12 @@
 #include <stdint.h>
 
 #include "../base/error.h"
+#include "queue_check.h"
 
 typedef struct rp_compaction_check_options {
     const char *root_path;
     int32_t check_crc;
+    const rp_queue_check *queues; /* walked; borrowed */
     /* Non-zero ends the check. file is valid meanwhile; offset in the file, -1: the whole file; size 0 where that says nothing. */
     int (*report)(void *context, const char *file, int64_t offset, int64_t size, const char *cause);
     void *context;

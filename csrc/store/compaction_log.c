@@ -94,6 +94,16 @@ static int push(rp_compaction_log *log, rp_compaction_segment *segment, rp_error
     return rc;
 }
 
+/* The last segment leaves the row. */
+static int drop_last(rp_compaction_log *log, rp_error *error) {
+    pthread_mutex_lock(&log->row_lock);
+    rp_compaction_segment *last = log->row[--log->count];
+    pthread_mutex_unlock(&log->row_lock);
+    int rc = rp_compaction_files_unlink(&log->place, rp_compaction_segment_base(last), error);
+    rp_compaction_segment_release(last);
+    return rc;
+}
+
 /* Under row_lock: the first segment whose last entry is at `offset` or behind; the count: none is. */
 static uint32_t place_of(const rp_compaction_log *log, int64_t offset) {
     uint32_t low = 0, high = log->count;
@@ -168,6 +178,49 @@ static int set_up(rp_compaction_log *log, const rp_compaction_log_setup *setup, 
     return rc;
 }
 
+/* The entries that it came with: its first ones. */
+static uint32_t entries_found(const rp_compaction_segment *segment) {
+    uint32_t count = rp_compaction_segment_count(segment), made = rp_compaction_segment_made(segment);
+    return made < count ? count - made : 0;
+}
+
+/* Whether its name lies within a file before it, which no segment's does: it is a copy. Copies do not count as files before it. */
+static bool is_copy(const rp_compaction_log *log, const rp_compaction_segment *segment) {
+    int64_t end = 0, base = rp_compaction_segment_base(segment);
+    for (uint32_t i = 0; i < log->count && rp_compaction_segment_base(log->row[i]) < base; i++) {
+        if (rp_compaction_segment_base(log->row[i]) >= end && entries_found(log->row[i]) > 0)
+            end = rp_compaction_segment_base(log->row[i]) + (int64_t)rp_compaction_segment_log_size(log->row[i]);
+    }
+    return base < end;
+}
+
+static uint32_t own_entries(const rp_compaction_log *log, const rp_compaction_segment *segment) {
+    return is_copy(log, segment) ? 0 : entries_found(segment);
+}
+
+/* Entries that were made anew, at the end of the row, go where the segment has the same, or later ones, of its own: of a copy under another
+ * name, or of records that were cut. */
+static int make_way(rp_compaction_log *log, const rp_compaction_segment *segment, rp_error *error) {
+    rp_compaction_entry first;
+    rp_compaction_segment_entry(segment, 0, &first);
+    for (rp_compaction_segment *last; (last = last_of(log)) != NULL && rp_compaction_segment_last_offset(last) >= first.queue_offset;) {
+        uint32_t keeps = rp_compaction_segment_find(last, first.queue_offset);
+        int64_t more = rp_compaction_segment_last_offset(segment) - rp_compaction_segment_last_offset(last);
+        bool is_rather_it = own_entries(log, segment) > 0 || more > 0 || (more == 0 && is_copy(log, last));
+        if (keeps < own_entries(log, last) || !is_rather_it)
+            break;
+        rp_log_write(log->log, RP_LOG_WARNING,
+                     "compacted queue %s: what the segment %020lld has from offset %lld on is in the next one, too, here it goes",
+                     log->log_directory, (long long)rp_compaction_segment_base(last), (long long)first.queue_offset);
+        if (keeps > 0)
+            return rp_compaction_segment_end(last, keeps, error);
+        int rc = drop_last(log, error);
+        if (rc != RP_OK)
+            return rc;
+    }
+    return RP_OK;
+}
+
 /* Offsets of the row must ascend; a segment that goes back was never meant to stay beside those before it. */
 static int load_segment(rp_compaction_log *log, int64_t base, bool checks_records, rp_error *error) {
     rp_compaction_segment *segment;
@@ -179,6 +232,11 @@ static int load_segment(rp_compaction_log *log, int64_t base, bool checks_record
     if (is_usable && rp_compaction_segment_made(segment) > 0)
         rp_log_write(log->log, RP_LOG_WARNING, "compacted queue %s: %u entries of the segment %020lld were missing, they are made anew",
                      log->log_directory, rp_compaction_segment_made(segment), (long long)base);
+    rc = is_usable ? make_way(log, segment, error) : rc;
+    if (rc != RP_OK && rc != RP_E_CORRUPT) {
+        rp_compaction_segment_release(segment);
+        return rc;
+    }
     if (is_usable && read_bound(log, true, &before)) {
         rp_compaction_segment_entry(segment, 0, &first);
         is_usable = first.queue_offset > before.queue_offset;
@@ -316,16 +374,6 @@ int rp_compaction_log_sync(rp_compaction_log *log, rp_error *error) {
         log->is_dirty = false;
         atomic_store_explicit(&log->synced_end, end, memory_order_release);
     }
-    return rc;
-}
-
-/* The last segment leaves the row. */
-static int drop_last(rp_compaction_log *log, rp_error *error) {
-    pthread_mutex_lock(&log->row_lock);
-    rp_compaction_segment *last = log->row[--log->count];
-    pthread_mutex_unlock(&log->row_lock);
-    int rc = rp_compaction_files_unlink(&log->place, rp_compaction_segment_base(last), error);
-    rp_compaction_segment_release(last);
     return rc;
 }
 

@@ -159,11 +159,8 @@ int rp_compaction_positions_open(const rp_file_ops *ops, const char *directory, 
     return RP_OK;
 }
 
-int rp_compaction_positions_check(const rp_file_ops *ops, const char *directory, rp_error *error) {
-    rp_compaction_positions *positions;
-    int rc = read_positions(ops, directory, &positions, error);
-    rp_compaction_positions_close(positions);
-    return rc;
+int rp_compaction_positions_check(const rp_file_ops *ops, const char *directory, rp_compaction_positions **positions, rp_error *error) {
+    return read_positions(ops, directory, positions, error);
 }
 
 void rp_compaction_positions_close(rp_compaction_positions *positions) {

@@ -19,8 +19,9 @@ typedef struct rp_compaction_positions rp_compaction_positions;
 /* RP_OK; RP_E_NO_MEMORY; RP_E_IO: the file is there and cannot be read. */
 int rp_compaction_positions_open(const rp_file_ops *ops, const char *directory, rp_log *log, rp_compaction_positions **positions,
                                  rp_error *error);
-/* RP_OK, also without a file; RP_E_CORRUPT, RP_E_IO, RP_E_NO_MEMORY with the file. */
-int rp_compaction_positions_check(const rp_file_ops *ops, const char *directory, rp_error *error);
+/* As it lies there; logs nothing. *positions is to be closed, whatever is returned. RP_OK, also without a file; RP_E_CORRUPT: what can be
+ * read of it is there; RP_E_IO, RP_E_NO_MEMORY. */
+int rp_compaction_positions_check(const rp_file_ops *ops, const char *directory, rp_compaction_positions **positions, rp_error *error);
 void rp_compaction_positions_close(rp_compaction_positions *positions);
 /* -1: never. */
 int64_t rp_compaction_positions_get(const rp_compaction_positions *positions, rp_slice topic, int32_t queue_id);

@@ -69,7 +69,7 @@ static int64_t length_of(int fd) {
     return fstat(fd, &status) == 0 ? (int64_t)status.st_size : -1;
 }
 
-/* Opens and maps one file; size 0: as long as it is. RP_OK or why not. */
+/* Opens and maps one file, which is *size bytes long at least; *size: its length. RP_OK or why not. */
 static int open_file(const rp_file_ops *ops, const char *path, bool create, uint64_t *size, int *fd, const uint8_t **address,
                      rp_error *error) {
     *fd = ops->open(ops->context, path, O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_TRUNC : 0), 0644);
@@ -81,7 +81,9 @@ static int open_file(const rp_file_ops *ops, const char *path, bool create, uint
         int64_t length = length_of(*fd);
         if (length < ENTRY_SIZE || length > INT32_MAX)
             return rp_error_set(error, RP_E_CORRUPT, 0, path, -1, "a file of %lld bytes is none of a compacted queue", (long long)length);
-        *size = (uint64_t)length;
+        if ((uint64_t)length < *size && ops->truncate(ops->context, *fd, (int64_t)*size) != 0)
+            return failed(error, path, "give the file its length");
+        *size = (uint64_t)length > *size ? (uint64_t)length : *size;
     }
     *address = ops->map(ops->context, *fd, *size, 0);
     return *address != NULL ? RP_OK : failed(error, path, "map the file");
@@ -300,6 +302,11 @@ static bool is_whole(const rp_compaction_segment *segment, const rp_compaction_e
            message.size == record.size && message.queue_offset == entry->queue_offset;
 }
 
+/* A file's first record lies at its begin: of entries that came with a file of another name it does not. */
+static bool is_of_other_file(const rp_compaction_segment *segment, const rp_compaction_entry *first) {
+    return first->position != segment->base;
+}
+
 /* Its record is whole, and says otherwise. One that is damaged says nothing. */
 static bool is_wrong(const rp_compaction_segment *segment, const rp_compaction_entry *entry) {
     rp_message message;
@@ -320,7 +327,7 @@ static int64_t count_entries(rp_compaction_segment *segment, bool checks_records
         rp_compaction_segment_entry(segment, count, &entry);
         uint64_t end = (uint64_t)(last.position - segment->base) + (uint64_t)last.size;
         if (!can_follow(segment, &entry, end, last.queue_offset) || (checks_records && !is_whole(segment, &entry)) ||
-            (count == 0 && is_wrong(segment, &entry)))
+            (count == 0 && (is_of_other_file(segment, &entry) || is_wrong(segment, &entry))))
             break;
         before_last = last;
         last = entry;
@@ -376,7 +383,7 @@ static int make_entries(rp_compaction_segment *segment, int64_t last_offset, rp_
 
 static int open_queue_file(rp_compaction_segment *segment, uint64_t size, rp_error *error) {
     bool is_new = rp_path_file_size(segment->queue_path) < (int64_t)2 * ENTRY_SIZE;
-    segment->queue_size = size;
+    segment->queue_size = size; /* also of one that was cut short: it needs room for the entries that are made anew */
     return open_file(segment->ops, segment->queue_path, is_new, &segment->queue_size, &segment->queue_fd, &segment->queue_address, error);
 }
 

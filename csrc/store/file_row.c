@@ -122,16 +122,24 @@ static int map_file(row_file *file, rp_error *error) {
     return RP_OK;
 }
 
-const uint8_t *rp_file_row_at(rp_file_row *row, int64_t offset, uint64_t size) {
-    row_file *file = (row_file *)(uintptr_t)find(row, offset); /* the row is ours to change */
-    if (file == NULL || size > (uint64_t)(file->start + file->size - offset))
-        return NULL;
+static const uint8_t *bytes_in(rp_file_row *row, row_file *file, int64_t at, uint64_t size) {
     rp_error error;
+    if (at < 0 || at > file->size || size > (uint64_t)(file->size - at) || file->size == 0)
+        return NULL;
     if (map_file(file, &error) < 0) {
         row->failure = row->failure.status == RP_OK ? error : row->failure;
         return NULL;
     }
-    return file->map + (offset - file->start);
+    return file->map + at;
+}
+
+const uint8_t *rp_file_row_at(rp_file_row *row, int64_t offset, uint64_t size) {
+    row_file *file = (row_file *)(uintptr_t)find(row, offset); /* the row is ours to change */
+    return file != NULL ? bytes_in(row, file, offset - file->start, size) : NULL;
+}
+
+const uint8_t *rp_file_row_in(rp_file_row *row, uint32_t file, int64_t at, uint64_t size) {
+    return bytes_in(row, &row->files[file], at, size);
 }
 
 int rp_file_row_failure(const rp_file_row *row, rp_error *error) {

@@ -24,6 +24,8 @@ int64_t rp_file_row_min(const rp_file_row *row);                  /* start of th
 int64_t rp_file_row_max(const rp_file_row *row);                  /* end of the last file, 0 without files */
 /* size bytes at offset, all in one file; NULL when they are not there, or cannot be read: then rp_file_row_failure tells, for good. */
 const uint8_t *rp_file_row_at(rp_file_row *row, int64_t offset, uint64_t size);
+/* size bytes at `at` of a file, wherever the others' names say that they begin. As rp_file_row_at. */
+const uint8_t *rp_file_row_in(rp_file_row *row, uint32_t file, int64_t at, uint64_t size);
 /* RP_OK while every file that was wanted could be mapped; else the status of the first that could not, with file and cause. */
 int rp_file_row_failure(const rp_file_row *row, rp_error *error);
 /* How many bytes of the file that holds offset lie at and behind it; 0 when no file does. */

@@ -275,10 +275,22 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
     return is_batch(queue) ? batch_fault(entry, &message) : NULL;
 }
 
+/* Of a batch queue, where an entry's place says nothing of its offsets: whether they lie behind those of the one before, at *behind. A file
+ * that is a copy of a later one says of its messages what is so. */
+static const char *order_fault(const checked_queue *queue, const uint8_t *at, int64_t *behind) {
+    rp_queue_entry entry;
+    if (!is_batch(queue) || !rp_batch_entry_read(at, &entry))
+        return NULL;
+    if (entry.queue_offset < *behind)
+        return "the queue entry's offsets do not lie behind those of the entry before it";
+    *behind = entry.queue_offset + entry.messages;
+    return NULL;
+}
+
 int rp_queue_check_entries(rp_queue_check *check, uint32_t queue_number, rp_file_row *log, int64_t log_min, uint64_t *entries,
                            int (*bad)(void *context, int64_t offset, const char *cause), void *context) {
     checked_queue *queue = &check->queues[queue_number];
-    int64_t end = rp_file_row_max(queue->files), size = queue->entry_size;
+    int64_t end = rp_file_row_max(queue->files), size = queue->entry_size, behind = 0;
     for (int64_t offset = rp_file_row_min(queue->files); offset < end; offset += size) {
         const uint8_t *entry = rp_file_row_at(queue->files, offset, (uint64_t)size);
         const char *fault = "the queue has a gap here";
@@ -289,6 +301,8 @@ int rp_queue_check_entries(rp_queue_check *check, uint32_t queue_number, rp_file
             continue;
         if (entry != NULL)
             fault = entry_fault(queue, log, log_min, offset / size, entry);
+        if (fault == NULL)
+            fault = order_fault(queue, entry, &behind);
         (*entries)++;
         if (fault == NULL)
             continue;

@@ -293,7 +293,12 @@ static int report_compaction_damage(void *context, const char *file, int64_t off
 
 static int check_compaction(verify_run *run, rp_error *error) {
     rp_compaction_check_options options = {
-        .root_path = run->options->root_path, .check_crc = run->options->check_crc, .report = report_compaction_damage, .context = run};
+        .root_path = run->options->root_path,
+        .check_crc = run->options->check_crc,
+        .queues = run->queues,
+        .report = report_compaction_damage,
+        .context = run,
+    };
     rp_compaction_check_counts counts;
     int status = rp_compaction_check(&options, &counts, error);
     run->counts->compacted_queues = counts.queues;

@@ -3,7 +3,7 @@
  * Commit log      every record decodes, its CRC is right, it lies where it says, files follow each other without a gap.
  *                 DLedger's log, with heads, likewise; what lies at its end and is in no queue was not committed yet.
  * Consume queues  every message has its entry, but for those that our checkpoint does not call confirmed (commit_log_held.c), every entry
- *                 points at its message, sizes and tag codes agree.
+ *                 points at its message, sizes and tag codes agree. Those of a batch queue are in the order of their offsets.
  * Index           every entry points at a message that has a key of that hash.
  * Timed messages  timer log, timing wheel and checkpoint agree with each other and with the log (timer_check.h).
  * Compacted topics  what they have kept is whole, and found by its entries (compaction_check.h).

@@ -6,7 +6,7 @@ a crash of the native code ends this process and not the test's.
 Opening a damaged store either refuses with one of our errors or comes up with messages that are all original: nothing is invented, and
 what verification called whole beforehand loses nothing. Every second store is opened with its queues made again: then each record that is
 whole in the log is found, whatever lies damaged before it, as long as the checkpoint can say what was synced. What a compacted topic has
-kept is held to the same: only what was sent, and all of it where verification saw no damage.
+kept is held to the same: only what was sent, and all of it where verification saw no damage, but for one case (_gone_beside_the_gap).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import random
 import shutil
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 from rocketpy._core.broker import Broker
@@ -22,7 +23,8 @@ from rocketpy._core.errors import RocketpyError
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import MessageStore, decode_message
-from rocketpy.store.compaction import kept_messages
+from rocketpy.store.compaction import kept_messages, queue_directories
+from rocketpy.store.directory import offset_files
 from tests.processes import wait_until
 
 LOG_FILE_SIZE = 64 * 1024
@@ -168,6 +170,8 @@ def check_one(template: Path, work: Path, seed: int, records: dict[int, bytes]) 
         with MessageStore(work, **OPTIONS, rebuild_queues=is_anew) as store, Broker(store) as broker:
             found = _read_back(store, records, f"seed {seed}: {done}")
             broker.put_topic(KEPT, 1, 1, 6, compacted=True)
+            if not damages:  # what its last file lacks is copied once more
+                wait_until(lambda: store.compaction_stats()["behind"] == 0, what="all is copied")
     except RocketpyError as error:
         assert str(error).strip(), f"seed {seed}: refused without a word after {done}"
         return "refused"
@@ -175,11 +179,23 @@ def check_one(template: Path, work: Path, seed: int, records: dict[int, bytes]) 
     assert damages or not lost, f"seed {seed}: {len(lost)} messages are lost though verify saw no damage: {done}"
     bodies = kept(work)
     assert set(bodies.values()) <= {_kept_body(number) for number in range(KEPT_SENT)}, f"seed {seed}: a kept message was invented: {done}"
-    lost = kept(template).keys() - bodies.keys()
+    lost = kept(template).keys() - bodies.keys() - _gone_beside_the_gap(template, work)
     assert damages or not lost, f"seed {seed}: {len(lost)} kept messages are lost though verify saw no damage: {done}"
     lost = whole - found
     assert not lost, f"seed {seed}: {len(lost)} messages that are whole in the log are in no queue, {min(lost)} is the first: {done}"
     return "recovered"
+
+
+def _gone_beside_the_gap(template: Path, work: Path) -> set[int]:
+    """The messages of the last segment that was compacted, when both of its files are gone. A compaction that needs fewer files leaves a
+    gap among their names behind it: nothing says that it was shorter."""
+    records, entries = queue_directories(template, KEPT, 0)
+    last = next(path for path, after in pairwise(offset_files(records)) if int(after.name) - int(path.name) > path.stat().st_size)
+    if any((work / path.relative_to(template)).exists() for path in (last, entries / last.name)):
+        return set()
+    data = (entries / last.name).read_bytes()
+    each = (data[at : at + 46] for at in range(0, len(data), 46))
+    return {int.from_bytes(entry[28:36], "big") for entry in each if any(entry[8:12])}
 
 
 def _must_be_found(template: Path, work: Path, records: dict[int, bytes]) -> set[int]:

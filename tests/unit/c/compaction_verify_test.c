@@ -248,11 +248,70 @@ static void a_file_that_is_cut_short_is_named(void) {
     fixture_remove(root);
 }
 
+/* As a botched restore leaves it: within another file, and behind all of them. */
+static void a_copy_under_another_name_is_named(void) {
+    rp_message_store_options options;
+    char path[700], names[2][64];
+    uint8_t bytes[64 * 1024];
+    make_store(&options, NEVER_MS, MESSAGES);
+    snprintf(names[0], sizeof names[0], "compactionLog/T/0/%020lld", (long long)base_of_segment(1) + 4000);
+    snprintf(names[1], sizeof names[1], "compactionLog/T/0/%020lld", (long long)base_of_segment(4));
+    int fd = open_file(file_of("compactionLog", 1), O_RDONLY);
+    ssize_t size = read(fd, bytes, sizeof bytes);
+    close(fd);
+    for (int i = 0; i < 2; i++) {
+        fd = open_file(names[i], O_CREAT | O_RDWR);
+        CHECK(size > 0 && write(fd, bytes, (size_t)size) == size);
+        close(fd);
+        is_named((wanted_damage){names[i], i == 0 ? "begins within" : "are in those before it", -1, 0, 0});
+        snprintf(path, sizeof path, "%s/compaction/%s", root, names[i]);
+        CHECK(unlink(path) == 0);
+    }
+    is_whole(MESSAGES, 0);
+    fixture_remove(root);
+}
+
+static void a_file_of_entries_that_is_cut_short_is_named(void) {
+    rp_message_store_options options;
+    make_store(&options, NEVER_MS, MESSAGES);
+    const char *entries = file_of("compactionCq", 3); /* where records without entries may be those of a cut */
+    int fd = open_file(entries, O_RDWR);
+    CHECK(ftruncate(fd, 5 * ENTRY + 7) == 0);
+    close(fd);
+    is_named((wanted_damage){entries, "have no entries", 5 * ENTRY, 0, 0});
+    fixture_remove(root);
+}
+
+/* Of segments 0, 1 and 3: a compaction needed one less. */
+static void files_that_are_missing_are_named_but_not_beside_the_gap_of_a_compaction(void) {
+    rp_message_store_options options;
+    char names[6][64];
+    make_store(&options, OFTEN_MS, 25);
+    CHECK(kept.count == 35);
+    for (int i = 0; i < 6; i++)
+        snprintf(names[i], sizeof names[i], "%s", file_of(i % 2 == 0 ? "compactionLog" : "compactionCq", i / 2 + i / 4));
+    is_whole(35, 0);
+    take_away(names[0]);
+    take_away(names[1]);
+    is_named((wanted_damage){names[2], "missing before", -1, 0, 0});
+    take_away("position-checkpoint"); /* then it is the second gap that says it */
+    is_named((wanted_damage){names[4], "missing before", -1, 0, 0});
+    fixture_remove(root);
+    make_store(&options, OFTEN_MS, 25);
+    take_away(names[2]);
+    take_away(names[3]);
+    is_whole(30, 0);
+    fixture_remove(root);
+}
+
 int main(void) {
     RUN(whole_ones_are_whole);
     RUN(records_of_a_cut_are_no_damage);
     RUN(a_queue_whose_files_are_being_moved_is_passed_over);
     RUN(each_damage_is_named_where_it_is);
     RUN(a_file_that_is_cut_short_is_named);
+    RUN(a_copy_under_another_name_is_named);
+    RUN(a_file_of_entries_that_is_cut_short_is_named);
+    RUN(files_that_are_missing_are_named_but_not_beside_the_gap_of_a_compaction);
     return 0;
 }

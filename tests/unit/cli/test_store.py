@@ -380,3 +380,15 @@ def test_batch_queues_are_shown_checked_and_built_again(root: Path) -> None:
     assert rocketpy("repair", root, *SHAPE, "--yes").returncode == 0
     with MessageStore(root, **OPTIONS) as store:
         assert store.max_offset("B", 0) == 12 and len(store.entries("B", 0, 0, 12)) == 4
+
+
+def test_a_copy_of_later_entries_in_a_batch_queue_is_named(root: Path) -> None:
+    """Each says what is so of its messages, and those whose entries are gone seem to be older than the queue."""
+    with MessageStore(root, **OPTIONS, batch_topics="B\n") as store:
+        for number in range(4):
+            store.append("B", 0, b"batch", f"KEYS\x01k{number}\x02", inner_messages=3)
+    entries = root / "batchconsumequeue" / "B" / "0" / f"{0:020d}"
+    data = entries.read_bytes()
+    entries.write_bytes(data[2 * 46 : 4 * 46] + data[2 * 46 :])
+    done = rocketpy("verify", root, *SHAPE)
+    assert done.returncode == 3 and "do not lie behind" in " ".join(done.stdout.split()), done.stdout
