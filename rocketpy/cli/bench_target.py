@@ -92,7 +92,7 @@ def _target_in(route: TopicRoute, topic: str, broker_name: str | None, *, create
 async def _at_broker(client: RemotingClient, address: str, topic: str, queues: int, create: bool) -> Target:
     """A broker that cannot tell (before 5.0) is taken at its word: the topic exists with the queues asked for."""
     response = await client.invoke(address, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic, lo=True))
-    if response.code == ResponseCode.SUCCESS and _has_mapping(response.body, address):
+    if response.code == ResponseCode.SUCCESS and response.body and _has_mapping(response.body, address):
         raise _static(topic)
     missing = response.code in (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR)
     if missing and not create:
