@@ -139,8 +139,11 @@ class LogFile(logging.handlers.RotatingFileHandler):
         return self.stream
 
     def _is_full_with(self, line: str) -> bool:
-        """Not what is no regular file: it has no size."""
-        status = os.fstat(self._opened().fileno())
+        """Not what is no regular file: it has no size. Raises OSError while lines are left that the disk has not taken: they could not be
+        written when the file is closed, and nothing would open the next one."""
+        stream = self._opened()
+        stream.flush()
+        status = os.fstat(stream.fileno())
         return 0 < self.maxBytes <= status.st_size + len(line) and stat.S_ISREG(status.st_mode)
 
     def handleError(self, record: logging.LogRecord) -> None:

@@ -1,7 +1,8 @@
 /* offset_requests.c: see offset_requests.h. */
 #include "offset_requests.h"
 
-#include "../base/slice_inl.h"
+#include <strings.h>
+
 #include "answers.h"
 #include "lane.h"
 #include "request_header.h"
@@ -148,14 +149,14 @@ int rp_offset_request(rp_lane *lane, rp_connection *connection, const rp_command
                                                                             : rp_message_store_first_offset(question.queue));
 }
 
+/* Java's clients write the enum's name, UPPER. All else is LOWER, as in RocketMQ's BoundaryType. */
+static int is_upper(rp_slice boundary) { return boundary.size == 5 && strncasecmp((const char *)boundary.data, "upper", 5) == 0; }
+
 int rp_search_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
     offset_question question = {.lane = lane, .to = rp_answer_to_command(lane, connection, command)};
     rp_search_header header;
     rp_header_fault fault;
     if (rp_search_header_read(command, &header, &fault) != RP_OK || rp_names_lite_topic(header.lite_topic))
-        return RP_PUNT;
-    int is_upper = rp_slice_is(header.boundary, "upper");
-    if (!is_upper && header.boundary.data != NULL && !rp_slice_is(header.boundary, "lower"))
         return RP_PUNT;
     if (!find_topic(&question, header.topic, command))
         return RP_PUNT;
@@ -163,6 +164,6 @@ int rp_search_request(rp_lane *lane, rp_connection *connection, const rp_command
     find_queue(&question);
     if (question.queue == NULL)
         return RP_PUNT;
-    int64_t offset = rp_consume_queue_offset_by_time_in_memory(question.queue, header.timestamp_ms, is_upper);
+    int64_t offset = rp_consume_queue_offset_by_time_in_memory(question.queue, header.timestamp_ms, is_upper(header.boundary));
     return offset < 0 ? RP_PUNT : answer_offset(&question, offset);
 }

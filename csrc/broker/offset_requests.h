@@ -20,7 +20,7 @@ struct rp_lane;
 /* RP_HANDLED, or RP_PUNT (see above); RP_E_NO_MEMORY: the connection must be closed. */
 int rp_offset_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
 
-/* As rp_offset_request. A search looks at thirty records at most, of those that are in memory. */
+/* As rp_offset_request. A search looks at a record for each time that the queue can be halved, and only while all of them are in memory. */
 int rp_search_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
 
 /* 1 when a group without an offset begins with the queue's first message: the queue is empty, or that message is near enough to the log's

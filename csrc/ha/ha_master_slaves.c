@@ -133,8 +133,8 @@ static void tell_connected(rp_ha_master *master, const rp_ha_connection *connect
     int64_t left_out = row.next_offset - rp_commit_log_min_offset(master->options.commit_log);
     if (row.request_offset == 0 && left_out > 0)
         rp_log_write(master->options.log, RP_LOG_NOTICE,
-                     "ha: slave %s has no log and gets ours from offset %lld on, where the last file begins: the %lld bytes before are "
-                     "here alone, unless it starts with a copy of this store",
+                     "ha: slave %s has no log and gets ours from offset %lld on, where the last file begins: it will not have the %lld "
+                     "bytes before, unless it starts with a copy of this store",
                      row.address, (long long)row.next_offset, (long long)left_out);
 }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ..config import Config, ConfigError, Problem
 from ..remoting.credentials import Credentials
@@ -12,6 +14,8 @@ from ..remoting.json_codec import JsonError, read_object
 from .users import SUPER, User
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +39,29 @@ class AuthSettings:
 
     @staticmethod
     def of(config: Config) -> AuthSettings:
-        """Raises ConfigError, which shows no secret."""
-        return AuthSettings(
+        """Raises ConfigError with all that is wrong, which shows no secret."""
+        problems: list[Problem] = []
+
+        def read(reader: Callable[[Config, str], T], name: str) -> T | None:
+            try:
+                return reader(config, name)
+            except ConfigError as error:
+                problems.extend(error.problems)
+                return None
+
+        settings = AuthSettings(
             authenticate=config.boolean("authenticationEnabled"),
             authorize=config.boolean("authorizationEnabled"),
             cluster_name=config.text("brokerClusterName"),
             authentication_whitelist=_codes(config, "authenticationWhitelist"),
             authorization_whitelist=_codes(config, "authorizationWhitelist"),
-            first_user=_first_user(config, "initAuthenticationUser"),
-            credentials=_credentials(config, "innerClientAuthenticationCredentials"),
-            plain_acl_home=_plain_acl_home(config, "migrateAuthFromV1Enabled"),
+            first_user=read(_first_user, "initAuthenticationUser"),
+            credentials=read(_credentials, "innerClientAuthenticationCredentials"),
+            plain_acl_home=read(_plain_acl_home, "migrateAuthFromV1Enabled"),
         )
+        if problems:
+            raise ConfigError(problems)
+        return settings
 
 
 def _codes(config: Config, name: str) -> frozenset[int]:

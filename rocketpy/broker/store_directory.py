@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .._core.errors import StoreIOError
 from ..config import home_directory
+from ..store.directory import QUEUE_DIRECTORIES
 
 
 def is_mounted_read_only(path: Path) -> bool:
@@ -60,10 +61,13 @@ def make_log_directory(root: Path, log: Path, *, may_be_cut: bool) -> None:
 
     Raises StoreIOError, also for a log that is not there, as when its disk is not mounted: the queues would be cut to nothing, and new
     messages take the offsets of those that consumers have read."""
-    if not may_be_cut and not _has_files(log, "*") and _has_files(root / "consumequeue", "*/*/*"):
+    if log.exists():
+        make_store_directory("storePathCommitLog", log)  # or what cannot be read would be called empty
+    queues = next((root / name for name in QUEUE_DIRECTORIES if _has_files(root / name, "*/*/*")), None)
+    if not may_be_cut and queues is not None and not _has_files(log, "*"):
         raise StoreIOError(
-            f"storePathCommitLog={log} holds no messages for the queues in {root / 'consumequeue'}: mount its disk, or name the directory "
-            f"that has them; or move consumequeue away to begin with an empty log"
+            f"storePathCommitLog={log} holds no messages for the queues in {queues}: mount its disk, or name the directory that has them; "
+            f"or move {queues.name} away to begin with an empty log"
         )
     make_store_directory("storePathCommitLog", log)
 

@@ -31,6 +31,8 @@ def check(
 ) -> None:
     """Say everything that is wrong with a file, and what in it has no effect. Exit 0 it would start, 2 it would not."""
     program = "rocketpy config check"
+    if role not in (*TABLES, PROXY):
+        raise typer.BadParameter(f"{role!r} is not one of {', '.join((*TABLES, PROXY))}", param_hint="--role")
     try:
         remarks = _remarks_of_proxy(file) if role == PROXY else _remarks_of_server(program, role, file)
     except ConfigError as error:
@@ -42,7 +44,7 @@ def check(
 
 
 def _remarks_of_server(program: str, role: str, file: Path) -> list[str]:
-    """Raises ConfigError: also what the start itself finds out, without a look at anything but the file."""
+    """Raises ConfigError: also what a start from this shell, with its environment, would find out behind the table of keys."""
     from ..auth.settings import AuthSettings
     from ..remoting.tls import tls_settings
 
@@ -50,19 +52,24 @@ def _remarks_of_server(program: str, role: str, file: Path) -> list[str]:
         raise ConfigError([Problem("configFile", f"JSON is what a proxy reads: --role {PROXY}", str(file))])
     config = _loaded(program, role, file)
     remarks = config.remarks()
-    if role == "broker":
-        AuthSettings.of(config)
-    tls_settings(config)
+    problems: list[Problem] = []
+    for read in (AuthSettings.of, tls_settings) if role == "broker" else (tls_settings,):
+        try:
+            read(config)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
     return remarks
 
 
 def _remarks_of_proxy(file: Path) -> list[str]:
     """Raises ConfigError."""
     from ..proxy.settings import load_settings
-    from .proxy import LOG_KEYS
+    from .proxy import take_log_config
 
     _, others = load_settings(file, {"namesrvAddr": ANY_NAME_SERVER}, {})
-    load_config("namesrv", None, {name: others.pop(name) for name in LOG_KEYS if name in others})
+    take_log_config(others)
     return [f"{file}: without effect here: {', '.join(sorted(others))}"] if others else []
 
 

@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._core.errors import RocketpyError
 from ..config import Config, ConfigError, Problem, load_config
@@ -49,8 +49,16 @@ def settings_of(options: argparse.Namespace) -> tuple[ProxySettings, list[str], 
     given = {"namesrvAddr": options.namesrvAddr, "grpcServerPort": options.port, "proxyMode": options.proxyMode}
     overrides = {name: value for name, value in given.items() if value is not None}
     settings, others = load_settings(options.proxyConfigPath, {"namesrvAddr": os.environ.get("NAMESRV_ADDR", "")}, overrides)
-    logs = load_config("namesrv", None, {name: others.pop(name) for name in LOG_KEYS if name in others})
+    logs = take_log_config(others)
     return settings, sorted(others), logs
+
+
+def take_log_config(others: dict[str, Any]) -> Config:
+    """Of what a proxy's file has besides its own keys; LOG_KEYS are taken out. Raises ConfigError."""
+    given = {name: others.pop(name) for name in LOG_KEYS if name in others}
+    if wrong := [name for name, value in given.items() if isinstance(value, bool) or not isinstance(value, str | int)]:
+        raise ConfigError([Problem(name, "is neither a text nor a number") for name in wrong])
+    return load_config("namesrv", None, {name: str(value) for name, value in given.items()})
 
 
 def run_local(options: argparse.Namespace, settings: ProxySettings, program: str) -> int:

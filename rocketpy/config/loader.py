@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -52,6 +52,9 @@ TABLES: dict[Role, dict[str, Key]] = {
     "controller": _table(CONTROLLER_KEYS, server_keys(9878), CLIENT_KEYS, TLS_KEYS, OWN_KEYS),
 }
 
+NAME_MAX: Final = 64
+"""Characters of a name that nobody knows: more are not shown, and no key is near."""
+NAMES_TOLD_MAX: Final = 10
 SECRETS: Final = frozenset(name for table in TABLES.values() for name, key in table.items() if key.secret)
 """Of any role: a broker's key in the file of a name server, say, is kept and still a secret."""
 
@@ -237,12 +240,16 @@ class Config:
         for text in idle:
             log.warning("%s", text)
         pinned = (f"{name} is set on the command line, which wins at the next start" for name in parsed if name in self._pinned)
-        ignored = (self._ignored(name) for name in changes if name not in self.table and name not in self.unknown)
+        ignored = self._ignored([name for name in changes if name not in self.table and name not in self.unknown])
         waiting = [name for name in waiting if name not in self._pinned and not self._idle_reason(name)]
         return Updated(tuple(waiting), (*idle, *pinned, *ignored))
 
-    def _ignored(self, name: str) -> str:
-        return f"{name} is ignored: no such key{_suggestion(name, self.table)}"
+    def _ignored(self, names: Sequence[str]) -> list[str]:
+        told = [f"{name[:NAME_MAX]} is ignored: no such key{_suggestion(name, self.table)}" for name in names[:NAMES_TOLD_MAX]]
+        told += [f"{len(names) - NAMES_TOLD_MAX} more are ignored"] if len(names) > NAMES_TOLD_MAX else []
+        for text in told:
+            log.warning("update of %s", text)
+        return told
 
     def _checked(self, changes: Mapping[str, str]) -> dict[str, Value]:
         """The values of an update. Raises ConfigError with everything that is wrong with it."""
@@ -250,11 +257,11 @@ class Config:
         unknown: dict[str, str] = {}
         problems: list[Problem] = []
         for name, text in changes.items():
+            if _is_hidden(name, text):
+                continue
             if name in self.unknown:
                 unknown[name] = text.strip()
-            elif name not in self.table:
-                log.warning("update of %s", self._ignored(name))
-            else:
+            elif name in self.table:
                 try:
                     parsed[name] = self.parse(name, text)
                 except ConfigError as error:
@@ -321,7 +328,11 @@ class Config:
 
     def stored_text(self, text: str, changes: Mapping[str, str]) -> str:
         """The configuration file's text after an update: only the changed keys differ, comments stay."""
-        known = {name: value.strip() for name, value in changes.items() if name in self.table or name in self.unknown}
+        known = {
+            name: value.strip()
+            for name, value in changes.items()
+            if (name in self.table or name in self.unknown) and not _is_hidden(name, value)
+        }
         return edit_properties(text, known)
 
     def _shown(self, name: str) -> str:
@@ -444,8 +455,15 @@ def _two_readings(name: str, value: str, *, is_shown: bool) -> str:
     )
 
 
+def _is_hidden(name: str, text: str) -> bool:
+    """What `shown` has in place of a secret, sent back by a tool that read it: the secret stays as it is."""
+    return name in SECRETS and text.strip() == HIDDEN
+
+
 def _suggestion(name: str, table: Mapping[str, Key]) -> str:
     """ "; did you mean brokerIP1?", or nothing when no name is near."""
+    if len(name) > NAME_MAX:
+        return ""
     lowered = {known.lower(): known for known in table}
     near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.85)
     return f"; did you mean {lowered[near[0]]}?" if near else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import io
 import json
 import logging
 import os
@@ -16,7 +18,7 @@ import pytest
 
 from rocketpy._core.remoting import Server
 from rocketpy.config import load_config
-from rocketpy.logs import NOTICE, SAID, JsonFormatter, LogfmtFormatter, NativeLog, start_logging
+from rocketpy.logs import NOTICE, SAID, JsonFormatter, LogFile, LogfmtFormatter, NativeLog, start_logging
 from tests.processes import PATIENCE_S
 
 
@@ -58,6 +60,27 @@ def test_a_file_that_cannot_be_written_is_said_once_in_one_line(tmp_path: Path, 
     said = capsys.readouterr().err.splitlines()
     assert said[0] == f"{tmp_path}/broker.log cannot be written, records are lost: No space left on device"
     assert len(said) == 2 and said[1].endswith("WARNING said all the same")
+
+
+class FullDisk(io.FileIO):
+    is_full = False
+
+    def write(self, data: Any) -> int:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(data)
+
+
+def test_a_file_that_was_to_be_rotated_while_the_disk_was_full_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    handler = LogFile(tmp_path / "x.log", maxBytes=200, backupCount=1, encoding="utf-8", delay=True)
+    disk = FullDisk(tmp_path / "x.log", "a")
+    handler.stream = io.TextIOWrapper(io.BufferedWriter(disk), encoding="utf-8")
+    for text in ("before", "full", "full " * 40, "after"):
+        disk.is_full = text.startswith("full")
+        handler.handle(record(text))
+    handler.close()
+    told = "".join(path.read_text() for path in sorted(tmp_path.iterdir()))
+    assert "before" in told and "after" in told
 
 
 def test_a_path_that_is_no_text_does_not_cost_its_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

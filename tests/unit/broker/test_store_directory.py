@@ -110,6 +110,14 @@ def test_a_log_whose_disk_is_not_mounted_is_not_begun_anew(tmp_path: Path) -> No
     )
     assert done.returncode == 1 and f"storePathCommitLog={log} holds no messages" in done.stderr and "mount its disk" in done.stderr
     assert entries.read_bytes() == bytes(8) and not log.exists()
+    (root / "consumequeue").rename(root / "batchconsumequeue")
+    log.parent.mkdir()
+    log.write_text("in the way")
+    with pytest.raises(StoreIOError, match=f"{log} is not a directory"):  # it is not called empty
+        make_log_directory(root, log, may_be_cut=False)
+    log.unlink()
+    with pytest.raises(StoreIOError, match=r"holds no messages for the queues in .*batchconsumequeue"):
+        make_log_directory(root, log, may_be_cut=False)
     make_log_directory(root, log, may_be_cut=True)
     (log / f"{0:020d}").write_bytes(bytes(8))
     make_log_directory(root, log, may_be_cut=False)

@@ -67,6 +67,9 @@ def test_what_a_start_refuses_behind_the_table_of_keys_is_refused(tmp_path: Path
         file.write_text(f"{key}={value}\n")
         code, out, told = judged(file, "broker", capsys)
         assert (code, out) == (2, "") and f"{key}: {cause}" in told and "s3cret" not in told
+    file.write_text('initAuthenticationUser={"username":"a"}\ninnerClientAuthenticationCredentials={}\n')
+    told = judged(file, "broker", capsys)[2]
+    assert "initAuthenticationUser: " in told and "innerClientAuthenticationCredentials: " in told
 
 
 def test_a_proxys_file_is_judged_as_the_proxy_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,6 +78,8 @@ def test_a_proxys_file_is_judged_as_the_proxy_reads_it(tmp_path: Path, capsys: p
     assert judged(file, "proxy", capsys) == (0, f"{file}: without effect here: grpcBossLoopNum\n{file}: a proxy starts with it\n", "")
     code, out, told = judged(file, "broker", capsys)
     assert (code, out) == (2, "") and "--role proxy" in told
-    for text in ('{"grpcServerPort": "many"}', '{"logLevel": "LOUD"}', "listenPort=8081"):
+    file.write_text('{"logFileSize": 67108864, "logFileCount": 5}')
+    assert judged(file, "proxy", capsys)[0] == 0
+    for text in ('{"grpcServerPort": "many"}', '{"logLevel": "LOUD"}', '{"logPath": ["a"]}', '{"logFileCount": true}', "listenPort=8081"):
         file.write_text(text)
         assert judged(file, "proxy", capsys)[0] == 2
