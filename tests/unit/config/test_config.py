@@ -211,6 +211,22 @@ def test_a_file_that_rocketmq_4_wrote_is_no_heap_of_warnings_and_a_key_with_anot
     assert config.shown()["haSlaveFallbehindMax"] == "1000"
 
 
+def test_a_secret_that_a_tool_sends_back_as_it_was_shown_stays(file: Path) -> None:
+    given = 'initAuthenticationUser={"username":"u","password":"hush"}\n'
+    file.write_text(given)
+    for role in ("broker", "namesrv"):
+        config = load_config(role, file)
+        changes = {"initAuthenticationUser": config.shown()["initAuthenticationUser"]}
+        assert not str(config.update(changes)) and config.stored_text(given, changes) == given
+        assert "hush" in (config.text("initAuthenticationUser") if role == "broker" else config.unknown["initAuthenticationUser"])
+
+
+def test_names_that_nobody_knows_are_told_in_a_few_words(file: Path) -> None:
+    file.write_text("")
+    told = str(load_config("broker", file).update({"x" * 1_000_000: "1", **{f"listenPort{number}": "1" for number in range(300)}}))
+    assert "listenPort8 is ignored: no such key; did you mean listenPort?" in told and "291 more are ignored" in told and len(told) < 2000
+
+
 def test_what_mqadmin_exports_of_a_broker_is_shown() -> None:
     """exportConfigs of 4.9.7 ends with a NullPointerException at the first that is missing."""
     exported = """brokerClusterName brokerId brokerName brokerRole fileReservedTime filterServerNums flushDiskType maxMessageSize
