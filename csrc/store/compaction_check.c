@@ -191,7 +191,7 @@ static int check_behind(const segment_walk *segment, bool is_last) {
         return find_unreadable(segment->queue);
     return report(segment->queue->check, segment->entries_path != NULL ? segment->entries_path : segment->log_path,
                   segment->entries_path != NULL ? (int64_t)segment->found * ENTRY_SIZE : segment->end, 0,
-                  "records have no entries; a start makes them again");
+                  "records have no entries; a start makes them again, unless a later file has the same messages");
 }
 
 /* The file of that row whose name is that base; the count: there is none. */
@@ -227,7 +227,7 @@ static int check_segment(queue_walk *queue, uint32_t file) {
         return report(queue->check, segment.log_path, -1, segment.log_size,
                       "the file begins within the one before it: one of them is a copy under another name");
     if (segment.log_size < ENTRY_SIZE) {
-        queue->end = segment.base + ENTRY_SIZE;
+        queue->end = segment.base + segment.log_size;
         return report(queue->check, segment.log_path, -1, segment.log_size,
                       "the file is too short for a file of records, a start drops it");
     }

@@ -34,7 +34,7 @@ struct rp_compaction_segment {
     int log_fd, queue_fd;
     char log_path[RP_PATH_MAX], queue_path[RP_PATH_MAX];
     uint64_t log_end;                      /* the writer's: where the next record goes */
-    uint32_t made;                         /* fixed after open: entries that were missing */
+    uint32_t made;                         /* the writer's, and only for a start: entries that were missing, the last ones */
     _Atomic uint32_t count;                /* entries; released behind their bytes */
     _Atomic int64_t last_offset;           /* queue offset of the last; -1: it has none */
     _Atomic int32_t pins;
@@ -69,7 +69,7 @@ static int64_t length_of(int fd) {
     return fstat(fd, &status) == 0 ? (int64_t)status.st_size : -1;
 }
 
-/* Opens and maps one file, which is *size bytes long at least; *size: its length. RP_OK or why not. */
+/* Opens and maps one file; size: as long as it is, where it is not created. RP_OK or why not. */
 static int open_file(const rp_file_ops *ops, const char *path, bool create, uint64_t *size, int *fd, const uint8_t **address,
                      rp_error *error) {
     *fd = ops->open(ops->context, path, O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_TRUNC : 0), 0644);
@@ -81,9 +81,7 @@ static int open_file(const rp_file_ops *ops, const char *path, bool create, uint
         int64_t length = length_of(*fd);
         if (length < ENTRY_SIZE || length > INT32_MAX)
             return rp_error_set(error, RP_E_CORRUPT, 0, path, -1, "a file of %lld bytes is none of a compacted queue", (long long)length);
-        if ((uint64_t)length < *size && ops->truncate(ops->context, *fd, (int64_t)*size) != 0)
-            return failed(error, path, "give the file its length");
-        *size = (uint64_t)length > *size ? (uint64_t)length : *size;
+        *size = (uint64_t)length;
     }
     *address = ops->map(ops->context, *fd, *size, 0);
     return *address != NULL ? RP_OK : failed(error, path, "map the file");
@@ -253,6 +251,8 @@ static uint32_t hide_entries(rp_compaction_segment *segment, uint32_t count) {
         return had;
     if (count > 0)
         rp_compaction_segment_entry(segment, count - 1, &last);
+    uint32_t found = had > segment->made ? had - segment->made : 0;
+    segment->made = count > found ? count - found : 0;
     publish(segment, count, last.queue_offset);
     return had;
 }
@@ -349,20 +349,42 @@ static bool says_end(const rp_compaction_segment *segment, uint32_t count) {
     return at + ENTRY_SIZE <= written(segment->queue_fd, segment->queue_size) && memcmp(segment->queue_address + at, end, sizeof end) == 0;
 }
 
+/* Of a file of entries that is full, though its records are more: it was cut short. Others keep the length that they were made with, which
+ * RocketMQ asks for. Nobody has the map yet. */
+static int lengthen_entries(rp_compaction_segment *segment, uint64_t size, rp_error *error) {
+    const rp_file_ops *ops = segment->ops;
+    if (ops->truncate(ops->context, segment->queue_fd, (int64_t)size) != 0)
+        return failed(error, segment->queue_path, "give the file its length");
+    const uint8_t *address = ops->map(ops->context, segment->queue_fd, size, 0);
+    if (address == NULL)
+        return failed(error, segment->queue_path, "map the file");
+    ops->unmap(ops->context, (void *)(uintptr_t)segment->queue_address, segment->queue_size);
+    segment->queue_address = address;
+    segment->queue_size = size;
+    return RP_OK;
+}
+
 /* Makes the entries of records that lie in the log's file behind those of all entries: the file of entries was lost, or damaged. Where it
  * says that it ends, they were cut. */
-static int make_entries(rp_compaction_segment *segment, int64_t last_offset, rp_error *error) {
-    uint32_t room = room_for_entries(segment), count = rp_compaction_segment_count(segment);
+static int make_entries(rp_compaction_segment *segment, int64_t last_offset, uint64_t whole_size, rp_error *error) {
+    uint32_t count = rp_compaction_segment_count(segment);
     uint64_t log_written = written(segment->log_fd, segment->log_size);
     if (says_end(segment, count)) {
         segment->log_end = segment->log_size;
         return RP_OK;
     }
-    for (; count < room && segment->log_end < log_written; count++) {
+    for (; segment->log_end < log_written; count++) {
         rp_message message;
         if (rp_message_decode(segment->log_address + segment->log_end, log_written - segment->log_end, RP_CHECK_BODY_CRC, &message, NULL) !=
                 RP_RECORD_MESSAGE ||
             message.queue_offset <= last_offset)
+            break;
+        if (count >= room_for_entries(segment) && segment->queue_size < whole_size) {
+            int rc = lengthen_entries(segment, whole_size, error);
+            if (rc != RP_OK)
+                return rc;
+        }
+        if (count >= room_for_entries(segment))
             break;
         rp_compaction_entry entry = {.position = segment->base + (int64_t)segment->log_end,
                                      .size = (int32_t)message.size,
@@ -383,7 +405,7 @@ static int make_entries(rp_compaction_segment *segment, int64_t last_offset, rp_
 
 static int open_queue_file(rp_compaction_segment *segment, uint64_t size, rp_error *error) {
     bool is_new = rp_path_file_size(segment->queue_path) < (int64_t)2 * ENTRY_SIZE;
-    segment->queue_size = size; /* also of one that was cut short: it needs room for the entries that are made anew */
+    segment->queue_size = size;
     return open_file(segment->ops, segment->queue_path, is_new, &segment->queue_size, &segment->queue_fd, &segment->queue_address, error);
 }
 
@@ -394,7 +416,7 @@ int rp_compaction_segment_open(const rp_compaction_place *place, int64_t base, i
         return RP_E_NO_MEMORY;
     int rc = open_file(place->ops, segment->log_path, false, &segment->log_size, &segment->log_fd, &segment->log_address, error);
     rc = rc == RP_OK ? open_queue_file(segment, place->queue_size, error) : rc;
-    rc = rc == RP_OK ? make_entries(segment, count_entries(segment, checks_records != 0), error) : rc;
+    rc = rc == RP_OK ? make_entries(segment, count_entries(segment, checks_records != 0), place->queue_size, error) : rc;
     if (rc != RP_OK) {
         rp_compaction_segment_release(segment);
         return rc;

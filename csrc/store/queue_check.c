@@ -277,9 +277,9 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
 
 /* Of a batch queue, where an entry's place says nothing of its offsets: whether they lie behind those of the one before, at *behind. A file
  * that is a copy of a later one says of its messages what is so. */
-static const char *order_fault(const checked_queue *queue, const uint8_t *at, int64_t *behind) {
+static const char *order_fault(const checked_queue *queue, int64_t log_min, const uint8_t *at, int64_t *behind) {
     rp_queue_entry entry;
-    if (!is_batch(queue) || !rp_batch_entry_read(at, &entry))
+    if (!is_batch(queue) || !rp_batch_entry_read(at, &entry) || entry.commit_log_offset < log_min) /* of an expired message: not checked */
         return NULL;
     if (entry.queue_offset < *behind)
         return "the queue entry's offsets do not lie behind those of the entry before it";
@@ -302,7 +302,7 @@ int rp_queue_check_entries(rp_queue_check *check, uint32_t queue_number, rp_file
         if (entry != NULL)
             fault = entry_fault(queue, log, log_min, offset / size, entry);
         if (fault == NULL)
-            fault = order_fault(queue, entry, &behind);
+            fault = order_fault(queue, log_min, entry, &behind);
         (*entries)++;
         if (fault == NULL)
             continue;

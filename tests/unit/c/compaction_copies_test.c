@@ -135,10 +135,34 @@ static void a_file_of_entries_that_is_cut_short_is_made_whole(void) {
     fixture_remove(root);
 }
 
+static int64_t length_of_entries(int64_t base) {
+    char path[700];
+    struct stat status;
+    path_of(path, sizeof path, "compactionCq", base);
+    CHECK(stat(path, &status) == 0);
+    return status.st_size;
+}
+
+/* RocketMQ refuses files of other lengths than its setting; one that is whole keeps its own under any setting here. */
+static void whole_files_of_entries_keep_their_length(void) {
+    make_store();
+    int64_t before = length_of_entries(length);
+    uint64_t size = options.compaction_queue_file_size;
+    options.compaction_queue_file_size = 4 * size;
+    everything_is_kept();
+    for (int segment = 0; segment < 4; segment++)
+        CHECK(length_of_entries(segment * length) == before);
+    shorten("compactionCq", length, 10 * ENTRY);
+    everything_is_kept();
+    CHECK(length_of_entries(length) == 4 * (int64_t)size && length_of_entries(2 * length) == before);
+    fixture_remove(root);
+}
+
 int main(void) {
     RUN(no_copy_takes_the_place_of_what_it_is_a_copy_of);
     RUN(nor_does_one_where_there_seems_to_be_room_for_it);
     RUN(nor_does_one_that_a_start_made_entries_of);
     RUN(a_file_of_entries_that_is_cut_short_is_made_whole);
+    RUN(whole_files_of_entries_keep_their_length);
     return 0;
 }

@@ -392,3 +392,14 @@ def test_a_copy_of_later_entries_in_a_batch_queue_is_named(root: Path) -> None:
     entries.write_bytes(data[2 * 46 : 4 * 46] + data[2 * 46 :])
     done = rocketpy("verify", root, *SHAPE)
     assert done.returncode == 3 and "do not lie behind" in " ".join(done.stdout.split()), done.stdout
+
+
+def test_what_an_expired_batch_says_is_not_held_against_those_behind_it(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with MessageStore(root, commit_log_file_size=8192, index_slot_count=101, index_entry_count_max=1001, batch_topics="B\n") as store:
+        for _ in range(40):
+            store.append("B", 0, bytes(400), "", inner_messages=3)
+    sorted((root / "commitlog").iterdir())[0].unlink()
+    flip(root / "batchconsumequeue" / "B" / "0" / f"{0:020d}", 2 * 46 + 28 + 4)
+    done = rocketpy("verify", root, *SHAPE)
+    assert done.returncode == 0, done.stdout
