@@ -134,7 +134,7 @@ class LogFile(logging.handlers.RotatingFileHandler):
             self.handleError(record)
 
     def _opened(self) -> TextIO:
-        if self.stream is None:  # `delay`, also behind a rollover
+        if self.stream is None or self.stream.closed:  # `delay`, also behind a rollover; closed: by one that failed
             self.stream = self._open()
         return self.stream
 

@@ -227,7 +227,7 @@ static int check_segment(queue_walk *queue, uint32_t file) {
         return report(queue->check, segment.log_path, -1, segment.log_size,
                       "the file begins within the one before it: one of them is a copy under another name");
     if (segment.log_size < ENTRY_SIZE) {
-        queue->end = segment.base + segment.log_size;
+        queue->end = segment.base + (segment.log_size > 0 ? segment.log_size : 1);
         return report(queue->check, segment.log_path, -1, segment.log_size,
                       "the file is too short for a file of records, a start drops it");
     }

@@ -349,8 +349,8 @@ static bool says_end(const rp_compaction_segment *segment, uint32_t count) {
     return at + ENTRY_SIZE <= written(segment->queue_fd, segment->queue_size) && memcmp(segment->queue_address + at, end, sizeof end) == 0;
 }
 
-/* Of a file of entries that is full, though its records are more: it was cut short. Others keep the length that they were made with, which
- * RocketMQ asks for. Nobody has the map yet. */
+/* Of a file of entries that is full, though its records are more: it was cut short. Others keep the length that they have, also one
+ * that was cut within its empty end: RocketMQ asks for that of its setting. Nobody has the map yet. */
 static int lengthen_entries(rp_compaction_segment *segment, uint64_t size, rp_error *error) {
     const rp_file_ops *ops = segment->ops;
     if (ops->truncate(ops->context, segment->queue_fd, (int64_t)size) != 0)

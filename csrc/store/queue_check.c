@@ -190,14 +190,15 @@ static int began_later(rp_file_row *files, const rp_message *message, uint32_t e
     return first != NULL && rp_get_u32(first + 8) != 0 && !is_filler(first) && (int64_t)rp_get_u64(first) > message->physical_offset;
 }
 
-/* Where the entry of a batch queue lies that begins at that offset, or where it would. */
-static int64_t place_of_batch(rp_file_row *files, int64_t queue_offset) {
+/* Where the entry of a batch queue lies that begins at that offset, or where it would. Those of expired messages lie before it, whatever they
+ * say. */
+static int64_t place_of_batch(rp_file_row *files, int64_t log_min, int64_t queue_offset) {
     int64_t low = rp_file_row_min(files) / RP_BATCH_ENTRY_SIZE, high = rp_file_row_max(files) / RP_BATCH_ENTRY_SIZE;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         const uint8_t *at = rp_file_row_at(files, middle * RP_BATCH_ENTRY_SIZE, RP_BATCH_ENTRY_SIZE);
         rp_queue_entry entry;
-        if (at != NULL && rp_batch_entry_read(at, &entry) && entry.queue_offset < queue_offset) {
+        if (at != NULL && rp_batch_entry_read(at, &entry) && (entry.commit_log_offset < log_min || entry.queue_offset < queue_offset)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -234,7 +235,8 @@ static int check_entry_of(const checked_queue *queue, const rp_message *message,
     return is_schedule_topic(message->topic) || tags_code < INT32_MIN || tags_code == rp_message_tags_code(message->properties);
 }
 
-int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uint32_t *queue, int64_t *offset, const char **cause) {
+int rp_queue_check_message(rp_queue_check *check, int64_t log_min, const rp_message *message, uint32_t *queue, int64_t *offset,
+                           const char **cause) {
     int of_batches = (message->sys_flag & RP_SYSFLAG_INNER_BATCH) != 0;
     rp_queue_entry unused;
     if (!rp_message_is_queued(message->sys_flag) || (of_batches && !rp_inner_batch_read(message, &unused)))
@@ -247,7 +249,8 @@ int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uin
     *cause = "a message has a queue offset that no queue can have";
     if (message->queue_offset < 0 || message->queue_offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE)
         return 0;
-    *offset = of_batches ? place_of_batch(found->files, message->queue_offset) : message->queue_offset * RP_CONSUME_QUEUE_ENTRY_SIZE;
+    *offset =
+        of_batches ? place_of_batch(found->files, log_min, message->queue_offset) : message->queue_offset * RP_CONSUME_QUEUE_ENTRY_SIZE;
     return check_entry_of(found, message, *offset, cause);
 }
 

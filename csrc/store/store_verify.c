@@ -83,7 +83,7 @@ static int check_light_queues(verify_run *run, const rp_message *message) {
         uint32_t queue;
         int64_t offset;
         const char *cause;
-        int outcome = rp_queue_check_message(run->queues, &in_light, &queue, &offset, &cause);
+        int outcome = rp_queue_check_message(run->queues, rp_file_row_min(run->log), &in_light, &queue, &offset, &cause);
         int may_be_missing = run->has_entries || message->physical_offset >= run->confirmed;
         if (outcome == 0 || (outcome == RP_QUEUE_CHECK_MISSING && !may_be_missing))
             status = report(run, RP_DAMAGE_QUEUE, rp_queue_check_path(run->queues, queue), offset, 0, cause);
@@ -97,7 +97,7 @@ static int check_message(verify_run *run, const rp_message *message, rp_error *e
     uint32_t queue = 0;
     int64_t offset = -1;
     const char *cause = NULL;
-    int outcome = rp_queue_check_message(run->queues, message, &queue, &offset, &cause);
+    int outcome = rp_queue_check_message(run->queues, rp_file_row_min(run->log), message, &queue, &offset, &cause);
     int is_held = outcome == RP_QUEUE_CHECK_MISSING && message->physical_offset >= run->confirmed && !run->has_entries;
     int is_orphan = outcome == RP_QUEUE_CHECK_ORPHAN || is_held;
     run->counts->orphans += (uint64_t)is_orphan;

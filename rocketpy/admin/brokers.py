@@ -74,7 +74,7 @@ async def update_broker_config(session: Session, given: Given, out: Output) -> N
             value=given.text("v"),
             remark=response.remark,
         )
-        if response.remark:  # rocketpy's brokers say which change is not in force, and why
+        if response.remark:  # rocketpy's brokers say which change is not in force, or does not last, and why
             out.line(f"{address}: {response.remark}")
 
     await session.each(await (session.brokers(given) if given.has("a") else session.masters(given)), change)

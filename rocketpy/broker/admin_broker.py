@@ -120,10 +120,7 @@ class BrokerAdmin:
         except RocketpyError as error:
             raise CommandError(ResponseCode.SYSTEM_ERROR, f"the change is in force, but it could not be stored: {error}") from error
         await parts.registration.settled()
-        notes = [*filter(None, [str(updated)])]
-        if self._stored_config.path is None:
-            notes.append("lasts until this process ends, which was started without a file (-c)")
-        return Response(remark="; ".join(notes) or None)
+        return Response(remark=updated.told(is_stored=self._stored_config.path is not None) or None)
 
     def _stats(self, request: Request) -> Response:
         header = ViewBrokerStatsDataRequestHeader.decode(request.fields)

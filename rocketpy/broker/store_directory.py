@@ -61,7 +61,7 @@ def make_log_directory(root: Path, log: Path, *, may_be_cut: bool) -> None:
 
     Raises StoreIOError, also for a log that is not there, as when its disk is not mounted: the queues would be cut to nothing, and new
     messages take the offsets of those that consumers have read."""
-    if log.exists():
+    if _may_be_there(log):
         make_store_directory("storePathCommitLog", log)  # or what cannot be read would be called empty
     queues = next((root / name for name in QUEUE_DIRECTORIES if _has_files(root / name, "*/*/*")), None)
     if not may_be_cut and queues is not None and not _has_files(log, "*"):
@@ -79,6 +79,13 @@ def check_no_ledger(root: Path) -> None:
             f"storePathRootDir={root}: the messages are in {ledger}, the log of a DLedger group; set enableDLegerCommitLog=true with that "
             "group's keys, or name another directory"
         )
+
+
+def _may_be_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # this user may not look
+        return True
 
 
 def _has_files(directory: Path, pattern: str) -> bool:

@@ -90,11 +90,22 @@ class Updated:
     """Keys that take effect at the next start."""
     notes: tuple[str, ...] = ()
     """Keys that change nothing here, that the next start will see otherwise, that do not exist: each with the reason."""
+    changed: tuple[str, ...] = ()
+    """Keys that are in force and were not."""
 
     def __str__(self) -> str:
-        """Empty when everything is in force, and stays so."""
-        waiting = [f"takes effect at the next start: {', '.join(self.waiting)}"] if self.waiting else []
-        return "; ".join([*waiting, *self.notes])
+        return self.told(is_stored=True)
+
+    def told(self, *, is_stored: bool) -> str:
+        """Empty when everything is in force, and stays so. is_stored: there is a file, from which the next start has it."""
+        told: list[str] = []
+        if self.waiting and is_stored:
+            told.append(f"takes effect at the next start: {', '.join(self.waiting)}")
+        elif self.waiting:
+            told.append(f"without effect, as a start reads it and there is no file (-c) to keep it: {', '.join(self.waiting)}")
+        if self.changed and not is_stored:
+            told.append(f"lasts until this process ends, as there is no file (-c) to keep it: {', '.join(self.changed)}")
+        return "; ".join([*told, *self.notes])
 
 
 Listener = Callable[[Mapping[str, Value]], None]
@@ -242,7 +253,7 @@ class Config:
         pinned = (f"{name} is set on the command line, which wins at the next start" for name in parsed if name in self._pinned)
         ignored = self._ignored([name for name in changes if name not in self.table and name not in self.unknown])
         waiting = [name for name in waiting if name not in self._pinned and not self._idle_reason(name)]
-        return Updated(tuple(waiting), (*idle, *pinned, *ignored))
+        return Updated(tuple(waiting), (*idle, *pinned, *ignored), tuple(live))
 
     def _ignored(self, names: Sequence[str]) -> list[str]:
         told = [f"{name[:NAME_MAX]} is ignored: no such key{_suggestion(name, self.table)}" for name in names[:NAMES_TOLD_MAX]]

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from tests.processes import wait_until
 
 from . import wire
-from .javaenv import JavaClients, Jvm
+from .javaenv import CURRENT, JavaClients, Jvm
 from .mqadmin import MqAdmin
 from .products import Cluster, Product
 from .test_admin import ours
@@ -84,15 +85,20 @@ def send(java: Any, bodies: list[str]) -> list[tuple[int, int]]:
 
 @pytest.fixture(params=["theirs", "ours", "ours to theirs", "theirs to ours"])
 def stage(
-    request: pytest.FixtureRequest, new_cluster: Callable[..., Cluster], product: Product, peer: Product, jvm: Callable[..., Jvm]
-) -> Stage:
-    """The tool is the product's that the first broker is of."""
+    request: pytest.FixtureRequest, new_cluster: Callable[..., Cluster], product: Product, peer: Product, tmp_path: Path
+) -> Iterator[Stage]:
+    """The tool is the product's that the first broker is of. mqadmin has a process of its own: its consumeMessage works once in each."""
     kinds = {"theirs": [peer, peer], "ours": [product, product], "ours to theirs": [product, peer], "theirs to ours": [peer, product]}
     brokers = kinds[request.param]
     cluster = new_cluster(namesrv=brokers[0], brokers=brokers)
-    mqadmin = MqAdmin(jvm(), cluster.address)
-    is_ours = brokers[0] is product
-    return Stage(cluster, lambda *words: ours(cluster.address, *words) if is_ours else mqadmin.run(*words))
+    if brokers[0] is product:
+        yield Stage(cluster, lambda *words: ours(cluster.address, *words))
+        return
+    jvm = Jvm(CURRENT, tmp_path / "mqadmin", "JSON")
+    try:
+        yield Stage(cluster, MqAdmin(jvm, cluster.address).run)
+    finally:
+        jvm.close()
 
 
 def counts(placed: list[tuple[int, int]], begin: int) -> dict[int, int]:

@@ -64,23 +64,33 @@ def test_a_file_that_cannot_be_written_is_said_once_in_one_line(tmp_path: Path, 
 
 class FullDisk(io.FileIO):
     is_full = False
+    fails_at_close = False
 
     def write(self, data: Any) -> int:
         if self.is_full:
             raise OSError(errno.ENOSPC, "No space left on device")
         return super().write(data)
 
+    def close(self) -> None:
+        """A quota may be told of by close alone."""
+        was_open = not self.closed
+        super().close()
+        if was_open and self.fails_at_close:
+            raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
-def test_a_file_that_was_to_be_rotated_while_the_disk_was_full_goes_on_when_there_is_room(tmp_path: Path) -> None:
+
+@pytest.mark.parametrize("fails_at_close", [False, True])
+def test_a_file_that_was_to_be_rotated_while_the_disk_was_full_goes_on_when_there_is_room(tmp_path: Path, fails_at_close: bool) -> None:
     handler = LogFile(tmp_path / "x.log", maxBytes=200, backupCount=1, encoding="utf-8", delay=True)
     disk = FullDisk(tmp_path / "x.log", "a")
     handler.stream = io.TextIOWrapper(io.BufferedWriter(disk), encoding="utf-8")
     for text in ("before", "full", "full " * 40, "after"):
-        disk.is_full = text.startswith("full")
+        disk.is_full, disk.fails_at_close = text.startswith("full"), fails_at_close
         handler.handle(record(text))
+    handler.handle(record("at last"))
     handler.close()
     told = "".join(path.read_text() for path in sorted(tmp_path.iterdir()))
-    assert "before" in told and "after" in told
+    assert "before" in told and ("after" in told or fails_at_close) and "at last" in told
 
 
 def test_a_path_that_is_no_text_does_not_cost_its_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

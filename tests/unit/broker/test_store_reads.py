@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from rocketpy.broker.admin_offsets import OffsetAdmin
 from rocketpy.broker.store_reads import READS_MAX, StoreReads
 from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.headers import SearchOffsetResponseHeader
 from tests.processes import PATIENCE_S
 from tests.unit.broker.running import eventually, run, running
 
@@ -106,6 +109,11 @@ def test_what_memory_holds_is_answered_as_the_disk_would_without_a_thread(tmp_pa
                     search = {"topic": "t", "queueId": 0, "timestamp": sought, "boundaryType": boundary}
                     answer = await peer.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, search)
                     assert answer.fields == {"offset": str(parts.store.offset_by_time("t", 0, sought, number))}
+                    request: Any = SimpleNamespace(fields={name: str(value) for name, value in search.items()})
+                    left_to_python = await OffsetAdmin(parts)._search(request)
+                    assert left_to_python.fields == SearchOffsetResponseHeader(offset=int(answer.fields["offset"]))
+            assert len(in_threads) == 2 * 3 * len(times)
+            in_threads.clear()
             from_memory = await viewed()
             assert len(in_threads) == len(places) - 1, "what is large, and the disk's to refuse"
             object.__setattr__(parts, "store", NothingInMemory(parts.store))

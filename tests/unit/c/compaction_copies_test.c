@@ -124,7 +124,7 @@ static void nor_does_one_that_a_start_made_entries_of(void) {
     fixture_remove(root);
 }
 
-static void a_file_of_entries_that_is_cut_short_is_made_whole(void) {
+static void a_file_of_entries_that_is_cut_short_loses_no_message(void) {
     const int64_t sizes[] = {10 * ENTRY, 10 * ENTRY + 20, 2 * ENTRY, 20 * ENTRY};
     make_store();
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -162,7 +162,7 @@ int main(void) {
     RUN(no_copy_takes_the_place_of_what_it_is_a_copy_of);
     RUN(nor_does_one_where_there_seems_to_be_room_for_it);
     RUN(nor_does_one_that_a_start_made_entries_of);
-    RUN(a_file_of_entries_that_is_cut_short_is_made_whole);
+    RUN(a_file_of_entries_that_is_cut_short_loses_no_message);
     RUN(whole_files_of_entries_keep_their_length);
     return 0;
 }

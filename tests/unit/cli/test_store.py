@@ -400,6 +400,7 @@ def test_what_an_expired_batch_says_is_not_held_against_those_behind_it(tmp_path
         for _ in range(40):
             store.append("B", 0, bytes(400), "", inner_messages=3)
     sorted((root / "commitlog").iterdir())[0].unlink()
-    flip(root / "batchconsumequeue" / "B" / "0" / f"{0:020d}", 2 * 46 + 28 + 4)
+    for entry in (2, 9):  # one that no search for those behind comes by, and one that does
+        flip(root / "batchconsumequeue" / "B" / "0" / f"{0:020d}", entry * 46 + 28 + 4)
     done = rocketpy("verify", root, *SHAPE)
     assert done.returncode == 0, done.stdout

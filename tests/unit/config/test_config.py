@@ -221,6 +221,15 @@ def test_a_secret_that_a_tool_sends_back_as_it_was_shown_stays(file: Path) -> No
         assert "hush" in (config.text("initAuthenticationUser") if role == "broker" else config.unknown["initAuthenticationUser"])
 
 
+def test_what_no_file_keeps_is_told() -> None:
+    updated = load_config("broker").update({"fileReservedTime": "71", "mappedFileSizeCommitLog": "1048576"})
+    assert updated.told(is_stored=True) == str(updated) == "takes effect at the next start: mappedFileSizeCommitLog"
+    assert updated.told(is_stored=False) == (
+        "without effect, as a start reads it and there is no file (-c) to keep it: mappedFileSizeCommitLog; "
+        "lasts until this process ends, as there is no file (-c) to keep it: fileReservedTime"
+    )
+
+
 def test_names_that_nobody_knows_are_told_in_a_few_words(file: Path) -> None:
     file.write_text("")
     told = str(load_config("broker", file).update({"x" * 1_000_000: "1", **{f"listenPort{number}": "1" for number in range(300)}}))
