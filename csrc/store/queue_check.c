@@ -190,8 +190,8 @@ static int began_later(rp_file_row *files, const rp_message *message, uint32_t e
     return first != NULL && rp_get_u32(first + 8) != 0 && !is_filler(first) && (int64_t)rp_get_u64(first) > message->physical_offset;
 }
 
-/* Where the entry of a batch queue lies that begins at that offset, or where it would. Those of expired messages lie before it, whatever they
- * say. */
+/* Where the entry of a batch queue lies that begins at that offset, or where it would. Those of expired messages lie before it, whatever
+ * they say. */
 static int64_t place_of_batch(rp_file_row *files, int64_t log_min, int64_t queue_offset) {
     int64_t low = rp_file_row_min(files) / RP_BATCH_ENTRY_SIZE, high = rp_file_row_max(files) / RP_BATCH_ENTRY_SIZE;
     while (low < high) {

@@ -22,9 +22,9 @@ int rp_queue_check_failure(const rp_queue_check *check, uint32_t queue, rp_error
 #define RP_QUEUE_CHECK_ORPHAN 2
 #define RP_QUEUE_CHECK_MISSING 3
 
-/* Does message, of a log that begins at log_min, have its entry? 1 or 0; then cause says what is wrong and *queue and *offset (byte of the entry) where.
- * RP_QUEUE_CHECK_ORPHAN: its queue is not there, or begins behind it, as after its topic was deleted. RP_QUEUE_CHECK_MISSING: as 0, for
- * there is none. */
+/* Does message, of a log that begins at log_min, have its entry? 1 or 0; then cause says what is wrong and *queue and *offset (byte of the
+ * entry) where. RP_QUEUE_CHECK_ORPHAN: its queue is not there, or begins behind it, as after its topic was deleted.
+ * RP_QUEUE_CHECK_MISSING: as 0, for there is none. */
 int rp_queue_check_message(rp_queue_check *check, int64_t log_min, const rp_message *message, uint32_t *queue, int64_t *offset,
                            const char **cause);
 

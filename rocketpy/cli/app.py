@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Final
@@ -133,5 +134,10 @@ def version() -> None:
 def command_line(asked: str) -> typer.Typer:
     """All commands. Groups take long to import: when one of them is `asked` for, the others are not there."""
     for name in [asked] if asked in GROUPS else GROUPS:
-        app.add_typer(getattr(import_module(f".{name}", __package__), f"{name}_app"), name=name)
+        _add(name)
     return app
+
+
+@cache  # once in a process
+def _add(group: str) -> None:
+    app.add_typer(getattr(import_module(f".{group}", __package__), f"{group}_app"), name=group)
