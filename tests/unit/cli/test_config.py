@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-import typer
-
-from rocketpy.cli.config import check
 from tests.unit.cli.processes import run_here
 
 
@@ -47,39 +43,34 @@ def test_a_name_server_has_keys_of_its_own(tmp_path: Path) -> None:
     assert run_here("config", "check", str(file), "--role", "server").returncode == 2
 
 
-def judged(file: Path, role: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """Exit code, standard output, standard error; in this process."""
-    code = 0
-    try:
-        check(file, role)
-    except typer.Exit as end:
-        code = end.exit_code
-    said = capsys.readouterr()
-    return code, said.out, said.err
+def judged(file: Path, role: str) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error."""
+    done = run_here("config", "check", str(file), "--role", role)
+    return done.returncode, done.stdout, done.stderr
 
 
-def test_what_a_start_refuses_behind_the_table_of_keys_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_start_refuses_behind_the_table_of_keys_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "broker.conf"
     for key, value, cause in (
         ("initAuthenticationUser", '{"username":"a", "password" "s3cret"}', "is no JSON object such as"),
         ("innerClientAuthenticationCredentials", '{"accessKey":"s3cret"}', "secretKey is missing"),
     ):
         file.write_text(f"{key}={value}\n")
-        code, out, told = judged(file, "broker", capsys)
+        code, out, told = judged(file, "broker")
         assert (code, out) == (2, "") and f"{key}: {cause}" in told and "s3cret" not in told
     file.write_text('initAuthenticationUser={"username":"a"}\ninnerClientAuthenticationCredentials={}\n')
-    told = judged(file, "broker", capsys)[2]
+    told = judged(file, "broker")[2]
     assert "initAuthenticationUser: " in told and "innerClientAuthenticationCredentials: " in told
 
 
-def test_a_proxys_file_is_judged_as_the_proxy_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_proxys_file_is_judged_as_the_proxy_reads_it(tmp_path: Path) -> None:
     file = tmp_path / "rmq-proxy.json"
     file.write_text('{"rocketMQClusterName": "c", "grpcBossLoopNum": 1, "logLevel": "INFO"}')
-    assert judged(file, "proxy", capsys) == (0, f"{file}: without effect here: grpcBossLoopNum\n{file}: a proxy starts with it\n", "")
-    code, out, told = judged(file, "broker", capsys)
+    assert judged(file, "proxy") == (0, f"{file}: without effect here: grpcBossLoopNum\n{file}: a proxy starts with it\n", "")
+    code, out, told = judged(file, "broker")
     assert (code, out) == (2, "") and "--role proxy" in told
     file.write_text('{"logFileSize": 67108864, "logFileCount": 5}')
-    assert judged(file, "proxy", capsys)[0] == 0
+    assert judged(file, "proxy")[0] == 0
     for text in ('{"grpcServerPort": "many"}', '{"logLevel": "LOUD"}', '{"logPath": ["a"]}', '{"logFileCount": true}', "listenPort=8081"):
         file.write_text(text)
-        assert judged(file, "proxy", capsys)[0] == 2
+        assert judged(file, "proxy")[0] == 2
