@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.native_build import (
     ROOT,
+    SANITIZED,
     Library,
     build_c_test,
     build_library,
@@ -88,13 +89,15 @@ def run_programs(sources: list[Path]) -> list[str]:
     """Under each sanitizer; what failed. Three at once on each core: most of them wait most of the time, and on a busy machine they tell
     more. The second library is compiled meanwhile."""
     address = build_library("address")
-    threaded = []
+    passed_address, threaded = [], []
     with ThreadPoolExecutor(1) as compiler, ThreadPoolExecutor(3 * (os.cpu_count() or 1)) as pool:
         thread = compiler.submit(build_library, "thread")
 
         def both(source: Path) -> list[str]:
             program, passed = run_one("address", address, source)
             failed = [] if passed else [f"address {source.stem}"]
+            if passed:
+                passed_address.append(source.stem)
             if source.stem not in SAME_AT_EACH_CALL and starts_threads(program):
                 threaded.append(source)
                 if not run_one("thread", thread.result(), source)[1]:
@@ -103,6 +106,7 @@ def run_programs(sources: list[Path]) -> list[str]:
 
         failed = [name for names in pool.map(both, sources) for name in names]
     assert threaded, "none of the programs seems to start a thread"
+    SANITIZED.write_text("".join(f"{name}\n" for name in sorted(passed_address)))
     return failed
 
 
@@ -149,7 +153,8 @@ def run_python_tests() -> list[str]:
 
 def run_all() -> list[str]:
     """The Python tests mostly wait, for processes and clocks: they run beside the programs."""
-    REPORTS.unlink(missing_ok=True)
+    for of_last_run in (REPORTS, SANITIZED):
+        of_last_run.unlink(missing_ok=True)
     assert {source.stem for source in c_test_programs()} >= SAME_AT_EACH_CALL, "one of them has another name"
     build_library("address")  # which both need
     with ThreadPoolExecutor(1) as pool:

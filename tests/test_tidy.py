@@ -77,6 +77,11 @@ def files(*suffixes: str, under: str = "") -> list[Path]:
     return [path for path in tracked() if path.suffix in suffixes and relative(path).startswith(under)]
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def test_no_source_file_holds_a_second_noun() -> None:
     long = {relative(path): count for path in files(".c", ".h", ".py", ".pyx") if (count := len(path.read_text().splitlines())) > LINES_MAX}
     assert not long, f"past {LINES_MAX} lines: split by noun: {long}"
@@ -125,7 +130,7 @@ def level_of(module: str) -> int | None:
 def imported_names(path: Path) -> Iterator[tuple[list[str], int]]:
     """(dotted name below rocketpy that a file imports, line), whether at its top, inside a function or for types only."""
     package = path.relative_to(ROOT).parent.parts
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom):
             base = list(package[: len(package) - node.level + 1]) if node.level else []
             full = [*base, *(node.module.split(".") if node.module else [])]
@@ -222,7 +227,7 @@ def test_every_source_file_begins_by_saying_what_it_is() -> None:
         if not path.read_text().startswith(f"/* {path.name}: "):
             silent.append(relative(path))
     for path in files(".py", under="rocketpy/"):
-        if ast.get_docstring(ast.parse(path.read_text())) is None:
+        if ast.get_docstring(tree(path)) is None:
             silent.append(relative(path))
     for path in files(".pyx", ".pxd", under="rocketpy/_core/"):
         if not path.read_text().startswith(f"# {path.name}: "):

@@ -188,7 +188,6 @@ JSON_BODIES = st.recursive(
 )
 
 
-@settings(max_examples=300)
 @given(data=st.data())
 def test_no_request_raises_anything_but_a_header_error(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as home:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rocketpy.broker import client_requests, repeated_heartbeats
@@ -190,7 +190,6 @@ def compare(script: list[tuple[str, int, Any]]) -> None:
             assert brokers[0].state() == brokers[1].state()
 
 
-@settings(deadline=None, max_examples=300)
 @given(script=st.lists(STEPS, max_size=40))
 def test_nobody_can_tell_whether_heartbeats_are_remembered(script: list[tuple[str, int, Any]]) -> None:
     compare(script)
