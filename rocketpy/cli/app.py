@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from .numbers import BODY_MAX, COUNT_MAX, PORT_MAX
+from .numbers import BODY_MAX, COUNT_MAX, PORT_MAX, real
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -126,7 +126,7 @@ def doctor(
     proxies: Annotated[
         list[str] | None, typer.Option("--proxy", metavar="HOST[:8081]", help="client: a proxy's gRPC port, too; repeatable.")
     ] = None,
-    timeout_s: Annotated[float, typer.Option("--timeout", min=0.1, max=3600, help="client: seconds to wait for each.")] = 3.0,
+    timeout_s: Annotated[float, real("--timeout", least=0.001, told="client: seconds to wait for each step.")] = 3.0,
     use_tls: Annotated[bool, typer.Option("--useTLS", help="client: speak TLS, as `rocketpy admin` does.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
 ) -> None:
@@ -139,6 +139,8 @@ def doctor(
         from .doctor import run_doctor
 
         raise typer.Exit(run_doctor(directory, as_json=as_json))
+    if directory is not None:
+        raise typer.BadParameter("is of this machine, not with --from client", param_hint="--dir")
     from .client_doctor import ask_as_client
 
     raise typer.Exit(ask_as_client(name_servers, proxies or [], timeout_s, use_tls=use_tls, as_json=as_json))

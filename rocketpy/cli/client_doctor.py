@@ -29,8 +29,9 @@ from ..remoting.bodies import BodyError
 from ..remoting.client import ConnectFailed, RemotingClient, split_address
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import check_success
-from ..remoting.json_codec import JsonError, read_object
+from ..remoting.json_codec import read_object
 from ..remoting.look_up import LookUps
+from .admin import STRANGE
 from .doctor import Finding, print_findings
 from .terminal import EXIT_USAGE, complain
 
@@ -101,7 +102,7 @@ class ClientDoctor:
             cluster = ClusterInfo.from_json(read_object(check_success(answer, name_server).body))
         except ConnectFailed as error:
             return Finding(name, "bad", f"{error}; {OF_NETWORK}")
-        except (RocketpyError, BodyError, JsonError) as error:
+        except (RocketpyError, BodyError, *STRANGE) as error:
             return Finding(name, "bad", f"it is reached, and answers as no name server does: {error}; {OF_PORT}")
         return {
             Registered(broker.broker_name, broker_id, address)

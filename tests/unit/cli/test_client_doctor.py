@@ -138,6 +138,14 @@ def test_a_name_server_that_is_away_or_empty_or_knows_less_is_told() -> None:
     assert "Connection refused; does it run" in texts["name server 10.0.0.9:9876"]
 
 
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"brokerAddrTable":{"a":1}}', b'{"clusterAddrTable":{"c":1}}', b"\xff"])
+def test_who_answers_as_no_name_server_is_told(body: bytes) -> None:
+    network = Network()
+    network.servers["10.0.0.1:9876"] = answer(body=body)
+    (finding,) = findings(network)
+    assert finding.grade == "bad" and ("answers as no name server does" in finding.text)
+
+
 def test_many_brokers_are_asked_at_once_and_not_all_of_them() -> None:
     network = Network()
     network.servers["10.0.0.1:9876"] = clusters({f"broker-{number}": {0: f"10.1.0.{number}:1"} for number in range(200)})
@@ -220,6 +228,7 @@ def test_the_command_asks_a_running_cluster(tmp_path: Path) -> None:
         (["--from", "somewhere"], "neither client nor server"),
         (["-n", "127.0.0.1:1"], "needs --from client"),
         (["--proxy", "127.0.0.1:1"], "needs --from client"),
+        (["--from", "client", "-n", "127.0.0.1:1", "--dir", "/"], "not with --from client"),
     ],
 )
 def test_a_command_line_that_cannot_be_is_refused(arguments: list[str], part: str) -> None:
