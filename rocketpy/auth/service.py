@@ -95,8 +95,8 @@ class AuthService:
 
     def _refused_users(self, file: Path) -> list[str]:
         """Signs a request as each configured user does, has the table that the gates ask judge it, and says what would be refused."""
-        found = []
-        for key, user in self._configured_users().items():
+        found: list[str] = []
+        for key, user in self._configured_users().items() if self.settings.is_on else ():
             content = user.name.encode()
             identity = self._table.identify(user.name, content, sign(user.password.encode(), content))
             known = self.metadata.users.get(user.name)
@@ -144,10 +144,12 @@ class AuthService:
             found.append("authorizationEnabled=true without authenticationEnabled: whoever names a user has that user's rights")
         if settings.authenticate and not len(self.metadata.users):
             found.append(
-                "authenticationEnabled=true and there are no users, every request is refused: initAuthenticationUser makes the first"
+                "authenticationEnabled=true and there are no users, every request is refused: initAuthenticationUser makes the first; "
+                "`rocketpy config auth FILE` sets it"
             )
         if settings.authenticate and settings.credentials is None:
             found.append(
-                "innerClientAuthenticationCredentials is not set: brokers of this name that ask who a request is from refuse this one's"
+                "innerClientAuthenticationCredentials is not set: brokers of this name that ask who a request is from refuse this one's; "
+                "`rocketpy config auth FILE` sets it, the same for all of them with --from"
             )
         return found

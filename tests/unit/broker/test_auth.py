@@ -116,6 +116,8 @@ def test_a_start_tries_its_own_credentials(tmp_path: Path, caplog: pytest.LogCap
         async with running(tmp_path, **ASKING) as at:
             assert "refused here" not in caplog.text
             await done(at.peer(ROOT), RequestCode.AUTH_UPDATE_USER, {"username": "inner"}, {"userType": "Normal"})
+        async with running(tmp_path, **{**ASKING, "authenticationEnabled": "false", "authorizationEnabled": "false"}):
+            assert "refused here" not in caplog.text, "nobody asks"
         async with running(tmp_path, **ASKING):
             assert "refused here: user 'inner' is no super user any more" in caplog.text and "-u inner -t Super" in caplog.text
 
