@@ -101,6 +101,7 @@ static const rp_request_rule rules[] = {
     {225, UPDATE, 0, false, {{NULL, 0, 0, 0}}, &group_configs}, /* stricter: as 200 */
     OF_TOPIC(300, GET),
     {303, GET, 0, false, TOPIC_AND_GROUP("group"), NULL},
+    OF_CLUSTER(306, UPDATE), /* stricter, as 316 and 329: what is deleted there is everybody's */
     {307, GET, 0, false, ONE("consumerGroup", GROUP, REQUIRED), NULL},
     {308,
      GET,
@@ -112,6 +113,7 @@ static const rp_request_rule rules[] = {
     {310, PUB, SUB, false, ONE("b", TOPIC_OR_GROUP, REQUIRED), NULL},
     {314, UPDATE, 0, false, {{"destGroup", GROUP, REQUIRED, 0}, {"topic", TOPIC_OR_GROUP, OPTIONAL, 0}}, NULL},
     OF_CLUSTER(315, GET),
+    OF_CLUSTER(316, UPDATE),
     OF_CLUSTER(317, GET),
     {320, PUB, SUB, false, ONE("b", TOPIC_OR_GROUP, REQUIRED), NULL},
     {321, GET, 0, false, {{"topic", TOPIC_OR_GROUP, OPTIONAL, 0}, {"consumerGroup", GROUP, OPTIONAL, 0}}, NULL},
@@ -120,6 +122,7 @@ static const rp_request_rule rules[] = {
     {326, SUB, 0, false, GROUP_AND_TOPIC("producerGroup"), NULL},
     OF_CLUSTER(327, UPDATE),
     OF_CLUSTER(328, GET),
+    OF_CLUSTER(329, UPDATE),
     {343, GET, 0, false, ONE("group", GROUP, REQUIRED), NULL},
     {345, GET, 0, false, {{"group", GROUP, REQUIRED, 0}, {"topic", TOPIC_OR_GROUP, OPTIONAL, 0}}, NULL},
     OF_TOPIC(351, GET),

@@ -15,12 +15,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from .._core.auth import AuthTable
+from .._core.auth import IDENTITY_DISABLED, IDENTITY_PROVEN, IDENTITY_WRONG_SIGNATURE, AuthTable, sign
 from .._core.base import LogTap
 from .._core.remoting import Server
 from ..config import Config, ConfigError, Problem
 from ..remoting.service import Handler
-from .metadata import AuthMetadata
+from .metadata import AUTH_FILE, AuthMetadata
 from .native_tables import NativeTables
 from .plain_acl import plain_acl_files, read_plain_acl, user_and_acl
 from .requests import AuthAdmin
@@ -30,6 +30,8 @@ from .users import SUPER, User
 log = logging.getLogger(__name__)
 
 ROCKSDB_DIRECTORIES = ("users", "acls")
+_REFUSALS = {IDENTITY_WRONG_SIGNATURE: ("has another password", "-p PASSWORD"), IDENTITY_DISABLED: ("is disabled", "-s enable")}
+_NOT_SUPER = ("is no super user any more", "-t Super")
 
 
 class AuthService:
@@ -59,7 +61,7 @@ class AuthService:
         if self.settings.plain_acl_home is not None:
             self._take_over(self.settings.plain_acl_home)
         self.metadata.publish()
-        for warning in self._warnings(directory):
+        for warning in (*self._refused_users(directory / AUTH_FILE), *self._warnings(directory)):
             log.warning("%s", warning)
 
     def handlers(self, save: Callable[[], Awaitable[None]], is_copy: Callable[[], bool]) -> Mapping[int, Handler]:
@@ -87,14 +89,25 @@ class AuthService:
     def _make_configured_users(self) -> None:
         """Those who are not there yet: what requests have made of a user counts, not what the configuration says."""
         for key, user in self._configured_users().items():
-            known = self.metadata.users.get(user.name)
-            if known is None:
+            if self.metadata.users.get(user.name) is None:
                 self.metadata.users.create(user)
                 log.info("%s: super user %r is new", key, user.name)
-            elif known.password != user.password:
-                log.warning("%s: user %r is there with another password, which counts", key, user.name)
-            elif not known.is_super or not known.is_enabled:
-                log.warning("%s: user %r is disabled, or no super user any more", key, user.name)
+
+    def _refused_users(self, file: Path) -> list[str]:
+        """Signs a request as each configured user does, has the table that the gates ask judge it, and says what would be refused."""
+        found: list[str] = []
+        for key, user in self._configured_users().items() if self.settings.is_on else ():
+            content = user.name.encode()
+            identity = self._table.identify(user.name, content, sign(user.password.encode(), content))
+            known = self.metadata.users.get(user.name)
+            if identity == IDENTITY_PROVEN and known is not None and known.is_super:
+                continue
+            what, remedy = _REFUSALS.get(identity, _NOT_SUPER)
+            found.append(
+                f"{key}: what is signed with it is refused here: user {user.name!r} {what} ({file}), and that counts. Put it right in "
+                f"the configuration, or, as another super user, by `mqadmin updateUser -b THIS_BROKER -u {user.name} {remedy}`"
+            )
+        return found
 
     def _take_over(self, home: Path) -> None:
         """Accounts of 4.x whose users are not there yet, each with its rights. Raises ConfigError for a file that cannot be read whole."""
@@ -131,10 +144,12 @@ class AuthService:
             found.append("authorizationEnabled=true without authenticationEnabled: whoever names a user has that user's rights")
         if settings.authenticate and not len(self.metadata.users):
             found.append(
-                "authenticationEnabled=true and there are no users, every request is refused: initAuthenticationUser makes the first"
+                "authenticationEnabled=true and there are no users, every request is refused: initAuthenticationUser makes the first; "
+                "`rocketpy config auth FILE` sets it"
             )
         if settings.authenticate and settings.credentials is None:
             found.append(
-                "innerClientAuthenticationCredentials is not set: brokers of this name that ask who a request is from refuse this one's"
+                "innerClientAuthenticationCredentials is not set: brokers of this name that ask who a request is from refuse this one's; "
+                "`rocketpy config auth FILE` sets it, the same for all of them with --from"
             )
         return found

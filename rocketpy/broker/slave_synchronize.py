@@ -207,7 +207,8 @@ class SlaveSynchronize:
                 await state.finish()
         except (RocketpyError, CommandError, ValueError, OSError, RecursionError) as error:
             if state.name not in self._failing:  # once per outage, not every few seconds
-                log.warning("%s could not be copied from master %s: %s; tried again with the next round", state.name, address, error)
+                cause = f"{error}{_remedy(error)}"
+                log.warning("%s could not be copied from master %s: %s; tried again with the next round", state.name, address, cause)
             self._failing.add(state.name)
             return False
         if state.name in self._failing:
@@ -216,6 +217,13 @@ class SlaveSynchronize:
         if is_changed:
             log.info("Update slave %s from master, %s", state.name, address)
         return is_changed
+
+
+def _remedy(error: Exception) -> str:
+    """Of a master that does not let this broker in."""
+    if not isinstance(error, CommandError) or error.code != ResponseCode.NO_PERMISSION:
+        return ""
+    return "; innerClientAuthenticationCredentials have to be those of a super user that the master knows: give both brokers the same"
 
 
 class MasterOffsets:

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from .numbers import BODY_MAX, COUNT_MAX, PORT_MAX
+from .numbers import BODY_MAX, COUNT_MAX, PORT_MAX, real
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -116,11 +116,34 @@ def doctor(
     directory: Annotated[
         Path | None, typer.Option("--dir", help="Store directory to look at; default ~/store or the home directory.")
     ] = None,
+    place: Annotated[
+        str,
+        typer.Option("--from", metavar="client|server", help="client: whether this host reaches the servers of -n as clients do."),
+    ] = "server",
+    name_servers: Annotated[
+        str, typer.Option("-n", "--namesrvAddr", metavar="ADDR", help="client: name servers, HOST[:9876];…; default NAMESRV_ADDR.")
+    ] = "",
+    proxies: Annotated[
+        list[str] | None, typer.Option("--proxy", metavar="HOST[:8081]", help="client: a proxy's gRPC port, too; repeatable.")
+    ] = None,
+    timeout_s: Annotated[float, real("--timeout", least=0.001, told="client: seconds to wait for each step.")] = 3.0,
+    use_tls: Annotated[bool, typer.Option("--useTLS", help="client: speak TLS, as `rocketpy admin` does.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
 ) -> None:
-    """Look at this machine: kernel, CRC, syncs and io_uring, limits, disk, addresses. Exit 0 healthy, 3 not."""
-    from .doctor import run_doctor
+    """Look at this machine: kernel, CRC, syncs and io_uring, limits, disk, addresses; or at a cluster from here. Exit 0 healthy, 3 not."""
+    if place not in ("client", "server"):
+        raise typer.BadParameter(f"{place!r} is neither client nor server", param_hint="--from")
+    if place == "server":
+        if name_servers or proxies:
+            raise typer.BadParameter("needs --from client", param_hint=["-n" if name_servers else "--proxy"])
+        from .doctor import run_doctor
 
-    raise typer.Exit(run_doctor(directory))
+        raise typer.Exit(run_doctor(directory, as_json=as_json))
+    if directory is not None:
+        raise typer.BadParameter("is of this machine, not with --from client", param_hint="--dir")
+    from .client_doctor import ask_as_client
+
+    raise typer.Exit(ask_as_client(name_servers, proxies or [], timeout_s, use_tls=use_tls, as_json=as_json))
 
 
 @app.command()

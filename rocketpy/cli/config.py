@@ -17,8 +17,6 @@ config_app = typer.Typer(help=__doc__, no_args_is_help=True)
 DEFAULTS = "default"
 PROXY = "proxy"
 """Whose file is JSON, and read by the proxy itself."""
-ANY_NAME_SERVER = "127.0.0.1:9876"
-"""In place of -n and NAMESRV_ADDR, which the file is not asked for."""
 
 File = Annotated[Path, typer.Argument(help="A configuration file, RocketMQ's or ours.", show_default=False)]
 RoleName = Annotated[str, typer.Option("--role", help=f"Whose file it is: {', '.join(TABLES)}.")]
@@ -65,12 +63,41 @@ def _remarks_of_server(program: str, role: str, file: Path) -> list[str]:
 
 def _remarks_of_proxy(file: Path) -> list[str]:
     """Raises ConfigError."""
-    from ..proxy.settings import load_settings
+    from ..proxy.settings import ANY_NAME_SERVER, load_settings
     from .proxy import take_log_config
 
     _, others = load_settings(file, {"namesrvAddr": ANY_NAME_SERVER}, {})
     take_log_config(others)
     return [f"{file}: without effect here: {', '.join(sorted(others))}"] if others else []
+
+
+@config_app.command()
+def auth(
+    files: Annotated[list[Path], typer.Argument(help="broker.conf of masters and slaves, rmq-proxy.json of proxies.", show_default=False)],
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="A broker's file that has the cluster's credentials, such as a copy from its host."),
+    ] = None,
+    home: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Whose conf/tools.yml gets the first user, for mqadmin; default ROCKETMQ_HOME, or beside FILES; none with --from.",
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the first user, who may do everything; default admin.")] = None,
+) -> None:
+    """Let only known users in: make a first user, and credentials that servers know each other by, and write both into their files."""
+    from .credential_files import set_up
+
+    program = "rocketpy config auth"
+    try:
+        done = set_up(files, source, home, user)
+    except ConfigError as error:
+        complain(program, error)
+        raise typer.Exit(EXIT_USAGE) from None
+    for line in (*done.lines, *done.next_steps()):
+        say(line)
 
 
 @config_app.command()

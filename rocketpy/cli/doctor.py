@@ -5,13 +5,14 @@ A check returns a finding: ok, note (works, could be better) or bad (the broker 
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import resource
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -189,7 +190,7 @@ CHECKS: tuple[Callable[[Path], Finding], ...] = (
 )
 
 
-def print_findings(findings: Sequence[Finding]) -> int:
+def print_findings(findings: Sequence[Finding], *, as_json: bool = False) -> int:
     """The exit code: 3 when one is bad."""
     from rich.table import Table
     from rich.text import Text
@@ -198,6 +199,9 @@ def print_findings(findings: Sequence[Finding]) -> int:
     from .terminal import say
 
     code = EXIT_UNHEALTHY if any(finding.grade == "bad" for finding in findings) else 0
+    if as_json:
+        say(json.dumps([asdict(finding) for finding in findings]))
+        return code
     if not sys.stdout.isatty():  # a line each, with nothing behind it
         width = max(len(finding.name) for finding in findings)
         say("\n".join(f"{finding.grade:<4}  {finding.name:<{width}}  {finding.text}" for finding in findings))
@@ -215,6 +219,6 @@ def default_directory() -> Path:
     return home_directory() / "store"
 
 
-def run_doctor(directory: Path | None) -> int:
+def run_doctor(directory: Path | None, *, as_json: bool = False) -> int:
     place = default_directory() if directory is None else directory.absolute()
-    return print_findings([check(place) for check in CHECKS])
+    return print_findings([check(place) for check in CHECKS], as_json=as_json)

@@ -23,8 +23,8 @@ from ..auth.acls import Acl
 from ..auth.faults import AuthFault
 from ..auth.native_tables import NativeTables
 from ..auth.users import User
-from ..remoting.codes import RequestCode
-from ..remoting.command import Fields, check_success
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import CommandError, Fields, check_success
 from ..remoting.headers import ListAclsRequestHeader, ListUsersRequestHeader
 from ..remoting.json_codec import JsonError, read_json
 from .brokers import Brokers
@@ -110,7 +110,8 @@ class CopiedUsers:
             self.put(users, acls)
         except (RocketpyError, ProxyError) as error:
             if str(error) != self.trouble:
-                log.warning("users of %s cannot be copied, %d are known: %s", self._settings.rocketmq_cluster_name, len(self), error)
+                cause = f"{error}{_remedy(error)}"
+                log.warning("users of %s cannot be copied, %d are known: %s", self._settings.rocketmq_cluster_name, len(self), cause)
             self.trouble = str(error)
         else:
             self.trouble = ""
@@ -180,6 +181,13 @@ class CopiedUsers:
             log.warning("the rights of user %.100r cannot be used: %s", acl.user, error)
             if self._acls.pop(acl.user, None) is not None:
                 self.tables.delete_acl(acl.user)
+
+
+def _remedy(error: Exception) -> str:
+    """Of brokers that do not let this proxy in."""
+    if not isinstance(error, CommandError) or error.code != ResponseCode.NO_PERMISSION:
+        return ""
+    return "; enableAclRpcHookForClusterMode=true has it sign with innerClientAuthenticationCredentials, those of its brokers"
 
 
 def _codes(text: str) -> frozenset[int]:

@@ -17,6 +17,8 @@ from ..remoting.json_codec import JsonError, read_object, write_json
 
 NO_PORT = -1
 """As remotingListenPort: 4.x clients have no port here. RocketMQ's proxy cannot be told so."""
+ANY_NAME_SERVER = "127.0.0.1:9876"
+"""In place of -n and NAMESRV_ADDR, where a file is judged by itself."""
 MODES = ("cluster", "local")
 PROVIDERS = {
     "authenticationProvider": "org.apache.rocketmq.auth.authentication.provider.DefaultAuthenticationProvider",

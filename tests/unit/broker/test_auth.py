@@ -101,8 +101,25 @@ def test_users_outlive_the_broker_in_a_file_for_its_owner(tmp_path: Path, caplog
             assert (await at.peer(ALICE).send("orders")).code == 0
             assert (await at.peer(ROOT).send("orders")).remark == "check signature failed."
             assert (await at.peer(Credentials("root", "secret-of-root-2")).send("orders")).code == 0
-        assert "initAuthenticationUser: user 'root' is there with another password, which counts" in caplog.messages
-        assert "user 'inner' is disabled, or no super user any more" in caplog.text
+        file = tmp_path / "store/config" / AUTH_FILE
+        refused, counts = "what is signed with it is refused here: user", f"({file}), and that counts"
+        assert f"initAuthenticationUser: {refused} 'root' has another password {counts}" in caplog.text
+        assert f"innerClientAuthenticationCredentials: {refused} 'inner' is disabled {counts}" in caplog.text
+        assert "mqadmin updateUser -b THIS_BROKER -u root -p PASSWORD" in caplog.text
+        assert "mqadmin updateUser -b THIS_BROKER -u inner -s enable" in caplog.text
+
+    run(test)
+
+
+def test_a_start_tries_its_own_credentials(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            assert "refused here" not in caplog.text
+            await done(at.peer(ROOT), RequestCode.AUTH_UPDATE_USER, {"username": "inner"}, {"userType": "Normal"})
+        async with running(tmp_path, **{**ASKING, "authenticationEnabled": "false", "authorizationEnabled": "false"}):
+            assert "refused here" not in caplog.text, "nobody asks"
+        async with running(tmp_path, **ASKING):
+            assert "refused here: user 'inner' is no super user any more" in caplog.text and "-u inner -t Super" in caplog.text
 
     run(test)
 
@@ -179,6 +196,18 @@ def test_a_slave_copies_from_a_master_that_asks_who_it_is(tmp_path: Path) -> Non
             parts = brokers.slave_service.parts
             assert parts is not None
             await eventually(lambda: "orders" in parts.topics, "the slave knows the topic")
+
+    run(test)
+
+
+def test_a_slave_that_its_master_does_not_know_says_what_to_put_right(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    others = {**ASKING, "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"secret-of-another"}'}
+
+    async def test() -> None:
+        async with pair(tmp_path, ASKING, others, ROOT) as brokers:
+            await brokers.copy_tables()
+            told = [message for message in caplog.messages if message.startswith("topic config could not be copied from master")]
+            assert told and "check signature failed." in told[0] and "innerClientAuthenticationCredentials have to be" in told[0]
 
     run(test)
 

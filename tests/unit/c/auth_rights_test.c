@@ -291,6 +291,9 @@ static void operators_ask_for_what_they_change(void) {
     check_asks(25, "a=b", NULL, "C:here 40");
     check_asks(2001, "a=b", "group=1000", "C:here 40");
     check_asks(2002, "a=b", "group", "C:here 40");
+    check_asks(306, "", NULL, "C:here 40");
+    check_asks(316, "", NULL, "C:here 40");
+    check_asks(329, "", NULL, "C:here 40");
     check_asks(103, "clusterName=there", NULL, "C:there 40");
     check_asks(200, "", "{\"groupName\":\"g\",\"retryQueueNums\":1}", "G:g 40");
     check_asks(207, "groupName=g", NULL, "G:g 80");

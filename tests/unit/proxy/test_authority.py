@@ -26,7 +26,8 @@ from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import NO_PORT, ProxySettings
 from rocketpy.proxy.status import ProxyError
 from rocketpy.remoting.client import RemotingClient
-from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.command import CommandError
 from rocketpy.testing import LocalRocketMQ
 from tests.unit.native import ffi, lib
 
@@ -135,6 +136,23 @@ def test_what_brokers_list_is_in_force_and_nothing_else() -> None:
         assert len(users) == 0 and users.tables.judge("root", "Topic", "top", ("Pub",), "127.0.0.1") == 2
     finally:
         users.close()
+
+
+def test_a_proxy_that_brokers_refuse_says_what_to_put_right(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    async def refuse(brokers: Brokers, cluster: str) -> list[str]:
+        raise CommandError(ResponseCode.NO_PERMISSION, "check signature failed.")
+
+    monkeypatch.setattr(Brokers, "masters_of", refuse)
+
+    async def test() -> None:
+        settings = ProxySettings(namesrv_addr="127.0.0.1:1", **CHECKS)
+        users = CopiedUsers(settings, Brokers(settings, lambda address, request: None))
+        await users.copy()
+        users.close()
+
+    asyncio.run(test())
+    (told,) = caplog.messages
+    assert "check signature failed.; enableAclRpcHookForClusterMode=true has it sign with innerClientAuthenticationCredentials" in told
 
 
 # ---- a proxy and a broker ----
