@@ -423,8 +423,8 @@ cdef class Server(NativeObject):
         return 0
 
     cdef int give_back(self, rp_request *request) noexcept:
-        """The last Request of a server whose close is over frees it: until then close has it, also while it waits for calls in flight. After
-        fork nothing is freed: the parent's threads do not exist here."""
+        """The last Request of a server whose close is over frees it: until then close has it, also while it waits for calls in flight.
+        After fork nothing is freed: the parent's threads do not exist here."""
         if self.is_forked():
             return 0
         if request != NULL:
