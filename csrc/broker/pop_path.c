@@ -28,7 +28,8 @@ rp_answer_to rp_pop_answer_to(rp_lane *lane, const rp_pop *pop, rp_connection *c
 /* ---- checks ---- */
 
 static int check_broker(const rp_broker *broker, const rp_pop *pop, rp_answer_to to) {
-    const char *what = pop->kind == RP_POP_MESSAGES ? "pop" : "peeking";
+    int is_pop = pop->request_code == RP_CODE_POP_MESSAGE || pop->request_code == RP_CODE_POP_LITE_MESSAGE;
+    const char *what = is_pop ? "pop" : "peeking";
     if (atomic_load_explicit(&broker->pulls_dismissed, memory_order_acquire))
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_STOPPING);
     if (setting(&broker->settings.role) == RP_ROLE_SLAVE)

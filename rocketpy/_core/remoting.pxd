@@ -126,6 +126,7 @@ cdef class Server(NativeObject):
     cdef NativeObject log
     cdef Py_ssize_t requests_out
     cdef bint is_stopped
+    cdef bint is_over # closed, and no call and no thread has the native server any more
 
     cdef int give_back(self, rp_request *request) noexcept
     cdef int free_native(self) noexcept

@@ -409,6 +409,7 @@ cdef class Server(NativeObject):
         if self.log is not None:  # its threads wrote there; a Request may outlive them, in the traceback of what it ran into for example
             self.log.borrowers -= 1
             self.log = None
+        self.is_over = True
         if self.requests_out == 0:
             self.free_native()
 
@@ -422,13 +423,14 @@ cdef class Server(NativeObject):
         return 0
 
     cdef int give_back(self, rp_request *request) noexcept:
-        """The last Request of a closed server frees it. After fork nothing is freed: the parent's threads do not exist here."""
+        """The last Request of a server whose close is over frees it: until then close has it, also while it waits for calls in flight.
+        After fork nothing is freed: the parent's threads do not exist here."""
         if self.is_forked():
             return 0
         if request != NULL:
             rp_request_free(request)
         self.requests_out -= 1
-        if self.requests_out == 0 and self.is_closed and self.native != NULL:
+        if self.requests_out == 0 and self.is_over and self.native != NULL:
             self.free_native()
         return 0
 

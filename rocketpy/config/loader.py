@@ -322,7 +322,8 @@ class Config:
 
     def shown(self) -> dict[str, str]:
         """Every key that has a value, and the unknown ones, as GET_BROKER_CONFIG and GET_NAMESRV_CONFIG show them."""
-        shown = {name: self._shown(name) for name in self.table if (self._values | self._stored)[name] is not None}
+        values = self._values | self._stored
+        shown = {name: self._shown(name) for name in self.table if values[name] is not None}
         return self.unknown | dict.fromkeys(SECRETS & self.unknown.keys(), HIDDEN) | shown
 
     def format(self) -> str:

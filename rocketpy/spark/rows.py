@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COMPRESSED = 0x1
 BODY_BYTES_MAX = 1 << 30  # a column of a batch has less than 2 GB
+READ_BYTES = 1 << 18  # pyarrow takes memory for all that a read may give
 # The type of a compressed body in bits 8 to 10 of sysFlag. RocketMQ: CompressionType; 0 is a client from before there were others.
 COMPRESSION_NAMES = {0: "zlib", 1: "lz4", 2: "zstd", 3: "zlib"}
 
@@ -107,7 +108,7 @@ def decompress_body(body: bytes, sys_flag: int, bytes_max: int = BODY_BYTES_MAX)
                 raise InvalidArgument(f"a body marked as {kind} cannot be decompressed: it ends too early")
         elif kind in ("lz4", "zstd"):
             with pa.CompressedInputStream(pa.BufferReader(body), kind) as packed:
-                plain = bytes(packed.read(bytes_max + 1))
+                plain = _read_up_to(packed, bytes_max + 1)
             is_whole = len(plain) <= bytes_max
         else:
             raise InvalidArgument(f"a body has the unknown compression type {sys_flag >> 8 & 7}")
@@ -116,3 +117,11 @@ def decompress_body(body: bytes, sys_flag: int, bytes_max: int = BODY_BYTES_MAX)
     if not is_whole:
         raise InvalidArgument(f"a body marked as {kind} has more than {bytes_max:,} bytes when it is decompressed")
     return plain
+
+
+def _read_up_to(packed: pa.CompressedInputStream, bytes_max: int) -> bytes:
+    pieces, left = [], bytes_max
+    while left > 0 and (piece := packed.read(min(left, READ_BYTES))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)

@@ -299,6 +299,23 @@ def test_a_body_that_cannot_be_decompressed_is_named_and_one_without_end_is_not_
             list(decompress_bodies(table, 1000))
 
 
+@pytest.mark.parametrize(("kind", "pack"), [(1, lz4.frame.compress), (2, zstd_compress)])
+def test_a_small_body_is_decompressed_in_little_memory(kind: int, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyarrow takes as much as a read may give, before it knows how much that is."""
+    import pyarrow as pa
+
+    asked: list[int] = []
+
+    class Packed(pa.CompressedInputStream):
+        def read(self, size: int | None = None) -> bytes:
+            asked.append(size or 0)
+            return bytes(super().read(size))
+
+    monkeypatch.setattr(pa, "CompressedInputStream", Packed)
+    assert decompress_body(pack(bytes(5_000_000)), 1 | kind << 8) == bytes(5_000_000)
+    assert 0 < max(asked) <= 1 << 20
+
+
 def test_bodies_that_grow_when_they_are_decompressed_come_in_several_batches() -> None:
     import pyarrow as pa
 

@@ -423,7 +423,13 @@ static void what_cannot_be_popped_is_refused_or_goes_to_python(void) {
     }
     fx.settings.permission = 2;
     rp_broker_set_settings(fx.broker, &fx.settings);
-    CHECK(client_pop(&c, &pop).code == NO_PERMISSION);
+    response = client_pop(&c, &pop);
+    CHECK(response.code == NO_PERMISSION && slice_is(response.remark, "the broker[127.0.0.1] pop message is forbidden"));
+    static const int32_t peeks[] = {RP_CODE_PEEK_MESSAGE, RP_CODE_NOTIFICATION, RP_CODE_POLLING_INFO};
+    for (size_t i = 0; i < sizeof peeks / sizeof peeks[0]; i++) {
+        response = client_ask(&c, peeks[i], &pop);
+        CHECK(response.code == NO_PERMISSION && slice_is(response.remark, "the broker[127.0.0.1] peeking message is forbidden"));
+    }
     fx.settings.permission = 6;
     fx.settings.role = RP_ROLE_SLAVE;
     rp_broker_set_settings(fx.broker, &fx.settings);

@@ -12,11 +12,10 @@ static rp_server_stats stats_of(struct harness *harness) {
 }
 
 /* The first bytes of a client that is about to begin TLS. */
-static uint32_t make_hello(struct harness *harness, uint8_t *target, uint32_t room) {
+static uint32_t make_hello(uint8_t *target, uint32_t room) {
     int ends[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
     struct tls_client client = tls_prepare(ends[0], 0, NULL, NULL);
-    (void)harness;
     CHECK(calls.connect(client.ssl) != 1);
     ssize_t size = recv(ends[1], target, room, 0);
     CHECK(size > 9 && target[0] == RP_TLS_FIRST_BYTE);
@@ -57,7 +56,7 @@ static void half_and_broken_handshakes_harm_nobody_else(void) {
     struct harness *harness = tls_harness(RP_TLS_PERMISSIVE, &options);
     struct tls_client other = tls_dial(harness, 0);
     uint8_t hello[4096];
-    uint32_t size = make_hello(harness, hello, sizeof hello), seed = 99;
+    uint32_t size = make_hello(hello, sizeof hello), seed = 99;
     printf("seed %u\n", seed);
     for (uint32_t part = 1; part < size; part += 1 + part / 8) {
         int fd = dial(harness);
@@ -107,7 +106,7 @@ static void a_handshake_that_does_not_go_on_is_closed(void) {
     options.stall_timeout_ms = 300;
     struct harness *harness = tls_harness(RP_TLS_PERMISSIVE, &options);
     uint8_t hello[4096];
-    uint32_t size = make_hello(harness, hello, sizeof hello);
+    uint32_t size = make_hello(hello, sizeof hello);
     int silent = dial(harness), slow = dial(harness);
     write_all(silent, hello, size);
     write_all(slow, hello, 20); /* begun, and more of it comes before each limit */
@@ -189,7 +188,7 @@ static void the_memory_of_a_connection_is_what_tls_h_says(void) {
     struct tls_client first = tls_dial(harness, 0);
     tls_expect_echo(first, 0);
     uint8_t hello[4096];
-    uint32_t size = make_hello(harness, hello, sizeof hello);
+    uint32_t size = make_hello(hello, sizeof hello);
     int fds[CLIENTS];
     for (int index = 0; index < CLIENTS; index++) {
         fds[index] = dial(harness);
@@ -218,7 +217,7 @@ static void handshakes_wait_for_no_memory(void) {
     options.memory_bytes_max = 1 << 20;
     struct harness *harness = tls_harness(RP_TLS_PERMISSIVE, &options);
     uint8_t hello[4096];
-    uint32_t size = make_hello(harness, hello, sizeof hello);
+    uint32_t size = make_hello(hello, sizeof hello);
     int fds[12];
     for (int index = 0; index < 12; index++) {
         fds[index] = dial(harness);
