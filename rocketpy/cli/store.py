@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.text import Text
 
-from rocketpy._core.errors import StoreLocked
+from rocketpy._core.errors import NotFound, StoreLocked
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
@@ -105,6 +105,9 @@ def repair(
     if holder := directory.lock_holder():
         raise StoreLocked(f"the store is in use by process {holder}; stop it, nothing was changed", file=str(root / "lock"))
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
+    if not directory.log_files() and any(damage.kind == "consumequeue" for damage in damages):
+        cause = "no files of the commit log, and without them nothing is built again: mount its disk, or put them back; nothing was changed"
+        raise NotFound(cause, file=str(directory.commit_log_path))
     derived = {_derived_path(root, damage) for damage in damages if damage.kind not in STAYS and damage.kind != COMPACTION}
     copies, why_kept = _copies_to_make_again(directory, damages)
     targets = sorted(derived | copies)

@@ -382,6 +382,18 @@ def test_batch_queues_are_shown_checked_and_built_again(root: Path) -> None:
         assert store.max_offset("B", 0) == 12 and len(store.entries("B", 0, 0, 12)) == 4
 
 
+def test_queues_stay_where_the_whole_log_is_gone(root: Path) -> None:
+    """Set aside, they would have been built again empty: new messages at offsets that had been read."""
+    (root / "commitlog").rename(root / "away")
+    (root / "commitlog").mkdir()
+    for options in ((), ("--yes",)):
+        done = rocketpy("repair", root, *SHAPE, *options)
+        assert done.returncode == 1 and "mount its disk" in done.stderr and "set aside" not in done.stdout, (done.stdout, done.stderr)
+    (root / "commitlog").rmdir()
+    (root / "away").rename(root / "commitlog")
+    assert rocketpy("verify", root, *SHAPE).returncode == 0
+
+
 def test_a_copy_of_later_entries_in_a_batch_queue_is_named(root: Path) -> None:
     """Each says what is so of its messages, and those whose entries are gone seem to be older than the queue."""
     with MessageStore(root, **OPTIONS, batch_topics="B\n") as store:
