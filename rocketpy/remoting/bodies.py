@@ -25,7 +25,7 @@ from .json_codec import JsonError, read_json, read_object, unknown_members, writ
 
 INFLATED_MAX = 128 * 1024 * 1024
 INFLATION_MAX = 256
-"""How many times what was sent: 100,000 topics that differ in a number alone and have the same 500 bytes of attributes inflate 133 times."""
+"""How many times what was sent: 100,000 topics that differ in a number alone and have the same 500 bytes of attributes inflate 133-fold."""
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
 _TOPIC_MEMBERS = frozenset(
     ("attributes", "order", "perm", "readQueueNums", "topicFilterType", "topicName", "topicSysFlag", "writeQueueNums")
