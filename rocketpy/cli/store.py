@@ -128,7 +128,7 @@ def repair(
     with directory.locked():  # the check took its time: a broker may have been started since
         for target in targets:
             if target.exists():
-                target.rename(_free_name(target))
+                target.rename(_free_name(root, target))
     if derived:
         with MessageStore(str(root), **options) as store:
             for deleted in {topic for topic, _ in store.queues()} - kept:
@@ -262,16 +262,16 @@ def _copies_to_make_again(directory: StoreDirectory, damages: list[Damage]) -> t
 
 
 def _derived_path(root: Path, damage: Damage) -> Path:
-    """The queue's directory or the index file that a repair builds again."""
+    """The queue's directory, the index or a file of it that a repair builds again."""
     path = Path(damage.file)
     if damage.kind == "index":
         return path
     return path if path.is_absolute() or path.exists() else root / path
 
 
-def _free_name(path: Path) -> Path:
+def _free_name(root: Path, path: Path) -> Path:
     """A name beside path that nothing has; hidden from the store, which reads digits only."""
-    parent = path.parent if path.is_file() else path.parent.parent.parent
+    parent = path.parent if path.is_file() or path.parent == root else path.parent.parent.parent
     base = f"damaged-{path.parent.name}-{path.name}"
     return next(
         candidate
