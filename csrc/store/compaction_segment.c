@@ -363,7 +363,7 @@ static int lengthen_entries(rp_compaction_segment *segment, uint64_t size, rp_er
     return RP_OK;
 }
 
-/* Whether the file of entries has lost bytes of its empty end. Settings give both files lengths of which the one is a multiple of the other:
+/* Whether the file of entries has lost bytes of its empty end. Settings give the files lengths of which one is a multiple of the other:
  * where it is, the length was made, and stays also under another setting, since RocketMQ asks for that of its own. */
 static bool was_cut(const rp_compaction_segment *segment, uint64_t whole_size) {
     return segment->queue_size < whole_size && segment->log_size % segment->queue_size != 0 && segment->log_size % whole_size == 0;
