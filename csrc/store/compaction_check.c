@@ -217,6 +217,13 @@ static void look_for_gap(const segment_walk *segment) {
     queue->has_gap = true;
 }
 
+/* A kill left the last file of records without length, before it had entries: a start drops it. */
+static bool is_new(const queue_walk *queue, uint32_t file) {
+    uint32_t entries = file_of(queue->entries, rp_file_row_start(queue->log, file));
+    return file + 1 == rp_file_row_count(queue->log) && rp_file_row_size(queue->log, file) == 0 &&
+           (entries == rp_file_row_count(queue->entries) || rp_file_row_size(queue->entries, entries) == 0);
+}
+
 static int check_segment(queue_walk *queue, uint32_t file) {
     segment_walk segment = {.queue = queue,
                             .log_file = file,
@@ -269,7 +276,7 @@ static int walk_queue(queue_walk *queue, const rp_compaction_place *place) {
     int status = rp_file_row_open(place->log_directory, &queue->log, queue->check->error);
     status = status == RP_OK ? rp_file_row_open(place->queue_directory, &queue->entries, queue->check->error) : status;
     for (uint32_t i = 0; status == RP_OK && i < rp_file_row_count(queue->log); i++)
-        status = check_segment(queue, i);
+        status = is_new(queue, i) ? RP_OK : check_segment(queue, i);
     status = status == RP_OK ? check_lost(queue) : status;
     status = status == RP_OK ? check_orphans(queue) : status;
     rp_file_row_close(queue->log);

@@ -320,7 +320,7 @@ static int sync_directories(const rp_compaction_log *log, rp_error *error) {
     return RP_OK;
 }
 
-/* A new last segment; the one before it is full, and on disk. */
+/* A new last segment, whose name is on disk; the one before it is full, and on disk. */
 static int roll(rp_compaction_log *log, rp_error *error) {
     rp_compaction_segment *last = last_of(log), *segment;
     int64_t size = (int64_t)log->log_size, base = 0;
@@ -336,8 +336,13 @@ static int roll(rp_compaction_log *log, rp_error *error) {
         log->has_directories = rc == RP_OK;
     }
     rc = rc == RP_OK ? rp_compaction_segment_create(&log->place, base, log->log_size, log->place.queue_size, &segment, error) : rc;
-    rc = rc == RP_OK ? push(log, segment, error) : rc;
-    return rc == RP_OK ? sync_directories(log, error) : rc;
+    if (rc != RP_OK)
+        return rc;
+    rc = sync_directories(log, error);
+    if (rc == RP_OK)
+        return push(log, segment, error);
+    rp_compaction_segment_release(segment); /* the next try makes it anew, and syncs its name again */
+    return rc;
 }
 
 static int put(rp_compaction_log *log, rp_slice record, rp_compaction_entry *entry, rp_error *error) {

@@ -349,8 +349,7 @@ static bool says_end(const rp_compaction_segment *segment, uint32_t count) {
     return at + ENTRY_SIZE <= written(segment->queue_fd, segment->queue_size) && memcmp(segment->queue_address + at, end, sizeof end) == 0;
 }
 
-/* Of a file of entries that is full, though its records are more: it was cut short. Others keep the length that they have, also one
- * that was cut within its empty end: RocketMQ asks for that of its setting. Nobody has the map yet. */
+/* Nobody has the map yet. */
 static int lengthen_entries(rp_compaction_segment *segment, uint64_t size, rp_error *error) {
     const rp_file_ops *ops = segment->ops;
     if (ops->truncate(ops->context, segment->queue_fd, (int64_t)size) != 0)
@@ -362,6 +361,12 @@ static int lengthen_entries(rp_compaction_segment *segment, uint64_t size, rp_er
     segment->queue_address = address;
     segment->queue_size = size;
     return RP_OK;
+}
+
+/* Whether the file of entries has lost bytes of its empty end. Settings give the files lengths of which one is a multiple of the other:
+ * where it is, the length was made, and stays also under another setting, since RocketMQ asks for that of its own. */
+static bool was_cut(const rp_compaction_segment *segment, uint64_t whole_size) {
+    return segment->queue_size < whole_size && segment->log_size % segment->queue_size != 0 && segment->log_size % whole_size == 0;
 }
 
 /* Makes the entries of records that lie in the log's file behind those of all entries: the file of entries was lost, or damaged. Where it
@@ -379,7 +384,7 @@ static int make_entries(rp_compaction_segment *segment, int64_t last_offset, uin
                 RP_RECORD_MESSAGE ||
             message.queue_offset <= last_offset)
             break;
-        if (count >= room_for_entries(segment) && segment->queue_size < whole_size) {
+        if (count >= room_for_entries(segment) && segment->queue_size < whole_size) { /* full, with more records: it was cut short */
             int rc = lengthen_entries(segment, whole_size, error);
             if (rc != RP_OK)
                 return rc;
@@ -416,6 +421,7 @@ int rp_compaction_segment_open(const rp_compaction_place *place, int64_t base, i
         return RP_E_NO_MEMORY;
     int rc = open_file(place->ops, segment->log_path, false, &segment->log_size, &segment->log_fd, &segment->log_address, error);
     rc = rc == RP_OK ? open_queue_file(segment, place->queue_size, error) : rc;
+    rc = rc == RP_OK && was_cut(segment, place->queue_size) ? lengthen_entries(segment, place->queue_size, error) : rc;
     rc = rc == RP_OK ? make_entries(segment, count_entries(segment, checks_records != 0), place->queue_size, error) : rc;
     if (rc != RP_OK) {
         rp_compaction_segment_release(segment);

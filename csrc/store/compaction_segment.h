@@ -44,8 +44,8 @@ int rp_compaction_segment_create(const rp_compaction_place *place, int64_t base,
                                  rp_compaction_segment **segment, rp_error *error);
 /* Files that are there, of whatever length. Entries count as far as they can be; with checks_records 1 as far as their records are whole,
  * too (after a power cut). Whole records that follow get the entries that are missing, unless the last entry says that nothing follows;
- * what is behind is written over. A file of entries that has no room for these gets the length of a new one. RP_OK; RP_E_CORRUPT (a file
- * that is too short to be one), RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY with the file. */
+ * what is behind is written over. A file of entries that was cut short, also within its empty end, gets the length of a new one. RP_OK;
+ * RP_E_CORRUPT (a file that is too short to be one), RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY with the file. */
 int rp_compaction_segment_open(const rp_compaction_place *place, int64_t base, int checks_records, rp_compaction_segment **segment,
                                rp_error *error);
 

@@ -18,6 +18,8 @@
 #include "message_layout_inl.h"
 #include "light_queue.h"
 #include "queue_check.h"
+#include "store_lock.h"
+#include "store_path.h"
 #include "timer_check.h"
 
 #define PROGRESS_BYTES (16u << 20)
@@ -28,6 +30,7 @@ typedef struct verify_run {
     rp_file_row *log;
     rp_queue_check *queues;
     int64_t confirmed; /* messages from there on may be held back from their queues */
+    int64_t index_files; /* as the last stop left them; -1: not known */
     uint64_t bytes_total, bytes_done, bytes_reported;
     int has_entries; /* the log's files begin with entries of DLedger */
     uint32_t missing_queue; /* of the first of counts->uncommitted: where its entry should be */
@@ -249,22 +252,34 @@ static int check_index_file(verify_run *run, const char *path, rp_error *error) 
 
 static int is_index_name(const struct dirent *entry) { return strlen(entry->d_name) == 17 && strspn(entry->d_name, "0123456789") == 17; }
 
+/* A start sees it, too. */
+static int check_index_count(verify_run *run, const char *directory, int count) {
+    char cause[RP_ERROR_MESSAGE_MAX];
+    if (run->index_files < 0 || run->index_files == count)
+        return RP_OK;
+    snprintf(cause, sizeof cause, "%d index files where the last stop left %lld; a start builds the index again", count,
+             (long long)run->index_files);
+    return report(run, RP_DAMAGE_INDEX, directory, -1, 0, cause);
+}
+
 static int check_index(verify_run *run, rp_error *error) {
     char directory[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
     snprintf(directory, sizeof directory, "%s/index", run->options->root_path);
     struct dirent **names = NULL;
-    int count = scandir(directory, &names, is_index_name, alphasort);
+    int count = scandir(directory, &names, is_index_name, alphasort), counted = 0;
     int status = RP_OK;
     if (count < 0 && errno != ENOENT)
         status = rp_error_set(error, rp_status_from_errno(errno), errno, directory, -1, "cannot list the directory: %s", strerror(errno));
     for (int i = 0; i < count; i++) { /* -1: no index, nothing to check */
         snprintf(path, sizeof path, "%s/%s", directory, names[i]->d_name);
-        if (status == RP_OK)
+        int is_new = i + 1 == count && rp_path_file_size(path) == 0; /* a kill left it without length: a start removes it */
+        counted += !is_new;
+        if (status == RP_OK && !is_new)
             status = check_index_file(run, path, error);
         free(names[i]);
     }
     free(names);
-    return status;
+    return status == RP_OK ? check_index_count(run, directory, counted) : status;
 }
 
 /* ---- pass 4: timed messages ---- */
@@ -307,13 +322,18 @@ static int check_compaction(verify_run *run, rp_error *error) {
     return status;
 }
 
-/* As our last run left it; INT64_MAX where nothing says it. RocketMQ's is of its last start, unless it is behind a controller. */
-static int64_t confirmed_offset(const char *root_path) {
-    char path[PATH_MAX];
+/* What our last run left. RocketMQ's checkpoint is of its last start, unless it is behind a controller. */
+static void read_checkpoint(verify_run *run) {
+    char path[PATH_MAX], abort_mark[PATH_MAX];
     rp_checkpoint checkpoint;
-    snprintf(path, sizeof path, "%s/checkpoint", root_path);
-    int status = rp_checkpoint_read(rp_file_ops_system(), path, &checkpoint, NULL);
-    return status == RP_OK && checkpoint.is_exact && checkpoint.confirm_offset > 0 ? checkpoint.confirm_offset : INT64_MAX;
+    snprintf(path, sizeof path, "%s/checkpoint", run->options->root_path);
+    snprintf(abort_mark, sizeof abort_mark, "%s/abort", run->options->root_path);
+    if (rp_checkpoint_read(rp_file_ops_system(), path, &checkpoint, NULL) != RP_OK || !checkpoint.is_exact)
+        return;
+    if (checkpoint.confirm_offset > 0)
+        run->confirmed = checkpoint.confirm_offset;
+    if (!rp_abort_mark_exists(abort_mark))
+        run->index_files = checkpoint.index_count;
 }
 
 int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, rp_error *error) {
@@ -326,7 +346,8 @@ int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, 
         snprintf(log_path, sizeof log_path, "%s", options->commit_log_path);
     else
         snprintf(log_path, sizeof log_path, "%s/commitlog", options->root_path);
-    verify_run run = {.options = options, .counts = counts, .confirmed = confirmed_offset(options->root_path)};
+    verify_run run = {.options = options, .counts = counts, .confirmed = INT64_MAX, .index_files = -1};
+    read_checkpoint(&run);
     int status = rp_file_row_open(log_path, &run.log, error);
     if (status == RP_OK)
         status = rp_queue_check_open(options->root_path, &run.queues, error);

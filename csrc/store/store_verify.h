@@ -4,9 +4,10 @@
  *                 DLedger's log, with heads, likewise; what lies at its end and is in no queue was not committed yet.
  * Consume queues  every message has its entry, but for those that our checkpoint does not call confirmed (commit_log_held.c), every entry
  *                 points at its message, sizes and tag codes agree. Those of a batch queue are in the order of their offsets.
- * Index           every entry points at a message that has a key of that hash.
+ * Index           every entry points at a message that has a key of that hash; as many files as our last stop left, if it was clean.
  * Timed messages  timer log, timing wheel and checkpoint agree with each other and with the log (timer_check.h).
  * Compacted topics  what they have kept is whole, and found by its entries (compaction_check.h).
+ * A file that a kill left without length while it was made is no damage: a start makes it.
  *
  * Threads  runs in the caller's; visit is called there too. Nothing is written.
  * Bounds   the log is read once in order; queue and index checks read it again by offset. Memory: a small record per queue.

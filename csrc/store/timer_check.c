@@ -269,7 +269,9 @@ static int check_wheel_length(timer_check *check, int fd, bool *is_whole) {
     *is_whole = size == WHEEL_SIZE;
     if (size < 0)
         return unreadable(check, "measure");
-    return *is_whole ? RP_OK : report(check, check->wheel_path, -1, (int64_t)size, "the timing wheel is not as long as a wheel is");
+    check->has_wheel = size > 0; /* a kill leaves a new one without length */
+    return *is_whole || size == 0 ? RP_OK
+                                  : report(check, check->wheel_path, -1, (int64_t)size, "the timing wheel is not as long as a wheel is");
 }
 
 static int read_wheel(timer_check *check, visit_slot visit, bool checks_length) {
@@ -299,7 +301,7 @@ static int report_checkpoint(const timer_check *check, int64_t offset, int64_t s
 static int read_checkpoint(timer_check *check) {
     int status = rp_timer_checkpoint_read(rp_file_ops_system(), check->checkpoint_path, &check->checkpoint, check->error);
     int64_t size = rp_path_file_size(check->checkpoint_path);
-    if (status == RP_OK && size >= 0 && size != RP_TIMER_CHECKPOINT_SIZE)
+    if (status == RP_OK && size > 0 && size != RP_TIMER_CHECKPOINT_SIZE) /* 0: as none, a kill leaves a new one so */
         status = report_checkpoint(check, -1, size, "the checkpoint of timed messages is not as long as it has to be");
     for (int64_t at = 0; status == RP_OK && check->checkpoint.is_there && at < CHECKED_LONGS * 8; at += 8)
         if ((int64_t)rp_get_u64(check->checkpoint.foreign + at) < 0)

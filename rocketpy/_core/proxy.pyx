@@ -123,6 +123,7 @@ cdef class Proxy(Handler):
         cdef rp_proxy_options native_options
         cdef rp_error error
         cdef list keep = []
+        cdef int status
         if self.native != NULL:
             raise InvalidArgument("a Proxy is opened once")
         rp_proxy_options_default(&native_options)
@@ -133,7 +134,11 @@ cdef class Proxy(Handler):
             self.open_signer(credentials[0], credentials[1], credentials[2])
             native_options.signer = self.signer
         error.status = 0
-        check(rp_proxy_open(&native_options, &self.native, &error), &error)
+        status = rp_proxy_open(&native_options, &self.native, &error)
+        if status < 0:
+            rp_signer_close(self.signer)
+            self.signer = NULL
+        check(status, &error)
         if gate is not None:
             self.gate = gate
             gate.borrowers += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -202,7 +203,7 @@ async def add_broker(session: Session, given: Given, out: Output) -> None:
 async def remove_broker(session: Session, given: Given, out: Output) -> None:
     cluster, _, rest = given.text("b").partition(":")
     name, _, broker_id = rest.rpartition(":")
-    if not cluster or not name or not broker_id.isdigit():
+    if not cluster or not name or not re.fullmatch("[0-9]{1,18}", broker_id):
         raise UsageError(f"-b/--brokerIdentity: {given.text('b')!r} is not CLUSTER:BROKERNAME:BROKERID")
     header = RemoveBrokerRequestHeader(broker_cluster_name=cluster, broker_name=name, broker_id=int(broker_id))
     await session.call(given.text("c"), RequestCode.REMOVE_BROKER, header, times=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..remoting.codes import RequestCode
 from ..remoting.headers import AddWritePermOfBrokerRequestHeader, WipeWritePermOfBrokerRequestHeader
 from .command_line import Given
@@ -71,7 +73,7 @@ async def _write_perm(
             raise
         count = response.fields.get(counted, "0")
         line = f"{verb} write perm of broker[{name}] in name server[{address}] OK, {count}"
-        out.done(line, nameServer=address, brokerName=name, topics=int(count) if count.isdigit() else None)
+        out.done(line, nameServer=address, brokerName=name, topics=int(count) if re.fullmatch("[0-9]{1,18}", count) else None)
         if count == "0":
             remedy = "clusterList shows the names of the brokers there are"
             raise AdminError(f"no topic of a broker {name!r} is known there", remedy=remedy, address=address, request=code)

@@ -14,7 +14,7 @@ _OLD_VERSIONS = (
 )
 V4_0_0_SNAPSHOT, VERSION_LAST = 212, 611
 """From 4.0.0 on every number has a snapshot and a release, up to 5.9.9; behind it all are HIGHER_VERSION."""
-_TIME = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}#\d{1,2}:\d{1,2}:\d{1,2}):(\d{1,3})")
+_TIME = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}#\d{1,2}:\d{1,2}:\d{1,2}):(\d{1,3})", re.ASCII)
 
 
 def front(text: str, size: int) -> str:
@@ -42,7 +42,7 @@ def digits_time(time_ms: int) -> str:
 
 def time_of(text: str) -> int:
     """Milliseconds of "1795656260754" or "2026-11-26#01:02:03:004", local time. Raises UsageError."""
-    if re.fullmatch(r"-?\d{1,18}", text):
+    if re.fullmatch("-?[0-9]{1,18}", text):
         return int(text)
     match = _TIME.fullmatch(text)
     try:

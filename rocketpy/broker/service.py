@@ -303,16 +303,16 @@ class BrokerService:
         make_store_directory("storePathRootDir", root)
         if (root / "config").exists():
             make_store_directory("storePathRootDir", root / "config")
+        check_kind_of_store(root)
         if config.boolean("enableDLegerCommitLog"):
             check_no_other_log(config)
             make_store_directory("storePathDLedgerCommitLog", ledger_path(config))
         else:
             check_no_ledger(root)
-            if config.text("storePathCommitLog"):
-                make_log_directory(root, Path(config.text("storePathCommitLog")), may_be_cut=config.boolean("enableControllerMode"))
-            else:
+            log_place = config.text("storePathCommitLog")
+            if not log_place:
                 check_place_of_log(root)
-        check_kind_of_store(root)
+            make_log_directory(root, log_place, may_be_cut=config.boolean("enableControllerMode"))
         self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))
         self._native.set_settings(**native_settings(config))

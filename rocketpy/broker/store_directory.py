@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .._core.errors import StoreIOError
 from ..config import home_directory
-from ..store.directory import QUEUE_DIRECTORIES
+from ..store.directory import ENTRY_SIZE, QUEUE_DIRECTORIES
 
 
 def is_mounted_read_only(path: Path) -> bool:
@@ -56,20 +56,24 @@ def check_place_of_log(root: Path) -> None:
         )
 
 
-def make_log_directory(root: Path, log: Path, *, may_be_cut: bool) -> None:
-    """Of storePathCommitLog. may_be_cut: a controller's replica, whose log may have been cut to nothing before it follows another master.
+def make_log_directory(root: Path, place: str, *, may_be_cut: bool) -> None:
+    """place: storePathCommitLog; the log is in root where that is empty. may_be_cut: a controller's replica, whose log may have been cut to
+    nothing before it follows another master.
 
     Raises StoreIOError, also for a log that is not there, as when its disk is not mounted: the queues would be cut to nothing, and new
     messages take the offsets of those that consumers have read."""
+    key, log = ("storePathCommitLog", Path(place)) if place else ("storePathRootDir", root / "commitlog")
     if _may_be_there(log):
-        make_store_directory("storePathCommitLog", log)  # or what cannot be read would be called empty
-    queues = next((root / name for name in QUEUE_DIRECTORIES if _has_files(root / name, "*/*/*")), None)
-    if not may_be_cut and queues is not None and not _has_files(log, "*"):
+        make_store_directory(key, log)  # or what cannot be read would be called empty
+    queues = next((root / name for name in QUEUE_DIRECTORIES if _has_entries(root / name)), None) if not _has_files(log, "*") else None
+    if not may_be_cut and queues is not None:
+        named = f"storePathCommitLog={log}" if place else f"storePathRootDir={root}: commitlog"
+        other = "name the directory that has them" if place else "put its files back, or name their directory (storePathCommitLog)"
         raise StoreIOError(
-            f"storePathCommitLog={log} holds no messages for the queues in {queues}: mount its disk, or name the directory that has them; "
+            f"{named} holds no messages for the queues in {queues}: mount its disk, or {other}; "
             f"or move {queues.name} away to begin with an empty log"
         )
-    make_store_directory("storePathCommitLog", log)
+    make_store_directory(key, log)
 
 
 def check_no_ledger(root: Path) -> None:
@@ -90,6 +94,16 @@ def _may_be_there(path: Path) -> bool:
 
 def _has_files(directory: Path, pattern: str) -> bool:
     return any(path.is_file() for path in directory.glob(pattern))
+
+
+def _has_entries(queues: Path) -> bool:
+    """Not where files were only made ahead of the first message."""
+    for path in queues.glob("*/*/*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                if any(file.read(ENTRY_SIZE)):
+                    return True
+    return False
 
 
 def _remedy(path: Path) -> str:

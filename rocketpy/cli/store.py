@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.text import Text
 
-from rocketpy._core.errors import StoreLocked
+from rocketpy._core.errors import NotFound, StoreLocked
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
@@ -105,6 +105,9 @@ def repair(
     if holder := directory.lock_holder():
         raise StoreLocked(f"the store is in use by process {holder}; stop it, nothing was changed", file=str(root / "lock"))
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
+    if not directory.log_files() and any(damage.kind == "consumequeue" for damage in damages):
+        cause = "no files of the commit log, and without them nothing is built again: mount its disk, or put them back; nothing was changed"
+        raise NotFound(cause, file=str(directory.commit_log_path))
     derived = {_derived_path(root, damage) for damage in damages if damage.kind not in STAYS and damage.kind != COMPACTION}
     copies, why_kept = _copies_to_make_again(directory, damages)
     targets = sorted(derived | copies)
@@ -125,7 +128,7 @@ def repair(
     with directory.locked():  # the check took its time: a broker may have been started since
         for target in targets:
             if target.exists():
-                target.rename(_free_name(target))
+                target.rename(_free_name(root, target))
     if derived:
         with MessageStore(str(root), **options) as store:
             for deleted in {topic for topic, _ in store.queues()} - kept:
@@ -259,16 +262,16 @@ def _copies_to_make_again(directory: StoreDirectory, damages: list[Damage]) -> t
 
 
 def _derived_path(root: Path, damage: Damage) -> Path:
-    """The queue's directory or the index file that a repair builds again."""
+    """The queue's directory, the index or a file of it that a repair builds again."""
     path = Path(damage.file)
     if damage.kind == "index":
         return path
     return path if path.is_absolute() or path.exists() else root / path
 
 
-def _free_name(path: Path) -> Path:
+def _free_name(root: Path, path: Path) -> Path:
     """A name beside path that nothing has; hidden from the store, which reads digits only."""
-    parent = path.parent if path.is_file() else path.parent.parent.parent
+    parent = path.parent if path.is_file() or path.parent == root else path.parent.parent.parent
     base = f"damaged-{path.parent.name}-{path.name}"
     return next(
         candidate

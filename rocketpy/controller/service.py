@@ -290,7 +290,7 @@ class Controller:
             for telling in self._notices.take_due(TELLING_MAX - len(self._tellings)):
                 task = create(self._tell(telling), name=f"tell {telling.address}")
                 self._tellings.add(task)
-                task.add_done_callback(self._tellings.discard)
+                task.add_done_callback(self._telling_ended)
             wait_ms = self._notices.wait_ms() if len(self._tellings) < TELLING_MAX else None
             try:
                 async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
@@ -315,8 +315,11 @@ class Controller:
         except RocketpyError as error:
             if not self._notices.failed(telling):
                 log.error("Failed to notify broker %s that role changed: %s", telling.address, error)
-        finally:
-            self._wake_teller.set()
+
+    def _telling_ended(self, task: asyncio.Task[None]) -> None:
+        """Only now has another its place: a wake-up from within the task would come while it still counts."""
+        self._tellings.discard(task)
+        self._wake_teller.set()
 
     async def _every(self, interval_s: float, look: Callable[[], None]) -> None:
         while True:

@@ -5,7 +5,8 @@ A registration is JSON, or "compressed", which is a zlib stream of pieces, each 
     data version JSON | count of topics, per topic a line | filter servers JSON | from 5.0 on: count of mappings, per mapping JSON
 where a topic's line is `name readQueues writeQueues perm filterType attributesJSON`, in blanks.
 
-Everything read here came over the network: types are checked, counts are bounded by the bytes there are, inflated size by INFLATED_MAX.
+Everything read here came over the network: types are checked, counts are bounded by the bytes that were sent, inflated size by INFLATED_MAX
+and INFLATION_MAX.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Iterator, KeysView, Mapping
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,8 @@ from .headers import HeaderError
 from .json_codec import JsonError, read_json, read_object, unknown_members, write_fastjson, write_json
 
 INFLATED_MAX = 128 * 1024 * 1024
+INFLATION_MAX = 256
+"""How many times what was sent: 100,000 topics that differ in a number alone and have the same 500 bytes of attributes inflate 133-fold."""
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
 _TOPIC_MEMBERS = frozenset(
     ("attributes", "order", "perm", "readQueueNums", "topicFilterType", "topicName", "topicSysFlag", "writeQueueNums")
@@ -220,7 +223,7 @@ class RegisterBrokerBody:
         table = read_mapping(wrapper, "topicConfigTable")
         mappings = read_mapping(wrapper, "topicQueueMappingInfoMap")
         return cls(
-            _LazyTopics(table),
+            _LazyTopics(table, _topic_of_json),
             DataVersion.from_json(read_mapping(wrapper, "dataVersion")),
             filter_servers,
             {name: read_mapping(mappings, name) for name in mappings},
@@ -228,9 +231,10 @@ class RegisterBrokerBody:
 
     @classmethod
     def _decode_compressed(cls, body: bytes, version: int) -> RegisterBrokerBody:
-        pieces = _Pieces(_inflate(body))
+        pieces = _Pieces(_inflate(body), len(body))
         data_version = DataVersion.decode(pieces.take())
-        topics = [TopicConfig.from_line(pieces.take_text()) for _ in range(pieces.count())]
+        lines = (pieces.take_text() for _ in range(pieces.count()))
+        topics = {line.partition(" ")[0]: line for line in lines}
         try:
             filter_servers = _filter_servers(read_json(pieces.take()))
         except JsonError:
@@ -240,22 +244,30 @@ class RegisterBrokerBody:
             for _ in range(pieces.count()):
                 mapping = read_object(pieces.take())
                 mappings[read_text(mapping, "topic")] = mapping
-        return cls({topic.topic_name: topic for topic in topics}, data_version, filter_servers, mappings)
+        return cls(_LazyTopics(topics, _topic_of_line), data_version, filter_servers, mappings)
+
+
+def _topic_of_json(value: Any, name: str) -> TopicConfig:
+    return TopicConfig.from_json(read_mapping({name: value}, name), name)
+
+
+def _topic_of_line(line: str, name: str) -> TopicConfig:
+    return TopicConfig.from_line(line)
 
 
 class _LazyTopics(Mapping[str, TopicConfig]):
     """Topics made when they are looked at: a broker repeats thousands that nobody needs again, every 30 s. Access raises BodyError."""
 
-    __slots__ = ("_table",)
+    __slots__ = ("_read", "_table")
 
-    def __init__(self, table: dict[str, Any]) -> None:
+    def __init__(self, table: dict[str, Any], read: Callable[[Any, str], TopicConfig]) -> None:
         self._table = table
+        self._read = read
 
     def __getitem__(self, name: str) -> TopicConfig:
-        if name not in self._table:
-            raise KeyError(name)
+        value = self._table[name]
         try:
-            return TopicConfig.from_json(read_mapping(self._table, name), name)
+            return self._read(value, name)
         except BodyError as error:
             raise BodyError(f"Failed to decode RegisterBrokerBody: {error}") from None
 
@@ -279,12 +291,13 @@ def _piece(data: bytes) -> bytes:
 
 def _inflate(body: bytes) -> bytes:
     stream = zlib.decompressobj()
+    size_max = min(INFLATED_MAX, INFLATION_MAX * len(body))
     try:
-        inflated = stream.decompress(body, INFLATED_MAX)
+        inflated = stream.decompress(body, size_max)
     except zlib.error as error:
         raise BodyError(f"not a zlib stream: {error}") from None
     if not stream.eof:
-        cause = f"more than {INFLATED_MAX} bytes inflated" if stream.unconsumed_tail else "End of compressed data has reached"
+        cause = f"more than {size_max} bytes inflated" if stream.unconsumed_tail else "End of compressed data has reached"
         raise BodyError(cause)
     return inflated
 
@@ -292,14 +305,16 @@ def _inflate(body: bytes) -> bytes:
 class _Pieces:
     """Cursor over length-prefixed pieces."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, sent: int) -> None:
+        """`sent`: how many bytes they were inflated from."""
         self._data = data
         self._at = 0
+        self._sent = sent
 
     def count(self) -> int:
-        """A number of pieces to come; each takes 4 bytes at least."""
+        """A number of pieces to come. Each takes 4 bytes at least, and a byte of what was sent: no two have the same name."""
         count = self._number()
-        if not 0 <= count <= (len(self._data) - self._at) // 4:
+        if not 0 <= count <= min((len(self._data) - self._at) // 4, self._sent):
             raise BodyError(f"{count} entries announced at byte {self._at - 4}, more than there is room for")
         return count
 

@@ -114,6 +114,7 @@ def test_a_queue_is_printed_to_its_end_whatever_tags_come_first(cluster: Cluster
         ("setConsumeMode", "-b", "{broker}", "-t", "T", "-g", "G", "-m", "PUSH"),
         ("switchTimerEngine", "-b", "{broker}", "-e", "X"),
         ("removeBroker", "-c", "{broker}", "-b", "C:name"),
+        ("removeBroker", "-c", "{broker}", "-b", "C:name:²"),
         ("rocksDBConfigToJson", "-p", "/tmp"),
         ("getControllerConfig", "-a", ";"),
         ("updateControllerConfig", "-a", ";", "-k", "k", "-v", "v"),

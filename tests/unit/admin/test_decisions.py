@@ -88,7 +88,7 @@ def test_one_setting_is_one_line(key_value: tuple[str, str]) -> None:
 def test_times_are_milliseconds_or_a_date() -> None:
     assert time_of("1600000000000") == 1_600_000_000_000
     assert time_of("2026-11-26#01:02:03:004") % 1000 == 4
-    for wrong in ("yesterday", "2026-13-01#00:00:00:000", "2026-01-01 00:00:00", ""):
+    for wrong in ("yesterday", "2026-13-01#00:00:00:000", "2026-01-01 00:00:00", "", "٣", "²"):
         with pytest.raises(UsageError):
             time_of(wrong)
 

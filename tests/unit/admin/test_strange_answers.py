@@ -73,7 +73,7 @@ class Stranger:
             while True:
                 size = await reader.readexactly(4)
                 request = decode_command(size + await reader.readexactly(int.from_bytes(size, "big")))
-                fields = {"offset": "x", "nextBeginOffset": "x", "controllerLeaderAddress": self.address, "wipeTopicCount": "x"}
+                fields = {"offset": "x", "nextBeginOffset": "x", "controllerLeaderAddress": self.address, "wipeTopicCount": "²"}
                 writer.write(encode_command(0, opaque=request.opaque, flag=FLAG_RESPONSE, fields=fields, body=self._body_for(request.code)))
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import tempfile
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from rocketpy.broker.store_directory import check_kind_of_store, check_place_of_
 from rocketpy.remoting.codes import RequestCode
 from tests.unit.broker import running as broker
 from tests.unit.cli.processes import run
+
+ENTRY = struct.pack(">qiq", 0, 100, 0)
 
 
 def test_a_missing_directory_is_made(tmp_path: Path) -> None:
@@ -86,13 +89,13 @@ def test_a_log_where_rocketmq_before_4_9_4_kept_it_is_asked_for(tmp_path: Path, 
     root, old_log = tmp_path / "data", tmp_path / "home" / "store" / "commitlog"
     entries = root / "consumequeue" / "t" / "0" / f"{0:020d}"
     entries.parent.mkdir(parents=True)
-    entries.write_bytes(bytes(8))
+    entries.write_bytes(ENTRY)
     old_log.mkdir(parents=True)
     (old_log / f"{0:020d}").write_bytes(bytes(8))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     done = run("broker", "-o", f"storePathRootDir={root}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1")
     assert done.returncode == 1 and f"set storePathCommitLog={old_log}" in done.stderr, done.stderr
-    assert entries.read_bytes() == bytes(8) and not (root / "commitlog").exists()
+    assert entries.read_bytes() == ENTRY and not (root / "commitlog").exists()
     (root / "commitlog").mkdir()
     (root / "commitlog" / f"{0:020d}").write_bytes(bytes(8))
     check_place_of_log(root)
@@ -103,24 +106,39 @@ def test_a_log_whose_disk_is_not_mounted_is_not_begun_anew(tmp_path: Path) -> No
     root, log = tmp_path / "data", tmp_path / "mount" / "commitlog"
     entries = root / "consumequeue" / "t" / "0" / f"{0:020d}"
     entries.parent.mkdir(parents=True)
-    entries.write_bytes(bytes(8))
+    entries.write_bytes(ENTRY)
     done = run(
         "broker",
         *("-o", f"storePathRootDir={root}", "-o", f"storePathCommitLog={log}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1"),
     )
     assert done.returncode == 1 and f"storePathCommitLog={log} holds no messages" in done.stderr and "mount its disk" in done.stderr
-    assert entries.read_bytes() == bytes(8) and not log.exists()
+    assert entries.read_bytes() == ENTRY and not log.exists()
     (root / "consumequeue").rename(root / "batchconsumequeue")
     log.parent.mkdir()
     log.write_text("in the way")
     with pytest.raises(StoreIOError, match=f"{log} is not a directory"):  # it is not called empty
-        make_log_directory(root, log, may_be_cut=False)
+        make_log_directory(root, str(log), may_be_cut=False)
     log.unlink()
     with pytest.raises(StoreIOError, match=r"holds no messages for the queues in .*batchconsumequeue"):
-        make_log_directory(root, log, may_be_cut=False)
-    make_log_directory(root, log, may_be_cut=True)
+        make_log_directory(root, str(log), may_be_cut=False)
+    make_log_directory(root, str(log), may_be_cut=True)
     (log / f"{0:020d}").write_bytes(bytes(8))
-    make_log_directory(root, log, may_be_cut=False)
+    make_log_directory(root, str(log), may_be_cut=False)
+
+
+def test_nor_is_one_that_is_gone_from_its_store(tmp_path: Path) -> None:
+    """A directory of the store is a mount of its own, or was removed; new messages took the offsets of those that had been read."""
+    entries = tmp_path / "consumequeue" / "t" / "0" / f"{0:020d}"
+    entries.parent.mkdir(parents=True)
+    entries.write_bytes(ENTRY)
+    done = run("broker", "-o", f"storePathRootDir={tmp_path}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1")
+    refusal = f"storePathRootDir={tmp_path}: commitlog holds no messages for the queues in {entries.parents[2]}: mount its disk"
+    assert done.returncode == 1 and refusal in done.stderr, done.stderr
+    assert entries.read_bytes() == ENTRY and not (tmp_path / "commitlog").exists()
+    entries.write_bytes(bytes(len(ENTRY)))  # made ahead of a first message
+    make_log_directory(tmp_path, "", may_be_cut=False)
+    (tmp_path / "consumequeue").rename(tmp_path / "away")
+    make_log_directory(tmp_path, "", may_be_cut=False)
 
 
 def test_the_start_says_so(tmp_path: Path) -> None:

@@ -158,11 +158,29 @@ static void whole_files_of_entries_keep_their_length(void) {
     fixture_remove(root);
 }
 
+/* Where the log's file tells that the setting gave it another length; RocketMQ would not start with this one. */
+static void a_file_of_entries_that_is_cut_within_its_empty_end_gets_its_length_again(void) {
+    make_store();
+    int64_t whole = length_of_entries(0);
+    uint64_t size = options.compaction_queue_file_size;
+    for (int entries = 11; entries <= 13; entries += 2) {
+        shorten("compactionCq", 3 * length, entries * ENTRY + 7 * (entries == 11));
+        options.compaction_queue_file_size = 5 * size;
+        everything_is_kept();
+        CHECK(length_of_entries(3 * length) < whole);
+        options.compaction_queue_file_size = size;
+        everything_is_kept();
+        CHECK(length_of_entries(3 * length) == whole);
+    }
+    fixture_remove(root);
+}
+
 int main(void) {
     RUN(no_copy_takes_the_place_of_what_it_is_a_copy_of);
     RUN(nor_does_one_where_there_seems_to_be_room_for_it);
     RUN(nor_does_one_that_a_start_made_entries_of);
     RUN(a_file_of_entries_that_is_cut_short_loses_no_message);
     RUN(whole_files_of_entries_keep_their_length);
+    RUN(a_file_of_entries_that_is_cut_within_its_empty_end_gets_its_length_again);
     return 0;
 }

@@ -114,8 +114,52 @@ static void what_could_not_be_synced_is_written_once_more(void) {
     fixture_remove(path);
 }
 
+static _Atomic int fails_directory_sync, directory_syncs_failed, directory_syncs;
+
+static int sync_directory_or_fail(void *context, const char *path) {
+    int is_of_entries = strstr(path, "/compactionCq/") != NULL;
+    if (is_of_entries && fails_directory_sync) {
+        directory_syncs_failed++;
+        errno = ENOSPC;
+        return -1;
+    }
+    directory_syncs += is_of_entries;
+    return rp_file_ops_system()->sync_directory(context, path);
+}
+
+/* Or the retention takes from the log what a power cut takes from the copy. */
+static void a_segment_whose_name_could_not_be_synced_is_made_once_more(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    failing_ops = *rp_file_ops_system();
+    failing_ops.sync_directory = sync_directory_or_fail;
+    rp_message_store_options options;
+    compacting_options(&options, path, NEVER_MS);
+    options.clock = &fast_clock;
+    options.file_ops = &failing_ops;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = compacted_queue(store, "T");
+    append_numbers(store, queue, 0, 20, 20);
+    await_synced(queue, 20);
+    fails_directory_sync = 1;
+    append_numbers(store, queue, 20, 30, 30);
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    while (directory_syncs_failed == 0) {
+        CHECK(!is_late(begun_ns));
+        poll(NULL, 0, 1);
+    }
+    fails_directory_sync = 0;
+    await_synced(queue, 30);
+    CHECK(directory_syncs == 2); /* one for each segment */
+    read_kept(queue, &kept);
+    CHECK(kept.count == 30 && has_last_of_each(&kept, 30, 30));
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 int main(void) {
     RUN(a_full_disk_keeps_the_commit_log_until_there_is_space);
     RUN(what_could_not_be_synced_is_written_once_more);
+    RUN(a_segment_whose_name_could_not_be_synced_is_made_once_more);
     return 0;
 }

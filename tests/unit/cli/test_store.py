@@ -382,6 +382,63 @@ def test_batch_queues_are_shown_checked_and_built_again(root: Path) -> None:
         assert store.max_offset("B", 0) == 12 and len(store.entries("B", 0, 0, 12)) == 4
 
 
+def test_queues_stay_where_the_whole_log_is_gone(root: Path) -> None:
+    """Set aside, they would have been built again empty: new messages at offsets that had been read."""
+    (root / "commitlog").rename(root / "away")
+    (root / "commitlog").mkdir()
+    for options in ((), ("--yes",)):
+        done = rocketpy("repair", root, *SHAPE, *options)
+        assert done.returncode == 1 and "mount its disk" in done.stderr and "set aside" not in done.stdout, (done.stdout, done.stderr)
+    (root / "commitlog").rmdir()
+    (root / "away").rename(root / "commitlog")
+    assert rocketpy("verify", root, *SHAPE).returncode == 0
+
+
+@pytest.mark.parametrize("gone", [slice(0, 1), slice(1, 2), slice(2, 3), slice(0, 3)], ids=["first", "second", "last", "all"])
+def test_index_files_that_are_gone_are_missed_and_built_again(tmp_path: Path, gone: slice) -> None:
+    """As many as the last stop left; those that are there say nothing of it."""
+    root, shape = tmp_path / "store", ("--slot-count", "101", "--entry-count", "51")
+    with MessageStore(root, commit_log_file_size=64 * 1024, index_slot_count=101, index_entry_count_max=51) as store:
+        for number in range(120):
+            store.append("T", 0, b"", f"KEYS\x01k{number}\x02")
+    files = sorted((root / "index").iterdir())
+    assert len(files) == 3
+    for file in files[gone]:
+        file.unlink()
+    done = rocketpy("verify", root, *shape)
+    said = f"{3 - len(files[gone])} index files where the last stop left 3"
+    assert done.returncode == 3 and said in " ".join(done.stdout.replace("│", "").split()), done.stdout
+    assert rocketpy("repair", root, *shape, "--yes").returncode == 0
+    assert len(list((root / "index").iterdir())) == 3
+    (root / "abort").touch()  # after a kill, when nothing says it
+    sorted((root / "index").iterdir())[-1].unlink()
+    assert rocketpy("verify", root, *shape).returncode == 0
+
+
+NEW_FILES = (
+    "consumequeue/T/0/00000000000006000000",
+    "index/20991231235959999",
+    "timerlog/00000000000000000000",
+    "timerwheel",
+    "config/timercheck",
+    "compaction/compactionLog/T/0/00000000000000000000",
+)
+
+
+def test_files_that_a_kill_left_without_length_are_no_damage(root: Path) -> None:
+    log_end = sum(path.stat().st_size for path in (root / "commitlog").iterdir())  # with or without one made ahead
+    for name in (f"commitlog/{log_end:020d}", *NEW_FILES):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch(exist_ok=False)
+    done = rocketpy("verify", root, *SHAPE)
+    assert done.returncode == 0 and "whole" in done.stdout, done.stdout
+    (root / "index" / "20200101000000000").touch()  # one in front of others is no new one
+    (root / "compaction/compactionCq/T/0").mkdir(parents=True)
+    (root / "compaction/compactionCq/T/0" / f"{0:020d}").write_bytes(struct.pack(">qiqqqhii", 0, 100, 0, 0, 0, 1, -1, 0))
+    damages = json.loads(rocketpy("verify", root, *SHAPE, "--json").stdout)["damages"]
+    assert {Path(damage["file"]).relative_to(root).parts[0] for damage in damages} == {"index", "compaction"}, damages
+
+
 def test_a_copy_of_later_entries_in_a_batch_queue_is_named(root: Path) -> None:
     """Each says what is so of its messages, and those whose entries are gone seem to be older than the queue."""
     with MessageStore(root, **OPTIONS, batch_topics="B\n") as store:

@@ -149,6 +149,23 @@ def test_a_master_whose_connection_closes_is_followed_and_everybody_is_told_unti
     asyncio.run(scenario())
 
 
+def test_who_waits_for_a_place_is_told_when_one_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While others did not answer, a place that was free again was seen when the next of them timed out."""
+    monkeypatch.setattr("rocketpy.controller.service.TELLING_MAX", 1)
+
+    async def scenario() -> None:
+        one, two = StandInBroker(), StandInBroker()
+        async with one.started() as first, two.started() as second, started(tmp_path) as controller, RemotingClient() as client:
+            await join(client, controller.address, 1, first)
+            await join(client, controller.address, 2, second)
+            assert (await elect(client, controller.address, 1)).code == ResponseCode.SUCCESS
+            async with asyncio.timeout(PATIENCE_S):
+                while not (one.notices and two.notices):
+                    await replica_info(client, controller.address)
+
+    asyncio.run(scenario())
+
+
 def test_a_master_that_falls_silent_is_found_by_the_scan(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with started(tmp_path, scanNotActiveBrokerInterval="10") as controller, RemotingClient() as client, RemotingClient() as other:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rocketpy._core.errors import InvalidArgument
 from rocketpy._core.proxy import Proxy
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from rocketpy.broker.names import SYSTEM_TOPICS
@@ -270,6 +273,19 @@ def test_held_handles_are_as_many_as_they_may_be() -> None:
     assert not native.hold("c", "g", "more") and native.hold("c", "g", "7")
     assert native.forget_held("c", "g", "8") and native.hold("c", "g", "more")
     native.close()
+
+
+def test_one_that_cannot_be_opened_keeps_no_credentials() -> None:
+    token = "x" * (1 << 20)
+
+    def resident_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    before = resident_bytes()
+    for _ in range(64):
+        with pytest.raises(InvalidArgument, match="reactors 0"):
+            Proxy(credentials=("key", "secret", token), reactors=0)
+    assert resident_bytes() - before < 32 << 20
 
 
 def test_brokers_and_routes_that_cannot_be_are_refused() -> None:

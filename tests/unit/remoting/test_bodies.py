@@ -69,9 +69,9 @@ def pieces(*parts: bytes | int) -> bytes:
         (pieces(2**31 - 1), "a piece of 2147483647 bytes"),
         (pieces(b"{}", 2**31 - 1), "2147483647 entries announced at byte 6, more than there is room for"),
         (pieces(b"{}", -5), "-5 entries announced"),
-        (pieces(b"{}", 1, b"t 1 2"), "expected at least 5 words"),
+        (pieces(b"{}", 1, b"t 1 2", b"[]", 0), "Failed to decode RegisterBrokerBody: TopicConfig: expected at least 5 words"),
         *[
-            (pieces(b"{}", 1, b"t " + number + b" 2 6 SINGLE_TAG"), "readQueueNums: expected a whole number")
+            (pieces(b"{}", 1, b"t " + number + b" 2 6 SINGLE_TAG", b"[]", 0), "readQueueNums: expected a whole number")
             for number in (b"one", b"--5", b"1-2", b"-", b"+1", b"1_0", b"9" * 20, b"0" * 30, "٣".encode())
         ],
         (pieces(b"{}", 1, b"\xff 1 2 6 X"), "not UTF-8"),
@@ -81,13 +81,39 @@ def pieces(*parts: bytes | int) -> bytes:
 )
 def test_hostile_streams_are_refused_with_the_cause(body: bytes, cause: str) -> None:
     with pytest.raises(BodyError, match=cause):
-        RegisterBrokerBody.decode(body, compressed=True)
+        list(RegisterBrokerBody.decode(body, compressed=True).topics.values())
 
 
 def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = zlib.compress(bytes(100_000))
+    with pytest.raises(BodyError, match=f"more than {256 * len(bomb)} bytes inflated"):
+        RegisterBrokerBody.decode(bomb, compressed=True)
     monkeypatch.setattr(bodies, "INFLATED_MAX", 1000)
     with pytest.raises(BodyError, match="more than 1000 bytes inflated"):
-        RegisterBrokerBody.decode(zlib.compress(bytes(100_000)), compressed=True)
+        RegisterBrokerBody.decode(bomb, compressed=True)
+
+
+def test_lines_that_cost_nothing_to_send_are_not_read() -> None:
+    """10 KB had the name server read lines for 5 s, and nobody else was answered."""
+    lines = [b"a 1 1 6 x"] * 1000
+    with pytest.raises(BodyError, match="1000 entries announced at byte 6, more than there is room for"):
+        RegisterBrokerBody.decode(pieces(b"{}", len(lines), *lines, b"[]", 0), compressed=True)
+
+
+def test_topics_that_differ_in_a_number_alone_are_a_registration() -> None:
+    """Nothing that a broker sends is shorter, or inflates to more."""
+    attributes = {"message.type": "NORMAL", "note": "x" * 500}
+    topics = {f"t{number:04d}": TopicConfig(f"t{number:04d}", attributes=attributes) for number in range(2000)}
+    for sent in (topics, {name: TopicConfig(name) for name in topics}):
+        assert RegisterBrokerBody.decode(RegisterBrokerBody(sent).encode(compressed=True), compressed=True).topics == sent
+
+
+def test_a_repeated_registration_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = RegisterBrokerBody({name: TopicConfig(name) for name in ("s", "t")})
+    for compressed in (False, True):
+        with monkeypatch.context() as patch:
+            patch.delattr(TopicConfig, "from_json")
+            assert RegisterBrokerBody.decode(body.encode(compressed=compressed), compressed=compressed).topics.keys() == {"s", "t"}
 
 
 def test_unreadable_attributes_and_filter_servers_are_left_out_as_in_rocketmq() -> None:
