@@ -61,6 +61,7 @@ class CopiedUsers:
         self._acls: dict[str, Acl] = {}
         self._next_s = 0.0  # before it nothing is copied for those who were refused
         self._copying: asyncio.Task[None] | None = None
+        self._has_asked = False  # the copy under way may be older than what somebody was told since
         self._refused = 0
         self.trouble = "no broker was asked yet"
         """Why there is no copy, or none that is new; "" while there is one."""
@@ -86,10 +87,14 @@ class CopiedUsers:
 
     async def copy_for_refused(self) -> bool:
         """Somebody is refused: True when there is a newer copy than he was judged by. He waits until it may be made, and for it."""
+        is_newer = False
+        if self._has_asked and self._copying is not None:
+            await asyncio.shield(self._copying)
+            is_newer = not self.trouble
         if self._copying is None or self._copying.done():
             wait_s = self._next_s - time.monotonic()
             if wait_s > WAIT_MAX_S:
-                return False
+                return is_newer
             self._copying = asyncio.ensure_future(self._copy(max(0.0, wait_s)))
         await asyncio.shield(self._copying)
         return not self.trouble
@@ -105,6 +110,7 @@ class CopiedUsers:
     async def _copy(self, wait_s: float = 0.0) -> None:
         await asyncio.sleep(wait_s)
         began_s = time.monotonic()
+        self._has_asked = True
         try:
             users, acls = await self._ask()
             self.put(users, acls)
@@ -116,6 +122,7 @@ class CopiedUsers:
         else:
             self.trouble = ""
         finally:
+            self._has_asked = False
             ended_s = time.monotonic()
             self._next_s = ended_s + max(PAUSE_S, (SHARE - 1) * (ended_s - began_s))
 

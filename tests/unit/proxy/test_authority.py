@@ -155,7 +155,42 @@ def test_a_proxy_that_brokers_refuse_says_what_to_put_right(monkeypatch: pytest.
     assert "check signature failed.; enableAclRpcHookForClusterMode=true has it sign with innerClientAuthenticationCredentials" in told
 
 
+def test_who_is_refused_while_a_copy_is_made_waits_for_the_next(quick_copies: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one under way has asked before he was there."""
+
+    async def test() -> None:
+        listed, asked, answered = [[User("a", "a")], [User("a", "a"), User("b", "b")]], asyncio.Event(), asyncio.Event()
+
+        async def ask(users: CopiedUsers) -> tuple[list[User], list[Acl]]:
+            answer = listed.pop(0)
+            asked.set()
+            await answered.wait()
+            return answer, []
+
+        monkeypatch.setattr(CopiedUsers, "_ask", ask)
+        settings = ProxySettings(namesrv_addr="127.0.0.1:1", **CHECKS)
+        users = CopiedUsers(settings, Brokers(settings, lambda address, request: None))
+        first = asyncio.ensure_future(users.copy())
+        await asked.wait()
+        refused = asyncio.ensure_future(users.copy_for_refused())
+        await asyncio.sleep(0)  # he waits
+        answered.set()
+        await first
+        assert "b" not in users
+        assert await refused and "b" in users
+        users.close()
+
+    asyncio.run(test())
+
+
 # ---- a proxy and a broker ----
+
+
+@pytest.fixture
+def quick_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on a machine where one takes long: who was refused would be refused as he is, until more of the time is over."""
+    monkeypatch.setattr("rocketpy.proxy.copied_users.PAUSE_S", 0.01)
+    monkeypatch.setattr("rocketpy.proxy.copied_users.SHARE", 1)
 
 
 @pytest.fixture(scope="module")
@@ -178,9 +213,8 @@ async def new_user(cluster: LocalRocketMQ, name: str, *entries: tuple[str, str, 
         await tell(cluster, RequestCode.AUTH_CREATE_ACL, {"subject": f"User:{name}"}, body)
 
 
-def test_a_user_does_what_he_may_and_nothing_else(cluster: LocalRocketMQ, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_does_what_he_may_and_nothing_else(cluster: LocalRocketMQ, quick_copies: None) -> None:
     topic = cluster.make_topic("Guarded")
-    monkeypatch.setattr("rocketpy.proxy.copied_users.PAUSE_S", 0.01)
 
     async def test(peer: Peer, proxy: ProxyService) -> None:
         await new_user(cluster, "sender", (f"Topic:{topic}", "Pub", "Allow"))
@@ -216,7 +250,7 @@ def test_a_user_does_what_he_may_and_nothing_else(cluster: LocalRocketMQ, monkey
     running(cluster, test, **CHECKS)
 
 
-def test_a_password_that_is_changed_counts_and_a_copy_outlives_its_broker(cluster: LocalRocketMQ) -> None:
+def test_a_password_that_is_changed_counts_and_a_copy_outlives_its_broker(cluster: LocalRocketMQ, quick_copies: None) -> None:
     topic = cluster.make_topic("Kept")
 
     async def test(peer: Peer, proxy: ProxyService) -> None:
