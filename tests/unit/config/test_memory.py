@@ -180,3 +180,10 @@ def test_more_than_there_is_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(memory_of(256 * MIB)) == "256 MiB (by /sys/fs/cgroup/memory.max)"
     assert str(memory_of(128 * MIB)) == "128 MiB (as configured, out of 256 MiB by /sys/fs/cgroup/memory.max)"
     assert str(memory_of(3 << 30)) == "3.0 GiB (as configured, but there is only 256 MiB by /sys/fs/cgroup/memory.max)"
+
+
+def test_less_memory_at_the_next_start_makes_less_of_what_is_a_share() -> None:
+    config = load_config("broker", None, {})
+    assert config.update({"memory": "96m"}).waiting == ("memory",)
+    with pytest.raises(ConfigError, match="bufferBytesMax: does not fit into the memory of 96 MiB"):
+        config.update({"bufferBytesMax": "100000000"})
