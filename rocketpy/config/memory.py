@@ -20,7 +20,7 @@ from .keys import Value
 BASE: Final = 64 << 20
 """Of a server itself, with the tables of a small cluster."""
 LEAST: Final = 96 << 20
-"""With less its shares hold no frame of 16 MB."""
+"""A third of it is left for shares. Where a machine or a cgroup has less, they are as if there were so much."""
 BUFFERS_MAX: Final = 1 << 30
 COMPACTION_KEYS_MAX: Final = 100 << 20
 PARTS: Final[Mapping[str, tuple[int, int]]] = {"bufferBytesMax": (BUFFERS_MAX, 8), "maxOffsetMapSize": (COMPACTION_KEYS_MAX, 8)}
@@ -53,12 +53,12 @@ def shares(values: Mapping[str, Value]) -> dict[str, int]:
 
 
 def what_does_not_fit(values: Mapping[str, Value]) -> tuple[str, str] | None:
-    """(key to change, complaint), where keys that were set ask for more than there is."""
+    """(key to change, complaint), where keys that were set above their shares ask for more than there is."""
     memory, parts = _whole(values["memory"]), shares(values)
-    ours = {name: size for name, size in parts.items() if values[name] != PARTS[name][0]}
-    if not ours or BASE + sum(parts.values()) <= memory:
+    larger = {name: size for name, size in parts.items() if size > share(memory, *PARTS[name])}
+    if not larger or BASE + sum(parts.values()) <= memory:
         return None
-    key = max(ours, key=lambda name: ours[name])
+    key = max(larger, key=lambda name: larger[name])
     wanted = ", ".join(f"{shown_size(size)} {name}" for name, size in parts.items())
     return (
         key,

@@ -173,6 +173,9 @@ def test_a_container_with_very_little_is_served(monkeypatch: pytest.MonkeyPatch,
     """It is not the operator's word: who has little may have little to do."""
     monkeypatch.setattr("rocketpy.config.keys_network.found_memory", lambda: Memory(40 * MIB, "by a test"))
     assert load_config(role).integer("bufferBytesMax") == 4 * MIB
+    assert load_config(role, None, {"bufferBytesMax": "2000000"}).integer("bufferBytesMax") == 2000000
+    with pytest.raises(ConfigError, match="bufferBytesMax: does not fit into the memory of 40 MiB"):
+        load_config(role, None, {"bufferBytesMax": "5000000"})
 
 
 def test_more_than_there_is_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
