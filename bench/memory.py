@@ -27,6 +27,7 @@ MIB = 1 << 20
 LOOKS_EVERY_S = 0.1
 CGROUPS = Path("/sys/fs/cgroup")
 SHAPE = {"connections": 16, "in_flight": 32}
+SEND_CODE, BATCH_CODE = 310, 320
 FULL_RATE = 300_000
 """A second, for room on the disk."""
 
@@ -83,10 +84,11 @@ def limited(text: str | None) -> Iterator[Cgroup | None]:
             cgroup.remove()
 
 
-def watched(server: RocketpyServer, rate: int, seconds: int) -> tuple[dict[str, Any], list[float]]:
+def watched(server: RocketpyServer, rate: int, seconds: int, batch: int) -> tuple[dict[str, Any], list[float]]:
     """The load's result, and the most that each process held meanwhile."""
     with ThreadPoolExecutor(1) as pool:
-        load = pool.submit(run_load, address=server.address, mode=SEND, rate=rate, duration_ms=seconds * 1000, **SHAPE)
+        sends = {**SHAPE, "batch_size": batch, "send_code": BATCH_CODE if batch > 1 else SEND_CODE}
+        load = pool.submit(run_load, address=server.address, mode=SEND, rate=rate, duration_ms=seconds * 1000, **sends)
         peaks = [0.0 for _ in server.processes]
         while not load.done():
             peaks = [max(peak, rss_without_files_mib(each.pid)) for peak, each in zip(peaks, server.processes, strict=True)]
@@ -94,12 +96,12 @@ def watched(server: RocketpyServer, rate: int, seconds: int) -> tuple[dict[str, 
         return load.result(), peaks
 
 
-def run(rate: int, seconds: int, limit: str | None, directory: Path) -> int:
+def run(rate: int, seconds: int, batch: int, limit: str | None, directory: Path) -> int:
     with limited(limit) as cgroup:
         server = LimitedServer(directory / "rocketpy", cgroup)
         with server.running_once(TOPIC, QUEUES):
             idle = [rss_without_files_mib(each.pid) for each in server.processes]
-            result, peaks = watched(server, rate, seconds)
+            result, peaks = watched(server, rate, seconds, batch)
             after = [rss_without_files_mib(each.pid) for each in server.processes]
             print(f"{send_rate(result):,.0f} messages of 1 KB a second for {seconds} s, p99 {p99_ms(result):.1f} ms")
             print("MiB without file pages: idle, most under load, after it")
@@ -114,11 +116,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.memory", description=__doc__)
     parser.add_argument("--rate", type=int, default=100_000, help="messages a second; 0: as fast as the broker takes them")
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--batch", type=int, default=1, help="messages in a request")
     parser.add_argument("--limit", metavar="SIZE", help="of the broker's cgroup, such as 256m")
     options = parser.parse_args(arguments)
     place = trial_place((options.rate or FULL_RATE) * options.seconds * RECORD_BYTES)
     with tempfile.TemporaryDirectory(prefix="rocketpy-bench-", dir=place) as directory:
-        return run(options.rate, options.seconds, options.limit, Path(directory))
+        return run(options.rate, options.seconds, options.batch, options.limit, Path(directory))
 
 
 if __name__ == "__main__":
