@@ -212,7 +212,7 @@ static void free_session(rp_grpc_session *session) {
 int rp_grpc_session_begin(void *context, rp_connection *connection) {
     rp_grpc *grpc = context;
     if (!rp_connection_may_hold(connection, SESSION_BYTES)) {
-        warn(connection, "all connections together hold too much", "");
+        warn(connection, "all connections together hold too much", "; raise --memory");
         return RP_E_BUSY;
     }
     rp_grpc_session *session = calloc(1, sizeof *session);

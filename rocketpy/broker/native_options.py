@@ -103,7 +103,7 @@ def broker_options(config: Config, store_host: str) -> BrokerOptions:
         "region_id": config.text("regionId"),
         "trace_on": int(config.boolean("traceOn")),
         "store_host": store_host,
-        "memory_bytes": physical_memory_bytes(),
+        "memory_bytes": config.integer("memory"),
     }
 
 
@@ -173,7 +173,3 @@ def reactor_count(config: Config) -> int:
     """
     cores = len(os.sched_getaffinity(0))
     return config.integer("reactorThreads") or (1 if cores <= 2 else min(cores, REACTORS_MAX))
-
-
-def physical_memory_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -73,7 +73,6 @@ from .native_options import (
     FLUSH_BACKENDS,
     broker_options,
     native_settings,
-    physical_memory_bytes,
     reactor_count,
     store_options,
 )
@@ -455,7 +454,7 @@ class BrokerService:
             auth_stats=self._auth.stats,
             server_of=lambda listener: self._servers[listener],
             boot_ms=boot_ms,
-            memory_bytes=physical_memory_bytes(),
+            memory_bytes=config.integer("memory"),
         )
 
     def _directory(self, name: str) -> Path:

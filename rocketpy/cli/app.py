@@ -48,6 +48,10 @@ def up(
     proxy: Annotated[
         bool, typer.Option("--proxy", help="A proxy, too, for clients that speak gRPC: on 8081 or, when that is taken, a free port.")
     ] = False,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Memory to plan with, such as 512m or 8g; default the machine's, or less by its cgroup."),
+    ] = None,
     cluster: Annotated[
         str, typer.Option(help="All brokers of conf/NAME (2m-2s-sync, 2m-2s-async, 2m-noslave, dledger) or of a directory, on free ports.")
     ] = "",
@@ -59,13 +63,14 @@ def up(
     if cluster and given:
         raise typer.BadParameter("not with --cluster: its files say how brokers flush, and their ports are free ones", param_hint=given)
     proxy_port = STANDARD_PORT if proxy else None
-    options = UpOptions(directory, host, namesrv_port, broker_port, check, message_size, flush or "ASYNC_FLUSH", json, proxy_port, cluster)
+    flushes = flush or "ASYNC_FLUSH"
+    options = UpOptions(directory, host, namesrv_port, broker_port, check, message_size, flushes, json, proxy_port, cluster, memory)
     raise typer.Exit(run_up(options))
 
 
 @app.command(context_settings=_PASS_THROUGH)
 def namesrv(context: typer.Context) -> None:
-    """Run the name server: -c FILE, -p; as mqnamesrv."""
+    """Run the name server: -c FILE, -p, --memory SIZE; as mqnamesrv."""
     from .servers import run_server
 
     raise typer.Exit(run_server("namesrv", context.args, "rocketpy namesrv"))
@@ -73,7 +78,7 @@ def namesrv(context: typer.Context) -> None:
 
 @app.command(context_settings=_PASS_THROUGH)
 def broker(context: typer.Context) -> None:
-    """Run the broker: -c FILE, -n ADDR, -p, -m; as mqbroker."""
+    """Run the broker: -c FILE, -n ADDR, -p, -m, --memory SIZE; as mqbroker."""
     from .servers import run_server
 
     raise typer.Exit(run_server("broker", context.args, "rocketpy broker"))
@@ -81,7 +86,7 @@ def broker(context: typer.Context) -> None:
 
 @app.command("proxy", context_settings=_PASS_THROUGH)
 def proxy_command(context: typer.Context) -> None:
-    """Run the proxy for clients that speak gRPC: -n ADDR, -pc FILE; as mqproxy."""
+    """Run the proxy for clients that speak gRPC: -n ADDR, -pc FILE, --memory SIZE; as mqproxy."""
     from .proxy import run_proxy
 
     raise typer.Exit(run_proxy(context.args, "rocketpy proxy"))
@@ -97,7 +102,7 @@ def admin(context: typer.Context) -> None:
 
 @app.command(context_settings=_PASS_THROUGH)
 def controller(context: typer.Context) -> None:
-    """Run the controller, which elects masters: -c FILE, -p; as mqcontroller."""
+    """Run the controller, which elects masters: -c FILE, -p, --memory SIZE; as mqcontroller."""
     from .servers import run_server
 
     raise typer.Exit(run_server("controller", context.args, "rocketpy controller"))

@@ -9,6 +9,7 @@ then on, until the deployment's own file is changed.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from .._core.errors import NotFound
@@ -48,8 +49,8 @@ def _broker_files(directory: Path) -> list[Path]:
     return next((files for pattern in FILES if (files := sorted(directory.glob(pattern)))), [])
 
 
-def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
-    """One configuration per broker, masters first. Raises NotFound, ConfigError; as _settle_groups."""
+def cluster_configs(name: str, host: str, directory: Path, keys: Mapping[str, str] | None = None) -> list[Config]:
+    """One configuration per broker, masters first. `keys`: more of each. Raises NotFound, ConfigError; as _settle_groups."""
     configs = []
     for path in deployment_files(name):
         copy = directory / "conf" / path.name
@@ -63,6 +64,7 @@ def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
             "metricsPromExporterPort": "0",
             "storePathRootDir": str(directory / path.stem),
             **dict.fromkeys(DEPLOYED_ELSEWHERE, ""),
+            **(keys or {}),
         }
         config = load_config("broker", copy if is_current else path, overrides)
         if not is_current:

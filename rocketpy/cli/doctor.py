@@ -18,7 +18,7 @@ from typing import Literal
 
 from .. import __version__
 from ..broker.store_directory import is_mounted_read_only, opening_command
-from ..config import home_directory, local_address, reach_warning
+from ..config import found_memory, home_directory, local_address, reach_warning
 from .place import existing, file_system_kind
 
 EXIT_UNHEALTHY = 3
@@ -119,10 +119,9 @@ def check_maps(directory: Path) -> Finding:
 def check_memory(directory: Path) -> Finding:
     values = dict(line.split(":", 1) for line in _read("/proc/meminfo").splitlines() if ":" in line)
     available = int(values.get("MemAvailable", "0 kB").split()[0]) * 1024
-    limit_text = _read("/sys/fs/cgroup/memory.max")
-    limit = int(limit_text) if limit_text.isdigit() else None
-    text = f"{available / 1024**3:.1f} GiB available{f', limited to {limit / 1024**3:.1f} GiB by its cgroup' if limit else ''}"
-    small = min(available, limit or available) < MEMORY_BYTES_WANTED
+    found = found_memory()
+    text = f"{found} to plan with (--memory changes it), {available / 1024**3:.1f} GiB available on this machine"
+    small = min(available, found.size) < MEMORY_BYTES_WANTED
     return Finding("memory", "note" if small else "ok", text + (": little is left for the page cache" if small else ""))
 
 

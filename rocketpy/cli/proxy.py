@@ -13,7 +13,7 @@ from ..config import Config, ConfigError, Problem, load_config
 from ..logs import NativeLog, start_logging
 from .process import Service, run
 from .proxy_beside import why_missing
-from .servers import run_server
+from .servers import MEMORY_HELP, announce_memory, run_server
 from .terminal import EXIT_USAGE, complain, say
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def parser_of(program: str) -> argparse.ArgumentParser:
         help="cluster, the default: brokers are processes of their own; local: one in this process, as `broker --enable-proxy` has it",
     )
     parser.add_argument("-bc", "--brokerConfigPath", metavar="FILE", help="broker.conf, in local mode")
+    parser.add_argument("--memory", metavar="SIZE", help=MEMORY_HELP)
     parser.add_argument("-p", "--port", metavar="PORT", type=int, help="grpcServerPort")
     return parser
 
@@ -46,7 +47,7 @@ def settings_of(options: argparse.Namespace) -> tuple[ProxySettings, list[str], 
     """(settings, keys that do nothing here, where to log). Raises ConfigError."""
     from ..proxy.settings import load_settings
 
-    given = {"namesrvAddr": options.namesrvAddr, "grpcServerPort": options.port, "proxyMode": options.proxyMode}
+    given = {"namesrvAddr": options.namesrvAddr, "grpcServerPort": options.port, "proxyMode": options.proxyMode, "memory": options.memory}
     overrides = {name: value for name, value in given.items() if value is not None}
     settings, others = load_settings(options.proxyConfigPath, {"namesrvAddr": os.environ.get("NAMESRV_ADDR", "")}, overrides)
     logs = take_log_config(others)
@@ -71,6 +72,7 @@ def run_local(options: argparse.Namespace, settings: ProxySettings, program: str
         "--enable-proxy",
         *(["-c", broker_file] if broker_file else []),
         *(["-n", settings.namesrv_addr] if settings.namesrv_addr else []),
+        *(["--memory", options.memory] if options.memory is not None else []),
     ]
     file = ["-pc", str(options.proxyConfigPath)] if options.proxyConfigPath else []
     return run_server("broker", [*arguments, *file], program)
@@ -101,6 +103,7 @@ def run_proxy(arguments: Sequence[str], program: str) -> int:
     def announce() -> None:
         others = f"port for 4.x clients {started[0].remoting_port}, " if started[0].remoting_port else ""
         say(f"The proxy boot success. gRPC port {started[0].port}, {others}name server is {settings.namesrv_addr}")
+        announce_memory(settings.memory)
         if idle:
             say(f"Without effect here: {', '.join(idle)}")
 

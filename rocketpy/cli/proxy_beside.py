@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import RocketpyError
-from ..config import ConfigError, Problem
+from ..config import Config, ConfigError, Problem
 
 if TYPE_CHECKING:
     from .._core.base import LogTap
@@ -18,12 +17,12 @@ MISSING = "the proxy needs protobuf: pip install 'rocketpy-mq[proxy]'"
 
 
 class ProxyBeside:
-    """A proxy in the process of its broker, started behind it: only then the name servers are known.
+    """A proxy in the process of its broker, with that one's name servers, which are known when it has started, and memory.
 
     Raises ConfigError from its start, RocketpyError where protobuf or libnghttp2 is missing or the port cannot be had."""
 
-    def __init__(self, name_servers: Callable[[], str], file: Path | None = None, port: int | None = None) -> None:
-        self._name_servers = name_servers
+    def __init__(self, broker: Config, file: Path | None = None, port: int | None = None) -> None:
+        self._broker = broker
         self._file = file
         self._port = port
         self._service: ProxyService | None = None
@@ -43,7 +42,11 @@ class ProxyBeside:
         overrides: dict[str, Any] = {"proxyMode": "local"}
         if self._port is not None:
             overrides["grpcServerPort"] = self._port
-        defaults = {"namesrvAddr": self._name_servers(), "remotingListenPort": NO_PORT}  # 4.x clients have the broker's own
+        defaults = {
+            "namesrvAddr": self._broker.text("namesrvAddr"),
+            "remotingListenPort": NO_PORT,  # 4.x clients have the broker's own
+            "memory": self._broker.integer("memory"),
+        }
         settings, _ = load_settings(self._file, defaults, overrides)
         if not settings.name_servers:
             raise ConfigError([Problem("namesrvAddr", "is needed by the proxy, which finds brokers and topics there")])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import Config, ConfigError, Role, load_config, reach_warning
+from ..config import Config, ConfigError, Role, load_config, memory_of, reach_warning
 from ..ha.service import HaSettings
 from ..logs import NativeLog, start_logging
 from .process import Service, run
@@ -20,6 +20,7 @@ from .terminal import EXIT_USAGE, complain, forget_output, say
 if TYPE_CHECKING:
     from ..broker.service import BrokerService
 
+MEMORY_HELP = "memory to plan with, such as 512m or 8g; default the machine's, or less by its cgroup"
 SERVERS: dict[Role, str] = {"namesrv": "name server", "broker": "broker", "controller": "controller"}
 FLUSH_MEANING = {
     "ASYNC_FLUSH": "a send is answered when it is in the page cache, synced to disk every {interval} ms",
@@ -39,6 +40,7 @@ def parser_of(role: Role, program: str) -> argparse.ArgumentParser:
     if role != "controller":
         parser.add_argument("-n", "--namesrvAddr", metavar="ADDR", help="name servers, such as 192.168.0.1:9876;192.168.0.2:9876")
     parser.add_argument("-p", "--printConfigItem", action="store_true", help="print all configuration items and exit")
+    parser.add_argument("--memory", metavar="SIZE", help=MEMORY_HELP)
     if role == "broker":
         parser.add_argument("-m", "--printImportantConfig", action="store_true", help="print the important configuration items and exit")
         parser.add_argument("--enable-proxy", action="store_true", help="run a proxy, too, for clients that speak gRPC")
@@ -60,6 +62,8 @@ def overrides_of(role: Role, arguments: argparse.Namespace) -> dict[str, str]:
     overrides = dict(arguments.set)
     if role == "broker" and arguments.namesrvAddr:
         overrides["namesrvAddr"] = arguments.namesrvAddr
+    if arguments.memory is not None:
+        overrides["memory"] = arguments.memory
     return overrides
 
 
@@ -84,7 +88,7 @@ def run_server(role: str, arguments: Sequence[str], program: str) -> int:
         return 0
     if known != "broker":
         return {"namesrv": run_namesrv, "controller": run_controller}[known](program, config)
-    beside = ProxyBeside(lambda: config.text("namesrvAddr"), options.proxyConfigPath) if options.enable_proxy else None
+    beside = ProxyBeside(config, options.proxyConfigPath) if options.enable_proxy else None
     return run_broker(program, config, beside)
 
 
@@ -112,7 +116,11 @@ def controllers_within(config: Config, native_log: NativeLog) -> list[Service]:
 def run_controller(program: str, config: Config) -> int:
     from ..controller.service import Controller
 
-    return run(program, [config], lambda native_log: [Controller(config, log_tap=native_log.tap)], lambda: announce_controller(config))
+    def announce() -> None:
+        announce_controller(config)
+        announce_memory(config.integer("memory"))
+
+    return run(program, [config], lambda native_log: [Controller(config, log_tap=native_log.tap)], announce)
 
 
 def run_broker(program: str, config: Config, proxy: ProxyBeside | None = None) -> int:
@@ -129,6 +137,7 @@ def run_broker(program: str, config: Config, proxy: ProxyBeside | None = None) -
 
     def announce() -> None:
         announce_broker(config, brokers[0])
+        announce_memory(config.integer("memory"))
         warn_of_reach(brokers[0].address)
         if proxy is not None:
             announce_proxy(proxy.port)
@@ -138,6 +147,7 @@ def run_broker(program: str, config: Config, proxy: ProxyBeside | None = None) -
 
 def announce_namesrv(config: Config, port: int) -> None:
     say(f"The Name Server boot success. serializeType=JSON, address {config.text('bindAddress')}:{port}")
+    announce_memory(config.integer("memory"))
     if config.boolean("enableControllerInNamesrv"):
         announce_controller(config)
 
@@ -157,6 +167,10 @@ def announce_broker(config: Config, broker: BrokerService) -> None:
     known_to = f" and name server is {namesrv}" if namesrv else ""
     say(f"The broker[{config.text('brokerName')}, {broker.address}] boot success. serializeType=JSON{known_to}")
     say(durability(config, broker.flush_backend))
+
+
+def announce_memory(size: int) -> None:
+    say(f"Memory to plan with: {memory_of(size)}")
 
 
 def announce_proxy(port: int) -> None:

@@ -52,6 +52,13 @@ class UpOptions:
     """Of a proxy for clients that speak gRPC, STANDARD_PORT as above; None: there is none."""
     cluster: str = ""
     """A sample deployment by name, or a directory of broker files; "" is one broker."""
+    memory: str | None = None
+    """For all of them together; None is what there is."""
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """Of each server."""
+        return {} if self.memory is None else {"memory": self.memory}
 
 
 def process_age_s() -> float:
@@ -88,7 +95,7 @@ def configs_of(options: UpOptions, directory: Path, keys: Mapping[str, str] | No
         "listenPort": str(choose_port(options.host, options.namesrv_port, NAMESRV_PORT)),
         "kvConfigPath": str(directory / "namesrv" / "kvConfig.json"),
         "configStorePath": str(directory / "namesrv" / "namesrv.properties"),
-    }
+    } | options.keys
     broker = {
         "bindAddress": options.host,
         "brokerIP1": registered_host(options.host),
@@ -99,7 +106,7 @@ def configs_of(options: UpOptions, directory: Path, keys: Mapping[str, str] | No
         "storePathRootDir": str(directory / "store"),
         "flushDiskType": options.flush,
         "logPath": logs,
-    }
+    } | options.keys
     return load_config("namesrv", None, namesrv), load_config("broker", None, broker | dict(keys or {}))
 
 
@@ -184,7 +191,7 @@ class Up:
         self._proxy: ProxyBeside | None = None
         if options.proxy_port is not None:
             port = choose_port(options.host, options.proxy_port, PROXY_PORT)
-            self._proxy = ProxyBeside(lambda: broker_configs[0].text("namesrvAddr"), port=port)
+            self._proxy = ProxyBeside(broker_configs[0], port=port)
 
     @property
     def _started(self) -> Embedded:
@@ -249,7 +256,7 @@ def run_up(options: UpOptions) -> int:
             return 1
         try:
             namesrv_config, broker_config = configs_of(options, directory)
-            broker_configs = cluster_configs(options.cluster, options.host, directory) if options.cluster else [broker_config]
+            broker_configs = cluster_configs(options.cluster, options.host, directory, options.keys) if options.cluster else [broker_config]
             start_logging("rocketpy", broker_config, foreground=True)
         except (ConfigError, NotFound, InvalidArgument, NetworkError) as error:
             complain(PROGRAM, error)

@@ -6,6 +6,7 @@
 from .addresses import local_address, reach_warning, registered_host
 from .keys import Key, Value, home_directory
 from .loader import TABLES, Config, ConfigError, Problem, Role, Updated, load_config
+from .memory import found_memory, memory_of
 from .properties import file_bytes, format_properties, properties_text, read_properties
 from .stored import StoredConfig
 
@@ -21,9 +22,11 @@ __all__ = [
     "Value",
     "file_bytes",
     "format_properties",
+    "found_memory",
     "home_directory",
     "load_config",
     "local_address",
+    "memory_of",
     "properties_text",
     "reach_warning",
     "read_properties",

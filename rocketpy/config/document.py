@@ -107,6 +107,7 @@ _COMPUTED = {
     "storePathRootDir": "`~/store`",
     "kvConfigPath": "`~/namesrv/kvConfig.json`",
     "configStorePath": "the file given with -c",
+    "memory": "the machine's, or less by its cgroup",
 }
 
 if __name__ == "__main__":

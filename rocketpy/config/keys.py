@@ -25,7 +25,7 @@ def home_directory() -> Path:
 
 
 Value = str | int | float | bool | None
-Kind = Literal["text", "int", "long", "double", "boolean"]
+Kind = Literal["text", "int", "long", "double", "boolean", "size"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ class Key:
             return "one of " + ", ".join(self.options)
         if self.kind == "text":
             return self.pattern_help or "text"
+        if self.kind == "size":
+            return f"bytes, or a number with k, m, g or t such as 512m, {int(self.least) >> 20}m or more"
         what = "a number" if self.kind == "double" else "a whole number"
         unit = f" of {self.unit}" if self.unit else ""
         limits = f", {self.least} or more" if self.most == LONG_MAX else f" from {self.least} to {self.most}"
@@ -108,12 +110,19 @@ def _parse_boolean(text: str) -> bool | None:
     return {"true": True, "false": False}.get(text.lower())
 
 
+def parse_size(text: str) -> int | None:
+    """Bytes, as Java's options for memory are written: units are powers of 1024."""
+    found = re.fullmatch(r"([0-9]{1,12})([kmgt]?)", text.lower())
+    return int(found[1]) << 10 * " kmgt".index(found[2] or " ") if found else None
+
+
 _PARSERS: dict[Kind, Callable[[str], str | int | float | bool | None]] = {
     "text": str,
     "int": _parse_whole,
     "long": _parse_whole,
     "double": _parse_double,
     "boolean": _parse_boolean,
+    "size": parse_size,
 }
 
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)"
@@ -195,6 +204,10 @@ def double(
     name: str, default: float, help: str, unit: str = "", *, least: float = 0, most: float = 1e18, live: bool = False, idle: str = ""
 ) -> Key:
     return Key(name, "double", default, help, unit, least, most, live=live, idle=idle)
+
+
+def size(name: str, default: Callable[[], Value], help: str, *, least: int) -> Key:
+    return Key(name, "size", default, help, "bytes", least, LONG_MAX)
 
 
 # Why a key of RocketMQ changes nothing here; said once at start for each that a file sets.

@@ -4,7 +4,8 @@ RocketMQ: NettyServerConfig, NettyClientConfig, TlsSystemConfig (5.3.3 remoting/
 
 from __future__ import annotations
 
-from .keys import JAVA_IO, THREADS, Key, choice, long, number, switch, text
+from .keys import JAVA_IO, THREADS, Key, choice, long, number, size, switch, text
+from .memory import BUFFERS_MAX, LEAST, found_memory
 
 
 def server_keys(listen_port: int) -> tuple[Key, ...]:
@@ -78,7 +79,8 @@ OWN_KEYS: tuple[Key, ...] = (
     number("connectionsMax", 65536, "Connections at once; more are accepted and closed.", "connections", least=1),
     number("frameSizeMax", 16 * 1024 * 1024, "Largest frame accepted.", "bytes", least=1024),
     number("requestRingCapacity", 10000, "Requests waiting for Python before SYSTEM_BUSY.", "requests", least=16),
-    long("bufferBytesMax", 1024**3, "Buffers of all connections together.", "bytes", least=1024 * 1024),
+    size("memory", lambda: found_memory().size, "Memory to plan with; --memory. What takes it: operating.md, Sizes.", least=LEAST),
+    long("bufferBytesMax", BUFFERS_MAX, "Buffers of all connections together; by default less with little memory.", "bytes", least=1 << 20),
     number("stallTimeoutMillis", 30000, "A connection that does not read its answers this long is closed.", "ms", least=100),
     choice("flushBackend", "AUTO", "AUTO SYSCALL IO_URING", "How syncs are made (io_uring: by pyuring); SYNC_FLUSH with AUTO times both."),
     text("logPath", "", "Directory of log files; empty writes to standard error."),

@@ -21,6 +21,7 @@ from .keys import (
     switch,
     text,
 )
+from .memory import COMPACTION_KEYS_MAX
 
 COMBINED = "there is one kind of consume queue store"
 SWAP = "the kernel gives unused mappings back by itself"
@@ -393,7 +394,12 @@ _OTHER_KEYS: tuple[Key, ...] = (
     number("compactionMappedFileSize", 100 * 1024**2, "Size of a compacted queue's file of messages.", "bytes", least=1),
     number("compactionCqMappedFileSize", 10 * 1024**2, "Size of a compacted queue's file of entries, 46 bytes each.", "bytes", least=92),
     number("compactionScheduleInternal", 15 * 60 * 1000, "How often a compacted queue is compacted.", "ms", least=1),
-    number("maxOffsetMapSize", 100 * 1024**2, "Memory for the keys of one compaction, 24 bytes each.", "bytes"),
+    number(
+        "maxOffsetMapSize",
+        COMPACTION_KEYS_MAX,
+        "Memory for the keys of one compaction, 24 bytes each; by default less with little memory.",
+        "bytes",
+    ),
     number("compactionThreadNum", 6, "Threads that compact.", idle=COMPACTION_THREADS),
     switch("iteratorWhenUseRocksdbConsumeQueue", True, "Consume queues in a database.", idle=ROCKSDB),
     long("cleanRocksDBDirtyCQIntervalMin", 60, "Consume queues in a database.", "min", idle=ROCKSDB),

@@ -1,4 +1,5 @@
-"""Rules that tie several keys together, and values that follow from others. Pure: values in, complaints and replacements out.
+"""Rules that tie several keys together, and values that follow from others. Pure: values in, complaints and replacements out
+(what they say of memory names what the machine has).
 RocketMQ: BrokerStartup.buildBrokerController, MessageStoreConfig.getMappedFileSizeConsumeQueue (5.3.3).
 """
 
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from .keys import Value
+from .memory import memory_of, shares, what_does_not_fit
 
 QUEUE_ENTRY_SIZES = {"mappedFileSizeConsumeQueue": 20, "mapperFileSizeBatchConsumeQueue": 46}
 PORT_MAX = 65535
@@ -33,6 +35,8 @@ def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, s
     """(key, complaint) for every rule that does not hold; the key is the one to mend."""
     for name in ("namesrvAddr", "controllerAddr", "haMasterAddress"):
         yield from _check_ports(name, values.get(name))
+    if unfit := what_does_not_fit(values):
+        yield unfit
     if role == "broker":
         yield from _check_broker(values)
     if role == "controller" or values.get("enableControllerInNamesrv"):
@@ -45,6 +49,9 @@ def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, s
 
 def derive_values(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, Value, str]]:
     """(key, value, why) for values that RocketMQ replaces silently at start."""
+    for key, size in shares(values).items():
+        if size != values[key]:
+            yield key, size, f"memory is {memory_of(_integer(values, 'memory'))}"
     if role != "broker":
         return
     broker_id = _integer(values, "brokerId")

@@ -1,7 +1,7 @@
 """The clients that have said what they are: their settings, when they were last heard of, and the stream by which they are told something.
 RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ClientActivity (5.3.3 proxy/grpc/v2/).
 
-Threads  one event loop. Bounds: CLIENTS_MAX clients, SETTINGS_TOTAL_MAX bytes of memory for what they say of themselves; commands for
+Threads  one event loop. Bounds: CLIENTS_MAX clients, bytes_max of memory for what they say of themselves; commands for
          one that does not read as told.py says.
 """
 
@@ -17,6 +17,7 @@ from ..broker.heartbeat import CONSUME_ACTIVELY, CONSUME_PASSIVELY, SQL92, SUB_A
 from ..broker.names import CLIENT_BYTES_MAX, is_possible_client, java_hash
 from ..remoting.codes import CURRENT_VERSION, Language
 from . import schema
+from .settings import KEPT_BYTES_MAX
 from .status import ProxyError
 from .told import AllTold, Told
 
@@ -25,8 +26,6 @@ log = logging.getLogger(__name__)
 CLIENTS_MAX: Final = 65_536
 SETTINGS_BYTES_MAX: Final = 256 * 1024
 """Of one client's settings, which are kept."""
-SETTINGS_TOTAL_MAX: Final = 256 << 20
-"""Of the memory that all clients' take: anybody may call himself as many clients as there may be."""
 SETTINGS_PARTS_MAX: Final = 1024
 """Of one client's settings: each topic and whatever else may be there many times."""
 PART_BYTES: Final = 256
@@ -107,14 +106,16 @@ def check_size(settings: Any) -> int:
 
 
 class Clients:
-    """By their ids. expires_ms: after so long without a word a client is gone."""
+    """By their ids. expires_ms: after so long without a word a client is gone. bytes_max: of the memory that all settings take, and of what
+    all are told: anybody may call himself as many clients as there may be."""
 
-    def __init__(self, now_ms: Callable[[], int], expires_ms: int) -> None:
+    def __init__(self, now_ms: Callable[[], int], expires_ms: int, bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._now_ms = now_ms
         self._expires_ms = expires_ms
         self._clients: dict[str, Client] = {}
         self._settings_bytes = 0
-        self._told = AllTold()
+        self._bytes_max = bytes_max
+        self._told = AllTold(bytes_max)
         self._listener: Callable[[str, Any], None] | None = None
 
     def tell(self, listener: Callable[[str, Any], None]) -> None:
@@ -149,8 +150,8 @@ class Clients:
         settings = type(settings).FromString(settings.SerializeToString())  # the command that they came in would stay whole with them
         known = self._clients.get(client_id)
         more = cost - (0 if known is None else known.cost)
-        if more > 0 and self._settings_bytes + more > SETTINGS_TOTAL_MAX:
-            raise ProxyError("TOO_MANY_REQUESTS", f"this proxy keeps {SETTINGS_TOTAL_MAX} bytes of clients' settings already")
+        if more > 0 and self._settings_bytes + more > self._bytes_max:
+            raise ProxyError("TOO_MANY_REQUESTS", f"this proxy keeps {self._bytes_max} bytes of clients' settings already")
         self._settings_bytes += more
         topics = frozenset(str(topic.name) for topic in settings.publishing.topics)
         kept = stream if stream is not None or known is None else known.stream

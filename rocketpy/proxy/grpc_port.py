@@ -57,8 +57,6 @@ RING_MAX: Final = 20_000
 """Calls, and messages of their clients' streams, that wait for the event loop."""
 REQUEST_MAX: Final = 4 << 20
 """Bytes of a request, where its method has no rule of its own: of empty entries protobuf makes 40 times as much memory."""
-INFLATED_MAX: Final = 256 << 20
-"""Bytes that messages of calls under way have become, of those that came compressed: the native side has no bound for these."""
 TAKE_MAX: Final = 256
 TURN_MAX: Final = 1024
 """Events handled before the event loop gets its turn."""
@@ -150,7 +148,7 @@ class GrpcPort:
         self._bytes_max = min(max(0, settings.grpc_max_inbound_message_size), INT_MAX)
         self._connections: dict[int, _Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._inflated_bytes = 0
+        self._inflated_bytes = 0  # of messages under way that came compressed: the native side has no bound for these
         self._loop: asyncio.AbstractEventLoop | None = None
         paths = [(f"/{schema.SERVICE}/{method.name}", method.takes_stream) for method in methods]
         self._grpc = Grpc(paths, handler=handler, message_bytes_max=self._bytes_max, calls_max=STREAMS_MAX)
@@ -175,6 +173,7 @@ class GrpcPort:
                     reactors=REACTORS,
                     connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
                     idle_timeout_ms=min(max(0, settings.grpc_client_idle_time_mills), INT_MAX),
+                    memory_bytes_max=settings.port_bytes_max,
                     ring_capacity=RING_MAX,
                     tls_mode=PERMISSIVE,
                     thread_name="grpc",
@@ -296,7 +295,7 @@ class GrpcPort:
         if event.flag & EVENT_COMPRESSED:
             self._inflated_bytes -= call.inflated_bytes
             call.inflated_bytes = 0
-            data = inflated(data, min(self._bytes_max, INFLATED_MAX - self._inflated_bytes))
+            data = inflated(data, min(self._bytes_max, self._settings.kept_bytes_max - self._inflated_bytes))
             call.inflated_bytes = len(data)
             self._inflated_bytes += len(data)
         if method.refusal is None and len(data) > REQUEST_MAX:

@@ -10,7 +10,7 @@ RocketMQ: RemotingProtocolServer and its activities (5.3.3 proxy/remoting/).
 Groups, locks, transactions and lists of clients are the brokers' business as without a proxy: any number of proxies, and of clients that
 come to the brokers themselves, share a group. RocketMQ's proxies keep the groups, and tell each other of them by messages.
 
-Threads  one event loop. Bounds: UNDER_WAY_MAX requests of one guest, BYTES_MAX of bodies of all, then SYSTEM_BUSY; the service's tasks.
+Threads  one event loop. Bounds: UNDER_WAY_MAX requests of one guest, bytes_max of bodies of all, then SYSTEM_BUSY; the service's tasks.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from .brokers import Brokers
 from .clients import Clients
 from .guests import Guest
 from .relay_rules import FORWARDED, NAME_MAX, locked_broker, named_broker, named_topic, patience_s
+from .settings import KEPT_BYTES_MAX
 from .status import ProxyError
 
 log = logging.getLogger(__name__)
@@ -42,22 +43,25 @@ log = logging.getLogger(__name__)
 RelayHandler = Callable[[Request], Awaitable[Response | None]]
 UNDER_WAY_MAX: Final = 4096
 """Pulls of every queue that a client reads wait for messages."""
-BYTES_MAX: Final = 256 * 1024 * 1024
 BROKERS_MAX: Final = 256
 """That one heartbeat is passed on to."""
 _NO_BROKER: Final = Response(ResponseCode.VERSION_NOT_SUPPORTED, "Request doesn't have field bname")
 
 
 class Relay:
-    """Handlers of the port. `attach` before the first request; address: of the port, as clients are told it."""
+    """Handlers of the port. `attach` before the first request; address: of the port, as clients are told it; bytes_max: of requests' bodies
+    that wait for brokers."""
 
-    def __init__(self, brokers: Brokers, clients: Clients, credentials: Credentials | None, address: str) -> None:
+    def __init__(
+        self, brokers: Brokers, clients: Clients, credentials: Credentials | None, address: str, bytes_max: int = KEPT_BYTES_MAX
+    ) -> None:
         self._brokers = brokers
         self._clients = clients
         self._credentials = credentials
         self._address = address
         self._guests: dict[int, Guest] = {}
         self._service: RemotingService | None = None
+        self._bytes_max = bytes_max
         self._bytes = 0
         self._unreachable: set[str] = set()
         self._background: set[asyncio.Task[None]] = set()
@@ -126,7 +130,7 @@ class Relay:
     async def _pass_on(self, request: Request, broker: str) -> Response | None:
         """The broker's answer, whatever it is; None to what wants none."""
         guest, body = self._guest(request), request.body
-        if guest.under_way >= UNDER_WAY_MAX or self._bytes + len(body) > BYTES_MAX:
+        if guest.under_way >= UNDER_WAY_MAX or self._bytes + len(body) > self._bytes_max:
             return Response(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]system busy, start flow control for a while")
         guest.under_way += 1
         self._bytes += len(body)

@@ -68,6 +68,7 @@ class RemotingPort:
                 port=settings.remoting_listen_port,
                 reactors=REACTORS,
                 connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
+                memory_bytes_max=settings.port_bytes_max,
                 tls_mode=PERMISSIVE,
                 thread_name="remoting",
             )
@@ -81,7 +82,7 @@ class RemotingPort:
         access = settings.remoting_access_addr or registered_host(host)
         self.address = f"[{access}]:{self.port}" if ":" in access and not access.startswith("[") else f"{access}:{self.port}"
         """Where clients are told that the brokers are."""
-        self._relay = Relay(brokers, clients, settings.credentials, self.address)
+        self._relay = Relay(brokers, clients, settings.credentials, self.address, settings.kept_bytes_max)
         handlers = self._relay.handlers()
         if latencies is not None:
             handlers = {code: _timed(handler, latencies) for code, handler in handlers.items()}

@@ -60,7 +60,7 @@ class ProxyService:
     def __init__(self, settings: ProxySettings, *, log_tap: LogTap | None = None) -> None:
         self.settings = settings
         self._log_tap = log_tap
-        self._clients = Clients(now_ms, settings.channel_expired_timeout)
+        self._clients = Clients(now_ms, settings.channel_expired_timeout, settings.kept_bytes_max)
         self._brokers: Brokers | None = None
         self._lite: LiteSubscriptions | None = None
         self._grpc: GrpcPort | None = None

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config import ConfigError, Problem
+from ..config import ConfigError, Problem, found_memory
+from ..config.keys import parse_size
+from ..config.memory import BUFFERS_MAX, LEAST, share
 from ..remoting.credentials import Credentials
 from ..remoting.json_codec import JsonError, read_object, write_json
 
@@ -27,12 +29,15 @@ PROVIDERS = {
     "authorizationMetadataProvider": "org.apache.rocketmq.proxy.auth.ProxyAuthorizationMetadataProvider",
 }
 """What is done here: users and rights are the brokers', checked as by these classes. A proxy that is told another one does not start."""
+KEPT_BYTES_MAX = 256 << 20
 PERIODS = frozenset({"transactionHeartbeatPeriodSecond", "renewSchedulePeriodMillis"})
 """0 would be work without a pause."""
 Long = int
 """Of what is a long in RocketMQ's ProxyConfig; the other numbers are ints there."""
 MOST = {"int": (1 << 31) - 1, "Long": 10**18 - 1}
 """To the second any time can be added in 64 bits."""
+Size = int
+"""rocketpy's own, as --memory has it."""
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LEVEL = re.compile("([0-9]{1,9})([smhd])")
 _WIRE_NAMES = {"rocketmq_cluster_name": "rocketMQClusterName"}
@@ -112,6 +117,17 @@ class ProxySettings:
     user_cache_refresh_seconds: int = 20
     enable_acl_rpc_hook_for_cluster_mode: bool = False
     inner_client_authentication_credentials: str = dataclasses.field(default="", repr=False)
+    memory: Size = dataclasses.field(default_factory=lambda: found_memory().size)
+
+    @property
+    def port_bytes_max(self) -> int:
+        """Of memory: what a port's connections may hold."""
+        return share(self.memory, BUFFERS_MAX, 8)
+
+    @property
+    def kept_bytes_max(self) -> int:
+        """Of memory: for each of what is kept of clients, told to them, passed on to brokers, and inflated."""
+        return share(self.memory, KEPT_BYTES_MAX, 16)
 
     @property
     def name_servers(self) -> list[str]:
@@ -164,6 +180,11 @@ def _value(kind: str, given: Any) -> Any:
         if isinstance(given, bool) or not re.fullmatch("-?[0-9]{1,19}", text) or not least <= int(text) <= most:
             raise ValueError(f"a whole number from {least} to {most}")
         return int(text)
+    if kind == "Size":
+        size = None if isinstance(given, bool) else parse_size(text)
+        if size is None or size < LEAST:
+            raise ValueError(f"bytes, or a number with k, m, g or t such as 512m, {LEAST >> 20}m or more")
+        return size
     if isinstance(given, int) and not isinstance(given, bool):  # a constant of Java's, by its number
         return text
     if isinstance(given, dict):  # a text in RocketMQ's files, which holds an object

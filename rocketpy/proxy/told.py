@@ -1,7 +1,7 @@
 """What a client is told by its telemetry: commands that it has not read yet.
 
-Threads  one event loop. Bounds: TOLD_MAX commands of a stream, and none on top of TOLD_BYTES_MAX bytes; TOLD_TOTAL_MAX bytes of what all
-         are offered: what would be more is dropped and said. An answer waits for the room that its client makes.
+Threads  one event loop. Bounds: TOLD_MAX commands of a stream, and none on top of TOLD_BYTES_MAX bytes; AllTold.most bytes of what all are
+         offered: what would be more is dropped and said. An answer waits for the room that its client makes.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from typing import Any, Final
 TOLD_MAX: Final = 64
 TOLD_BYTES_MAX: Final = 8 << 20
 """Few prepared messages of 4 MB, which brokers ask about; a usual 64 are far below."""
-TOLD_TOTAL_MAX: Final = 256 << 20
-"""Anybody may be many clients that do not read."""
 ENDS: Final = object()
 """In place of a command: the proxy stops, and the client finds itself another."""
 
 
 @dataclass(slots=True)
 class AllTold:
-    """Bytes that wait in all streams."""
+    """Bytes that wait in all streams: anybody may be many clients that do not read."""
 
+    most: int
     size: int = 0
 
 
@@ -62,7 +61,7 @@ class Told(asyncio.Queue[Any]):
     def offer(self, command: Any) -> bool:
         """False: it is dropped."""
         size = _size(command)
-        if self.full() or (size and self._everywhere.size + size > TOLD_TOTAL_MAX):
+        if self.full() or (size and self._everywhere.size + size > self._everywhere.most):
             return False
         self.put_nowait(command)
         return True

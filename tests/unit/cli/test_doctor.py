@@ -13,6 +13,7 @@ from rocketpy._core.errors import Unsupported
 from rocketpy._core.liburing import liburing_path
 from rocketpy.cli import doctor
 from rocketpy.cli.doctor import CHECKS, Finding, run_doctor
+from rocketpy.config.memory import Memory
 from tests.nghttp2 import why_no_grpc
 from tests.unit.cli.processes import run
 
@@ -58,6 +59,12 @@ def test_a_disk_that_does_not_say_how_large_it_is_is_told_of(monkeypatch: pytest
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=0, used=0, free=0))
     finding = doctor.check_disk(tmp_path)
     assert finding.grade == "note" and finding.text == f"{tmp_path}: does not say how large it is: the broker never takes it for full"
+
+
+def test_little_memory_is_noted_with_who_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(doctor, "found_memory", lambda: Memory(256 << 20, "by /sys/fs/cgroup/memory.max"))
+    finding = doctor.check_memory(tmp_path)
+    assert finding.grade == "note" and finding.text.startswith("256 MiB (by /sys/fs/cgroup/memory.max) to plan with")
 
 
 def test_of_two_file_systems_in_one_place_the_later_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

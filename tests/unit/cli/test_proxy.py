@@ -19,8 +19,9 @@ def test_it_starts_says_what_has_no_effect_and_stops(tmp_path: Path) -> None:
     need_nghttp2()
     conf = tmp_path / "rmq-proxy.json"
     conf.write_text(json.dumps({**ANY_PORT, "grpcBossLoopNum": 1}))
-    with serve(tmp_path, "proxy", "-pc", str(conf), "-n", "127.0.0.1:1") as process:
+    with serve(tmp_path, "proxy", "-pc", str(conf), "-n", "127.0.0.1:1", "--memory", "112m") as process:
         process.next_line(r"proxy boot success. gRPC port [1-9]\d+, port for 4.x clients [1-9]\d+, name server is 127.0.0.1:1")
+        process.next_line("Memory to plan with: 112 MiB")
         process.next_line("Without effect here: grpcBossLoopNum")
         assert process.stop() == 0
 

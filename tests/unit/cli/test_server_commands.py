@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.remoting import Command, encode_command
+from rocketpy.config import found_memory
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.fault.requests_wire import Wire
 from tests.processes import ROCKETPY, ROOT, Process, wait_until
-from tests.unit.cli.processes import WAIT_S, run, serve
+from tests.unit.cli.processes import WAIT_S, run, run_here, serve
 
 
 def namesrv_arguments(tmp_path: Path, *more: str) -> list[str]:
@@ -51,19 +52,29 @@ def ask(port: int, code: RequestCode, fields: dict[str, str], body: bytes = b"")
 def test_the_name_server_says_that_it_runs_and_stops_cleanly(tmp_path: Path) -> None:
     with serve(tmp_path, *namesrv_arguments(tmp_path)) as server:
         server.next_line(r"^The Name Server boot success\. serializeType=JSON, address 127\.0\.0\.1:\d+$")
+        server.next_line(rf"^Memory to plan with: {re.escape(str(found_memory()))}$")
         assert server.stop() == 0
 
 
 def test_the_broker_registers_says_so_and_states_its_durability(tmp_path: Path) -> None:
     with serve(tmp_path, *namesrv_arguments(tmp_path)) as namesrv:
         address = namesrv.next_line(r"boot success.* (\S+)$")[1]
-        with serve(tmp_path, *broker_arguments(tmp_path, "-n", address)) as broker:
+        with serve(tmp_path, *broker_arguments(tmp_path, "-n", address, "--memory", "112m")) as broker:
             booted = r"^The broker\[broker-a, 127\.0\.0\.1:\d+\] boot success\. serializeType=JSON and name server is "
             broker.next_line(booted + re.escape(address) + "$")
             broker.next_line("Durability.*flushDiskType=ASYNC_FLUSH")
+            broker.next_line(r"^Memory to plan with: 112 MiB \(as configured, ")
             broker.next_line("Warning.*loopback")
             assert broker.stop() == 0
     assert not (tmp_path / "store" / "abort").exists()
+
+
+@pytest.mark.parametrize("server", ["namesrv", "broker", "controller", "proxy", "up"])
+def test_memory_that_is_none_is_refused(server: str) -> None:
+    refused = run_here(server, "--memory", "half")
+    assert refused.returncode == 2
+    assert "memory: 'half' is not valid: " in refused.stderr
+    assert "bytes, or a number with k, m, g or t such as 512m, 96m or more" in refused.stderr
 
 
 def test_a_broker_whose_store_does_not_reach_the_disk_ends_with_one(tmp_path: Path) -> None:

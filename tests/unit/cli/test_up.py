@@ -32,8 +32,9 @@ def test_a_check_that_fails_says_what_the_broker_answered() -> None:
 
 
 def test_up_runs_until_it_is_told_to_stop_and_keeps_its_directory(tmp_path: Path) -> None:
-    with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path)) as servers:
+    with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path), "--memory", "112m") as servers:
         servers.next_line("The Name Server boot success")
+        servers.next_line("Memory to plan with: 112 MiB")
         servers.next_line(r"The broker\[broker-a")
         servers.next_line("Ctrl-C stops")
         assert servers.stop() == 0

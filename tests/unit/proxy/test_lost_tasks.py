@@ -58,12 +58,11 @@ def test_of_a_telemetry_stream_whose_client_is_gone_no_task_stays() -> None:
     asyncio.run(run())
 
 
-def test_settings_of_all_clients_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_all_clients_together_are_bounded() -> None:
     def settings(size: int) -> Any:
         return schema.message("Settings")(subscription={"group": {"name": "g" * size}})
 
-    known = Clients(now_ms, 0)
-    monkeypatch.setattr(clients, "SETTINGS_TOTAL_MAX", 2 * settings(1000).ByteSize())
+    known = Clients(now_ms, 0, 2 * settings(1000).ByteSize())
     for client_id in "ab":
         known.put(client_id, settings(1000), None)
     with pytest.raises(ProxyError, match="bytes of clients' settings") as refused:
@@ -89,11 +88,10 @@ MANY = {
 
 
 @pytest.mark.parametrize("what", MANY)
-def test_what_takes_more_memory_than_its_bytes_is_counted_so(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_what_takes_more_memory_than_its_bytes_is_counted_so(what: str) -> None:
     settings = schema.message("Settings")()
     MANY[what](settings, 1024)
-    known = Clients(now_ms, 0)
-    monkeypatch.setattr(clients, "SETTINGS_TOTAL_MAX", 1 << 20)
+    known = Clients(now_ms, 0, 1 << 20)
     for client_id in "abc":
         known.put(client_id, settings, None)
         known.put(client_id, settings, None)
@@ -133,9 +131,9 @@ def test_who_does_not_read_is_told_no_more_than_so_many_bytes() -> None:
     assert huge.tell(question(9 << 20)), "what alone is too large could be said to nobody"
 
 
-def test_all_who_do_not_read_are_told_no_more_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    known, command = Clients(now_ms, 0), question(1000)
-    monkeypatch.setattr(told, "TOLD_TOTAL_MAX", 3 * command.ByteSize())
+def test_all_who_do_not_read_are_told_no_more_than_so_many_bytes() -> None:
+    command = question(1000)
+    known = Clients(now_ms, 0, 3 * command.ByteSize())
     streams = {client_id: known.new_stream() for client_id in "abcd"}
     a, b, c, d = (known.put(client_id, schema.message("Settings")(), stream) for client_id, stream in streams.items())
     assert a.tell(command) and a.tell(command) and b.tell(command) and not c.tell(command)
@@ -150,14 +148,13 @@ def test_all_who_do_not_read_are_told_no_more_than_so_many_bytes(monkeypatch: py
 
 def test_what_a_telemetry_stream_has_said_is_counted_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     command = question(1000)
-    monkeypatch.setattr(told, "TOLD_TOTAL_MAX", command.ByteSize())
 
     async def requests() -> AsyncIterator[Any]:
         await asyncio.Event().wait()
         yield None
 
     async def run() -> None:
-        known = Clients(now_ms, 1)
+        known = Clients(now_ms, 1, command.ByteSize())
         streams: list[told.Told] = []
         make = known.new_stream
         monkeypatch.setattr(known, "new_stream", lambda: streams.append(make()) or streams[-1])

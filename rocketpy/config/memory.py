@@ -1,0 +1,130 @@
+"""The memory that a server plans with: what the machine has, less where a cgroup says so, or what --memory says; and who gets which share.
+
+RocketMQ: the heap and direct memory of runbroker.sh and runserver.sh, and StoreUtil.TOTAL_PHYSICAL_MEMORY_SIZE (5.3.3 store/).
+
+The shares are of what is left beside BASE. Those of a broker, a name server and a proxy in one process make three quarters together; the
+rest is for tables, and for pages of files that are being written. Pages of files are nobody's share: the kernel takes them back.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from .keys import Value
+
+BASE: Final = 64 << 20
+"""Of a server itself, with the tables of a small cluster."""
+LEAST: Final = 96 << 20
+"""A third of it is left for shares. Where a machine or a cgroup has less, they are as if there were so much."""
+BUFFERS_MAX: Final = 1 << 30
+COMPACTION_KEYS_MAX: Final = 100 << 20
+PARTS: Final[Mapping[str, tuple[int, int]]] = {"bufferBytesMax": (BUFFERS_MAX, 8), "maxOffsetMapSize": (COMPACTION_KEYS_MAX, 8)}
+"""Keys by name: the default, and which part of the memory it may be at most. Another value is the operator's, and stays."""
+LIMIT_FILES: Final = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
+"""By the kind of file system."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """How much, and who says so."""
+
+    size: int
+    source: str
+
+    def __str__(self) -> str:
+        return f"{shown_size(self.size)} ({self.source})"
+
+
+def share(memory: int, most: int, part: int) -> int:
+    """So many bytes, and no more than one part in so many of the memory."""
+    return min(most, max(memory - BASE, LEAST - BASE) // part)
+
+
+def shares(values: Mapping[str, Value]) -> dict[str, int]:
+    """What each of a server's PARTS is with its memory."""
+    memory = _whole(values["memory"])
+    given = {name: _whole(values[name]) for name in PARTS if name in values}
+    return {name: share(memory, *PARTS[name]) if value == PARTS[name][0] else value for name, value in given.items()}
+
+
+def what_does_not_fit(values: Mapping[str, Value]) -> tuple[str, str] | None:
+    """(key to change, complaint), where keys that were set above their shares ask for more than there is."""
+    memory, parts = _whole(values["memory"]), shares(values)
+    larger = {name: size for name, size in parts.items() if size > share(memory, *PARTS[name])}
+    if not larger or BASE + sum(parts.values()) <= memory:
+        return None
+    key = max(larger, key=lambda name: larger[name])
+    wanted = ", ".join(f"{shown_size(size)} {name}" for name, size in parts.items())
+    return (
+        key,
+        f"does not fit into the memory of {memory_of(memory)}: {shown_size(BASE)} the server itself, {wanted}; lower it, or give more",
+    )
+
+
+def memory_of(size: int) -> Memory:
+    """The amount of a configuration, with what is to be said of it."""
+    found = found_memory()
+    if size == found.size:
+        return found
+    there_is = "out of" if size < found.size else "but there is only"
+    return Memory(size, f"as configured, {there_is} {shown_size(found.size)} {found.source}")
+
+
+def found_memory(process: Path = Path("/proc/self")) -> Memory:
+    """The least of the machine's, and of what its cgroup and those above it allow this process."""
+    machine = Memory(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "of this machine")
+    return min((machine, *_cgroup_limits(process)), key=lambda memory: memory.size)
+
+
+def shown_size(size: int) -> str:
+    return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size >> 20} MiB"
+
+
+def _cgroup_limits(process: Path) -> Iterator[Memory]:
+    groups = dict(_memory_groups(_lines(process / "cgroup")))
+    for line in _lines(process / "mountinfo"):
+        before, _, after = line.partition(" - ")
+        fields, kind, options = before.split(), after.partition(" ")[0], after.rpartition(" ")[2]
+        if kind not in groups or (kind == "cgroup" and "memory" not in options.split(",")):
+            continue
+        root, mount = (re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field) for field in fields[3:5])
+        yield from _limits_upward(Path(mount), _below(groups[kind], root), LIMIT_FILES[kind])
+
+
+def _memory_groups(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """(kind, group) for version 2, and for version 1 where memory is still its matter."""
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if not controllers or "memory" in controllers.split(","):
+            yield "cgroup" if controllers else "cgroup2", group
+
+
+def _below(group: str, root: str) -> PurePosixPath:
+    """The group's place below the mount, which shows what is below root; of one that lies elsewhere only the mount itself is seen."""
+    path = PurePosixPath(group)
+    return path.relative_to(root) if ".." not in path.parts and path.is_relative_to(root) else PurePosixPath()
+
+
+def _limits_upward(mount: Path, below: PurePosixPath, file: str) -> Iterator[Memory]:
+    for directory in (below, *below.parents):
+        path = mount / directory / file
+        for text in _lines(path)[:1]:
+            if text.isdecimal():  # "max", or a number beyond any machine's memory, where there is no limit
+                yield Memory(int(text), f"by {path}")
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+
+
+def _whole(value: Value) -> int:
+    assert isinstance(value, int)
+    return value
