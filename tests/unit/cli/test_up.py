@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import socket
 import subprocess
 from pathlib import Path
 
@@ -12,6 +14,12 @@ import pytest
 from rocketpy.config import local_address
 from tests.processes import ROCKETPY
 from tests.unit.cli.processes import run, run_here, serve
+
+
+def there_is_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        return True
+    return False
 
 
 def test_the_check_sends_messages_and_gets_all_of_them_back() -> None:
@@ -44,7 +52,9 @@ def test_up_runs_until_it_is_told_to_stop_and_keeps_its_directory(tmp_path: Path
 def test_a_server_on_every_interface_registers_this_machine(tmp_path: Path) -> None:
     own = re.escape(local_address())
     with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path), "--host", "0.0.0.0") as servers:
-        servers.next_line("The Name Server boot success.* address 0.0.0.0:")
+        port = int(servers.next_line(r"The Name Server boot success.* address 0\.0\.0\.0:(\d+)")[1])
+        if there_is_ipv6():
+            socket.create_connection(("::1", port)).close()
         servers.next_line(rf"The broker\[broker-a, {own}:\d+\] boot success.* name server is {own}:")
         servers.next_line("Ctrl-C stops")
 
