@@ -11,6 +11,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -23,6 +24,13 @@ from .health import HealthPaths
 from .scraper import Scraper
 
 log = logging.getLogger(__name__)
+
+BIND_V6_ONLY = Path("/proc/sys/net/ipv6/bindv6only")
+
+
+def _of_both_kinds(host: str) -> str:
+    """Every interface is every one of IPv6 too, as of the servers' own ports (csrc/base/bound_socket.h), if one socket may be of both."""
+    return "::" if host == "0.0.0.0" and BIND_V6_ONLY.exists() and BIND_V6_ONLY.read_text() == "0\n" else host
 
 
 class PrometheusExporter(Collector):
@@ -46,7 +54,7 @@ class PrometheusExporter(Collector):
         registry.register(self)
         try:
             with born_without_signals():
-                self._running = start_http_server(self._port, self._host, registry)
+                self._running = start_http_server(self._port, _of_both_kinds(self._host), registry)
         except (OSError, UnicodeError) as error:  # UnicodeError: an empty or endless part of a name
             raise NetworkError(
                 f"metrics cannot be served on {self._host}:{self._port}: {error}; change metricsPromExporterHost or metricsPromExporterPort"

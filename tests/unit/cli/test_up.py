@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import socket
 import subprocess
 from pathlib import Path
 
@@ -13,13 +11,8 @@ import pytest
 
 from rocketpy.config import local_address
 from tests.processes import ROCKETPY
+from tests.unit.broker.running import has_ipv6_loopback
 from tests.unit.cli.processes import run, run_here, serve
-
-
-def there_is_ipv6() -> bool:
-    with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
-        return True
-    return False
 
 
 def test_the_check_sends_messages_and_gets_all_of_them_back() -> None:
@@ -52,10 +45,15 @@ def test_up_runs_until_it_is_told_to_stop_and_keeps_its_directory(tmp_path: Path
 def test_a_server_on_every_interface_registers_this_machine(tmp_path: Path) -> None:
     own = re.escape(local_address())
     with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path), "--host", "0.0.0.0") as servers:
-        port = int(servers.next_line(r"The Name Server boot success.* address 0\.0\.0\.0:(\d+)")[1])
-        if there_is_ipv6():
-            socket.create_connection(("::1", port)).close()
+        servers.next_line("The Name Server boot success.* address 0.0.0.0:")
         servers.next_line(rf"The broker\[broker-a, {own}:\d+\] boot success.* name server is {own}:")
+        servers.next_line("Ctrl-C stops")
+
+
+@pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")
+def test_an_address_of_ipv6_is_told_as_one(tmp_path: Path) -> None:
+    with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path), "--host", "::1") as servers:
+        servers.next_line(r"The broker\[broker-a, \[::1\]:\d+\] boot success.* name server is \[::1\]:\d+$")
         servers.next_line("Ctrl-C stops")
 
 
