@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/bound_socket.h"
 #include "../base/clock_inl.h"
 #include "acked_offsets.h"
 #include "ha_master_inl.h"
@@ -200,18 +201,15 @@ void rp_ha_master_notify(rp_ha_master *master) {
 /* ---- open and close ---- */
 
 static int listen_on(rp_ha_master *master, rp_error *error) {
-    struct sockaddr_storage address;
-    socklen_t size;
-    if (rp_address_parse(master->bind_address, master->options.port, &address, &size) != RP_OK)
+    int status = rp_bound_socket(master->bind_address, master->options.port, &master->listen_fd);
+    if (status == RP_E_INVALID)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha bind address \"%s\" is not an IP address", master->bind_address);
-    int one = 1;
-    master->listen_fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (master->listen_fd < 0 || setsockopt(master->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
-        bind(master->listen_fd, (struct sockaddr *)&address, size) < 0 || listen(master->listen_fd, 64) < 0)
+    if (status != RP_OK || listen(master->listen_fd, 64) < 0)
         return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "cannot listen on ha port %s:%u: %s (%sset haListenPort)",
                             master->bind_address, master->options.port, strerror(errno),
                             errno == EADDRINUSE ? "is another broker running? " : "");
-    size = sizeof address;
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
     rp_address bound = {0};
     if (getsockname(master->listen_fd, (struct sockaddr *)&address, &size) == 0)
         rp_address_from_socket(&bound, &address);

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../base/bound_socket.h"
 #include "../base/clock_inl.h"
 #include "../base/log_inl.h"
 
@@ -48,19 +49,12 @@ static int fail(rp_server *server, rp_error *error, int os_errno) {
 
 int rp_listener_open(rp_server *server, rp_error *error) {
     const rp_server_options *options = &server->options;
-    struct sockaddr_storage address;
-    socklen_t size;
-    if (rp_address_parse(options->bind_address, options->port, &address, &size) != RP_OK) {
+    int status = rp_bound_socket(options->bind_address, options->port, &server->listener_fd);
+    if (status == RP_E_INVALID) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "'%s' is not a numeric IPv4 or IPv6 address", options->bind_address);
     }
-    int one = 1, zero = 0;
-    server->listener_fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (server->listener_fd < 0) {
+    if (status != RP_OK) {
         return fail(server, error, errno);
-    }
-    setsockopt(server->listener_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (address.ss_family == AF_INET6) {
-        setsockopt(server->listener_fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
     }
     /* Before listen: accepted sockets inherit the sizes, and the window scale is settled in the handshake. */
     if (options->socket_receive_buffer > 0) {
@@ -69,10 +63,11 @@ int rp_listener_open(rp_server *server, rp_error *error) {
     if (options->socket_send_buffer > 0) {
         setsockopt(server->listener_fd, SOL_SOCKET, SO_SNDBUF, &options->socket_send_buffer, sizeof options->socket_send_buffer);
     }
-    if (bind(server->listener_fd, (struct sockaddr *)&address, size) != 0 || listen(server->listener_fd, BACKLOG) != 0) {
+    if (listen(server->listener_fd, BACKLOG) != 0) {
         return fail(server, error, errno);
     }
-    size = sizeof address;
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
     if (getsockname(server->listener_fd, (struct sockaddr *)&address, &size) != 0) {
         return fail(server, error, errno);
     }

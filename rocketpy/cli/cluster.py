@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .._core.errors import NotFound
+from ..broker.addresses import join_address
 from ..broker.listen_ports import free_port
 from ..config import Config, load_config, registered_host
 from ..dledger.settings import parse_peers
@@ -89,6 +90,6 @@ def _settle_groups(configs: list[Config], host: str) -> None:
         for member in members:
             if (group, member) not in addresses:
                 port = free_port(numeric_address("bindAddress", host))
-                addresses[group, member] = f"{registered_host(host)}:{port}"
+                addresses[group, member] = join_address(registered_host(host), port)
         config.override("storePathDLedgerCommitLog", "")  # as DEPLOYED_ELSEWHERE; others do not have the key
         config.override("dLegerPeers", ";".join(f"{member}-{addresses[group, member]}" for member in members))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._core.errors import DiskFull, InvalidArgument, NetworkError, NotFound, RocketpyError, StoreIOError
+from ..broker.addresses import join_address
 from ..broker.service import BrokerService
 from ..config import Config, ConfigError, load_config, registered_host
 from ..logs import NativeLog, start_logging
@@ -124,7 +125,7 @@ class Embedded:
         await self.namesrv.start()
         members: list[BrokerService] = []
         for config in self._broker_configs:
-            config.override("namesrvAddr", f"{config.text('brokerIP1')}:{self.namesrv.port}")
+            config.override("namesrvAddr", join_address(config.text("brokerIP1"), self.namesrv.port))
             broker = BrokerService(config, log_tap=self._native_log.tap)
             self.brokers.append(broker)
             if config.boolean("enableDLegerCommitLog"):

@@ -11,7 +11,7 @@ from .memory import BUFFERS_MAX, LEAST, found_memory
 def server_keys(listen_port: int) -> tuple[Key, ...]:
     """The listener's keys; only the default port differs between roles."""
     return (
-        text("bindAddress", "0.0.0.0", "Address the listener binds to; 0.0.0.0 is every interface.", pattern="host"),
+        text("bindAddress", "0.0.0.0", "Address the listener binds to; 0.0.0.0 is every interface, those of IPv6 too.", pattern="host"),
         number("listenPort", listen_port, "Port of the listener; 0 takes any free one.", most=65535, important=True),
         number("serverWorkerThreads", 8, "Netty worker threads.", idle=THREADS),
         number("serverCallbackExecutorThreads", 0, "Callback threads.", idle=THREADS),

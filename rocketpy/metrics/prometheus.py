@@ -9,20 +9,51 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import threading
 from collections.abc import Callable, Iterable
-from wsgiref.simple_server import WSGIServer
+from socketserver import TCPServer, ThreadingMixIn
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from .._core.errors import NetworkError
+from ..remoting.listen_address import numeric_address
 from ..threads import born_without_signals
 from .health import HealthPaths
 from .scraper import Scraper
 
 log = logging.getLogger(__name__)
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread a scrape. It asks nobody what this host is called, as HTTPServer does: a silent DNS takes ten seconds to answer."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.socket.getsockname()[:2]
+        self.setup_environ()
+
+
+class _SilentHandler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def _bound_host(host: str) -> str:
+    """Every interface is every one of IPv6 too, as of the servers' own ports (csrc/base/bound_socket.h). Raises NetworkError."""
+    number = numeric_address("metricsPromExporterHost", host)
+    return "::" if number == "0.0.0.0" and socket.has_dualstack_ipv6() else number
 
 
 class PrometheusExporter(Collector):
@@ -44,16 +75,17 @@ class PrometheusExporter(Collector):
         """Raises NetworkError when the port cannot be had."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
+        app = HealthPaths(self._scraper.loop, self._why_not_ready, make_wsgi_app(registry))
         try:
-            with born_without_signals():
-                self._running = start_http_server(self._port, self._host, registry)
-        except (OSError, UnicodeError) as error:  # UnicodeError: an empty or endless part of a name
+            server = make_server(_bound_host(self._host), self._port, app, _Server, _SilentHandler)
+        except OSError as error:
             raise NetworkError(
                 f"metrics cannot be served on {self._host}:{self._port}: {error}; change metricsPromExporterHost or metricsPromExporterPort"
             ) from error
-        server, behind = self._running[0], self._running[0].get_app()
-        assert behind is not None
-        server.set_app(HealthPaths(self._scraper.loop, self._why_not_ready, behind))
+        thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+        with born_without_signals():
+            thread.start()
+        self._running = server, thread
         log.info("metrics are served on http://%s:%d/metrics", self._host, self.port)
 
     async def stop(self) -> None:

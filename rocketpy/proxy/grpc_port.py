@@ -161,27 +161,23 @@ class GrpcPort:
 
     def _listen(self, handler: Handler | None, log_tap: LogTap | None) -> Server:
         settings = self._settings
-        given = settings.local_serve_addr
-        hosts = [numeric_address("localServeAddr", given)] if given else ["::", "0.0.0.0"]  # without IPv6 in the kernel the second
-        for host in hosts:
-            try:
-                return Server(
-                    handler=handler,
-                    log=log_tap,
-                    bind_address=host,
-                    port=settings.grpc_server_port,
-                    reactors=REACTORS,
-                    connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
-                    idle_timeout_ms=min(max(0, settings.grpc_client_idle_time_mills), INT_MAX),
-                    memory_bytes_max=settings.port_bytes_max,
-                    ring_capacity=RING_MAX,
-                    tls_mode=PERMISSIVE,
-                    thread_name="grpc",
-                )
-            except NetworkError as error:
-                if host == hosts[-1]:
-                    raise NetworkError(f"no port for gRPC: {error}; change grpcServerPort") from error
-        raise AssertionError("unreachable")
+        host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
+        try:
+            return Server(
+                handler=handler,
+                log=log_tap,
+                bind_address=host,
+                port=settings.grpc_server_port,
+                reactors=REACTORS,
+                connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
+                idle_timeout_ms=min(max(0, settings.grpc_client_idle_time_mills), INT_MAX),
+                memory_bytes_max=settings.port_bytes_max,
+                ring_capacity=RING_MAX,
+                tls_mode=PERMISSIVE,
+                thread_name="grpc",
+            )
+        except NetworkError as error:
+            raise NetworkError(f"no port for gRPC: {error}; change grpcServerPort") from error
 
     @property
     def port(self) -> int:

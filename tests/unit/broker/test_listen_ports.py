@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import socket
 from collections.abc import Container, Iterable
 from pathlib import Path
@@ -12,8 +13,11 @@ import pytest
 
 from rocketpy._core.errors import NetworkError
 from rocketpy.broker import listen_ports
-from rocketpy.broker.listen_ports import free_port, store_ip
+from rocketpy.broker.listen_ports import HA_PORT_DISTANCE, free_port, store_ip
+from rocketpy.config.rules import VIP_PORT_DISTANCE
 from rocketpy.remoting.listen_address import numeric_address
+from tests.processes import PATIENCE_S
+from tests.unit.broker.running import has_ipv6_loopback, run, running
 
 
 @pytest.fixture
@@ -108,3 +112,14 @@ def test_a_name_with_addresses_of_both_kinds_is_bound_to_ipv4_as_in_java(monkeyp
     both = [(socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 0, 0, 0)), (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: both)
     assert numeric_address("bindAddress", "both") == "127.0.0.1"
+
+
+@pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")
+def test_every_interface_is_every_one_of_ipv6_too(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, bindAddress="0.0.0.0", metricsExporterType="PROM", metricsPromExporterPort="0") as at:
+            ports = (at.broker.port, at.broker.port - VIP_PORT_DISTANCE, at.broker.port + HA_PORT_DISTANCE, at.broker.metrics_port)
+            for each in itertools.product(("127.0.0.1", "::1"), ports):
+                socket.create_connection(each, PATIENCE_S).close()
+
+    run(test)

@@ -316,6 +316,19 @@ def test_a_taken_port_refuses_the_start_with_the_remedy(tmp_path: Path) -> None:
     run(test)
 
 
+def test_the_port_asks_nobody_what_this_host_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name server of DNS that is silent kept the start, and with it the event loop, for ten seconds."""
+    asked: list[str] = []
+    monkeypatch.setattr(socket, "gethostbyaddr", lambda name: asked.append(name) or (name, [], []))
+
+    async def test() -> None:
+        async with running(tmp_path, **PROM) as at:
+            assert at.broker.metrics_port != 0
+
+    run(test)
+    assert asked == []
+
+
 def test_a_host_that_cannot_be_refuses_the_start_with_the_remedy(tmp_path: Path) -> None:
     async def test() -> None:
         broker = BrokerService(broker_config(tmp_path, **{**PROM, "metricsPromExporterHost": "a..b"}))

@@ -11,6 +11,7 @@ import pytest
 
 from rocketpy.config import local_address
 from tests.processes import ROCKETPY
+from tests.unit.broker.running import has_ipv6_loopback
 from tests.unit.cli.processes import run, run_here, serve
 
 
@@ -47,6 +48,13 @@ def test_a_server_on_every_interface_registers_this_machine(tmp_path: Path) -> N
     with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path), "--host", "0.0.0.0") as servers:
         servers.next_line("The Name Server boot success.* address 0.0.0.0:")
         servers.next_line(rf"The broker\[broker-a, {own}:\d+\] boot success.* name server is {own}:")
+        servers.next_line("Ctrl-C stops")
+
+
+@pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")
+def test_an_address_of_ipv6_is_told_as_one(tmp_path: Path) -> None:
+    with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path), "--host", "::1") as servers:
+        servers.next_line(r"The broker\[broker-a, \[::1\]:\d+\] boot success.* name server is \[::1\]:\d+$")
         servers.next_line("Ctrl-C stops")
 
 

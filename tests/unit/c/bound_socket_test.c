@@ -1,0 +1,93 @@
+/* bound_socket_test.c: which interfaces a listener is on. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/address.h"
+#include "base/bound_socket.h"
+#include "check.h"
+
+static int there_is_ipv6;
+
+static struct sockaddr_storage own_address(int fd) {
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    CHECK(getsockname(fd, (struct sockaddr *)&address, &size) == 0);
+    return address;
+}
+
+static uint16_t port_of(int fd) {
+    struct sockaddr_storage bound = own_address(fd);
+    rp_address address;
+    rp_address_from_socket(&address, &bound);
+    return address.port;
+}
+
+static int listens_at(const char *host, uint16_t port) {
+    struct sockaddr_storage address;
+    uint32_t size;
+    CHECK(rp_address_parse(host, port, &address, &size) == RP_OK);
+    int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int connected = fd >= 0 && connect(fd, (struct sockaddr *)&address, size) == 0;
+    close(fd);
+    return connected;
+}
+
+static int listener(const char *host, uint16_t port) {
+    int fd;
+    CHECK(rp_bound_socket(host, port, &fd) == RP_OK && listen(fd, 8) == 0);
+    return fd;
+}
+
+static void every_interface_is_of_both_kinds(void) {
+    int fd = listener("0.0.0.0", 0);
+    uint16_t port = port_of(fd);
+    CHECK(listens_at("127.0.0.1", port) && listens_at("::1", port) == there_is_ipv6);
+
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer;
+    int accepted = accept(fd, (struct sockaddr *)&peer, &size);
+    rp_address address;
+    rp_address_from_socket(&address, &peer);
+    CHECK(accepted >= 0 && address.size == 4 && address.bytes[0] == 127); /* as on a socket of IPv4 */
+    close(accepted);
+    close(fd);
+}
+
+static void one_address_is_one_interface(void) {
+    int fd = listener("127.0.0.1", 0);
+    CHECK(listens_at("127.0.0.1", port_of(fd)) && !listens_at("::1", port_of(fd)));
+    close(fd);
+}
+
+static void a_port_that_another_has_by_ipv6_alone_is_had_by_ipv4(void) {
+    int one = 1, other = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    CHECK(setsockopt(other, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0);
+    CHECK(bind(other, (struct sockaddr *)&any, sizeof any) == 0 && listen(other, 1) == 0);
+    int fd = listener("0.0.0.0", port_of(other));
+    CHECK(own_address(fd).ss_family == AF_INET);
+    int second;
+    CHECK(rp_bound_socket("0.0.0.0", port_of(fd), &second) == RP_E_NETWORK && errno == EADDRINUSE && second == -1);
+    close(fd);
+    close(other);
+}
+
+static void what_cannot_be_bound_is_no_socket(void) {
+    int fd;
+    CHECK(rp_bound_socket("localhost", 0, &fd) == RP_E_INVALID && fd == -1);
+    CHECK(rp_bound_socket("203.0.113.7", 0, &fd) == RP_E_NETWORK && errno == EADDRNOTAVAIL && fd == -1);
+}
+
+int main(void) {
+    int probe;
+    there_is_ipv6 = rp_bound_socket("::1", 0, &probe) == RP_OK;
+    close(probe);
+    RUN(every_interface_is_of_both_kinds);
+    RUN(one_address_is_one_interface);
+    if (there_is_ipv6)
+        RUN(a_port_that_another_has_by_ipv6_alone_is_had_by_ipv4);
+    RUN(what_cannot_be_bound_is_no_socket);
+    return 0;
+}
