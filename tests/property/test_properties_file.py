@@ -40,7 +40,7 @@ def test_what_was_written_is_read_back(values: dict[str, str]) -> None:
     assert {entry.key: entry.value for entry in read_properties(format_properties(values))} == values
 
 
-@given(st.text(alphabet="ab=: \\\n#", max_size=60), st.dictionaries(st.sampled_from("abcd"), TEXT.map(str.strip)))
+@given(st.text(alphabet="ab=: \\\r\n#", max_size=60), st.dictionaries(st.sampled_from("abcd"), TEXT.map(str.strip)))
 def test_editing_sets_these_keys_and_no_others(text: str, changes: dict[str, str]) -> None:
     before = {entry.key: entry.value for entry in read_properties(text)}
     after = {entry.key: entry.value for entry in read_properties(edit_properties(text, changes))}
