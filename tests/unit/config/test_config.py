@@ -10,7 +10,6 @@ import pytest
 
 from rocketpy.config import TABLES, ConfigError, StoredConfig, file_bytes, load_config, properties_text, reach_warning
 from rocketpy.config.loader import Role
-from rocketpy.config.properties import edit_properties
 from rocketpy.config.rules import MISSING
 
 
@@ -475,18 +474,6 @@ def test_the_stored_file_keeps_comments_and_order(file: Path) -> None:
     config = load_config("broker", file)
     stored = config.stored_text(text, {"fileReservedTime": "20", "brokerPermission": "4", "nonsense": "1"})
     assert stored == "# mine\nfileReservedTime=20\n\n! other\nlistenPort=2000\nbrokerPermission=4\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "stored"),
-    [
-        ("# mine\r\na=1\\\r\n 2\r\n\r\nb=2\r\n", "# mine\r\na=3\r\n\r\nb=2\r\nc=4\r\n"),
-        ("# mine\ra=1", "# mine\ra=3\rc=4\r"),
-        ("a=1\r\nb=2\na=2\n", "b=2\na=3\nc=4\r\n"),
-    ],
-)
-def test_lines_end_as_they_did(text: str, stored: str) -> None:
-    assert edit_properties(text, {"a": "3", "c": "4"}) == stored
 
 
 def test_printing_shows_every_key_or_the_important_ones() -> None:
