@@ -264,9 +264,9 @@ def _obstacles(path: Path, content: bytes | None) -> Iterator[Problem]:
         if not stat.S_ISREG(found.st_mode):
             yield Problem("configFile", "is no regular file", str(path))
         elif user not in (0, found.st_uid) and (content is not None or found.st_mode & OTHERS):
-            yield Problem("configFile", f"is {_user(found.st_uid)}'s, who alone, or root, closes it to others", str(path))
+            yield Problem("configFile", f"belongs to {_user(found.st_uid)}: call this as its owner, or as root", str(path))
         elif user and content is not None and found.st_gid not in (os.getegid(), *os.getgroups()):
-            yield Problem("configFile", f"is of {_group(found.st_gid)}, which only root gives it again", str(path))
+            yield Problem("configFile", f"belongs to {_group(found.st_gid)}, which this user is not of: call this as root", str(path))
     place = existing(real.parent)
     if place != real.parent and os.path.lexists(place / real.parent.relative_to(place).parts[0]):
         yield Problem("configFile", f"{place / real.parent.relative_to(place).parts[0]} is not a directory", str(path))

@@ -293,8 +293,8 @@ def test_who_cannot_keep_the_owner_writes_nothing(tmp_path: Path, monkeypatch: p
     of_root, of_group = broker_file(tmp_path / "a.conf"), broker_file(tmp_path / "b.conf")
     os.chown(of_group, 65534, 54321)
     monkeypatch.setattr(os, "geteuid", lambda: 65534)
-    assert f"{of_root}: configFile: is root's, who alone, or root, closes it to others" in refused(of_root)
-    assert f"{of_group}: configFile: is of group 54321, which only root gives it again" in refused(of_group)
+    assert f"{of_root}: configFile: belongs to root: call this as its owner, or as root" in refused(of_root)
+    assert f"{of_group}: configFile: belongs to group 54321, which this user is not of" in refused(of_group)
     assert "Authentication" not in of_root.read_text() + of_group.read_text()
 
 
