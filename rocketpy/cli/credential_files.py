@@ -44,7 +44,7 @@ INNER_NAME: Final = "inner"
 SECRET_BYTES: Final = 20
 """As many as SHA-1 has. They are written as hexadecimal digits, which no format has to escape."""
 OTHERS: Final = 0o007
-_SCALAR = r"""(?:'[^']*'|"[^"\\]*"|(?:[^\s'"\[\]{},#&*!|>%@`?:-]|[?:-](?=\S))(?:[^:#]|:(?=\S)|(?<=\S)#)*?)"""
+_SCALAR = r"""(?:'[^']*'|"[^"\\]*"|(?:[^\s'"\[\]{},#&*!|>%@`?:-]|[?:-](?=\S))(?:[^:#\t]|:(?=\S)|(?<=\S)#)*?)"""
 _TOOLS_LINE = re.compile(rf" *(?:#.*)?|(?P<name>[A-Za-z_][\w.-]*):(?: +{_SCALAR})? *(?: #.*)?", re.ASCII)
 """Of tools.yml, what cannot be read in two ways: a name at the begin of its line and a value in it, a comment. SnakeYAML takes no tabs."""
 _NOT_OF_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -202,6 +202,7 @@ def test_mqadmin_keeps_another_users_credentials(tmp_path: Path, monkeypatch: py
         ("name: |", "is no line"),
         ("name: 'open", "is no line"),
         ("name: a: b", "is no line"),
+        ("name: a\tb", "is no line"),
         ("...", "is no line"),
         ("# bell \a", "is no line"),
         ("name: 1\nname: 1", "is a name that stands twice"),
