@@ -47,10 +47,18 @@ class FileFault:
 class StateFile:
     """One state file and its backup."""
 
-    def __init__(self, path: str | os.PathLike[str], *, is_whole: bool = False, is_private: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        is_whole: bool = False,
+        is_private: bool = False,
+        owner: tuple[int, int] | None = None,
+    ) -> None:
         """is_whole: the caller has read what is there, and it becomes the backup of the first write too. is_private: written so that only
-        its owner reads it, whoever could before."""
+        its owner reads it, whoever could before. owner: user and group whose file it is; None: this process's."""
         self._is_private = is_private
+        self._owner = owner
         self.path = Path(path)
         self.backup_path = self.path.with_name(self.path.name + ".bak")
         self.damaged_path = self.path.with_name(self.path.name + ".damaged")
@@ -90,9 +98,9 @@ class StateFile:
         temporary = self.path.with_name(self.path.name + ".tmp")
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            _write_synced(temporary, data, PRIVATE if self._is_private else _mode(self.path))
+            _write_new(temporary, data, PRIVATE if self._is_private else _mode(self.path), self._owner)
             if self._current_is_good:
-                _link_over(self.path, self.backup_path)
+                _link_over(self.path, self.backup_path, self._owner)
             self._put(temporary, data)
             sync_directory(directory)
         except OSError as error:
@@ -118,10 +126,10 @@ class StateFile:
                 self.path.chmod(PRIVATE)
         self._current_is_good = False
         try:
-            _write_synced(self.path, data, None)
+            _write_into(self.path, data)
         except OSError:
             with contextlib.suppress(OSError):  # the first error says what is wrong
-                _write_synced(self.path, before, None)
+                _write_into(self.path, before)
                 self._current_is_good = was_good
             raise
 
@@ -168,20 +176,37 @@ def _mode(path: Path) -> int | None:
         return None
 
 
-def _write_synced(path: Path, data: bytes, mode: int | None) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644 if mode is None else mode)
+def _write_new(path: Path, data: bytes, mode: int | None, owner: tuple[int, int] | None) -> None:
+    """What is there was left by a write that was cut short, or put there by somebody: nothing of ours goes into it, nor where it leads."""
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o644 if mode is None else PRIVATE)
     try:
+        if owner is not None:
+            os.fchown(descriptor, *owner)
         if mode is not None:
             os.fchmod(descriptor, mode)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
+        _write_synced(descriptor, data)
     finally:
         os.close(descriptor)
 
 
-def _link_over(source: Path, target: Path) -> None:
+def _write_into(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    try:
+        _write_synced(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+def _write_synced(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.fsync(descriptor)
+
+
+def _link_over(source: Path, target: Path, owner: tuple[int, int] | None) -> None:
     """Makes target another name of source without a moment in which target is missing."""
     staging = target.with_name(target.name + ".tmp")
     staging.unlink(missing_ok=True)
@@ -192,7 +217,7 @@ def _link_over(source: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV):
             raise
-        _write_synced(staging, source.read_bytes(), _mode(source))  # a file system without hard links, or a mount point
+        _write_new(staging, source.read_bytes(), _mode(source), owner)  # a file system without hard links, or a mount point
     staging.replace(target)
 
 

@@ -12,6 +12,7 @@ Threads  one event loop; what the gate does is in csrc/auth/auth_table.h.
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -30,6 +31,8 @@ from .users import SUPER, User
 log = logging.getLogger(__name__)
 
 ROCKSDB_DIRECTORIES = ("users", "acls")
+FIRST_USER = "initAuthenticationUser"
+"""Whose password an operator changes, as he should: nothing here signs with it."""
 _REFUSALS = {IDENTITY_WRONG_SIGNATURE: ("has another password", "-p PASSWORD"), IDENTITY_DISABLED: ("is disabled", "-s enable")}
 _NOT_SUPER = ("is no super user any more", "-t Super")
 
@@ -61,7 +64,8 @@ class AuthService:
         if self.settings.plain_acl_home is not None:
             self._take_over(self.settings.plain_acl_home)
         self.metadata.publish()
-        for warning in (*self._refused_users(directory / AUTH_FILE), *self._warnings(directory)):
+        self._tell_refused_users(directory / AUTH_FILE)
+        for warning in self._warnings(directory):
             log.warning("%s", warning)
 
     def handlers(self, save: Callable[[], Awaitable[None]], is_copy: Callable[[], bool]) -> Mapping[int, Handler]:
@@ -83,7 +87,7 @@ class AuthService:
         """By the key that names them."""
         credentials = self.settings.credentials
         inner = User(credentials.access_key, credentials.secret_key, SUPER) if credentials is not None else None
-        both = {"initAuthenticationUser": self.settings.first_user, "innerClientAuthenticationCredentials": inner}
+        both = {FIRST_USER: self.settings.first_user, "innerClientAuthenticationCredentials": inner}
         return {key: user for key, user in both.items() if user is not None}
 
     def _make_configured_users(self) -> None:
@@ -93,21 +97,23 @@ class AuthService:
                 self.metadata.users.create(user)
                 log.info("%s: super user %r is new", key, user.name)
 
-    def _refused_users(self, file: Path) -> list[str]:
+    def _tell_refused_users(self, file: Path) -> None:
         """Signs a request as each configured user does, has the table that the gates ask judge it, and says what would be refused."""
-        found: list[str] = []
         for key, user in self._configured_users().items() if self.settings.is_on else ():
             content = user.name.encode()
             identity = self._table.identify(user.name, content, sign(user.password.encode(), content))
             known = self.metadata.users.get(user.name)
-            if identity == IDENTITY_PROVEN and known is not None and known.is_super:
+            if identity == IDENTITY_WRONG_SIGNATURE and not self.settings.authenticate:
+                identity = IDENTITY_PROVEN  # nobody looks at signatures
+            if identity == IDENTITY_PROVEN and (not self.settings.authorize or (known is not None and known.is_super)):
                 continue
-            what, remedy = _REFUSALS.get(identity, _NOT_SUPER)
-            found.append(
-                f"{key}: what is signed with it is refused here: user {user.name!r} {what} ({file}), and that counts. Put it right in "
-                f"the configuration, or, as another super user, by `mqadmin updateUser -b THIS_BROKER -u {user.name} {remedy}`"
-            )
-        return found
+            what, change = _REFUSALS.get(identity, _NOT_SUPER)
+            told = f"{key}: what is signed with it is refused here: user {user.name!r} {what} ({file}), and that counts"
+            if key == FIRST_USER:
+                log.info("%s", told)
+                continue
+            remedy = f"mqadmin updateUser -b THIS_BROKER -u {shlex.quote(user.name)} {change}"
+            log.warning("%s. Put it right in the configuration, or, as another super user, by `%s`", told, remedy)
 
     def _take_over(self, home: Path) -> None:
         """Accounts of 4.x whose users are not there yet, each with its rights. Raises ConfigError for a file that cannot be read whole."""

@@ -131,7 +131,7 @@ def doctor(
     proxies: Annotated[
         list[str] | None, typer.Option("--proxy", metavar="HOST[:8081]", help="client: a proxy's gRPC port, too; repeatable.")
     ] = None,
-    timeout_s: Annotated[float, real("--timeout", least=0.001, told="client: seconds to wait for each step.")] = 3.0,
+    timeout_s: Annotated[float | None, real("--timeout", least=0.001, told="client: seconds to wait for each step; default 3.")] = None,
     use_tls: Annotated[bool, typer.Option("--useTLS", help="client: speak TLS, as `rocketpy admin` does.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
 ) -> None:
@@ -139,8 +139,9 @@ def doctor(
     if place not in ("client", "server"):
         raise typer.BadParameter(f"{place!r} is neither client nor server", param_hint="--from")
     if place == "server":
-        if name_servers or proxies:
-            raise typer.BadParameter("needs --from client", param_hint=["-n" if name_servers else "--proxy"])
+        given = {"-n": name_servers, "--proxy": proxies, "--timeout": timeout_s, "--useTLS": use_tls}
+        if of_client := [name for name, value in given.items() if value]:
+            raise typer.BadParameter("needs --from client", param_hint=of_client)
         from .doctor import run_doctor
 
         raise typer.Exit(run_doctor(directory, as_json=as_json))
@@ -148,7 +149,7 @@ def doctor(
         raise typer.BadParameter("is of this machine, not with --from client", param_hint="--dir")
     from .client_doctor import ask_as_client
 
-    raise typer.Exit(ask_as_client(name_servers, proxies or [], timeout_s, use_tls=use_tls, as_json=as_json))
+    raise typer.Exit(ask_as_client(name_servers, proxies or [], 3.0 if timeout_s is None else timeout_s, use_tls=use_tls, as_json=as_json))
 
 
 @app.command()

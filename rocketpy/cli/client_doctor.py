@@ -5,7 +5,7 @@
 
 Run where the clients run: an address that is right in one network is wrong in another. Nothing is changed anywhere.
 
-Threads  one event loop. Bounds: AT_ONCE addresses at a time, each at most the timeout for each of its steps.
+Threads  one event loop. Bounds: AT_ONCE addresses at a time, each at most the timeout for each of its steps; BROKERS_MAX brokers.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ R = TypeVar("R")
 
 NAME_SERVER_PORT, PROXY_PORT = 9876, 8081
 AT_ONCE: Final = 32
+BROKERS_MAX: Final = 1000
+NAMES_TOLD_MAX: Final = 3
+MOVES_IDS: Final = ("enableControllerMode", "enableSlaveActingMaster", "enableDLegerCommitLog")
+"""With these a broker may be registered by another id than its file has."""
 DOCKER_BRIDGE: Final = ipaddress.ip_network("172.17.0.0/16")
 """What Docker gives its first network unless it is told otherwise."""
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
@@ -68,6 +72,16 @@ class Registered:
         return f"{self.name} {self.broker_id}"
 
 
+@dataclass(frozen=True, slots=True)
+class ProxyAddress:
+    """One of those behind a proxy's name."""
+
+    number: str
+    port: int
+    host: str
+    """The name itself, which a server of several by TLS is told."""
+
+
 class ClientDoctor:
     """Questions to servers, and what their answers mean to a client on this host."""
 
@@ -85,8 +99,10 @@ class ClientDoctor:
         everybody = sorted({broker for brokers in known.values() for broker in brokers})
         found = [answer for answer in answers if isinstance(answer, Finding)]
         found += [name_server_finding(address, brokers, everybody) for address, brokers in known.items()]
-        found += await asyncio.gather(*(self._bounded(self.broker, broker) for broker in everybody))
-        found += await asyncio.gather(*(self._bounded(self.proxy, proxy) for proxy in proxies))
+        if len(everybody) > BROKERS_MAX:
+            found.append(Finding("brokers", "note", f"{len(everybody)} are registered, the first {BROKERS_MAX} by name are asked"))
+        found += await asyncio.gather(*(self._bounded(self.broker, broker) for broker in everybody[:BROKERS_MAX]))
+        found += await asyncio.gather(*(self.proxy(proxy) for proxy in proxies))
         return found
 
     async def _bounded(self, ask: Callable[[T], Awaitable[R]], of: T) -> R:
@@ -117,6 +133,8 @@ class ClientDoctor:
         try:
             numbers = await self._numbers(address)
             answer = await self._ask(address, RequestCode.GET_BROKER_CONFIG)
+            is_sure = answer.code != ResponseCode.NO_PERMISSION
+            other = _other_broker(check_success(answer), broker) if is_sure else ""
         except RocketpyError as error:
             is_reached = not isinstance(error, ConnectFailed)
             cause = f"{address} is reached, and answers as no broker does: {error}" if is_reached else str(error)
@@ -125,38 +143,48 @@ class ClientDoctor:
                 doubts = [OF_PORT if is_reached else OF_NETWORK]
             return Finding(name, "bad", "; ".join((cause, *doubts, OF_ADDRESS)))
         doubts = doubts_of(numbers, only_grave=True)
-        if other := _other_name(answer, broker.name):
+        if other:
             return Finding(name, "bad", "; ".join((f"at {address} it is broker {other} that answers", *doubts, OF_ADDRESS)))
         if doubts:
             return Finding(name, "note", "; ".join((f"{address} answers", *doubts, OF_ADDRESS)))
-        is_sure = answer.code == ResponseCode.SUCCESS
         return Finding(name, "ok", f"{address} answers{'' if is_sure else '; which broker it is, it tells users who may read that'}")
 
     async def proxy(self, address: str) -> Finding:
-        """Whether gRPC could be spoken there."""
+        """Whether gRPC could be spoken there, at each of the addresses behind its name."""
         name = f"proxy {address}"
         try:
-            numbers = await self._numbers(address)
-            async with asyncio.timeout(self._timeout_s):
-                frame_kind = await self._http2(numbers[0], split_address(address)[1])
-        except TimeoutError:
-            return Finding(name, "bad", f"no answer within {self._timeout_s:g} s; {OF_NETWORK}")
-        except (asyncio.IncompleteReadError, ConnectionResetError):
-            return Finding(name, "bad", f"it ends the connection; {OF_PORT}")
+            numbers = await self._bounded(self._numbers, address)
         except ConnectFailed as error:
             return Finding(name, "bad", f"{error}; {OF_NETWORK}")
+        host, port = split_address(address)
+        asked = [ProxyAddress(number, port, host) for number in numbers]
+        faults = dict(zip(numbers, await asyncio.gather(*(self._bounded(self._fault_of, each) for each in asked)), strict=True))
+        speaks = f"speaks HTTP/2{' by TLS' if self._tls is not None else ''}"
+        told = "; ".join(fault if len(numbers) == 1 else f"{number}: {fault}" for number, fault in faults.items() if fault)
+        if all(faults.values()):
+            return Finding(name, "bad", told)
+        return Finding(name, "note", f"{speaks}, but not at {told}") if told else Finding(name, "ok", speaks)
+
+    async def _fault_of(self, proxy: ProxyAddress) -> str:
+        """Why it could not, empty where it could."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                frame_kind = await self._http2(proxy)
+        except TimeoutError:
+            return f"no answer within {self._timeout_s:g} s; {OF_NETWORK}"
+        except (asyncio.IncompleteReadError, ConnectionResetError):
+            return f"it ends the connection; {OF_PORT}"
         except ssl.SSLError as error:
-            return Finding(name, "bad", f"TLS: {error.reason or error}; {OF_PORT}")
+            return f"TLS: {error.reason or error}; {OF_PORT}"
         except OSError as error:
             cause = os.strerror(error.errno) if error.errno else error  # asyncio's own words hide it
-            return Finding(name, "bad", f"{cause}; {OF_NETWORK}")
-        if frame_kind != SETTINGS:
-            return Finding(name, "bad", f"it answers, but not in gRPC's HTTP/2; {OF_PORT}")
-        return Finding(name, "ok", f"speaks HTTP/2{' by TLS' if self._tls is not None else ''}")
+            return f"{cause}; {OF_NETWORK}"
+        return "" if frame_kind == SETTINGS else f"it answers, but not in gRPC's HTTP/2; {OF_PORT}"
 
-    async def _http2(self, host: str, port: int) -> int:
+    async def _http2(self, proxy: ProxyAddress) -> int:
         """The kind of the first frame. Raises OSError, IncompleteReadError."""
-        reader, writer = await asyncio.open_connection(host, port, ssl=self._tls)
+        told = proxy.host if self._tls is not None else None
+        reader, writer = await asyncio.open_connection(proxy.number, proxy.port, ssl=self._tls, server_hostname=told)
         try:
             writer.write(PREFACE)
             return (await reader.readexactly(FRAME_HEADER_BYTES))[FRAME_KIND_AT]
@@ -189,7 +217,9 @@ def name_server_finding(address: str, brokers: set[Registered], everybody: Seque
         return Finding(name, "bad", "answers, and no broker is registered: namesrvAddr of the brokers has to name it")
     missing = [str(broker) for broker in everybody if broker not in brokers]
     if missing:
-        return Finding(name, "note", f"answers, and does not know {', '.join(missing)}, which another does: namesrvAddr has to name all")
+        more = f" and {len(missing) - NAMES_TOLD_MAX} more" if len(missing) > NAMES_TOLD_MAX else ""
+        told = ", ".join(missing[:NAMES_TOLD_MAX]) + more
+        return Finding(name, "note", f"answers, and does not know {told}, which another does: namesrvAddr has to name all")
     return Finding(name, "ok", f"answers, and knows {len(brokers)} broker{'s' if len(brokers) > 1 else ''}")
 
 
@@ -200,19 +230,25 @@ def doubts_of(numbers: Iterable[str], *, only_grave: bool) -> list[str]:
 
 def _doubt(number: str, only_grave: bool) -> str | None:
     address = ipaddress.ip_address(number)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
     if address in DOCKER_BRIDGE:
         return "an address of Docker's default bridge: only its own host reaches it"
     if only_grave and address.is_private and not (address.is_loopback or address.is_link_local or address.is_unspecified):
         return None
-    return reach_warning(number)
+    return reach_warning(str(address))
 
 
-def _other_name(answer: Command, expected: str) -> str:
-    """Of the broker that answers in its place: behind a loopback or a bridge's address each host has its own."""
-    if answer.code != ResponseCode.SUCCESS:
-        return ""
-    names = [entry.value for entry in read_properties(properties_text(answer.body)) if entry.key == "brokerName"]
-    return names[-1] if names and names[-1] != expected else ""
+def _other_broker(answer: Command, expected: Registered) -> str:
+    """Of the broker that answers in its place: behind a loopback or a bridge's address each host has its own. Raises NetworkError."""
+    values = {entry.key: entry.value for entry in read_properties(properties_text(answer.body))}
+    if not values.get("brokerName"):
+        raise NetworkError("its configuration has no brokerName")
+    if values["brokerName"] != expected.name:
+        return values["brokerName"]
+    number = values.get("brokerId", str(expected.broker_id))
+    moves = any(values.get(key, "").lower() == "true" for key in MOVES_IDS)
+    return "" if moves or number == str(expected.broker_id) else f"{expected.name} {number}"
 
 
 def ask_as_client(name_servers: str, proxies: Sequence[str], timeout_s: float, *, use_tls: bool, as_json: bool) -> int:

@@ -96,7 +96,9 @@ def auth(
     except ConfigError as error:
         complain(program, error)
         raise typer.Exit(EXIT_USAGE) from None
-    for line in (*done.lines, *done.next_steps()):
+    for line in done.write():
+        say(line)
+    for line in done.next_steps():
         say(line)
 
 

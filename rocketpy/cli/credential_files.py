@@ -6,16 +6,21 @@
 
 What one of the files has goes into the others, what none has is made. Credentials are never replaced: two files that differ end it, before
 any is written. So whoever calls it again, after it was cut short or with one more file, has the same everywhere. No secret is shown.
+
+Every file stays its owner's. A group reads on only where nobody else could (mode 0640, say); so it is with a file's backup.
 """
 
 from __future__ import annotations
 
-import contextlib
+import grp
 import json
 import os
 import pwd
+import re
 import secrets
-from collections.abc import Iterable, Sequence
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -24,11 +29,12 @@ from typing import Any, Final
 from ..admin.access import TOOLS_FILE, keys_in
 from ..auth.settings import AuthSettings
 from ..config import ConfigError, Problem, file_bytes, load_config, properties_text
-from ..config.properties import edit_properties
+from ..config.properties import edit_properties, read_properties
 from ..proxy.settings import ANY_NAME_SERVER, load_settings
 from ..remoting.credentials import Credentials
 from ..remoting.json_codec import write_json
 from ..state_file import PRIVATE, StateFile
+from .place import existing
 
 FIRST_USER: Final = "initAuthenticationUser"
 INNER: Final = "innerClientAuthenticationCredentials"
@@ -37,6 +43,11 @@ SIGNS: Final = "enableAclRpcHookForClusterMode"
 INNER_NAME: Final = "inner"
 SECRET_BYTES: Final = 20
 """As many as SHA-1 has. They are written as hexadecimal digits, which no format has to escape."""
+OTHERS: Final = 0o007
+_SCALAR = r"""(?:'[^']*'|"[^"\\]*"|(?:[^\s'"\[\]{},#&*!|>%@`?:-]|[?:-](?=\S))(?:[^:#\t]|:(?=\S)|(?<=\S)#)*?)"""
+_TOOLS_LINE = re.compile(rf" *(?:#.*)?|(?P<name>[A-Za-z_][\w.-]*):(?: +{_SCALAR})? *(?: #.*)?", re.ASCII)
+"""Of tools.yml, what cannot be read in two ways: a name at the begin of its line and a value in it, a comment. SnakeYAML takes no tabs."""
+_NOT_OF_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +62,17 @@ class BrokerFile:
     """broker.conf of a master, a slave or whatever a broker may be."""
 
     def __init__(self, path: Path) -> None:
-        """Raises ConfigError for one that a broker would not start with."""
+        """Raises ConfigError for one that a broker would not start with, or that has one of the credentials twice."""
         self.path = path
         self.config = load_config("broker", path)
         settings = AuthSettings.of(self.config)
+        self._text = properties_text(path.read_bytes())
+        places = {key: [entry.line for entry in read_properties(self._text) if entry.key == key] for key in (FIRST_USER, INNER)}
+        if twice := [key for key, lines in places.items() if len(lines) > 1]:
+            raise ConfigError(
+                Problem(key, f"stands in line {places[key][0]}, too: take out what does not count", str(path), places[key][-1])
+                for key in twice
+            )
         user = settings.first_user
         self.first_user = Credentials(user.name, user.password) if user is not None else None
         self.inner = settings.credentials
@@ -67,7 +85,11 @@ class BrokerFile:
             changes[FIRST_USER] = write_json(user).decode()
         if self.inner is None:
             changes[INNER] = _inner_text(wanted.inner)
-        return file_bytes(edit_properties(properties_text(self.path.read_bytes()), changes)) if changes else None
+        return file_bytes(edit_properties(self._text, changes)) if changes else None
+
+
+_ELSEWHERE: Final = {"namesrvAddr": ANY_NAME_SERVER}
+"""What a proxy's command line may say."""
 
 
 class ProxyFile:
@@ -76,18 +98,18 @@ class ProxyFile:
     first_user: Credentials | None = None
 
     def __init__(self, path: Path) -> None:
-        """Raises ConfigError for one that a proxy would not start with, or that cannot be written again whole."""
+        """Raises ConfigError for one that a proxy would not start with, but for want of what it is to sign with, or that cannot be written
+        again whole."""
         self.path = path
-        settings, _ = load_settings(path, {"namesrvAddr": ANY_NAME_SERVER}, {})
-        try:
-            self._value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8-sig"))
-        except ValueError:  # comments, say
-            raise _problem("configFile", "is read by a proxy, but is no standard JSON: what that lacks would be lost", path) from None
+        settings, _ = load_settings(path, _ELSEWHERE, {SIGNS: False})
+        self._value = _standard_object(path)
         text = settings.inner_client_authentication_credentials
         try:
             self.inner = Credentials.from_json(text) if text.strip() else None
         except ValueError as error:
             raise _problem(INNER, str(error), path) from None
+        if self.inner is not None:
+            settings, _ = load_settings(path, _ELSEWHERE, {})
         self._changes = dict.fromkeys((*SWITCHES, SIGNS), True)
         if settings.authentication_enabled and settings.authorization_enabled and settings.enable_acl_rpc_hook_for_cluster_mode:
             self._changes = {}
@@ -95,15 +117,28 @@ class ProxyFile:
     def with_credentials(self, wanted: ClusterCredentials) -> bytes | None:
         """As BrokerFile's."""
         changes: dict[str, Any] = {**self._changes, **({INNER: _inner_text(wanted.inner)} if self.inner is None else {})}
-        return json.dumps(self._value | changes, indent=2, ensure_ascii=False).encode() + b"\n" if changes else None
+        return _json_bytes(self._value | changes) if changes else None
 
 
 class ToolsFile:
     """conf/tools.yml below ROCKETMQ_HOME. No user is taken from it: RocketMQ comes with one that has a well-known secret."""
 
     def __init__(self, home: Path) -> None:
+        """Raises ConfigError for one that cannot be read, or in which mqadmin may find other credentials than are seen here."""
         self.path = home / TOOLS_FILE
-        self._text = properties_text(self.path.read_bytes()) if self.path.exists() else ""
+        try:
+            self._text = properties_text(self.path.read_bytes()) if self.path.exists() else ""
+        except OSError as error:
+            raise _problem("accessKey", f"cannot be read: {error.strerror}", self.path) from error
+        seen: set[str] = set()
+        for number, line in enumerate(self._text.splitlines(), start=1):
+            found = None if _NOT_OF_YAML.search(line) else _TOOLS_LINE.fullmatch(line)
+            name = found["name"] if found is not None else line if line == "---" and not seen else ""
+            if name == "" or name in seen:
+                what = "is a name that stands twice" if name else "is no line such as `name: value`"
+                message = f"{what}: what is added here might be read otherwise; put that in order, or name another place by --home"
+                raise ConfigError([Problem("accessKey", message, str(self.path), number)])
+            seen.update([name] if name is not None else [])
 
     def with_credentials(self, wanted: ClusterCredentials) -> bytes | None:
         """As BrokerFile's. Raises ConfigError where it has another user's."""
@@ -125,17 +160,25 @@ ServerFile = BrokerFile | ProxyFile
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """What was done."""
+    """What is to be done, of which nothing can be seen that would stop it half-way."""
 
-    lines: tuple[str, ...]
-    """A file each."""
+    contents: tuple[tuple[Path, bytes | None], ...]
     brokers: tuple[BrokerFile, ...]
+    source: Path | None
     home: Path | None
     """Where mqadmin finds its credentials."""
 
+    def write(self) -> Iterator[str]:
+        """Says of each file what became of it. Raises OSError, StoreIOError, DiskFull; those before it are written, and kept."""
+        for path, content in self.contents:
+            yield _written(path, content)
+
     def next_steps(self) -> list[str]:
         """What an operator types now."""
-        steps = ["Next: start these servers again, each as its file's owner; whoever is no user is refused from then on"]
+        steps = []
+        if self.source is not None and self.source.stat().st_mode & OTHERS:
+            steps.append(f"{self.source} has the same secrets, and others can read it: remove it, or chmod 600 {quote(str(self.source))}")
+        steps.append("Next: start these servers again, each as its file's owner; whoever is no user is refused from then on")
         if self.home is not None and self.brokers:
             config = self.brokers[0].config
             cluster, names = quote(config.text("brokerClusterName")), quote(config.text("namesrvAddr") or "NAME_SERVER:9876")
@@ -146,9 +189,10 @@ class SetUp:
 
 
 def set_up(paths: Sequence[Path], source: Path | None, home: Path | None, user: str | None) -> SetUp:
-    """Raises ConfigError, with nothing written; OSError, StoreIOError, DiskFull: the files before it are, and the next call goes on."""
-    servers = _read([*([source] if source is not None else []), *paths])
-    given, files = (servers[:1], servers[1:]) if source is not None else ([], servers)
+    """Reads all, writes nothing. Raises ConfigError."""
+    given = _read([source] if source is not None else [])
+    files = list({each.path.resolve(): each for each in _read(paths)}.values())  # by two names one file is written once
+    servers = [*given, *files]
     for each in given:
         for key, found in ((FIRST_USER, each.first_user), (INNER, each.inner)):
             if found is None:
@@ -161,8 +205,10 @@ def set_up(paths: Sequence[Path], source: Path | None, home: Path | None, user: 
     tools = [ToolsFile(home)] if home is not None else []
     wanted = _agreed(servers, user)
     written: list[ServerFile | ToolsFile] = [*files, *tools]
-    contents = [(each.path, each.with_credentials(wanted)) for each in written]
-    return SetUp(tuple(_written(path, content) for path, content in contents), brokers, home)
+    contents = tuple((each.path, each.with_credentials(wanted)) for each in written)
+    if problems := [problem for path, content in contents for problem in _obstacles(path, content)]:
+        raise ConfigError(problems)
+    return SetUp(contents, brokers, source, home)
 
 
 def _read(paths: Iterable[Path]) -> list[ServerFile]:
@@ -210,29 +256,99 @@ def _only(key: str, found: Iterable[tuple[Credentials | None, Path]]) -> Credent
     return first
 
 
+def _obstacles(path: Path, content: bytes | None) -> Iterator[Problem]:
+    """What would end the writing half-way."""
+    real, user = path.resolve(), os.geteuid()
+    if path.exists():
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            yield Problem("configFile", "is no regular file", str(path))
+        elif user not in (0, found.st_uid) and (content is not None or found.st_mode & OTHERS):
+            yield Problem("configFile", f"belongs to {_user(found.st_uid)}: call this as its owner, or as root", str(path))
+        elif user and content is not None and found.st_gid not in (os.getegid(), *os.getgroups()):
+            yield Problem("configFile", f"belongs to {_group(found.st_gid)}, which this user is not of: call this as root", str(path))
+    place = existing(real.parent)
+    if place != real.parent and os.path.lexists(place / real.parent.relative_to(place).parts[0]):
+        yield Problem("configFile", f"{place / real.parent.relative_to(place).parts[0]} is not a directory", str(path))
+    elif content is not None and not os.access(place, os.W_OK | os.X_OK):
+        yield Problem("configFile", f"{place} cannot be written by this user", str(path))
+
+
 def _written(path: Path, content: bytes | None) -> str:
-    """Says what became of the file: readable by its owner alone, as the backup is of what it held before."""
-    is_new = not path.exists()
+    """Says what became of the file."""
     real = path.resolve()
-    if not is_new:
-        owner = real.stat()
-        if owner.st_mode & 0o777 != PRIVATE:
-            real.chmod(PRIVATE)
+    before = _closed(real) if path.exists() else None
     if content is not None:
-        StateFile(real, is_whole=not is_new, is_private=True).write_bytes(content)
-        if not is_new:
-            with contextlib.suppress(PermissionError):  # whoever is not root could write it as its owner alone
-                os.chown(real, owner.st_uid, owner.st_gid)
-    what = "new" if is_new else "has them already, not changed" if content is None else "written"
-    return f"{path}: {what}; only {_owner_of(real)} reads it"
+        owner = None if before is None else (before.st_uid, before.st_gid)
+        StateFile(real, is_whole=before is not None, is_private=before is None, owner=owner).write_bytes(content)
+    elif (backup := real.with_name(real.name + ".bak")).exists():
+        _closed(backup)
+    what = "new" if before is None else "has them already, not changed" if content is None else "written"
+    return f"{path}: {what}; {_readers_of(real)}{', which others could before' if before is not None and before.st_mode & OTHERS else ''}"
 
 
-def _owner_of(path: Path) -> str:
-    number = path.stat().st_uid
+def _closed(path: Path) -> os.stat_result:
+    """Takes the file away from everybody but its owner and, where nobody else could read it, its group. What it was before."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        before = os.fstat(descriptor)
+        if before.st_mode & OTHERS:
+            os.fchmod(descriptor, PRIVATE)
+        return before
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _readers_of(path: Path) -> str:
+    found = path.stat()
+    if found.st_mode & stat.S_IRGRP:
+        return f"only {_user(found.st_uid)} and {_group(found.st_gid)} read it"
+    return f"only {_user(found.st_uid)} reads it"
+
+
+def _user(number: int) -> str:
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
         return f"user {number}"
+
+
+def _group(number: int) -> str:
+    try:
+        return f"group {grp.getgrgid(number).gr_name}"
+    except KeyError:
+        return f"group {number}"
+
+
+def _standard_object(path: Path) -> dict[str, Any]:
+    """Of a file that a proxy reads. Raises ConfigError for what could not be written again as it is."""
+
+    def whole(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+            raise _problem("configFile", f"{name!r} stands twice in one object: take out what does not count", path)
+        return members
+
+    try:
+        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=whole)
+    except ConfigError:
+        raise
+    except (ValueError, RecursionError):  # comments, say
+        raise _problem("configFile", "is read by a proxy, but is no standard JSON: what that lacks would be lost", path) from None
+    try:
+        _json_bytes(value)
+    except (ValueError, RecursionError):
+        message = "has a number that JSON has not (NaN, or 1e400, which is too large), or is too deep: it could not be written again"
+        raise _problem("configFile", message, path) from None
+    return value
+
+
+def _json_bytes(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, indent=2, allow_nan=False).encode() + b"\n"
 
 
 def _inner_text(inner: Credentials) -> str:

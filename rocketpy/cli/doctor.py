@@ -195,12 +195,13 @@ def print_findings(findings: Sequence[Finding], *, as_json: bool = False) -> int
     from rich.text import Text
 
     from .tables import output
-    from .terminal import say
+    from .terminal import printable, say
 
     code = EXIT_UNHEALTHY if any(finding.grade == "bad" for finding in findings) else 0
     if as_json:
         say(json.dumps([asdict(finding) for finding in findings]))
         return code
+    findings = [Finding(printable(finding.name), finding.grade, printable(finding.text)) for finding in findings]
     if not sys.stdout.isatty():  # a line each, with nothing behind it
         width = max(len(finding.name) for finding in findings)
         say("\n".join(f"{finding.grade:<4}  {finding.name:<{width}}  {finding.text}" for finding in findings))
@@ -208,7 +209,7 @@ def print_findings(findings: Sequence[Finding], *, as_json: bool = False) -> int
     colours = {"ok": "green", "note": "yellow", "bad": "red"}
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for finding in findings:
-        table.add_row(f"[{colours[finding.grade]}]{finding.grade}[/]", finding.name, Text(finding.text, overflow="fold"))
+        table.add_row(f"[{colours[finding.grade]}]{finding.grade}[/]", Text(finding.name), Text(finding.text, overflow="fold"))
     output().print(table)
     return code
 

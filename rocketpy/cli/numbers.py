@@ -24,7 +24,7 @@ def real(*names: str, least: float = 0, most: float = SECONDS_MAX, told: str) ->
     return typer.Option(*names, min=least, max=most, callback=_number, help=told)
 
 
-def _number(value: float) -> float:
-    if math.isnan(value):  # which is in every range
+def _number(value: float | None) -> float | None:
+    if value is not None and math.isnan(value):  # which is in every range
         raise typer.BadParameter("nan is not a number")
     return value

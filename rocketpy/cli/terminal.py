@@ -15,11 +15,20 @@ EXIT_USAGE = 2
 """Of a command line or a configuration that cannot be."""
 READ_WITHIN_MS = 1000
 """So long a reader of ours may be busy with something else."""
+HEAD_MAX, TAIL_MAX = 4096, 500
+"""Characters of a text that others made: the longest path is whole, and so is what helps, which stands at the end."""
 
 
 def say(line: str) -> None:
     """One line for the operator, at once also when standard output is a file."""
     print(line, flush=True)
+
+
+def printable(text: str) -> str:
+    """A text that others may have made, such as a name from a server, as part of a line: it neither ends that nor steers the terminal."""
+    if len(text) > HEAD_MAX + TAIL_MAX:
+        text = f"{text[:HEAD_MAX]} … {text[-TAIL_MAX:]}"
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def complain(program: str, error: Exception) -> None:

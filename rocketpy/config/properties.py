@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_LINE_END = re.compile("\r\n?|\n")
 _ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\(?:.|$)", re.DOTALL)
 
 
@@ -67,18 +68,23 @@ def escaped(value: str) -> str:
 
 
 def edit_properties(text: str, changes: Mapping[str, str]) -> str:
-    """The text with these keys set: existing entries are replaced where they stand, new ones appended, comments and order kept."""
-    lines = _lines(text)
+    """The text with these keys set: existing entries are replaced where they stand, new ones appended, comments, order and each line's end
+    kept."""
+    lines, ends = _lines(text), _LINE_END.findall(text)
+    end = ends[0] if ends else "\n"
+    ends += [end] * (len(lines) - len(ends))  # the last line's
     pending = dict(changes)
     for entry in reversed(read_properties(text)):  # from the end, so that line numbers above stay true; the last of duplicates counts
+        place = slice(entry.line - 1, entry.line_last)
         if entry.key in pending:
-            lines[entry.line - 1 : entry.line_last] = [_format_line(entry.key, pending.pop(entry.key))]
+            lines[place], ends[place] = [_format_line(entry.key, pending.pop(entry.key))], [ends[entry.line_last - 1]]
         elif entry.key in changes:
-            del lines[entry.line - 1 : entry.line_last]
+            del lines[place], ends[place]
     if pending and _ends_open(lines):
         lines[-1] = lines[-1][:-1]  # a backslash at the end of a file continues nothing; now it would
     lines += [_format_line(key, value) for key, value in pending.items()]
-    return "".join(line + "\n" for line in lines)
+    ends += [end] * len(pending)
+    return "".join(map("".join, zip(lines, ends, strict=True)))
 
 
 def _format_line(key: str, value: str) -> str:

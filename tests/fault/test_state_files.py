@@ -241,6 +241,36 @@ def test_a_private_file_that_is_a_mount_point_is_its_owners_alone(tmp_path: Path
     assert path.read_text() == "2" and path.stat().st_mode & 0o777 == 0o600
 
 
+def test_what_stands_in_the_place_of_the_temporary_file_gets_nothing(tmp_path: Path) -> None:
+    """A link to a file of somebody else's, and one that was left there, which somebody holds open."""
+    victim, file = tmp_path / "victim", StateFile(tmp_path / "users.json", is_private=True)
+    victim.write_text("victim's")
+    temporary = tmp_path / "users.json.tmp"
+    temporary.symlink_to(victim)
+    file.write("secret 1")
+    assert (victim.read_text(), file.path.read_text(), file.path.is_symlink()) == ("victim's", "secret 1", False)
+    temporary.touch(0o644)
+    with temporary.open() as held:
+        file.write("secret 2")
+        assert (held.read(), file.path.read_text()) == ("", "secret 2")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+def test_a_file_is_its_owners_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the two, whoever it is for would not read it for good."""
+    path, real_replace = tmp_path / "broker.conf", Path.replace
+    placed: list[tuple[str, int, int, int]] = []
+
+    def replace(source: Path, target: Path) -> Path:
+        found = source.stat()
+        placed.append((target.name, found.st_uid, found.st_gid, found.st_mode & 0o777))
+        return real_replace(source, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    StateFile(path, is_private=True, owner=(65534, 65533)).write("1")
+    assert placed == [("broker.conf", 65534, 65533, 0o600)]
+
+
 @pytest.mark.parametrize("failures", [1, 100])
 def test_a_mount_point_that_is_full_keeps_what_it_held_or_its_backup(
     case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch, failures: int

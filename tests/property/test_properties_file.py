@@ -40,8 +40,20 @@ def test_what_was_written_is_read_back(values: dict[str, str]) -> None:
     assert {entry.key: entry.value for entry in read_properties(format_properties(values))} == values
 
 
-@given(st.text(alphabet="ab=: \\\n#", max_size=60), st.dictionaries(st.sampled_from("abcd"), TEXT.map(str.strip)))
+@given(st.text(alphabet="ab=: \\\r\n#", max_size=60), st.dictionaries(st.sampled_from("abcd"), TEXT.map(str.strip)))
 def test_editing_sets_these_keys_and_no_others(text: str, changes: dict[str, str]) -> None:
     before = {entry.key: entry.value for entry in read_properties(text)}
     after = {entry.key: entry.value for entry in read_properties(edit_properties(text, changes))}
     assert after == {**before, **changes}
+
+
+@pytest.mark.parametrize(
+    ("text", "edited"),
+    [
+        ("# mine\r\na=1\\\r\n 2\r\n\r\nb=2\r\n", "# mine\r\na=3\r\n\r\nb=2\r\nc=4\r\n"),
+        ("# mine\ra=1", "# mine\ra=3\rc=4\r"),
+        ("a=1\r\nb=2\na=2\n", "b=2\na=3\nc=4\r\n"),
+    ],
+)
+def test_lines_end_as_they_did(text: str, edited: str) -> None:
+    assert edit_properties(text, {"a": "3", "c": "4"}) == edited

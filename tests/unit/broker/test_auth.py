@@ -97,15 +97,16 @@ def test_users_outlive_the_broker_in_a_file_for_its_owner(tmp_path: Path, caplog
             await done(at.peer(ROOT), RequestCode.AUTH_UPDATE_USER, {"username": "root"}, {"password": "secret-of-root-2"})
         file = tmp_path / "store/config" / AUTH_FILE
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        caplog.set_level(logging.INFO)
         async with running(tmp_path, **ASKING) as at:
             assert (await at.peer(ALICE).send("orders")).code == 0
             assert (await at.peer(ROOT).send("orders")).remark == "check signature failed."
             assert (await at.peer(Credentials("root", "secret-of-root-2")).send("orders")).code == 0
         file = tmp_path / "store/config" / AUTH_FILE
         refused, counts = "what is signed with it is refused here: user", f"({file}), and that counts"
-        assert f"initAuthenticationUser: {refused} 'root' has another password {counts}" in caplog.text
-        assert f"innerClientAuthenticationCredentials: {refused} 'inner' is disabled {counts}" in caplog.text
-        assert "mqadmin updateUser -b THIS_BROKER -u root -p PASSWORD" in caplog.text
+        levels = {record.getMessage().partition(". Put")[0]: record.levelname for record in caplog.records}
+        assert levels[f"initAuthenticationUser: {refused} 'root' has another password {counts}"] == "INFO", "as it should"
+        assert levels[f"innerClientAuthenticationCredentials: {refused} 'inner' is disabled {counts}"] == "WARNING"
         assert "mqadmin updateUser -b THIS_BROKER -u inner -s enable" in caplog.text
 
     run(test)
@@ -113,13 +114,19 @@ def test_users_outlive_the_broker_in_a_file_for_its_owner(tmp_path: Path, caplog
 
 def test_a_start_tries_its_own_credentials(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
-        async with running(tmp_path, **ASKING) as at:
+        asking = {**ASKING, "innerClientAuthenticationCredentials": '{"accessKey":"in ner","secretKey":"secret-of-inner"}'}
+        async with running(tmp_path, **asking) as at:
             assert "refused here" not in caplog.text
-            await done(at.peer(ROOT), RequestCode.AUTH_UPDATE_USER, {"username": "inner"}, {"userType": "Normal"})
-        async with running(tmp_path, **{**ASKING, "authenticationEnabled": "false", "authorizationEnabled": "false"}):
-            assert "refused here" not in caplog.text, "nobody asks"
-        async with running(tmp_path, **ASKING):
-            assert "refused here: user 'inner' is no super user any more" in caplog.text and "-u inner -t Super" in caplog.text
+            await done(at.peer(ROOT), RequestCode.AUTH_UPDATE_USER, {"username": "in ner"}, {"userType": "Normal"})
+        for switches in ({"authorizationEnabled": "false"}, {"authenticationEnabled": "false", "authorizationEnabled": "false"}):
+            async with running(tmp_path, **{**asking, **switches}):
+                assert "refused here" not in caplog.text, "nobody asks"
+        async with running(tmp_path, **asking):
+            assert "refused here: user 'in ner' is no super user any more" in caplog.text and "-u 'in ner' -t Super" in caplog.text
+        asking["innerClientAuthenticationCredentials"] = asking["innerClientAuthenticationCredentials"].replace("secret-of", "other-of")
+        caplog.clear()
+        async with running(tmp_path, **{**asking, "authenticationEnabled": "false"}):
+            assert "is no super user any more" in caplog.text, "its signature, nobody asks for"
 
     run(test)
 

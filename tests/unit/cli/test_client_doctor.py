@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from rocketpy._core.errors import NetworkError, RocketpyError, TimedOut
 from rocketpy._core.remoting import Command, decode_command, encode_command
+from rocketpy.cli import client_doctor
 from rocketpy.cli.client_doctor import ClientDoctor
 from rocketpy.cli.doctor import Finding
 from rocketpy.remoting.client import ConnectFailed
@@ -88,6 +90,16 @@ OURS = answer(body=b"brokerClusterName=c\nbrokerName=broker-a\n")
         ("127.0.0.1:10911", OURS, "note", ["a loopback address", "brokerIP1"]),
         ("172.17.0.2:10911", OURS, "note", ["Docker's default bridge", "brokerIP1"]),
         ("127.0.0.1:10911", answer(body=b"brokerName=broker-b\n"), "bad", ["it is broker broker-b that answers", "brokerIP1"]),
+        ("8.8.8.8:10911", answer(ResponseCode.SYSTEM_ERROR), "bad", ["answers as no broker does: CODE: 1", "--useTLS", "brokerIP1"]),
+        ("10.0.0.5:10911", answer(body=b"brokerName="), "bad", ["as no broker does: its configuration has no brokerName"]),
+        ("10.0.0.5:10911", answer(body=b"brokerName=broker-a\nbrokerId=0"), "ok", ["10.0.0.5:10911 answers"]),
+        ("10.0.0.5:10911", answer(body=b"brokerName=broker-a\nbrokerId=1"), "bad", ["it is broker broker-a 1 that answers", "brokerIP1"]),
+        ("10.0.0.5:10911", answer(body=b"brokerName=broker-a\nbrokerId=1\nenableControllerMode=true"), "ok", ["answers"]),
+        ("10.0.0.5:10911", answer(body=b"brokerName=broker-a\nbrokerId=1\nenableSlaveActingMaster=true"), "ok", ["answers"]),
+        ("10.0.0.5:10911", answer(body=b"brokerName=broker-b\nenableControllerMode=true"), "bad", ["it is broker broker-b that answers"]),
+        ("[::ffff:172.17.0.2]:10911", OURS, "note", ["Docker's default bridge"]),
+        ("[::ffff:127.0.0.1]:10911", OURS, "note", ["a loopback address"]),
+        ("[::ffff:10.0.0.5]:10911", None, "bad", ["a private address"]),
         ("8.8.8.8:10911", None, "bad", ["Connection refused", "firewall", "brokerIP1"]),
         ("10.0.0.5:10911", None, "bad", ["Connection refused", "a private address", "brokerIP1"]),
         ("172.17.0.2:10911", None, "bad", ["Connection refused", "Docker's default bridge"]),
@@ -138,6 +150,14 @@ def test_a_name_server_that_is_away_or_empty_or_knows_less_is_told() -> None:
     assert "Connection refused; does it run" in texts["name server 10.0.0.9:9876"]
 
 
+def test_of_many_brokers_that_a_name_server_does_not_know_a_few_are_told() -> None:
+    network = Network()
+    network.servers |= {"10.0.0.1:9876": clusters({f"b{number}": {0: f"10.1.0.{number}:1"} for number in range(1, 7)})}
+    network.servers |= {"10.0.0.2:9876": clusters({"b1": {0: "10.1.0.1:1"}})}
+    (told,) = (each.text for each in findings(network, names=("10.0.0.1:9876", "10.0.0.2:9876")) if each.name.endswith("2:9876"))
+    assert "does not know b2 0, b3 0, b4 0 and 2 more, which" in told
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"brokerAddrTable":{"a":1}}', b'{"clusterAddrTable":{"c":1}}', b"\xff"])
 def test_who_answers_as_no_name_server_is_told(body: bytes) -> None:
     network = Network()
@@ -151,6 +171,15 @@ def test_many_brokers_are_asked_at_once_and_not_all_of_them() -> None:
     network.servers["10.0.0.1:9876"] = clusters({f"broker-{number}": {0: f"10.1.0.{number}:1"} for number in range(200)})
     assert len(findings(network)) == 201
     assert network.most == 32
+
+
+def test_of_more_brokers_than_a_bound_the_first_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_doctor, "BROKERS_MAX", 2)
+    network = Network()
+    network.servers["10.0.0.1:9876"] = clusters({f"broker-{number}": {0: f"10.1.0.{number}:1"} for number in range(3)})
+    told = findings(network)
+    assert [each.name for each in told[1:]] == ["brokers", "broker broker-0 0", "broker broker-1 0"]
+    assert (told[1].grade, told[1].text) == ("note", "3 are registered, the first 2 by name are asked")
 
 
 # ---- proxies ----
@@ -194,6 +223,45 @@ def test_a_proxy_has_to_speak_http2(said: bytes | None, grade: str, part: str) -
     run(test)
 
 
+class Named(LookUps):
+    """A name that stands for several addresses."""
+
+    async def addresses(self, host: str) -> list[str]:
+        assert host == "proxy.example"
+        return ["127.0.0.1", "127.0.0.2"]
+
+
+def test_each_address_of_a_proxys_name_is_tried() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+        await reader.read()
+
+    async def test() -> None:
+        async with server(serve) as address:
+            name = f"proxy.example:{address.partition(':')[2]}"
+            finding = await ClientDoctor(Network(), Named(), PATIENCE_S).proxy(name)
+            assert finding.grade == "note"
+            assert finding.text.startswith("speaks HTTP/2, but not at 127.0.0.2: Connection refused")
+        finding = await ClientDoctor(Network(), Named(), PATIENCE_S).proxy("proxy.example:1")
+        assert finding.grade == "bad" and finding.text.count("Connection refused") == 2
+
+    run(test)
+
+
+def test_a_proxy_by_tls_is_told_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of several behind an address chooses its certificate, or where to, by that."""
+    told: list[object] = []
+
+    async def open_connection(*_: object, server_hostname: object, **__: object) -> None:
+        told.append(server_hostname)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(asyncio, "open_connection", open_connection)
+    for tls in (None, ssl.create_default_context()):
+        asyncio.run(ClientDoctor(Network(), Named(), PATIENCE_S, tls).proxy("proxy.example:1"))
+    assert told == [None, None, "proxy.example", "proxy.example"]
+
+
 def test_a_proxy_that_is_not_there_is_told() -> None:
     finding = findings(Network(), "127.0.0.1:1", "a..b:8081", names=())
     assert [each.grade for each in finding] == ["bad", "bad"]
@@ -228,6 +296,8 @@ def test_the_command_asks_a_running_cluster(tmp_path: Path) -> None:
         (["--from", "somewhere"], "neither client nor server"),
         (["-n", "127.0.0.1:1"], "needs --from client"),
         (["--proxy", "127.0.0.1:1"], "needs --from client"),
+        (["--useTLS"], "needs --from client"),
+        (["--timeout", "3"], "needs --from client"),
         (["--from", "client", "-n", "127.0.0.1:1", "--dir", "/"], "not with --from client"),
     ],
 )

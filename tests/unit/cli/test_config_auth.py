@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import grp
 import json
 import os
 import stat
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from rocketpy._core.errors import StoreIOError
 from rocketpy.admin.access import credentials_of
 from rocketpy.auth.settings import AuthSettings
 from rocketpy.config import load_config, read_properties
 from rocketpy.proxy.settings import ANY_NAME_SERVER, load_settings
 from rocketpy.remoting.codes import ResponseCode
 from rocketpy.remoting.credentials import Credentials
+from rocketpy.state_file import StateFile
 from tests.unit.broker.pair import pair
 from tests.unit.broker.running import run
 from tests.unit.cli.processes import run_here
@@ -157,6 +160,11 @@ def test_what_would_not_start_is_refused_before_anything_is_written(tmp_path: Pa
         ([broker_file(tmp_path / "first.conf", FIRST), "--user", "alice"], "is 'root' already, and --user alice"),
         (["--user", "inner"], "choose another, --user NAME"),
         (["--user", "o'hara"], "has a quote"),
+        (
+            [broker_file(tmp_path / "twice.conf", INNER + FIRST + INNER)],
+            "twice.conf:5: innerClientAuthenticationCredentials: stands in line 3",
+        ),
+        (["--home", good], f"{good} is not a directory"),
     ):
         assert cause in refused(good, *arguments)
     assert "name the file of one, or --from" in refused(proxy)
@@ -179,12 +187,98 @@ def test_mqadmin_keeps_another_users_credentials(tmp_path: Path, monkeypatch: py
     assert found is not None and found.access_key == "alice" and tools.read_text().startswith("# nobody's\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("  accessKey: alice", "is no line"),
+        ("'accessKey': alice", "is no line"),
+        ("accessKey : alice", "is no line"),
+        ("accessKey:\talice", "is no line"),
+        ("{accessKey: alice}", "is no line"),
+        ("{}", "is no line"),
+        ("- accessKey", "is no line"),
+        ("name: [1,", "is no line"),
+        ("name: {a: 1}", "is no line"),
+        ("name: |", "is no line"),
+        ("name: 'open", "is no line"),
+        ("name: a: b", "is no line"),
+        ("name: a\tb", "is no line"),
+        ("...", "is no line"),
+        ("# bell \a", "is no line"),
+        ("name: 1\nname: 1", "is a name that stands twice"),
+        ("name: 1\n---", "is no line"),
+    ],
+)
+def test_tools_that_mqadmin_might_read_otherwise_are_refused(tmp_path: Path, line: str, cause: str) -> None:
+    file, tools = broker_file(tmp_path / "conf/broker.conf"), tmp_path / "conf/tools.yml"
+    text = f"# ours\n\n{line}\n"
+    tools.write_text(text)
+    assert f"{tools}:{text.count(chr(10))}: accessKey: {cause}" in refused(file)
+    assert tools.read_text() == text and "Authentication" not in file.read_text()
+
+
+def test_tools_of_plain_lines_get_two_more(tmp_path: Path) -> None:
+    file, tools = broker_file(tmp_path / "conf/broker.conf", FIRST + INNER), tmp_path / "conf/tools.yml"
+    text = "---\n  # ours, größer\n  # ours, größer\n\nname: a:b#c d # why\nother:\nquoted: 'a b: {' # why\nnumber: -12"
+    tools.write_text(text, encoding="utf-8")
+    set_up(file)
+    assert tools.read_text(encoding="utf-8") == f"{text}\naccessKey: 'root'\nsecretKey: 'secret-of-root'\n"
+    assert f"{tools}: has them already" in set_up(file)
+
+
 def test_secrets_that_others_could_read_are_closed(tmp_path: Path) -> None:
     file = broker_file(tmp_path / "broker.conf", FIRST + INNER)
     file.chmod(0o644)
-    set_up(file)
+    assert f"{file}: written; only " in (said := set_up(file)) and "which others could before" in said
     backup = tmp_path / "broker.conf.bak"
     assert (mode(file), mode(backup)) == (0o600, 0o600) and "secret-of-root" in backup.read_text()
+    backup.chmod(0o644)
+    assert "others could" not in set_up(file) and mode(backup) == 0o600
+
+
+def test_a_group_reads_on_where_nobody_else_could(tmp_path: Path) -> None:
+    file = broker_file(tmp_path / "broker.conf")
+    file.chmod(0o640)
+    assert f"and group {grp.getgrgid(file.stat().st_gid).gr_name} read it\n" in set_up(file)
+    assert (mode(file), mode(tmp_path / "broker.conf.bak"), mode(tmp_path / "conf/tools.yml")) == (0o640, 0o640, 0o600)
+
+
+def test_a_copy_that_others_can_read_is_told(tmp_path: Path) -> None:
+    copy, file = broker_file(tmp_path / "copy", FIRST + INNER), broker_file(tmp_path / "broker.conf")
+    copy.chmod(0o644)
+    assert f"{copy} has the same secrets, and others can read it" in set_up(file, "--from", copy)
+    copy.chmod(0o640)
+    assert "others can" not in set_up(file, "--from", copy)
+
+
+def test_what_was_written_is_told_before_what_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [broker_file(tmp_path / f"{name}.conf") for name in "ab"]
+    real_write = StateFile.write_bytes
+
+    def write(file: StateFile, data: bytes) -> None:
+        if file.path == files[1]:
+            raise StoreIOError("no more", file=str(file.path))
+        real_write(file, data)
+
+    monkeypatch.setattr(StateFile, "write_bytes", write)
+    done = run_here("config", "auth", *map(str, files))
+    assert done.returncode == 1 and "no more" in done.stderr
+    assert done.stdout.splitlines() == [line for line in done.stdout.splitlines() if line.startswith(f"{files[0]}: written")] != []
+
+
+def test_lines_of_windows_stay_so(tmp_path: Path) -> None:
+    file = broker_file(tmp_path / "broker.conf")
+    file.write_bytes(b"brokerName=a\r\n")
+    set_up(file)
+    assert file.read_bytes().startswith(b"brokerName=a\r\n") and file.read_bytes().count(b"\r\n") == file.read_bytes().count(b"\n") == 5
+
+
+def test_a_file_of_two_names_is_written_once(tmp_path: Path) -> None:
+    file = broker_file(tmp_path / "broker.conf")
+    before = file.read_text()
+    (tmp_path / "link.conf").symlink_to(file)
+    said = set_up(file, file, tmp_path / "link.conf")
+    assert said.count(": written") == 1 and (tmp_path / "broker.conf.bak").read_text() == before
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
@@ -193,6 +287,16 @@ def test_a_file_stays_its_owners(tmp_path: Path) -> None:
     os.chown(file, 65534, 65534)
     assert "only nobody reads it" in set_up(file)
     assert (file.stat().st_uid, file.stat().st_gid, mode(file)) == (65534, 65534, 0o600)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+def test_who_cannot_keep_the_owner_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_root, of_group = broker_file(tmp_path / "a.conf"), broker_file(tmp_path / "b.conf")
+    os.chown(of_group, 65534, 54321)
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    assert f"{of_root}: configFile: belongs to root: call this as its owner, or as root" in refused(of_root)
+    assert f"{of_group}: configFile: belongs to group 54321, which this user is not of" in refused(of_group)
+    assert "Authentication" not in of_root.read_text() + of_group.read_text()
 
 
 def test_a_link_goes_on_to_its_file(tmp_path: Path) -> None:
@@ -211,3 +315,34 @@ def test_a_proxy_gets_the_brokers_credentials_alone(tmp_path: Path) -> None:
     assert value["grpcServerPort"] == 8081 and value["enableAclRpcHookForClusterMode"] is True
     assert json.loads(value["innerClientAuthenticationCredentials"]) == {"accessKey": "inner", "secretKey": "secret-of-inner"}
     assert "secret-of-root" not in proxy.read_text() and "Authentication" in file.read_text()
+
+
+def test_a_proxy_that_lacks_what_to_sign_with_gets_it(tmp_path: Path) -> None:
+    file, proxy = broker_file(tmp_path / "broker.conf", FIRST + INNER), tmp_path / "rmq-proxy.json"
+    proxy.write_text('{"enableAclRpcHookForClusterMode": true}')
+    set_up(proxy, "--from", file)
+    settings, _ = load_settings(proxy, {"namesrvAddr": ANY_NAME_SERVER}, {})
+    assert settings.credentials == Credentials("inner", "secret-of-inner") and settings.authentication_enabled
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ('{"futureKey": 1e400}', "1e400, which is too large"),
+        ('{"futureKey": [NaN]}', "a number that JSON has not"),
+        ('{"futureKey": 1, "futureKey": 2}', "'futureKey' stands twice in one object"),
+        ('{"futureKey": {"a": 1, "a": 1}}', "'a' stands twice in one object"),
+    ],
+)
+def test_a_proxys_file_that_could_not_be_written_again_is_refused(tmp_path: Path, text: str, cause: str) -> None:
+    file, proxy = broker_file(tmp_path / "broker.conf"), tmp_path / "rmq-proxy.json"
+    proxy.write_text(text)
+    assert cause in refused(file, proxy)
+    assert proxy.read_text() == text and "Authentication" not in file.read_text()
+
+
+def test_half_a_character_of_a_proxys_file_is_kept(tmp_path: Path) -> None:
+    file, proxy = broker_file(tmp_path / "broker.conf"), tmp_path / "rmq-proxy.json"
+    proxy.write_text('{"futureKey": "\\ud800"}')
+    set_up(file, proxy)
+    assert '"futureKey": "\\ud800"' in proxy.read_text()

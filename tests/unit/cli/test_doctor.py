@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -146,6 +147,19 @@ def test_a_relative_directory_is_shown_whole(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(doctor, "CHECKS", (doctor.check_directory,))
     assert run_doctor(Path("store")) == 0
     assert str(tmp_path / "store") in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_what_others_said_neither_ends_a_line_nor_steers_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    name, text = "broker [/red]\x1b[2J\nok", f"\x9b31m\u202e{'x' * 9000}; set it right"
+    doctor.print_findings([Finding(name, "note", text)])
+    told = capsys.readouterr().out
+    assert "[/red]\\x1b[2J\\nok" in told and "\\x9b31m\\u202ex" in told and "set it right" in "".join(told.split("\n")).replace("  ", "")
+    assert told.replace("\n", "").isprintable() and told.count("x") < 5000
 
 
 def test_into_a_file_go_lines_of_their_own_length(capsys: pytest.CaptureFixture[str]) -> None:
