@@ -411,8 +411,9 @@ def test_nothing_is_set_aside_where_the_log_can_not_be_opened(root: Path) -> Non
     assert done.returncode == 1 and "shorter than any is" in done.stderr and "nothing was changed" in done.stderr, done.stderr
     assert not list((root / "consumequeue").glob("damaged*"))
     (root / "away").rename(first)
-    (root / "consumequeue" / "T" / "0" / f"{0:020d}").rename(root / "consumequeue" / "T" / "0" / f"{6_000_000:020d}")
-    (root / "consumequeue" / "T" / "0" / f"{0:020d}").touch()
+    queue = root / "consumequeue" / "T" / "0"
+    (queue / f"{0:020d}").rename(queue / f"{6_000_000:020d}")
+    (queue / f"{0:020d}").touch()
     done = rocketpy("repair", root, *SHAPE, "--yes")
     assert done.returncode == 0 and "whole" in done.stdout, (done.stdout, done.stderr)
 
@@ -453,6 +454,7 @@ def test_files_that_a_kill_left_without_length_are_no_damage(root: Path) -> None
     for name in (f"commitlog/{log_end:020d}", *NEW_FILES):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch(exist_ok=False)
+    (root / "abort").touch()
     done = rocketpy("verify", root, *SHAPE)
     assert done.returncode == 0 and "whole" in done.stdout, done.stdout
     (root / "index" / "20200101000000000").touch()  # one in front of others is no new one
