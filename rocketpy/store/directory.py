@@ -256,7 +256,7 @@ def has_entries(queues: Path) -> bool:
 
 def _has_entry(path: Path, entry_size: int) -> bool:
     """Goes over holes, which are most of a file that was made ahead."""
-    with path.open("rb") as file:
+    with path.open("rb", buffering=0) as file:  # lseek goes behind a buffer's back
         at, end = 0, path.stat().st_size
         while at < end:
             try:

@@ -14,6 +14,7 @@ from rocketpy._core.errors import StoreIOError
 from rocketpy.broker.service import BrokerService
 from rocketpy.broker.store_directory import check_kind_of_store, check_place_of_log, make_log_directory, make_store_directory
 from rocketpy.remoting.codes import RequestCode
+from rocketpy.store.directory import has_entries
 from tests.unit.broker import running as broker
 from tests.unit.cli.processes import run
 
@@ -198,6 +199,17 @@ def test_a_queue_that_lost_its_log_has_an_entry_of_a_message(queue: str, at: int
     put(tmp_path / queue / "copy", data=ENTRY)
     with pytest.raises(StoreIOError, match="commitlog holds no messages") if has_some else nullcontext():
         make_log_directory(tmp_path, "storePathCommitLog", tmp_path / "commitlog", may_be_cut=False)
+
+
+@pytest.mark.parametrize("messages", [(), (5_000,), (299_999,)])
+def test_entries_are_found_between_holes_and_those_of_nothing(messages: tuple[int, ...], tmp_path: Path) -> None:
+    file = tmp_path / "consumequeue" / "t" / "0" / f"{0:020d}"
+    put(file, data=GONE * 10, size=6_000_000)
+    with file.open("r+b") as entries:
+        for place, entry in ((4_990, GONE * 10), (200_000, bytes(20)), *((place, ENTRY) for place in messages)):
+            entries.seek(place * 20)
+            entries.write(entry)
+    assert has_entries(tmp_path / "consumequeue") == bool(messages)
 
 
 def test_a_queue_that_cannot_be_looked_into_is_named_with_the_key(foreign_directory: Path) -> None:
