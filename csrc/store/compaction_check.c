@@ -220,7 +220,7 @@ static void look_for_gap(const segment_walk *segment) {
 /* A kill left the last file of records without length, before it had entries: a start drops it. */
 static bool is_new(const queue_walk *queue, uint32_t file) {
     uint32_t entries = file_of(queue->entries, rp_file_row_start(queue->log, file));
-    return file + 1 == rp_file_row_count(queue->log) && rp_file_row_size(queue->log, file) == 0 &&
+    return !queue->check->options->is_stopped && file + 1 == rp_file_row_count(queue->log) && rp_file_row_size(queue->log, file) == 0 &&
            (entries == rp_file_row_count(queue->entries) || rp_file_row_size(queue->entries, entries) == 0);
 }
 
@@ -242,6 +242,8 @@ static int check_segment(queue_walk *queue, uint32_t file) {
     if (segment.entries_file < rp_file_row_count(queue->entries))
         segment.entries_path = rp_file_row_path(queue->entries, segment.entries_file);
     look_for_gap(&segment);
+    if (queue->check->options->is_stopped && segment.entries_path != NULL && rp_file_row_size(queue->entries, segment.entries_file) == 0)
+        return report(queue->check, segment.entries_path, -1, 0, "the file of entries has no length; a start makes them again");
     int status = check_entries(&segment);
     return status == RP_OK ? check_behind(&segment, file + 1 == rp_file_row_count(queue->log)) : status;
 }

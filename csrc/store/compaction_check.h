@@ -10,7 +10,7 @@
  *
  * A queue whose files were being moved when its process ended is passed over: the next start finishes that first (compaction_files.h).
  * Records that a cut of the log took back lie there without entries until somebody writes over them: they are no damage, and nor is the
- * one that a kill kept from getting its own.
+ * one that a kill kept from getting its own. A last file without length is none after a kill, and damage after a clean stop.
  *
  * Threads  one owner. Nothing is written. Of either product's stores: the commit log offset of a record is not looked at.
  */
@@ -25,6 +25,7 @@
 typedef struct rp_compaction_check_options {
     const char *root_path;
     int32_t check_crc;
+    int32_t is_stopped;           /* by a clean stop, not a kill: every file has a length */
     const rp_queue_check *queues; /* walked; borrowed */
     /* Non-zero ends the check. file is valid meanwhile; offset in the file, -1: the whole file; size 0 where that says nothing. */
     int (*report)(void *context, const char *file, int64_t offset, int64_t size, const char *cause);

@@ -30,6 +30,7 @@ typedef struct verify_run {
     rp_file_row *log;
     rp_queue_check *queues;
     int64_t confirmed; /* messages from there on may be held back from their queues */
+    int is_stopped;      /* the last run ended cleanly */
     int64_t index_files; /* as the last stop left them; -1: not known */
     uint64_t bytes_total, bytes_done, bytes_reported;
     int has_entries; /* the log's files begin with entries of DLedger */
@@ -310,6 +311,7 @@ static int check_compaction(verify_run *run, rp_error *error) {
     rp_compaction_check_options options = {
         .root_path = run->options->root_path,
         .check_crc = run->options->check_crc,
+        .is_stopped = run->is_stopped,
         .queues = run->queues,
         .report = report_compaction_damage,
         .context = run,
@@ -328,11 +330,12 @@ static void read_checkpoint(verify_run *run) {
     rp_checkpoint checkpoint;
     snprintf(path, sizeof path, "%s/checkpoint", run->options->root_path);
     snprintf(abort_mark, sizeof abort_mark, "%s/abort", run->options->root_path);
+    run->is_stopped = !rp_abort_mark_exists(abort_mark);
     if (rp_checkpoint_read(rp_file_ops_system(), path, &checkpoint, NULL) != RP_OK || !checkpoint.is_exact)
         return;
     if (checkpoint.confirm_offset > 0)
         run->confirmed = checkpoint.confirm_offset;
-    if (!rp_abort_mark_exists(abort_mark))
+    if (run->is_stopped)
         run->index_files = checkpoint.index_count;
 }
 

@@ -7,7 +7,7 @@
  * Index           every entry points at a message that has a key of that hash; as many files as our last stop left, if it was clean.
  * Timed messages  timer log, timing wheel and checkpoint agree with each other and with the log (timer_check.h).
  * Compacted topics  what they have kept is whole, and found by its entries (compaction_check.h).
- * A file that a kill left without length while it was made is no damage: a start makes it.
+ * A file that a kill left without length while it was made is no damage: a start makes it. Of compacted topics it is damage after a stop.
  *
  * Threads  runs in the caller's; visit is called there too. Nothing is written.
  * Bounds   the log is read once in order; queue and index checks read it again by offset. Memory: a small record per queue.

@@ -62,7 +62,7 @@ from .durable_offsets import DurableOffsets
 from .elected import begin_elected, make_elected, make_ha, start_elected
 from .group_members import Members, group_members
 from .housekeeping import Housekeeping
-from .ledger_options import check_no_other_log, ledger_path
+from .ledger_options import check_no_other_log, ledger_path, log_directory, member_settings
 from .listen_ports import HA_PORT_DISTANCE, free_port, store_ip
 from .lite_requests import LiteRequests
 from .lite_subscriptions import LiteSubscriptions
@@ -305,13 +305,13 @@ class BrokerService:
         check_kind_of_store(root)
         if config.boolean("enableDLegerCommitLog"):
             check_no_other_log(config)
-            make_store_directory("storePathDLedgerCommitLog", ledger_path(config))
+            is_alone = len(member_settings(config).peers) == 1  # or the leader fills it again
+            make_log_directory(root, "storePathDLedgerCommitLog", ledger_path(config), may_be_cut=not is_alone)
         else:
             check_no_ledger(root)
-            log_place = config.text("storePathCommitLog")
-            if not log_place:
+            if not config.text("storePathCommitLog"):
                 check_place_of_log(root)
-            make_log_directory(root, log_place, may_be_cut=config.boolean("enableControllerMode"))
+            make_log_directory(root, "storePathCommitLog", log_directory(config), may_be_cut=config.boolean("enableControllerMode"))
         self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))
         self._native.set_settings(**native_settings(config))

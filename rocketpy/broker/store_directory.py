@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .._core.errors import StoreIOError
 from ..config import home_directory
-from ..store.directory import ENTRY_SIZE, QUEUE_DIRECTORIES
+from ..store.directory import QUEUE_DIRECTORIES, has_entries, has_messages
 
 
 def is_mounted_read_only(path: Path) -> bool:
@@ -48,7 +50,9 @@ def check_place_of_log(root: Path) -> None:
     """Raises StoreIOError for a store that RocketMQ before 4.9.4 kept in two places: without storePathCommitLog the log was in ~/store,
     whatever storePathRootDir said. Its queues, beside a log without messages, would be cut to nothing here."""
     log, old_log = root / "commitlog", home_directory() / "store" / "commitlog"
-    if not _has_files(log, "*") and _has_files(root / "consumequeue", "*/*/*") and _has_files(old_log, "*"):
+    with _readable("storePathRootDir", root):
+        is_in_two_places = not has_messages(log) and has_entries(root / "consumequeue") and has_messages(old_log)
+    if is_in_two_places:
         raise StoreIOError(
             f"storePathCommitLog is not set, and {log} holds no messages for the queues in {root / 'consumequeue'}: RocketMQ before 4.9.4 "
             f"kept its log in {old_log}, which has some; set storePathCommitLog={old_log}, or move consumequeue away to begin with an "
@@ -56,24 +60,29 @@ def check_place_of_log(root: Path) -> None:
         )
 
 
-def make_log_directory(root: Path, place: str, *, may_be_cut: bool) -> None:
-    """place: storePathCommitLog; the log is in root where that is empty. may_be_cut: a controller's replica, whose log may have been cut to
-    nothing before it follows another master.
+def make_log_directory(root: Path, key: str, log: Path, *, may_be_cut: bool) -> None:
+    """key: which names the log's place where that is not below root. may_be_cut: a replica, whose log may have been cut to nothing before
+    it follows another master, or is filled by others.
 
     Raises StoreIOError, also for a log that is not there, as when its disk is not mounted: the queues would be cut to nothing, and new
     messages take the offsets of those that consumers have read."""
-    key, log = ("storePathCommitLog", Path(place)) if place else ("storePathRootDir", root / "commitlog")
+    is_inside = log.is_relative_to(root)
+    named_by = "storePathRootDir" if is_inside else key
     if _may_be_there(log):
-        make_store_directory(key, log)  # or what cannot be read would be called empty
-    queues = next((root / name for name in QUEUE_DIRECTORIES if _has_entries(root / name)), None) if not _has_files(log, "*") else None
-    if not may_be_cut and queues is not None:
-        named = f"storePathCommitLog={log}" if place else f"storePathRootDir={root}: commitlog"
-        other = "name the directory that has them" if place else "put its files back, or name their directory (storePathCommitLog)"
-        raise StoreIOError(
-            f"{named} holds no messages for the queues in {queues}: mount its disk, or {other}; "
-            f"or move {queues.name} away to begin with an empty log"
-        )
-    make_store_directory(key, log)
+        make_store_directory(named_by, log)  # or what cannot be read would be called empty
+    if not may_be_cut:
+        with _readable(named_by, root if is_inside else log):
+            is_gone = not has_messages(log)
+        with _readable("storePathRootDir", root):
+            queues = next((root / name for name in QUEUE_DIRECTORIES if is_gone and has_entries(root / name)), None)
+        if queues is not None:
+            named = f"storePathRootDir={root}: {log.relative_to(root)}" if is_inside else f"{key}={log}"
+            other = f"put its files back, or name their directory ({key})" if is_inside else "name the directory that has them"
+            raise StoreIOError(
+                f"{named} holds no messages for the queues in {queues}: mount its disk, or {other}; "
+                f"or move {queues.name} away to begin with an empty log"
+            )
+    make_store_directory(named_by, log)
 
 
 def check_no_ledger(root: Path) -> None:
@@ -96,14 +105,14 @@ def _has_files(directory: Path, pattern: str) -> bool:
     return any(path.is_file() for path in directory.glob(pattern))
 
 
-def _has_entries(queues: Path) -> bool:
-    """Not where files were only made ahead of the first message."""
-    for path in queues.glob("*/*/*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                if any(file.read(ENTRY_SIZE)):
-                    return True
-    return False
+@contextmanager
+def _readable(key: str, value: Path) -> Iterator[None]:
+    """Names the key and the file that cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        path = Path(error.filename or value)
+        raise StoreIOError(f"{key}={value}: {path} cannot be read: {error.strerror}; let this user read it, or move it away") from None
 
 
 def _remedy(path: Path) -> str:

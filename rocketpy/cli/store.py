@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.text import Text
 
-from rocketpy._core.errors import NotFound, StoreLocked
+from rocketpy._core.errors import NotFound, StoreCorrupt, StoreLocked
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
@@ -37,10 +37,12 @@ from rocketpy.store.compaction import (
     kept_messages,
     queue_directories,
 )
-from rocketpy.store.directory import QUEUE_DIRECTORIES, TIMER_COUNTS, StoreDirectory, StoreSummary, batch_topics, file_size
+from rocketpy.store.directory import QUEUE_DIRECTORIES, TIMER_COUNTS, StoreDirectory, StoreSummary, batch_topics, file_size, has_messages
 
 store_app = typer.Typer(help=__doc__, no_args_is_help=True)
 EXIT_DAMAGED = 3
+LOG_FILE_MIN = 4096
+"""Bytes of a commit log file: a store is opened with no less."""
 DAMAGES_SHOWN = 50
 STAYS = {
     "commitlog": "commit log damage stays",
@@ -105,9 +107,9 @@ def repair(
     if holder := directory.lock_holder():
         raise StoreLocked(f"the store is in use by process {holder}; stop it, nothing was changed", file=str(root / "lock"))
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
-    if not directory.log_files() and any(damage.kind == "consumequeue" for damage in damages):
-        cause = "no files of the commit log, and without them nothing is built again: mount its disk, or put them back; nothing was changed"
-        raise NotFound(cause, file=str(directory.commit_log_path))
+    if not has_messages(directory.commit_log_path) and any(damage.kind == "consumequeue" for damage in damages):
+        cause = "the commit log has no messages, and nothing is built again of that: mount its disk, or put its files back"
+        raise NotFound(f"{cause}; nothing was changed", file=str(directory.commit_log_path))
     derived = {_derived_path(root, damage) for damage in damages if damage.kind not in STAYS and damage.kind != COMPACTION}
     copies, why_kept = _copies_to_make_again(directory, damages)
     targets = sorted(derived | copies)
@@ -123,6 +125,9 @@ def repair(
             console.print("nothing was changed: --yes does it")
         raise typer.Exit(EXIT_DAMAGED if damages else 0)
     options = _as_written(root, commitlog)
+    if derived and options.get("commit_log_file_size", LOG_FILE_MIN) < LOG_FILE_MIN:
+        cause = f"the first file of the commit log is shorter than any is ({LOG_FILE_MIN} bytes): put it back; nothing was changed"
+        raise StoreCorrupt(cause, file=str(directory.log_files()[0]))
     options |= {"index_slot_count": slot_count, "index_entry_count_max": entry_count, "delay_levels": delay_levels, "rebuild_queues": 1}
     kept = _topics(root)
     with directory.locked():  # the check took its time: a broker may have been started since
@@ -214,17 +219,22 @@ def _as_written(root: Path, commitlog: Path | None) -> MessageStoreOptions:
     options: MessageStoreOptions = {"commit_log_path": str(directory.commit_log_path), "batch_topics": batch_topics(root)}
     if index := directory.ledger_index_path:
         options |= {"ledger_index_path": str(index), "ledger_committed_index": directory.committed_index()}
-        if index_files := sorted(index.glob("[0-9]" * 20)):
-            options["ledger_index_file_size"] = index_files[0].stat().st_size
+        if size := _written_size(sorted(index.glob("[0-9]" * 20))):
+            options["ledger_index_file_size"] = size
     if log_files := directory.log_files():
         options["commit_log_file_size"] = log_files[0].stat().st_size
-    if queue_files := sorted((root / "consumequeue").glob("*/*/" + "[0-9]" * 20)):
-        options["consume_queue_file_size"] = queue_files[0].stat().st_size
-    if batch_files := sorted((root / "batchconsumequeue").glob("*/*/" + "[0-9]" * 20)):
-        options["batch_queue_file_size"] = batch_files[0].stat().st_size
+    if size := _written_size(sorted((root / "consumequeue").glob("*/*/" + "[0-9]" * 20))):
+        options["consume_queue_file_size"] = size
+    if size := _written_size(sorted((root / "batchconsumequeue").glob("*/*/" + "[0-9]" * 20))):
+        options["batch_queue_file_size"] = size
     if any((root / "consumequeue").glob(LIGHT_QUEUE_PREFIX + "*")):  # those that are set aside are made again
         options["light_queues_max"] = 2**31 - 1
     return options
+
+
+def _written_size(files: list[Path]) -> int:
+    """Of the first that has a length: a kill leaves one without that was about to be made."""
+    return next(filter(None, (file.stat().st_size for file in files)), 0)
 
 
 def _topics(root: Path) -> set[str]:

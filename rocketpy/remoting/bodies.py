@@ -5,8 +5,8 @@ A registration is JSON, or "compressed", which is a zlib stream of pieces, each 
     data version JSON | count of topics, per topic a line | filter servers JSON | from 5.0 on: count of mappings, per mapping JSON
 where a topic's line is `name readQueues writeQueues perm filterType attributesJSON`, in blanks.
 
-Everything read here came over the network: types are checked, counts are bounded by the bytes that were sent, inflated size by INFLATED_MAX
-and INFLATION_MAX.
+Everything read here came over the network: types are checked; counts of topics and the JSON among what was inflated are bounded by the
+bytes that were sent, inflated size by INFLATED_MAX, INFLATED_FREE and INFLATION_MAX.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from .codes import VERSION_5_0_0
 from .headers import HeaderError
-from .json_codec import JsonError, read_json, read_object, unknown_members, write_fastjson, write_json
+from .json_codec import TOLERANT_MAX, Allowance, JsonError, read_json, read_object, unknown_members, write_fastjson, write_json
 
 INFLATED_MAX = 128 * 1024 * 1024
+INFLATED_FREE = 16 * 1024 * 1024
+"""Of any body, however small: some topics with the same long attributes inflate a thousandfold."""
 INFLATION_MAX = 256
-"""How many times what was sent: 100,000 topics that differ in a number alone and have the same 500 bytes of attributes inflate 133-fold."""
+"""How many times what was sent is the JSON in it, and all of a larger one. 100,000 topics that differ in a number alone and have the
+same 500 bytes of attributes inflate 133-fold."""
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
 _TOPIC_MEMBERS = frozenset(
     ("attributes", "order", "perm", "readQueueNums", "topicFilterType", "topicName", "topicSysFlag", "writeQueueNums")
@@ -151,7 +155,7 @@ class TopicConfig:
         return f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} {self.perm} {self.topic_filter_type} {attributes}"
 
     @classmethod
-    def from_line(cls, line: str) -> TopicConfig:
+    def from_line(cls, line: str, allowance: Allowance) -> TopicConfig:
         """Raises BodyError."""
         parts = line.split(" ", 5)
         if len(parts) < 5:
@@ -160,9 +164,9 @@ class TopicConfig:
         attributes: Any = {}
         if len(parts) == 6:
             try:
-                attributes = read_json(parts[5])
+                attributes = read_json(parts[5], tolerant_max=allowance)
             except JsonError:
-                attributes = {}  # RocketMQ ignores attributes that it cannot read
+                attributes = {}  # RocketMQ ignores attributes that it cannot read; no name server needs them
         if not isinstance(attributes, dict):
             attributes = {}
         return cls.from_json({**numbers, "topicName": parts[0], "topicFilterType": parts[4], "attributes": attributes})
@@ -232,27 +236,28 @@ class RegisterBrokerBody:
     @classmethod
     def _decode_compressed(cls, body: bytes, version: int) -> RegisterBrokerBody:
         pieces = _Pieces(_inflate(body), len(body))
-        data_version = DataVersion.decode(pieces.take())
+        allowance = Allowance(INFLATION_MAX * len(body), min(len(body), TOLERANT_MAX))
+        data_version = DataVersion.from_json(read_object(pieces.take(), tolerant_max=allowance))
         lines = (pieces.take_text() for _ in range(pieces.count()))
         topics = {line.partition(" ")[0]: line for line in lines}
         try:
-            filter_servers = _filter_servers(read_json(pieces.take()))
+            filter_servers = _filter_servers(read_json(pieces.take(), tolerant_max=allowance))
         except JsonError:
             filter_servers = ()
         mappings: dict[str, Mapping[str, Any]] = {}
         if version >= VERSION_5_0_0:
             for _ in range(pieces.count()):
-                mapping = read_object(pieces.take())
+                mapping = read_object(pieces.take(), tolerant_max=allowance)
                 mappings[read_text(mapping, "topic")] = mapping
-        return cls(_LazyTopics(topics, _topic_of_line), data_version, filter_servers, mappings)
+        return cls(_LazyTopics(topics, partial(_topic_of_line, allowance)), data_version, filter_servers, mappings)
 
 
 def _topic_of_json(value: Any, name: str) -> TopicConfig:
     return TopicConfig.from_json(read_mapping({name: value}, name), name)
 
 
-def _topic_of_line(line: str, name: str) -> TopicConfig:
-    return TopicConfig.from_line(line)
+def _topic_of_line(allowance: Allowance, line: str, name: str) -> TopicConfig:
+    return TopicConfig.from_line(line, allowance)
 
 
 class _LazyTopics(Mapping[str, TopicConfig]):
@@ -291,14 +296,15 @@ def _piece(data: bytes) -> bytes:
 
 def _inflate(body: bytes) -> bytes:
     stream = zlib.decompressobj()
-    size_max = min(INFLATED_MAX, INFLATION_MAX * len(body))
+    size_max = min(INFLATED_MAX, max(INFLATED_FREE, INFLATION_MAX * len(body)))
     try:
         inflated = stream.decompress(body, size_max)
     except zlib.error as error:
         raise BodyError(f"not a zlib stream: {error}") from None
     if not stream.eof:
-        cause = f"more than {size_max} bytes inflated" if stream.unconsumed_tail else "End of compressed data has reached"
-        raise BodyError(cause)
+        if not stream.unconsumed_tail:
+            raise BodyError("End of compressed data has reached")
+        raise BodyError(f"more than {size_max} bytes inflated, the most of {len(body)} that were sent: set compressedRegister=false there")
     return inflated
 
 
@@ -313,9 +319,9 @@ class _Pieces:
 
     def count(self) -> int:
         """A number of pieces to come. Each takes 4 bytes at least, and a byte of what was sent: no two have the same name."""
-        count = self._number()
-        if not 0 <= count <= min((len(self._data) - self._at) // 4, self._sent):
-            raise BodyError(f"{count} entries announced at byte {self._at - 4}, more than there is room for")
+        count, count_max = self._number(), min((len(self._data) - self._at) // 4, self._sent)
+        if not 0 <= count <= count_max:
+            raise BodyError(f"{count} entries announced at byte {self._at - 4}, at most {count_max} of {self._sent} bytes that were sent")
         return count
 
     def take(self) -> bytes:

@@ -9,7 +9,7 @@ Writing  write_json: standard. write_fastjson: numeric keys bare, object keys as
 
 Bounds   nesting to DEPTH_MAX, but of standard JSON as far as its parser goes (is_deeper tells); sizes are the frame's, but what needs the
          tolerant parser, a microsecond a character at worst on the event loop, has TOLERANT_MAX characters, unless it is a file of ours;
-         what references stand for holds MEMBERS_MAX members. Nothing raises but JsonError.
+         texts that were inflated share an Allowance. What references stand for holds MEMBERS_MAX members. Nothing raises but JsonError.
 """
 
 from __future__ import annotations
@@ -29,6 +29,30 @@ class JsonError(ValueError):
     """Text that is no JSON even by fastjson's rules; the message names the place and shows nothing of the text, which may be a secret."""
 
 
+class Allowance:
+    """How many characters are still read of texts that came together; slow: of those that take the tolerant parser, or have references."""
+
+    __slots__ = ("all", "slow")
+
+    def __init__(self, characters: int, slow: int) -> None:
+        self.all = characters
+        self.slow = slow
+
+    def spend(self, characters: int) -> None:
+        """Raises JsonError."""
+        if characters > self.all:
+            raise JsonError(f"{characters} characters of JSON where at most {self.all} are read: send less of it, or not compressed")
+        self.all -= characters
+
+    def spend_slow(self, characters: int) -> None:
+        """Raises JsonError."""
+        if characters > self.slow:
+            raise JsonError(
+                f"{characters} characters that are no standard JSON; of such text at most {self.slow} are read: write standard JSON"
+            )
+        self.slow -= characters
+
+
 class ObjectKey(tuple[tuple[str, Any], ...]):
     """An object used as a key of a map, such as a MessageQueue: hashable, compares by its members in order of name."""
 
@@ -43,17 +67,23 @@ class ObjectKey(tuple[tuple[str, Any], ...]):
         return super().__getitem__(name) if isinstance(name, (int, slice)) else dict(self)[name]
 
 
-def read_json(data: bytes | bytearray | memoryview | str, *, tolerant_max: int | None = TOLERANT_MAX) -> Any:
-    """The value of a JSON text, standard or fastjson's; tolerant_max=None for files. Raises JsonError."""
+def read_json(data: bytes | bytearray | memoryview | str, *, tolerant_max: int | Allowance | None = TOLERANT_MAX) -> Any:
+    """The value of a JSON text, standard or fastjson's; tolerant_max=None for files, an Allowance for inflated ones. Raises JsonError."""
     try:
         text = data if isinstance(data, str) else bytes(data).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise JsonError(f"not UTF-8 at byte {error.start}") from None
+    if isinstance(tolerant_max, Allowance):
+        tolerant_max.spend(len(text))
     value = _parse(text, tolerant_max)
-    return _resolve_references(value) if "$" in text and '"$ref"' in text else value
+    if "$" not in text or '"$ref"' not in text:
+        return value
+    if isinstance(tolerant_max, Allowance):
+        tolerant_max.spend_slow(len(text))
+    return _resolve_references(value)
 
 
-def _parse(text: str, tolerant_max: int | None) -> Any:
+def _parse(text: str, tolerant_max: int | Allowance | None) -> Any:
     if not _has_lone_surrogate(text):
         try:
             return json.loads(text)
@@ -63,8 +93,9 @@ def _parse(text: str, tolerant_max: int | None) -> Any:
             return json.loads(_with_quoted_keys(text))
         except (ValueError, RecursionError):
             pass
-    if tolerant_max is not None and len(text) > tolerant_max:
-        raise JsonError(f"{len(text)} characters that are no standard JSON; of such text at most {tolerant_max} are read")
+    if tolerant_max is not None:
+        allowance = tolerant_max if isinstance(tolerant_max, Allowance) else Allowance(0, tolerant_max)
+        allowance.spend_slow(len(text))
     return _Reader(text).read()
 
 
@@ -78,7 +109,7 @@ def _with_quoted_keys(text: str) -> str:
     return '"'.join(_BARE_KEY.split(text))
 
 
-def read_object(data: bytes | bytearray | memoryview | str, *, tolerant_max: int | None = TOLERANT_MAX) -> dict[str, Any]:
+def read_object(data: bytes | bytearray | memoryview | str, *, tolerant_max: int | Allowance | None = TOLERANT_MAX) -> dict[str, Any]:
     """As read_json, for a text that must be an object."""
     value = read_json(data, tolerant_max=tolerant_max)
     if not isinstance(value, dict):

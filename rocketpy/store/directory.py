@@ -8,6 +8,7 @@ messages timerwheel, timerlog/<position>, config/timercheck; of compacted topics
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -24,6 +25,7 @@ BATCH_ENTRY_SIZE = 46
 GONE_SIZE = 2**31 - 1
 """Of an entry that stands for a message that was gone before the queue began."""
 QUEUE_DIRECTORIES = {"consumequeue": ENTRY_SIZE, "batchconsumequeue": BATCH_ENTRY_SIZE}
+ENTRIES_AT_ONCE = 1024
 LOCKS = Path("/proc/locks")
 CHECKPOINT_FIELDS = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp", "master_flushed_offset", "confirm_phy_offset")
 TIMER_COUNTS = Path("config") / "timermetrics"
@@ -80,6 +82,8 @@ class StoreDirectory:
         if not self.commit_log_path.is_dir():
             inside = self.root / "store"
             hint = f"; {inside} is one" if (inside / "commitlog").is_dir() else ", or storePathCommitLog lies elsewhere (--commitlog)"
+            if any((self.root / queues).is_dir() for queues in QUEUE_DIRECTORIES):
+                hint = " with its log: mount its disk, or put it back, or say where it lies (--commitlog)"
             raise NotFound(f"no commitlog directory: not a store{hint}", file=str(self.commit_log_path))
 
     def _find_log(self) -> Path:
@@ -229,6 +233,45 @@ def _names(directory: Path) -> tuple[str, ...]:
 def offset_files(directory: Path) -> list[Path]:
     """What the store takes for its own: 20 digits that are an offset of 63 bits."""
     return sorted(path for path in listed(directory) if re.fullmatch("[0-9]{20}", path.name) and int(path.name) < 1 << 63)
+
+
+def has_messages(log: Path) -> bool:
+    """Whether a log was written to: its beginning was deleted, or a file begins with a record: none was only made ahead. Raises OSError."""
+    files = offset_files(log)
+    return bool(files) and (int(files[0].name) > 0 or any(_begins_with_record(file) for file in files))
+
+
+def _begins_with_record(path: Path) -> bool:
+    with path.open("rb") as file:
+        return any(file.read(8))
+
+
+def has_entries(queues: Path) -> bool:
+    """Whether a queue below one of QUEUE_DIRECTORIES has an entry of a message: none was only made ahead, or stands for messages that were
+    gone before it began. Reads up to the first. Raises OSError."""
+    size = QUEUE_DIRECTORIES[queues.name]
+    directories = (path for topic in listed(queues) for path in listed(topic) if is_numbered(path))
+    return any(_has_entry(file, size) for directory in directories for file in offset_files(directory))
+
+
+def _has_entry(path: Path, entry_size: int) -> bool:
+    """Goes over holes, which are most of a file that was made ahead."""
+    with path.open("rb", buffering=0) as file:  # lseek goes behind a buffer's back
+        at, end = 0, path.stat().st_size
+        while at < end:
+            try:
+                at = max(at, os.lseek(file.fileno(), at, os.SEEK_DATA) // entry_size * entry_size)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # no data from there on
+                    return False
+                raise
+            file.seek(at)
+            entries = file.read(ENTRIES_AT_ONCE * entry_size)
+            sizes = (entries[place : place + 4] for place in range(8, len(entries), entry_size)) if any(entries) else ()
+            if any(0 < int.from_bytes(each, "big") < GONE_SIZE for each in sizes):
+                return True
+            at += ENTRIES_AT_ONCE * entry_size
+    return False
 
 
 def batch_topics(root: Path) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,24 @@ def test_who_is_alone_keeps_its_messages_and_stands_by_its_term(
             (log_before / f"{0:020d}").write_bytes(b"messages")
             with pytest.raises(StoreIOError, match="holds messages of before enableDLegerCommitLog"):
                 await group.start(0)
+
+    run(test)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_log_that_is_gone_is_filled_by_others_or_not_begun_anew(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has the messages of one that is alone: new ones took the offsets of those that had been read."""
+    entry = struct.pack(">qiq", 0, 100, 0)
+    queue = tmp_path / "n0" / "store" / "consumequeue" / TOPIC / "0" / f"{0:020d}"
+    queue.parent.mkdir(parents=True)
+    queue.write_bytes(entry)
+
+    async def test() -> None:
+        async with members(tmp_path, monkeypatch, count) as group:
+            refusal = rf"storePathRootDir={tmp_path}/n0/store: dledger-n0/data holds no messages .*\(storePathDLedgerCommitLog\)"
+            with pytest.raises(StoreIOError, match=refusal) if count == 1 else nullcontext():
+                await group.start(0)
+            assert (queue.exists() and queue.read_bytes() == entry) == (count == 1)
 
     run(test)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from rocketpy._core.errors import StoreIOError
 from rocketpy.broker.service import BrokerService
 from rocketpy.broker.store_directory import check_kind_of_store, check_place_of_log, make_log_directory, make_store_directory
 from rocketpy.remoting.codes import RequestCode
+from rocketpy.store.directory import has_entries
 from tests.unit.broker import running as broker
 from tests.unit.cli.processes import run
 
 ENTRY = struct.pack(">qiq", 0, 100, 0)
+RECORD = struct.pack(">ii", 100, -626843481)
 
 
 def test_a_missing_directory_is_made(tmp_path: Path) -> None:
@@ -91,13 +94,16 @@ def test_a_log_where_rocketmq_before_4_9_4_kept_it_is_asked_for(tmp_path: Path, 
     entries.parent.mkdir(parents=True)
     entries.write_bytes(ENTRY)
     old_log.mkdir(parents=True)
-    (old_log / f"{0:020d}").write_bytes(bytes(8))
+    (old_log / f"{0:020d}").write_bytes(RECORD)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     done = run("broker", "-o", f"storePathRootDir={root}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1")
     assert done.returncode == 1 and f"set storePathCommitLog={old_log}" in done.stderr, done.stderr
     assert entries.read_bytes() == ENTRY and not (root / "commitlog").exists()
     (root / "commitlog").mkdir()
-    (root / "commitlog" / f"{0:020d}").write_bytes(bytes(8))
+    (root / "commitlog" / f"{0:020d}").touch()
+    with pytest.raises(StoreIOError, match=f"set storePathCommitLog={old_log}"):
+        check_place_of_log(root)
+    (root / "commitlog" / f"{0:020d}").write_bytes(RECORD)
     check_place_of_log(root)
 
 
@@ -117,13 +123,13 @@ def test_a_log_whose_disk_is_not_mounted_is_not_begun_anew(tmp_path: Path) -> No
     log.parent.mkdir()
     log.write_text("in the way")
     with pytest.raises(StoreIOError, match=f"{log} is not a directory"):  # it is not called empty
-        make_log_directory(root, str(log), may_be_cut=False)
+        make_log_directory(root, "storePathCommitLog", log, may_be_cut=False)
     log.unlink()
     with pytest.raises(StoreIOError, match=r"holds no messages for the queues in .*batchconsumequeue"):
-        make_log_directory(root, str(log), may_be_cut=False)
-    make_log_directory(root, str(log), may_be_cut=True)
-    (log / f"{0:020d}").write_bytes(bytes(8))
-    make_log_directory(root, str(log), may_be_cut=False)
+        make_log_directory(root, "storePathCommitLog", log, may_be_cut=False)
+    make_log_directory(root, "storePathCommitLog", log, may_be_cut=True)
+    (log / f"{0:020d}").write_bytes(RECORD)
+    make_log_directory(root, "storePathCommitLog", log, may_be_cut=False)
 
 
 def test_nor_is_one_that_is_gone_from_its_store(tmp_path: Path) -> None:
@@ -135,10 +141,86 @@ def test_nor_is_one_that_is_gone_from_its_store(tmp_path: Path) -> None:
     refusal = f"storePathRootDir={tmp_path}: commitlog holds no messages for the queues in {entries.parents[2]}: mount its disk"
     assert done.returncode == 1 and refusal in done.stderr, done.stderr
     assert entries.read_bytes() == ENTRY and not (tmp_path / "commitlog").exists()
-    entries.write_bytes(bytes(len(ENTRY)))  # made ahead of a first message
-    make_log_directory(tmp_path, "", may_be_cut=False)
     (tmp_path / "consumequeue").rename(tmp_path / "away")
-    make_log_directory(tmp_path, "", may_be_cut=False)
+    make_log_directory(tmp_path, "storePathCommitLog", tmp_path / "commitlog", may_be_cut=False)
+
+
+def put(path: Path, at: int = 0, data: bytes = b"", size: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(size)
+        file.seek(at)
+        file.write(data)
+
+
+@pytest.mark.parametrize(
+    ("log", "is_gone"),
+    [
+        ({}, True),
+        ({f"{0:020d}": b""}, True),
+        ({f"{0:020d}": bytes(8)}, True),
+        ({f"{0:020d}": bytes(8), f"{8:020d}": bytes(8)}, True),  # the second was made ahead, too
+        ({"notes.txt": RECORD, "9" * 20: RECORD}, True),
+        ({f"{0:020d}": RECORD}, False),
+        ({f"{0:020d}": b"", f"{8:020d}": RECORD}, False),  # damage of another kind
+        ({f"{8:020d}": bytes(8)}, False),  # retention left what was made ahead
+    ],
+)
+def test_a_log_without_a_record_is_gone(log: dict[str, bytes], is_gone: bool, tmp_path: Path) -> None:
+    put(tmp_path / "consumequeue" / "t" / "0" / f"{0:020d}", data=ENTRY)
+    for name, data in log.items():
+        put(tmp_path / "commitlog" / name, data=data)
+    with pytest.raises(StoreIOError, match="commitlog holds no messages") if is_gone else nullcontext():
+        make_log_directory(tmp_path, "storePathCommitLog", tmp_path / "commitlog", may_be_cut=False)
+
+
+GONE = struct.pack(">qiq", 0, 2**31 - 1, 0)
+BATCH_ENTRY = struct.pack(">qiqqqhii", 0, 100, 0, 0, 0, 1, -1, 0)
+
+
+@pytest.mark.parametrize(
+    ("queue", "at", "data", "has_some"),
+    [
+        ("consumequeue/t/0", 0, b"", False),
+        ("consumequeue/t/0", 0, bytes(6000), False),  # made ahead
+        ("consumequeue/t/0", 0, GONE * 3000, False),
+        ("consumequeue/t/0", 0, GONE * 3000 + ENTRY, True),
+        ("consumequeue/t/0", 0, bytes(60_000) + ENTRY, True),
+        ("consumequeue/t/0", 299_999 * 20, ENTRY, True),  # behind a hole
+        ("consumequeue/t/0/notes", 0, ENTRY, False),
+        ("consumequeue/t/copy", 0, ENTRY, False),
+        ("batchconsumequeue/t/7", 299_999 * 46, BATCH_ENTRY, True),
+        ("batchconsumequeue/t/7", 0, GONE.ljust(46, b"\0") * 3000, False),
+    ],
+)
+def test_a_queue_that_lost_its_log_has_an_entry_of_a_message(queue: str, at: int, data: bytes, has_some: bool, tmp_path: Path) -> None:
+    """Wherever it is; what was made ahead, and entries that stand for messages of before the queue, are none."""
+    put(tmp_path / queue / f"{0:020d}", at, data, size=300_000 * (46 if queue.startswith("batch") else 20))
+    put(tmp_path / queue / "copy", data=ENTRY)
+    with pytest.raises(StoreIOError, match="commitlog holds no messages") if has_some else nullcontext():
+        make_log_directory(tmp_path, "storePathCommitLog", tmp_path / "commitlog", may_be_cut=False)
+
+
+@pytest.mark.parametrize("messages", [(), (5_000,), (299_999,)])
+def test_entries_are_found_between_holes_and_those_of_nothing(messages: tuple[int, ...], tmp_path: Path) -> None:
+    file = tmp_path / "consumequeue" / "t" / "0" / f"{0:020d}"
+    put(file, data=GONE * 10, size=6_000_000)
+    with file.open("r+b") as entries:
+        for place, entry in ((4_990, GONE * 10), (200_000, bytes(20)), *((place, ENTRY) for place in messages)):
+            entries.seek(place * 20)
+            entries.write(entry)
+    assert has_entries(tmp_path / "consumequeue") == bool(messages)
+
+
+def test_a_queue_that_cannot_be_looked_into_is_named_with_the_key(foreign_directory: Path) -> None:
+    assert foreign_directory.exists()
+    with tempfile.TemporaryDirectory(prefix="rocketpy-closed-") as ours:
+        root = Path(ours)
+        closed = root / "consumequeue" / "t" / "0" / f"{0:020d}"
+        put(closed, data=ENTRY)
+        closed.chmod(0o000)
+        with pytest.raises(StoreIOError, match=rf"^storePathRootDir={root}: {closed} cannot be read: .*; let this user read it"):
+            make_log_directory(root, "storePathCommitLog", root / "commitlog", may_be_cut=False)
 
 
 def test_the_start_says_so(tmp_path: Path) -> None:

@@ -248,6 +248,26 @@ static void a_file_that_is_cut_short_is_named(void) {
     fixture_remove(root);
 }
 
+static void cut_to_nothing(const char *name) { close(open_file(name, O_RDWR | O_TRUNC)); }
+
+/* The last segment's: a stop leaves none, a kill those that it was about to make. */
+static void a_file_without_length_is_damage_unless_a_kill_left_it(void) {
+    rp_message_store_options options;
+    char abort_mark[700];
+    make_store(&options, NEVER_MS, MESSAGES);
+    snprintf(abort_mark, sizeof abort_mark, "%s/abort", root);
+    const char *records = file_of("compactionLog", 3), *entries = file_of("compactionCq", 3);
+    cut_to_nothing(entries);
+    is_named((wanted_damage){entries, "no length", -1, 0, 0});
+    cut_to_nothing(records);
+    is_named((wanted_damage){records, "too short", -1, 0, 0});
+    take_away(entries);
+    is_named((wanted_damage){records, "too short", -1, 0, 0});
+    close(open(abort_mark, O_CREAT | O_RDWR, 0644));
+    is_whole(60, 0);
+    fixture_remove(root);
+}
+
 /* As a botched restore leaves it: within another file, and behind all of them. */
 static void a_copy_under_another_name_is_named(void) {
     rp_message_store_options options;
@@ -310,6 +330,7 @@ int main(void) {
     RUN(a_queue_whose_files_are_being_moved_is_passed_over);
     RUN(each_damage_is_named_where_it_is);
     RUN(a_file_that_is_cut_short_is_named);
+    RUN(a_file_without_length_is_damage_unless_a_kill_left_it);
     RUN(a_copy_under_another_name_is_named);
     RUN(a_file_of_entries_that_is_cut_short_is_named);
     RUN(files_that_are_missing_are_named_but_not_beside_the_gap_of_a_compaction);

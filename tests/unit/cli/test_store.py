@@ -382,16 +382,40 @@ def test_batch_queues_are_shown_checked_and_built_again(root: Path) -> None:
         assert store.max_offset("B", 0) == 12 and len(store.entries("B", 0, 0, 12)) == 4
 
 
-def test_queues_stay_where_the_whole_log_is_gone(root: Path) -> None:
+@pytest.mark.parametrize("length", [None, 0, 64 * 1024], ids=["gone", "no length", "zeros"])
+def test_queues_stay_where_the_whole_log_is_gone(root: Path, length: int | None) -> None:
     """Set aside, they would have been built again empty: new messages at offsets that had been read."""
     (root / "commitlog").rename(root / "away")
+    done = rocketpy("repair", root, *SHAPE, "--yes")
+    assert done.returncode == 1 and "mount its disk, or put it back" in done.stderr, done.stderr
     (root / "commitlog").mkdir()
+    if length is not None:
+        (root / "commitlog" / f"{0:020d}").write_bytes(bytes(length))
     for options in ((), ("--yes",)):
         done = rocketpy("repair", root, *SHAPE, *options)
         assert done.returncode == 1 and "mount its disk" in done.stderr and "set aside" not in done.stdout, (done.stdout, done.stderr)
-    (root / "commitlog").rmdir()
+        assert not list((root / "consumequeue").glob("damaged*"))
+    shutil.rmtree(root / "commitlog")
     (root / "away").rename(root / "commitlog")
     assert rocketpy("verify", root, *SHAPE).returncode == 0
+
+
+def test_nothing_is_set_aside_where_the_log_can_not_be_opened(root: Path) -> None:
+    """The files of a store tell its sizes: those of queues by one that has a length."""
+    first = root / "commitlog" / f"{0:020d}"
+    whole = first.read_bytes()
+    first.rename(root / "away")
+    first.write_bytes(whole[:100])
+    flip(root / "consumequeue" / "T" / "2" / f"{0:020d}", 27)
+    done = rocketpy("repair", root, *SHAPE, "--yes")
+    assert done.returncode == 1 and "shorter than any is" in done.stderr and "nothing was changed" in done.stderr, done.stderr
+    assert not list((root / "consumequeue").glob("damaged*"))
+    (root / "away").rename(first)
+    queue = root / "consumequeue" / "T" / "0"
+    (queue / f"{0:020d}").rename(queue / f"{6_000_000:020d}")
+    (queue / f"{0:020d}").touch()
+    done = rocketpy("repair", root, *SHAPE, "--yes")
+    assert done.returncode == 0 and "whole" in done.stdout, (done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("gone", [slice(0, 1), slice(1, 2), slice(2, 3), slice(0, 3)], ids=["first", "second", "last", "all"])
@@ -430,6 +454,7 @@ def test_files_that_a_kill_left_without_length_are_no_damage(root: Path) -> None
     for name in (f"commitlog/{log_end:020d}", *NEW_FILES):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch(exist_ok=False)
+    (root / "abort").touch()
     done = rocketpy("verify", root, *SHAPE)
     assert done.returncode == 0 and "whole" in done.stdout, done.stdout
     (root / "index" / "20200101000000000").touch()  # one in front of others is no new one

@@ -67,7 +67,7 @@ def pieces(*parts: bytes | int) -> bytes:
         (b"plain", "not a zlib stream"),
         (pieces(-1), "a piece of -1 bytes announced at byte 0 of 4"),
         (pieces(2**31 - 1), "a piece of 2147483647 bytes"),
-        (pieces(b"{}", 2**31 - 1), "2147483647 entries announced at byte 6, more than there is room for"),
+        (pieces(b"{}", 2**31 - 1), "2147483647 entries announced at byte 6, at most 0 of"),
         (pieces(b"{}", -5), "-5 entries announced"),
         (pieces(b"{}", 1, b"t 1 2", b"[]", 0), "Failed to decode RegisterBrokerBody: TopicConfig: expected at least 5 words"),
         *[
@@ -86,17 +86,53 @@ def test_hostile_streams_are_refused_with_the_cause(body: bytes, cause: str) -> 
 
 def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = zlib.compress(bytes(100_000))
-    with pytest.raises(BodyError, match=f"more than {256 * len(bomb)} bytes inflated"):
-        RegisterBrokerBody.decode(bomb, compressed=True)
-    monkeypatch.setattr(bodies, "INFLATED_MAX", 1000)
-    with pytest.raises(BodyError, match="more than 1000 bytes inflated"):
-        RegisterBrokerBody.decode(bomb, compressed=True)
+    for free, inflated, said in ((1000, 1 << 27, 256 * len(bomb)), (50_000, 1 << 27, 50_000), (50_000, 1000, 1000)):
+        monkeypatch.setattr(bodies, "INFLATED_FREE", free)
+        monkeypatch.setattr(bodies, "INFLATED_MAX", inflated)
+        with pytest.raises(BodyError, match=f"more than {said} bytes inflated, .* compressedRegister=false"):
+            RegisterBrokerBody.decode(bomb, compressed=True)
+
+
+def test_long_attributes_of_few_topics_are_a_registration() -> None:
+    """They inflate to more than 256 times what is sent. A name server has no use for them: they are read as far as that goes."""
+    topics = {f"t{number}": TopicConfig(f"t{number}", attributes={"note": "x" * 30_000}) for number in range(9)}
+    sent = RegisterBrokerBody(topics).encode(compressed=True)
+    assert 256 * len(sent) < len(zlib.decompress(sent))
+    read = list(RegisterBrokerBody.decode(sent, compressed=True).topics.values())
+    assert [topic.topic_name for topic in read] == list(topics) and read[0] == topics["t0"] and read[-1].attributes == {}
+
+
+def mappings(text: bytes, count: int = 1) -> bytes:
+    return pieces(b"{}", 0, b"[]", count, *[b'{"topic":"t","x":[' + text.removesuffix(b",") + b"]}"] * count)
+
+
+@pytest.mark.parametrize("slow", [b"{a:1},", b'{"$ref":"$.topic"},'])
+def test_json_that_costs_nothing_to_send_is_not_read_slowly(slow: bytes) -> None:
+    """10 KB had the name server read bare words for 3 s."""
+    for body in (mappings(slow * 100), mappings(slow * 2, 20)):  # what there is for one is for all
+        with pytest.raises(BodyError, match="that are no standard JSON; of such text at most"):
+            RegisterBrokerBody.decode(body, compressed=True)
+    assert RegisterBrokerBody.decode(mappings(slow), compressed=True).queue_mappings.keys() == {"t"}
+
+
+@pytest.mark.parametrize("fast", [b"{0:1},", b"[],"])
+def test_json_is_read_as_far_as_a_broker_would_have_sent_it(fast: bytes) -> None:
+    """Tables by queue among it."""
+    assert RegisterBrokerBody.decode(mappings(fast * 1000), compressed=True).queue_mappings.keys() == {"t"}
+    with pytest.raises(BodyError, match="characters of JSON where at most"):
+        RegisterBrokerBody.decode(mappings(fast * 100_000), compressed=True)
+
+
+def test_slow_attributes_are_read_as_far_as_they_were_sent() -> None:
+    lines = [b"t%d 4 4 6 SINGLE_TAG {a:'%s'}" % (number, b"x" * 50) for number in range(9)]
+    read = list(RegisterBrokerBody.decode(pieces(b"{}", len(lines), *lines, b"[]", 0), compressed=True).topics.values())
+    assert read[0].attributes == {"a": "x" * 50} and read[-1].attributes == {}
 
 
 def test_lines_that_cost_nothing_to_send_are_not_read() -> None:
     """10 KB had the name server read lines for 5 s, and nobody else was answered."""
     lines = [b"a 1 1 6 x"] * 1000
-    with pytest.raises(BodyError, match="1000 entries announced at byte 6, more than there is room for"):
+    with pytest.raises(BodyError, match=r"1000 entries announced at byte 6, at most (\d+) of \1 bytes that were sent"):
         RegisterBrokerBody.decode(pieces(b"{}", len(lines), *lines, b"[]", 0), compressed=True)
 
 
