@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._core.errors import DiskFull, InvalidArgument, NetworkError, NotFound, RocketpyError, StoreIOError
-from ..broker.addresses import join_address
 from ..broker.service import BrokerService
-from ..config import Config, ConfigError, load_config, registered_host
+from ..config import Config, ConfigError, join_address, load_config, registered_host
 from ..logs import NativeLog, start_logging
 from ..namesrv.service import NameServer
 from .cluster import cluster_configs

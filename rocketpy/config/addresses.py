@@ -81,6 +81,10 @@ def registered_host(host: str) -> str:
     return local_address() if listens_everywhere else host
 
 
+def join_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
+
+
 def reach_warning(host: str) -> str | None:
     """Why others may not reach this host, None when nothing is known against it. Names are not resolved."""
     if host.lower() == "localhost":
