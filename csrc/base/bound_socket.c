@@ -30,14 +30,17 @@ static int bound(const struct sockaddr_storage *address, socklen_t size) {
     return -1;
 }
 
-int rp_bound_socket(const char *host, uint16_t port, int *fd) {
+int rp_bound_socket(const char *host, uint16_t port, int *fd, int *without_ipv6) {
     struct sockaddr_storage address, of_both;
     uint32_t size, size_of_both;
     *fd = -1;
+    *without_ipv6 = 0;
     if (rp_address_parse(host, port, &address, &size) != RP_OK)
         return RP_E_INVALID;
-    if (is_every_interface(&address) && rp_address_parse("::", port, &of_both, &size_of_both) == RP_OK)
+    if (is_every_interface(&address) && rp_address_parse("::", port, &of_both, &size_of_both) == RP_OK) {
         *fd = bound(&of_both, size_of_both);
+        *without_ipv6 = *fd >= 0 || errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL ? 0 : errno;
+    }
     if (*fd < 0)
         *fd = bound(&address, size);
     return *fd >= 0 ? RP_OK : RP_E_NETWORK;

@@ -10,7 +10,8 @@
 
 #include <stdint.h>
 
-/* A stream socket, non-blocking, in *fd. RP_OK; RP_E_INVALID: host is no numeric address; RP_E_NETWORK with errno. Otherwise *fd is -1. */
-int rp_bound_socket(const char *host, uint16_t port, int *fd);
+/* A stream socket, non-blocking, in *fd. RP_OK; RP_E_INVALID: host is no numeric address; RP_E_NETWORK with errno. Otherwise *fd is -1.
+ * *without_ipv6: the errno for which it is of IPv4 alone, although the machine has IPv6; 0 otherwise. */
+int rp_bound_socket(const char *host, uint16_t port, int *fd, int *without_ipv6);
 
 #endif

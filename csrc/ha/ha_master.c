@@ -201,7 +201,8 @@ void rp_ha_master_notify(rp_ha_master *master) {
 /* ---- open and close ---- */
 
 static int listen_on(rp_ha_master *master, rp_error *error) {
-    int status = rp_bound_socket(master->bind_address, master->options.port, &master->listen_fd);
+    int without_ipv6;
+    int status = rp_bound_socket(master->bind_address, master->options.port, &master->listen_fd, &without_ipv6);
     if (status == RP_E_INVALID)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha bind address \"%s\" is not an IP address", master->bind_address);
     if (status != RP_OK || listen(master->listen_fd, 64) < 0)

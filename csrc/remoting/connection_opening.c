@@ -45,7 +45,7 @@ static void begin_tls(rp_connection *connection) {
     if (context == NULL) {
         refuse(connection, "Trying to establish an SSL connection but sslContext is null", ": no certificate was loaded");
     } else if (rp_server_memory_is_over(reactor->server, RP_TLS_HANDSHAKE_BYTES)) {
-        refuse(connection, "no memory for its TLS handshake", ": all connections together hold too much; raise --memory or bufferBytesMax");
+        refuse(connection, "no memory for its TLS handshake", ": all connections together hold too much; raise --memory");
     } else if (!make_sealed_buffer(reactor) || (connection->tls = rp_tls_create(context, &reactor->pool)) == NULL) {
         refuse(connection, "memory is out", "");
     } else {

@@ -23,12 +23,18 @@ static void answer(rp_connection *connection, const rp_command *request, int32_t
     }
 }
 
+/* Whatever frame is accepted can be taken: its connection's buffer and the copy may together be more than the bound that all have. */
+static bool has_memory_for(const rp_server *server, uint64_t bytes) {
+    return !rp_server_memory_is_over(server, bytes) ||
+           atomic_load_explicit(&server->requests.bytes, memory_order_relaxed) + bytes <= server->options.frame_size_max;
+}
+
 /* Copies the command for Python. */
 static void punt(rp_connection *connection, enum rp_request_kind kind, const rp_command *command) {
     rp_reactor *reactor = connection->reactor;
     rp_server *server = reactor->server;
     rp_held_request *held = NULL;
-    if (!rp_server_memory_is_over(server, command->body.size) && rp_request_queue_admits(&server->requests)) {
+    if (has_memory_for(server, command->body.size) && rp_request_queue_admits(&server->requests)) {
         held = rp_request_hold(&server->requests, kind, rp_connection_id(connection), &connection->address, command);
         if (held == NULL) {
             atomic_fetch_sub_explicit(&server->requests.waiting, 1, memory_order_relaxed);

@@ -49,12 +49,17 @@ static int fail(rp_server *server, rp_error *error, int os_errno) {
 
 int rp_listener_open(rp_server *server, rp_error *error) {
     const rp_server_options *options = &server->options;
-    int status = rp_bound_socket(options->bind_address, options->port, &server->listener_fd);
+    int without_ipv6;
+    int status = rp_bound_socket(options->bind_address, options->port, &server->listener_fd, &without_ipv6);
     if (status == RP_E_INVALID) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "'%s' is not a numeric IPv4 or IPv6 address", options->bind_address);
     }
     if (status != RP_OK) {
         return fail(server, error, errno);
+    }
+    if (without_ipv6 != 0) {
+        rp_log_write(options->log, RP_LOG_WARNING, "clients that use IPv6 cannot connect to port %u: %s%s", options->port,
+                     strerror(without_ipv6), without_ipv6 == EADDRINUSE ? "; another process has it there (ss -ltnp6 shows which)" : "");
     }
     /* Before listen: accepted sockets inherit the sizes, and the window scale is settled in the handshake. */
     if (options->socket_receive_buffer > 0) {

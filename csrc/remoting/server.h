@@ -82,7 +82,8 @@ typedef struct rp_server_options {
     uint32_t stall_timeout_ms;    /* default 30,000: close a connection that does not read what it asked for; 0: never */
     uint32_t output_bytes_max;    /* per connection, default 8 MiB */
     uint64_t memory_bytes_max;    /* all connections' buffers together, default 1 GiB: then large frames wait (socket not read). Beyond it
-                                   * one frame a reactor goes on, and a connection keeps what a first read brought, 128 KiB */
+                                   * one frame a reactor goes on, a connection keeps what a first read brought, 128 KiB, and requests
+                                   * for Python are taken up to frame_size_max of bodies together */
     uint32_t ring_capacity;       /* requests waiting for Python, default 10,000 */
     uint32_t spin_us;             /* busy poll after answers to whoever asks one request at a time, while that pays; default 0 = off */
     uint32_t stand_in_after_us;   /* default 500: a thread that has left its reactor for longer is relieved, see rp_reactor_leave */

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .._core.errors import NetworkError
-from ..config import Config
+from ..config import Config, join_address
 from ..remoting.client import split_address
 from ..remoting.look_up import LookUps
 
@@ -41,10 +41,6 @@ def identity_of(config: Config) -> Identity:
         advertised_address(config.text("advertise"), config.text("brokerIP1"), config.integer("listenPort")),
         advertised_address(config.text("advertiseHa"), config.text("brokerIP2"), config.integer("haListenPort")),
     )
-
-
-def join_address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
 
 
 def advertised_address(advertise: str, broker_ip: str, port: int) -> str:

@@ -31,7 +31,7 @@ from .._core.errors import NetworkError, RocketpyError, StoreIOError
 from .._core.remoting import Request, Server
 from .._core.store import MessageStore
 from ..auth.service import AuthService
-from ..config import Config, Value
+from ..config import Config, Value, join_address
 from ..config.rules import VIP_PORT_DISTANCE
 from ..ha.service import HaService
 from ..remoting.client import RemotingClient
@@ -42,7 +42,7 @@ from ..remoting.service import Handler, RemotingService
 from ..remoting.tls import ListenerTls, client_context, tls_settings
 from . import unsupported
 from .acting_state import ActingState
-from .addresses import identity_of, join_address
+from .addresses import identity_of
 from .admin_broker import BrokerAdmin
 from .admin_groups import GroupAdmin
 from .admin_lite import LiteAdmin

@@ -50,7 +50,10 @@ def up(
     ] = False,
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Memory to plan with, such as 512m or 8g; default the machine's, or less by its cgroup."),
+        typer.Option(
+            metavar="SIZE",
+            help="Memory to plan with, with --cluster of each broker, such as 512m; default the machine's, or less by its cgroup.",
+        ),
     ] = None,
     cluster: Annotated[
         str, typer.Option(help="All brokers of conf/NAME (2m-2s-sync, 2m-2s-async, 2m-noslave, dledger) or of a directory, on free ports.")

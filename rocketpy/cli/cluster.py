@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .._core.errors import NotFound
-from ..broker.addresses import join_address
 from ..broker.listen_ports import free_port
-from ..config import Config, load_config, registered_host
+from ..config import Config, join_address, load_config, registered_host
 from ..dledger.settings import parse_peers
 from ..remoting.listen_address import numeric_address
 

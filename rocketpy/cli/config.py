@@ -49,6 +49,8 @@ def _remarks_of_server(program: str, role: str, file: Path) -> list[str]:
     if file.suffix == ".json":
         raise ConfigError([Problem("configFile", f"JSON is what a proxy reads: --role {PROXY}", str(file))])
     config = _loaded(program, role, file)
+    if config.is_given("memory"):
+        load_config(config.role, file)  # which judges by that
     remarks = config.remarks()
     problems: list[Problem] = []
     for read in (AuthSettings.of, tls_settings) if role == "broker" else (tls_settings,):
@@ -128,7 +130,7 @@ def _loaded(program: str, role: str, file: Path | None) -> Config:
     if role not in TABLES:
         raise typer.BadParameter(f"{role!r} is not one of {', '.join(TABLES)}", param_hint="--role")
     try:
-        return load_config(role, file)
+        return load_config(role, file, is_of_another_machine=True)
     except ConfigError as error:
         complain(program, error)
         raise typer.Exit(EXIT_USAGE) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import RocketpyError
-from ..config import Config, ConfigError, Problem, load_config
+from ..config import Config, ConfigError, Problem, found_memory, load_config
 from ..logs import NativeLog, start_logging
 from .process import Service, run
 from .proxy_beside import why_missing
@@ -72,7 +72,7 @@ def run_local(options: argparse.Namespace, settings: ProxySettings, program: str
         "--enable-proxy",
         *(["-c", broker_file] if broker_file else []),
         *(["-n", settings.namesrv_addr] if settings.namesrv_addr else []),
-        *(["--memory", options.memory] if options.memory is not None else []),
+        *(["--memory", str(settings.memory)] if settings.memory != found_memory().size else []),
     ]
     file = ["-pc", str(options.proxyConfigPath)] if options.proxyConfigPath else []
     return run_server("broker", [*arguments, *file], program)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import RocketpyError
 from ..config import Config, ConfigError, Problem
+from ..config.memory import beside_broker
 
 if TYPE_CHECKING:
     from .._core.base import LogTap
@@ -48,6 +50,7 @@ class ProxyBeside:
             "memory": self._broker.integer("memory"),
         }
         settings, _ = load_settings(self._file, defaults, overrides)
+        settings = dataclasses.replace(settings, memory=beside_broker(settings.memory))
         if not settings.name_servers:
             raise ConfigError([Problem("namesrvAddr", "is needed by the proxy, which finds brokers and topics there")])
         self._service = ProxyService(settings, log_tap=self.log_tap)

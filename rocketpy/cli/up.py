@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._core.errors import DiskFull, InvalidArgument, NetworkError, NotFound, RocketpyError, StoreIOError
-from ..broker.addresses import join_address
 from ..broker.service import BrokerService
-from ..config import Config, ConfigError, load_config, registered_host
+from ..config import Config, ConfigError, join_address, load_config, registered_host
+from ..config.memory import NAMESRV_BESIDE, share
 from ..logs import NativeLog, start_logging
 from ..namesrv.service import NameServer
 from .cluster import cluster_configs
@@ -54,7 +54,7 @@ class UpOptions:
     cluster: str = ""
     """A sample deployment by name, or a directory of broker files; "" is one broker."""
     memory: str | None = None
-    """For all of them together; None is what there is."""
+    """What this process may take; with a cluster, what each of its brokers plans with. None is what there is."""
 
     @property
     def keys(self) -> dict[str, str]:
@@ -108,7 +108,9 @@ def configs_of(options: UpOptions, directory: Path, keys: Mapping[str, str] | No
         "flushDiskType": options.flush,
         "logPath": logs,
     } | options.keys
-    return load_config("namesrv", None, namesrv), load_config("broker", None, broker | dict(keys or {}))
+    namesrv_config = load_config("namesrv", None, namesrv)
+    namesrv_config.override("bufferBytesMax", share(namesrv_config.integer("memory"), *NAMESRV_BESIDE))
+    return namesrv_config, load_config("broker", None, broker | dict(keys or {}))
 
 
 class Embedded:

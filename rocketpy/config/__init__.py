@@ -3,7 +3,7 @@
 `config = load_config("broker", "conf/broker.conf", {"namesrvAddr": "127.0.0.1:9876"})`, then `config.integer("listenPort")`.
 """
 
-from .addresses import local_address, reach_warning, registered_host
+from .addresses import join_address, local_address, reach_warning, registered_host
 from .keys import Key, Value, home_directory
 from .loader import TABLES, Config, ConfigError, Problem, Role, Updated, load_config
 from .memory import found_memory, memory_of
@@ -24,6 +24,7 @@ __all__ = [
     "format_properties",
     "found_memory",
     "home_directory",
+    "join_address",
     "load_config",
     "local_address",
     "memory_of",

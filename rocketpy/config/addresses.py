@@ -4,14 +4,16 @@ RocketMQ: NetworkUtil.getLocalAddress (5.3.3 common/utils/).
 
 from __future__ import annotations
 
+import array
 import fcntl
 import ipaddress
 import socket
 import struct
-from pathlib import Path
 
-SIOCGIFFLAGS, SIOCGIFADDR = 0x8913, 0x8915  # netdevice(7)
+SIOCGIFFLAGS, SIOCGIFADDR, SIOCETHTOOL = 0x8913, 0x8915, 0x8946  # netdevice(7), linux/sockios.h
 IFF_UP, IFF_LOOPBACK, IFF_POINTOPOINT = 0x1, 0x8, 0x10
+ETHTOOL_GDRVINFO, DRVINFO_SIZE, DRIVER = 0x3, 196, slice(4, 36)  # struct ethtool_drvinfo
+IPV6_ADDR_PREFERENCES, IPV6_PREFER_SRC_PUBLIC = 72, 0x2  # linux/in6.h
 _OUTSIDE = {socket.AF_INET: "203.0.113.1", socket.AF_INET6: "2001:db8::1"}  # documentation addresses: only the route is looked up
 
 
@@ -22,27 +24,52 @@ def local_address() -> str:
 
 
 def _on_the_way_out(family: socket.AddressFamily) -> str | None:
+    """None of IPv6 that others could not use, as it is of one link, or that is given up within a day."""
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, IPV6_ADDR_PREFERENCES, IPV6_PREFER_SRC_PUBLIC)
             probe.connect((_OUTSIDE[family], 9))
-            return str(probe.getsockname()[0])
+            address = str(probe.getsockname()[0])
     except OSError:
         return None
+    return None if family == socket.AF_INET6 and _is_link_local(address) else address
+
+
+def _is_link_local(address: str) -> bool:
+    return ipaddress.ip_address(address).is_link_local
 
 
 def _of_an_interface() -> str | None:
-    """The IPv4 address of the first interface that leads to other machines: those of containers are behind bridges."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            request = struct.pack("40s", name.encode())  # struct ifreq
-            try:
-                (flags,) = struct.unpack_from("16xH", fcntl.ioctl(probe, SIOCGIFFLAGS, request))
-                address = fcntl.ioctl(probe, SIOCGIFADDR, request)[20:24]
-            except OSError:  # it has none
-                continue
-            if flags & (IFF_UP | IFF_LOOPBACK | IFF_POINTOPOINT) == IFF_UP and not Path("/sys/class/net", name, "bridge").exists():
-                return socket.inet_ntoa(address)
-    return None
+    """The IPv4 address of the first interface that leads to other machines: those of containers are behind bridges. One that a machine gave
+    itself (169.254.0.0/16) only where there is no other."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            found = [address for _, name in socket.if_nameindex() if (address := _address_of(probe, name)) is not None]
+    except OSError:  # such as netlink that a unit forbids
+        return None
+    return min(found, key=_is_link_local, default=None)
+
+
+def _address_of(probe: socket.socket, name: str) -> str | None:
+    request = struct.pack("40s", name.encode())  # struct ifreq
+    try:
+        (flags,) = struct.unpack_from("16xH", fcntl.ioctl(probe, SIOCGIFFLAGS, request))
+        address = fcntl.ioctl(probe, SIOCGIFADDR, request)[20:24]
+    except OSError:  # it has none
+        return None
+    leads_away = flags & (IFF_UP | IFF_LOOPBACK | IFF_POINTOPOINT) == IFF_UP and not _is_bridge(probe, name)
+    return socket.inet_ntoa(address) if leads_away else None
+
+
+def _is_bridge(probe: socket.socket, name: str) -> bool:
+    """By its driver: /sys may be mounted for another network."""
+    information = array.array("B", struct.pack(f"I{DRVINFO_SIZE - 4}x", ETHTOOL_GDRVINFO))
+    try:
+        fcntl.ioctl(probe, SIOCETHTOOL, struct.pack("16sP16x", name.encode(), information.buffer_info()[0]))
+    except OSError:  # it has none
+        return False
+    return information.tobytes()[DRIVER].rstrip(b"\0") == b"bridge"
 
 
 def registered_host(host: str) -> str:
@@ -52,6 +79,10 @@ def registered_host(host: str) -> str:
     except ValueError:
         return host
     return local_address() if listens_everywhere else host
+
+
+def join_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
 
 
 def reach_warning(host: str) -> str | None:

@@ -24,6 +24,7 @@ from .keys_broker import BROKER_KEYS, FORMER_KEYS
 from .keys_namesrv import AUTH_KEYS, CONTROLLER_KEYS, NAMESRV_KEYS
 from .keys_network import CLIENT_KEYS, OWN_KEYS, TLS_KEYS, server_keys
 from .keys_store import STORE_KEYS
+from .memory import what_does_not_fit
 from .properties import Entry, as_latin, edit_properties, escaped, format_properties, properties_text, read_properties, readable
 from .rules import CHECKED, MISSING, check_rules, derive_values, path_doubt
 
@@ -353,9 +354,12 @@ class Config:
         return self.table[name].format(self._stored.get(name, self._values[name]))
 
 
-def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[str, str] | None = None) -> Config:
+def load_config(
+    role: Role, file: str | Path | None = None, overrides: Mapping[str, str] | None = None, *, is_of_another_machine: bool = False
+) -> Config:
     """The configuration of a role. Raises ConfigError with every bad line; unknown and ineffective keys become remarks, once each.
 
+    is_of_another_machine: what does not fit into memory is a remark, too.
     An OSError of the file becomes a ConfigError that names it."""
     path = Path(file) if file is not None else None
     config = Config(role, file=path)
@@ -376,8 +380,11 @@ def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[s
         _set(config, name, text, "", 0, problems)
     problems += _problems_of_environment(config)
     bad = {problem.key for problem in problems}
+    unfit = what_does_not_fit(role, config._values) if is_of_another_machine else None
     for name, message in check_rules(role, config._values):
-        if name not in bad:
+        if (name, message) == unfit:
+            _note(config, f"{path}:{lines.get(name, 0)}: {name}: {message}; a start on this machine would be refused")
+        elif name not in bad:
             problems.append(Problem(name, message, str(path) if name in lines else "", lines.get(name, 0)))
     if problems:
         raise ConfigError(problems)

@@ -2,8 +2,8 @@
 
 RocketMQ: the heap and direct memory of runbroker.sh and runserver.sh, and StoreUtil.TOTAL_PHYSICAL_MEMORY_SIZE (5.3.3 store/).
 
-The shares are of what is left beside BASE. Those of a broker, a name server and a proxy in one process make three quarters together; the
-rest is for tables, and for pages of files that are being written. Pages of files are nobody's share: the kernel takes them back.
+The shares are of what is left beside BASE. They are bounds: nothing is taken before somebody needs it, and those of all servers of one
+process together are no more than there is. Pages of files are nobody's share: the kernel takes them back.
 """
 
 from __future__ import annotations
@@ -20,11 +20,19 @@ from .keys import Value
 BASE: Final = 64 << 20
 """Of a server itself, with the tables of a small cluster."""
 LEAST: Final = 96 << 20
-"""A third of it is left for shares. Where a machine or a cgroup has less, they are as if there were so much."""
+"""That an operator may say: a third of it is left for shares."""
+SHARED_LEAST: Final = 21 << 20
+"""Shares are of so much where a machine or a cgroup has less: two thirds of what LEAST leaves, for a proxy beside its broker."""
 BUFFERS_MAX: Final = 1 << 30
 COMPACTION_KEYS_MAX: Final = 100 << 20
-PARTS: Final[Mapping[str, tuple[int, int]]] = {"bufferBytesMax": (BUFFERS_MAX, 8), "maxOffsetMapSize": (COMPACTION_KEYS_MAX, 8)}
-"""Keys by name: the default, and which part of the memory it may be at most. Another value is the operator's, and stays."""
+PARTS: Final[Mapping[str, Mapping[str, tuple[int, int]]]] = {
+    "namesrv": {"bufferBytesMax": (BUFFERS_MAX, 2)},
+    "controller": {"bufferBytesMax": (BUFFERS_MAX, 2)},
+    "broker": {"bufferBytesMax": (BUFFERS_MAX, 4), "maxOffsetMapSize": (COMPACTION_KEYS_MAX, 16)},
+}
+"""Keys by role and name: the default, and which part of the memory it may be at most. Another value is the operator's, and stays."""
+NAMESRV_BESIDE: Final = (BUFFERS_MAX, 7)
+"""Of a name server in the process of a broker, and perhaps of a proxy."""
 LIMIT_FILES: Final = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
 """By the kind of file system."""
 
@@ -42,20 +50,25 @@ class Memory:
 
 def share(memory: int, most: int, part: int) -> int:
     """So many bytes, and no more than one part in so many of the memory."""
-    return min(most, max(memory - BASE, LEAST - BASE) // part)
+    return min(most, max(memory - BASE, SHARED_LEAST) // part)
 
 
-def shares(values: Mapping[str, Value]) -> dict[str, int]:
+def beside_broker(memory: int) -> int:
+    """What a proxy in the process of its broker plans with: two thirds of what one that is alone would share out."""
+    return BASE + (memory - BASE) * 2 // 3
+
+
+def shares(role: str, values: Mapping[str, Value]) -> dict[str, int]:
     """What each of a server's PARTS is with its memory."""
     memory = _whole(values["memory"])
-    given = {name: _whole(values[name]) for name in PARTS if name in values}
-    return {name: share(memory, *PARTS[name]) if value == PARTS[name][0] else value for name, value in given.items()}
+    sizes = {name: (_whole(values[name]), part) for name, part in PARTS[role].items()}
+    return {name: share(memory, *part) if size == part[0] else size for name, (size, part) in sizes.items()}
 
 
-def what_does_not_fit(values: Mapping[str, Value]) -> tuple[str, str] | None:
+def what_does_not_fit(role: str, values: Mapping[str, Value]) -> tuple[str, str] | None:
     """(key to change, complaint), where keys that were set above their shares ask for more than there is."""
-    memory, parts = _whole(values["memory"]), shares(values)
-    larger = {name: size for name, size in parts.items() if size > share(memory, *PARTS[name])}
+    memory, parts = _whole(values["memory"]), shares(role, values)
+    larger = {name: size for name, size in parts.items() if size > share(memory, *PARTS[role][name])}
     if not larger or BASE + sum(parts.values()) <= memory:
         return None
     key = max(larger, key=lambda name: larger[name])
@@ -87,27 +100,35 @@ def shown_size(size: int) -> str:
 
 def _cgroup_limits(process: Path) -> Iterator[Memory]:
     groups = dict(_memory_groups(_lines(process / "cgroup")))
+    mounts: dict[str, list[tuple[Path, PurePosixPath | None]]] = {}
     for line in _lines(process / "mountinfo"):
         before, _, after = line.partition(" - ")
         fields, kind, options = before.split(), after.partition(" ")[0], after.rpartition(" ")[2]
         if kind not in groups or (kind == "cgroup" and "memory" not in options.split(",")):
             continue
         root, mount = (re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field) for field in fields[3:5])
-        yield from _limits_upward(Path(mount), _below(groups[kind], root), LIMIT_FILES[kind])
+        mounts.setdefault(kind, []).append((Path(mount), _below(groups[kind], root)))
+    for kind, found in mounts.items():
+        is_seen = any(below is not None for _, below in found)
+        for directory, below in found:
+            if below is not None or not is_seen:  # of a group that lies elsewhere only the mounts themselves are seen
+                yield from _limits_upward(directory, below or PurePosixPath(), LIMIT_FILES[kind])
 
 
 def _memory_groups(lines: list[str]) -> Iterator[tuple[str, str]]:
     """(kind, group) for version 2, and for version 1 where memory is still its matter."""
     for line in lines:
+        if line.count(":") < 2:
+            continue
         _, controllers, group = line.split(":", 2)
         if not controllers or "memory" in controllers.split(","):
             yield "cgroup" if controllers else "cgroup2", group
 
 
-def _below(group: str, root: str) -> PurePosixPath:
-    """The group's place below the mount, which shows what is below root; of one that lies elsewhere only the mount itself is seen."""
+def _below(group: str, root: str) -> PurePosixPath | None:
+    """The group's place below the mount, which shows what is below root; None: it lies elsewhere."""
     path = PurePosixPath(group)
-    return path.relative_to(root) if ".." not in path.parts and path.is_relative_to(root) else PurePosixPath()
+    return path.relative_to(root) if ".." not in path.parts and path.is_relative_to(root) else None
 
 
 def _limits_upward(mount: Path, below: PurePosixPath, file: str) -> Iterator[Memory]:
@@ -119,8 +140,9 @@ def _limits_upward(mount: Path, below: PurePosixPath, file: str) -> Iterator[Mem
 
 
 def _lines(path: Path) -> list[str]:
+    """Not splitlines: a group's name may have what ends lines elsewhere."""
     try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        return path.read_bytes().decode(errors="surrogateescape").split("\n")
     except OSError:
         return []
 

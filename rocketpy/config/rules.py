@@ -35,7 +35,7 @@ def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, s
     """(key, complaint) for every rule that does not hold; the key is the one to mend."""
     for name in ("namesrvAddr", "controllerAddr", "haMasterAddress"):
         yield from _check_ports(name, values.get(name))
-    if unfit := what_does_not_fit(values):
+    if unfit := what_does_not_fit(role, values):
         yield unfit
     if role == "broker":
         yield from _check_broker(values)
@@ -49,7 +49,7 @@ def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, s
 
 def derive_values(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, Value, str]]:
     """(key, value, why) for values that RocketMQ replaces silently at start."""
-    for key, size in shares(values).items():
+    for key, size in shares(role, values).items():
         if size != values[key]:
             yield key, size, f"memory is {memory_of(_integer(values, 'memory'))}"
     if role != "broker":

@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable
 from socketserver import TCPServer, ThreadingMixIn
+from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -20,10 +21,14 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from .._core.errors import NetworkError
+from ..config import join_address
 from ..remoting.listen_address import numeric_address
 from ..threads import born_without_signals
 from .health import HealthPaths
 from .scraper import Scraper
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +55,18 @@ class _SilentHandler(WSGIRequestHandler):
         pass
 
 
-def _bound_host(host: str) -> str:
-    """Every interface is every one of IPv6 too, as of the servers' own ports (csrc/base/bound_socket.h). Raises NetworkError."""
+def _server(host: str, port: int, app: WSGIApplication) -> WSGIServer:
+    """Every interface is every one of IPv6 too, or of IPv4 alone where that cannot be had, as of the servers' own ports
+    (csrc/base/bound_socket.h). Raises NetworkError, OSError."""
     number = numeric_address("metricsPromExporterHost", host)
-    return "::" if number == "0.0.0.0" and socket.has_dualstack_ipv6() else number
+    if number == "0.0.0.0" and socket.has_dualstack_ipv6():
+        try:
+            return make_server("::", port, app, _Server, _SilentHandler)
+        except OSError as error:
+            server = make_server(number, port, app, _Server, _SilentHandler)
+            log.warning("who uses IPv6 cannot read metrics on port %d: %s", port, error)
+            return server
+    return make_server(number, port, app, _Server, _SilentHandler)
 
 
 class PrometheusExporter(Collector):
@@ -77,7 +90,7 @@ class PrometheusExporter(Collector):
         registry.register(self)
         app = HealthPaths(self._scraper.loop, self._why_not_ready, make_wsgi_app(registry))
         try:
-            server = make_server(_bound_host(self._host), self._port, app, _Server, _SilentHandler)
+            server = _server(self._host, self._port, app)
         except OSError as error:
             raise NetworkError(
                 f"metrics cannot be served on {self._host}:{self._port}: {error}; change metricsPromExporterHost or metricsPromExporterPort"
@@ -86,7 +99,7 @@ class PrometheusExporter(Collector):
         with born_without_signals():
             thread.start()
         self._running = server, thread
-        log.info("metrics are served on http://%s:%d/metrics", self._host, self.port)
+        log.info("metrics are served on http://%s/metrics", join_address(self._host, self.port))
 
     async def stop(self) -> None:
         """Idempotent. Scrapes under way are answered: the event loop goes on meanwhile."""

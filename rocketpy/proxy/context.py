@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..broker.addresses import join_address
+from ..config import join_address
 from .status import ProxyError
 
 NO_DEADLINE_MS = 30_000

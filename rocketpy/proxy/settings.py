@@ -122,7 +122,7 @@ class ProxySettings:
     @property
     def port_bytes_max(self) -> int:
         """Of memory: what a port's connections may hold."""
-        return share(self.memory, BUFFERS_MAX, 8)
+        return share(self.memory, BUFFERS_MAX, 4)
 
     @property
     def kept_bytes_max(self) -> int:

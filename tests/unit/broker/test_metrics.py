@@ -21,7 +21,7 @@ from rocketpy.metrics.settings import parse_labels
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.latencies import BOUNDS_MS, REMOTING, Kind, Latencies
 from tests.processes import PATIENCE_S, wait_until
-from tests.unit.broker.running import broker_config, eventually, run, running
+from tests.unit.broker.running import broker_config, eventually, has_ipv6_loopback, run, running
 
 PROM = {"metricsExporterType": "PROM", "metricsPromExporterPort": "0", "metricsPromExporterHost": "127.0.0.1"}
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -327,6 +327,31 @@ def test_the_port_asks_nobody_what_this_host_is_called(tmp_path: Path, monkeypat
 
     run(test)
     assert asked == []
+
+
+@pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")
+def test_a_port_that_another_has_by_ipv6_is_served_by_ipv4(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        with socket.socket(socket.AF_INET6) as other:
+            other.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            other.bind(("::", 0))
+            other.listen()
+            port = other.getsockname()[1]
+            async with running(tmp_path, metricsExporterType="PROM", metricsPromExporterPort=str(port), metricsPromExporterHost="0.0.0.0"):
+                socket.create_connection(("127.0.0.1", port), PATIENCE_S).close()
+
+    run(test)
+    assert any("who uses IPv6 cannot read metrics on port" in message for message in caplog.messages)
+
+
+@pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")
+def test_an_address_of_ipv6_is_logged_as_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **PROM | {"metricsPromExporterHost": "::1"}) as at:
+            assert f"metrics are served on http://[::1]:{at.broker.metrics_port}/metrics" in caplog.messages
+
+    with caplog.at_level(logging.INFO):
+        run(test)
 
 
 def test_a_host_that_cannot_be_refuses_the_start_with_the_remedy(tmp_path: Path) -> None:

@@ -69,6 +69,25 @@ static void garbage_harms_nobody_else(void) {
     harness_stop(harness);
 }
 
+static void a_frame_that_is_accepted_can_be_taken_by_python(void) {
+    rp_server_options options = small_options();
+    options.memory_bytes_max = options.frame_size_max = 1 << 20;
+    struct harness *harness = harness_start(&options);
+    static uint8_t body[900 * 1024];
+    int first = dial(harness), second = dial(harness);
+    send_request(first, RP_SERIALIZE_JSON, CODE_PYTHON, 1, "x", (rp_slice){body, sizeof body});
+    rp_request *taken = take_kind(harness, RP_REQUEST_COMMAND);
+    CHECK(taken->command.body.size == sizeof body);
+    send_request(second, RP_SERIALIZE_JSON, CODE_PYTHON, 2, "x", (rp_slice){body, sizeof body});
+    expect_response(second, 2, 2, NULL); /* the bound of all of them */
+    rp_request_free(taken);
+    send_request(second, RP_SERIALIZE_JSON, CODE_PYTHON, 3, "x", (rp_slice){body, sizeof body});
+    rp_request_free(take_kind(harness, RP_REQUEST_COMMAND));
+    close(first);
+    close(second);
+    harness_stop(harness);
+}
+
 static int has_read_all_heads(struct harness *harness) {
     rp_server_stats stats;
     rp_server_read_stats(harness->server, &stats);
@@ -567,6 +586,7 @@ int main(void) {
     RUN(garbage_harms_nobody_else);
     RUN(a_claimed_size_allocates_nothing);
     RUN(the_ring_refuses_what_python_does_not_take);
+    RUN(a_frame_that_is_accepted_can_be_taken_by_python);
     RUN(a_slow_reader_is_not_read_and_loses_nothing);
     RUN(what_a_turn_has_not_sent_yet_counts_for_the_bound);
     RUN(a_client_that_never_reads_is_closed_with_a_log_line);

@@ -224,7 +224,7 @@ static void handshakes_wait_for_no_memory(void) {
         write_all(fds[index], hello, size);
     }
     CHECK(log_says(harness, "no memory for its TLS handshake"));
-    CHECK(log_says(harness, "raise --memory or bufferBytesMax"));
+    CHECK(log_says(harness, "hold too much; raise --memory"));
     int plain = dial(harness);
     expect_echo(plain, 1);
     close(plain);

@@ -36,6 +36,18 @@ def test_what_differs_from_the_defaults_and_from_another_file(tmp_path: Path) ->
     assert "listenPort" in run_here("config", "diff", str(first), str(second)).stdout
 
 
+def test_what_does_not_fit_into_this_machine_may_fit_into_that_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text(f"\nbufferBytesMax={1 << 50}\n")
+    done = run_here("config", "check", str(file))
+    assert done.returncode == 0 and f"{file}:2: bufferBytesMax: does not fit into the memory of " in done.stdout
+    assert "a start on this machine would be refused" in done.stdout
+    file.write_text(f"memory=1g\nbufferBytesMax={1 << 50}\n")
+    done = run_here("config", "check", str(file))
+    assert done.returncode == 2 and f"{file}:2: bufferBytesMax: does not fit into the memory of 1.0 GiB" in done.stderr
+    assert run_here("config", "diff", str(file)).returncode == 0
+
+
 def test_a_name_server_has_keys_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "namesrv.conf"
     file.write_text("listenPort=9000\nscanNotActiveBrokerInterval=1000\n")

@@ -43,11 +43,12 @@ def test_beside_its_broker_it_asks_the_brokers_name_servers(tmp_path: Path) -> N
 def test_local_mode_is_a_broker_with_a_proxy(tmp_path: Path) -> None:
     need_nghttp2()
     conf, broker = tmp_path / "rmq-proxy.json", tmp_path / "broker.conf"
-    conf.write_text(json.dumps({**ANY_PORT, "proxyMode": "LOCAL", "namesrvAddr": "127.0.0.1:1"}))
+    conf.write_text(json.dumps({**ANY_PORT, "proxyMode": "LOCAL", "namesrvAddr": "127.0.0.1:1", "memory": "112m"}))
     keys = ("bindAddress=127.0.0.1", "brokerIP1=127.0.0.1", "listenPort=0", "haListenPort=0", f"storePathRootDir={tmp_path / 'store'}")
     broker.write_text("\n".join(keys))
     with serve(tmp_path, "proxy", "-pc", str(conf), "-bc", str(broker)) as process:
         process.next_line(r"The broker\[.*boot success")
+        process.next_line("Memory to plan with: 112 MiB")
         process.next_line(r"Clients that speak gRPC connect to port [1-9]\d+")
         assert process.stop() == 0
     done = run("proxy", "-pm", "local", "-p", "8081")

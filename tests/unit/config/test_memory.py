@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from rocketpy.broker.native_options import broker_options
+from rocketpy.cli.up import UpOptions, configs_of
 from rocketpy.config import ConfigError, load_config, memory_of
 from rocketpy.config.loader import Role
-from rocketpy.config.memory import BASE, Memory, found_memory
+from rocketpy.config.memory import BASE, Memory, beside_broker, found_memory
 from rocketpy.proxy.settings import ProxySettings, load_settings
 from rocketpy.remoting.listener_options import server_options
 
@@ -29,8 +30,8 @@ class Machine:
         self._mounts = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
         self._groups = ""
 
-    def mounts(self, kind: str, options: str = "rw", *, root: str = "/") -> None:
-        place = str(self.mount / kind).replace(" ", "\\040")
+    def mounts(self, kind: str, options: str = "rw", *, root: str = "/", place: str = "") -> None:
+        place = str(self.mount / (place or kind)).replace(" ", "\\040")
         self._mounts += f"30 22 0:26 {root} {place} rw,nosuid shared:9 master:4 - {kind} none {options}\n"
 
     def is_in(self, line: str) -> None:
@@ -44,7 +45,7 @@ class Machine:
 
     def found(self) -> Memory:
         (self.process / "mountinfo").write_text(self._mounts)
-        (self.process / "cgroup").write_text(self._groups)
+        (self.process / "cgroup").write_text(self._groups, newline="")
         return found_memory(self.process)
 
 
@@ -99,6 +100,24 @@ def test_a_container_that_sees_its_own_group_alone_has_its_limit(machine: Machin
     assert machine.found() == Memory(64 * MIB, f"by {file}")
 
 
+def test_of_several_mounts_those_count_that_contain_the_group(machine: Machine) -> None:
+    """Another container's group, mounted for a look at it, is no limit of this process."""
+    machine.mounts("cgroup2")
+    machine.is_in("0::/a")
+    machine.limit("cgroup2/a/memory.max", str(64 * MIB))
+    machine.mounts("cgroup2", root="/other", place="looked at")
+    machine.limit("looked at/memory.max", str(32 * MIB))
+    assert machine.found().size == 64 * MIB
+
+
+def test_a_group_may_have_any_name(machine: Machine) -> None:
+    machine.mounts("cgroup2")
+    machine.is_in("0::/a\x0b\x1c\r\x85b")
+    machine.is_in("no group")
+    machine.limit("cgroup2/a\x0b\x1c\r\x85b/memory.max", str(64 * MIB))
+    assert machine.found().size == 64 * MIB
+
+
 @pytest.mark.parametrize(
     ("text", "size"), [("134217728", 128 * MIB), ("512m", 512 * MIB), ("512M", 512 * MIB), ("131072k", 128 * MIB), ("2g", 2048 * MIB)]
 )
@@ -121,12 +140,13 @@ def test_what_is_no_amount_is_refused_with_what_is(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("memory", "buffers", "keys"),
-    [("96m", 4, 4), ("256m", 24, 24), ("512m", 56, 56), ("1g", 120, 100), ("9g", 1024, 100), ("99g", 1024, 100)],
+    ("memory", "namesrv", "broker", "keys"),
+    [("96m", 16, 8, 2), ("256m", 96, 48, 12), ("512m", 224, 112, 28), ("2g", 992, 496, 100), ("8000000000", 1024, 1024, 100)],
 )
-def test_defaults_are_no_more_than_a_share(memory: str, buffers: int, keys: int) -> None:
-    for role in ("namesrv", "broker"):
-        config = load_config(role, None, {"memory": memory})
+def test_defaults_are_no_more_than_a_share(memory: str, namesrv: int, broker: int, keys: int) -> None:
+    for role, buffers in (("namesrv", namesrv), ("controller", namesrv), ("broker", broker)):
+        needed = {"controllerDLegerPeers": "n0-a:1", "controllerDLegerSelfId": "n0"} if role == "controller" else {}
+        config = load_config(role, None, {"memory": memory, **needed})
         assert server_options(config, 0, reactors=1, thread_name="t")["memory_bytes_max"] == buffers * MIB
     assert config.integer("maxOffsetMapSize") == keys * MIB
 
@@ -135,12 +155,24 @@ def test_what_counts_as_in_memory_is_of_this_amount() -> None:
     assert broker_options(load_config("broker", None, {"memory": "512m"}), "a:1")["memory_bytes"] == 512 * MIB
 
 
-def test_all_that_one_process_may_take_fits() -> None:
-    for size in (256 * MIB, 2048 * MIB):
-        broker, proxy = load_config("broker", None, {"memory": str(size)}), ProxySettings(memory=size)
-        ports = [broker.integer("bufferBytesMax"), load_config("namesrv", None, {"memory": str(size)}).integer("bufferBytesMax")]
-        parts = [*ports, broker.integer("maxOffsetMapSize"), proxy.port_bytes_max, 4 * proxy.kept_bytes_max]
-        assert sum(parts) <= (size - BASE) * 3 // 4
+def _bounds(memory: int, tmp_path: Path) -> tuple[list[int], list[int]]:
+    """Of `up --proxy`: of the servers' connections, and of all else."""
+    namesrv, broker = configs_of(UpOptions(memory=str(memory)), tmp_path)
+    proxy = ProxySettings(memory=beside_broker(broker.integer("memory")))
+    ports = [namesrv.integer("bufferBytesMax"), broker.integer("bufferBytesMax"), proxy.port_bytes_max, proxy.port_bytes_max]
+    return ports, [broker.integer("maxOffsetMapSize"), *[proxy.kept_bytes_max] * 4]
+
+
+@pytest.mark.parametrize("mib", [96, 256, 512, 2048, 4096])
+def test_all_that_one_process_may_take_fits(mib: int, tmp_path: Path) -> None:
+    ports, others = _bounds(mib * MIB, tmp_path)
+    assert BASE + sum(ports) + sum(others) <= mib * MIB
+    alone = ProxySettings(memory=mib * MIB)
+    assert BASE + 2 * alone.port_bytes_max + 4 * alone.kept_bytes_max <= mib * MIB
+
+
+def test_on_a_machine_of_8_gb_every_bound_is_what_it_would_be_alone(tmp_path: Path) -> None:
+    assert _bounds(8 * 10**9, tmp_path) == ([1 << 30] * 4, [100 * MIB, *[256 * MIB] * 4])
 
 
 def test_what_an_operator_sets_is_kept_or_refused(tmp_path: Path) -> None:
@@ -152,7 +184,7 @@ def test_what_an_operator_sets_is_kept_or_refused(tmp_path: Path) -> None:
         load_config("broker", file)
     told = str(refused.value)
     assert told.startswith(f"{file}:3: bufferBytesMax: does not fit into the memory of 512 MiB (as configured, out of ")
-    assert told.endswith("): 64 MiB the server itself, 572 MiB bufferBytesMax, 56 MiB maxOffsetMapSize; lower it, or give more")
+    assert told.endswith("): 64 MiB the server itself, 572 MiB bufferBytesMax, 28 MiB maxOffsetMapSize; lower it, or give more")
     file.write_text("memory=256m\nmaxOffsetMapSize=200000000\n")
     with pytest.raises(ConfigError, match="2: maxOffsetMapSize: does not fit"):
         load_config("broker", file)
@@ -163,19 +195,19 @@ def test_a_default_that_stands_in_a_file_gives_way_and_that_is_said(tmp_path: Pa
     file = tmp_path / "broker.conf"
     file.write_text("memory=512m\nmaxOffsetMapSize=104857600\n")
     config = load_config("broker", file)
-    assert config.integer("maxOffsetMapSize") == 56 * MIB
+    assert config.integer("maxOffsetMapSize") == 28 * MIB
     (remark,) = config.remarks()
-    assert remark.startswith("maxOffsetMapSize = 104857600 is replaced by 58720256: memory is 512 MiB (as configured")
+    assert remark.startswith("maxOffsetMapSize = 104857600 is replaced by 29360128: memory is 512 MiB (as configured")
 
 
-@pytest.mark.parametrize("role", ["broker", "namesrv"])
-def test_a_container_with_very_little_is_served(monkeypatch: pytest.MonkeyPatch, role: Role) -> None:
+@pytest.mark.parametrize(("role", "buffers"), [("broker", 5.25), ("namesrv", 10.5)])
+def test_a_container_with_very_little_is_served(monkeypatch: pytest.MonkeyPatch, role: Role, buffers: float) -> None:
     """It is not the operator's word: who has little may have little to do."""
     monkeypatch.setattr("rocketpy.config.keys_network.found_memory", lambda: Memory(40 * MIB, "by a test"))
-    assert load_config(role).integer("bufferBytesMax") == 4 * MIB
+    assert load_config(role).integer("bufferBytesMax") == buffers * MIB
     assert load_config(role, None, {"bufferBytesMax": "2000000"}).integer("bufferBytesMax") == 2000000
     with pytest.raises(ConfigError, match="bufferBytesMax: does not fit into the memory of 40 MiB"):
-        load_config(role, None, {"bufferBytesMax": "5000000"})
+        load_config(role, None, {"bufferBytesMax": "20000000"})
 
 
 def test_more_than_there_is_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
-from rocketpy.proxy import grpc_port, remoting_port
+from rocketpy.cli import proxy_beside
+from rocketpy.config import load_config
+from rocketpy.proxy import grpc_port, remoting_port, service
 from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import ProxySettings
 
@@ -27,5 +30,16 @@ def test_the_proxys_ports_have_their_shares(monkeypatch: pytest.MonkeyPatch) -> 
     settings = ProxySettings(memory=128 * MB)
     grpc_port.GrpcPort(settings, [])
     port = remoting_port.RemotingPort(settings, MagicMock(), MagicMock(), None)
-    assert bounds == [8 * MB, 8 * MB] and port._relay._bytes_max == 4 * MB
+    assert bounds == [16 * MB, 16 * MB] and port._relay._bytes_max == 4 * MB
     assert ProxyService(settings)._clients._bytes_max == 4 * MB
+
+
+def test_beside_its_broker_a_proxy_leaves_it_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = MagicMock()
+    made.return_value.start = AsyncMock()
+    monkeypatch.setattr(service, "ProxyService", made)
+    monkeypatch.setattr(proxy_beside, "why_missing", lambda: None)
+    broker = load_config("broker", None, {"memory": "1024m", "namesrvAddr": "127.0.0.1:1"})
+    asyncio.run(proxy_beside.ProxyBeside(broker).start())
+    (settings,) = made.call_args.args
+    assert settings.port_bytes_max == 160 * MB and settings.kept_bytes_max == 40 * MB
