@@ -3,11 +3,11 @@ RocketMQ: AutoSwitchHAService (5.3.3 store/ha/autoswitch/): maybeShrinkSyncState
 
     slaves' acks ─► wanted set ─ differs ─► proposal ─ asked ─┬─ answered ───► the set of a new edition
                                                               ├─ refused ────► the set as before
-                                                              └─ no answer ──► both, until an edition is known that is newer
+                                                              └─ no answer ──► both, until the controller has said which
 
 Set    a message is acknowledged by the set that the controller knows and by the one that it was asked to know: whichever of the two an
        election goes by, who is elected has the message. A proposal without an answer may be carried out late, until the set has a newer
-       edition.
+       edition, or the controller, asked for the set that it had before, says that this is still the one.
 Lease  a master that reaches neither the controller nor its set may have been replaced. It takes sends while, within the lease, the
        controller called it the master or every other member of the set followed it: a member that was elected follows nobody, and nobody
        else can be elected (but for enableElectUncleanMaster). So a master alone in its set goes on without a controller, and so does a
@@ -70,7 +70,8 @@ class SyncStates:
     # ---- the set ----
 
     def proposal(self, followers: Iterable[Follower], now_ms: int) -> SyncStateSet | None:
-        """The set to ask for, with the edition that it is to replace. None: it is as it should be, or one was asked for."""
+        """The set to ask for, with the edition that it is to replace. None: it is as it should be, or one was asked for. The one that is
+        known, where the controller may have another: whoever was to join may have gone, and would be waited for without an end."""
         if self._asked is not None:
             return None
         wanted = {self._own_id}
@@ -80,7 +81,7 @@ class SyncStates:
                 continue
             if is_in or follower.may_join:
                 wanted.add(follower.broker_id)
-        if wanted == self.known.ids:
+        if wanted == self.known.ids and not self._unanswered:
             return None
         self._asked = frozenset(wanted)
         return SyncStateSet(self._asked, self.known.epoch)
@@ -93,6 +94,10 @@ class SyncStates:
     def refused(self) -> None:
         """By an answer: it was not carried out."""
         self._asked = None
+
+    def unchanged(self) -> None:
+        """By an answer: it is the set that the controller has. What was asked for before comes true no more."""
+        self._asked, self._unanswered = None, frozenset()
 
     def failed(self) -> None:
         """No answer came: it may have been carried out, or may be yet."""

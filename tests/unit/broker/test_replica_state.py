@@ -176,6 +176,18 @@ def test_a_refused_set_changes_nothing() -> None:
     assert master.waited_for == {1}
 
 
+def test_a_set_that_was_never_made_is_not_waited_for_once_the_controller_has_said_so() -> None:
+    master = states(1)
+    master.proposal(followers(b2=0), 0)
+    master.failed()
+    assert master.proposal([], 0) == SyncStateSet(frozenset({1}), 7), "2 has gone, and may be in the set"
+    master.failed()
+    assert master.waited_for == {1, 2}
+    assert master.proposal([], 0) == SyncStateSet(frozenset({1}), 7)
+    master.unchanged()
+    assert master.waited_for == {1} and master.is_settled and master.proposal([], 0) is None
+
+
 # ---- the lease ----
 
 
