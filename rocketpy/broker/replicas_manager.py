@@ -44,6 +44,9 @@ NOT_OURS: Final = frozenset({ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST, 
 REFUSED_ID: Final = frozenset({ResponseCode.CONTROLLER_BROKER_ID_INVALID})
 REFUSED_SET: Final = frozenset(
     {
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        ResponseCode.NO_PERMISSION,
         ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
         ResponseCode.CONTROLLER_BROKER_NOT_ALIVE,
         ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
@@ -53,8 +56,8 @@ REFUSED_SET: Final = frozenset(
         ResponseCode.CONTROLLER_INVALID_REQUEST,
     }
 )
-"""Of a set that was looked at and not taken. After any other code, such as SYSTEM_ERROR of a controller whose log was too slow, it may be
-taken yet."""
+"""Of a set that was not looked at, or not taken. After any other code, such as SYSTEM_ERROR of a controller whose log was too slow, it may
+be taken yet."""
 
 
 class ReplicaLog(Protocol):
@@ -465,11 +468,10 @@ class Replicas:
             self._set_refused(states, wanted, error)
             self.hint()
         except asyncio.CancelledError:
-            states.failed()
+            states.failed(self._clock_ms())
             raise
         except (RocketpyError, ValueError) as error:
-            states.failed()
-            log.warning("the controller did not say whether the SyncStateSet is %s now: %s; both are waited for", sorted(wanted.ids), error)
+            self._set_open(states, wanted, error)
             self.state.lost_leader(leader)
         if states is self._states:
             await self._agree()
@@ -477,14 +479,19 @@ class Replicas:
 
     def _set_refused(self, states: SyncStates, wanted: SyncStateSet, error: CommandError) -> None:
         if error.code not in REFUSED_SET:
-            states.failed()
-            log.warning("the controller cannot say whether the SyncStateSet is %s: %s; both are waited for", sorted(wanted.ids), error)
+            self._set_open(states, wanted, error)
         elif error.code == ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED and wanted.ids == states.known.ids:
-            states.unchanged()
-            log.info("the SyncStateSet is %s still", sorted(wanted.ids))
+            states.unchanged(self._clock_ms())
+            if states.is_settled:
+                log.info("the SyncStateSet is %s still", sorted(wanted.ids))
         else:
             states.refused()
             log.warning("the controller does not make the SyncStateSet %s: %s", sorted(wanted.ids), error)
+
+    def _set_open(self, states: SyncStates, wanted: SyncStateSet, error: Exception) -> None:
+        level = logging.DEBUG if states.is_open else logging.WARNING  # once, not with each question until it is settled
+        states.failed(self._clock_ms())
+        log.log(level, "the controller did not say whether the SyncStateSet is %s now: %s; both are waited for", sorted(wanted.ids), error)
 
     async def _hold_confirmed(self, newcomers: frozenset[int]) -> bool:
         """Whether these hold, since they were proposed, what was acknowledged without them."""

@@ -15,7 +15,7 @@ from rocketpy.broker.controller_calls import ControllerCalls
 from rocketpy.broker.replica_state import Role
 from rocketpy.broker.replicas_manager import Replicas, ReplicaSettings
 from rocketpy.broker.role_switch import RoleStep, RoleSteps
-from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .running import eventually, run
 from .stand_in import CONTROLLER, Controller, Log
@@ -194,16 +194,40 @@ def test_a_set_whose_answer_says_nothing_is_waited_for_until_the_controller_says
     run(test)
 
 
+REFUSALS = "CONTROLLER_ALTER_SYNC_STATE_SET_FAILED CONTROLLER_BROKER_NOT_ALIVE CONTROLLER_FENCED_MASTER_EPOCH "
+REFUSALS += "CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH CONTROLLER_INVALID_MASTER CONTROLLER_INVALID_REPLICAS CONTROLLER_INVALID_REQUEST "
+REFUSALS += "SYSTEM_BUSY REQUEST_CODE_NOT_SUPPORTED NO_PERMISSION"
+OPEN = "SYSTEM_ERROR CONTROLLER_NOT_LEADER"
+
+
+@pytest.mark.parametrize(("name", "is_open"), [*((name, False) for name in REFUSALS.split()), *((name, True) for name in OPEN.split())])
+def test_a_refusal_leaves_the_set_as_it_was_and_an_answer_that_says_nothing_leaves_both(tmp_path: Path, name: str, is_open: bool) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench) as replicas:
+            await eventually(lambda: bench.roles, "a role")
+            bench.controller.fails = {RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: ResponseCode[name]}
+            bench.log.slave(2)
+            await eventually(lambda: ("proposed", [1, 2]) in bench.log.sets, "the proposal natively")
+            await eventually(lambda: RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET in bench.controller.requests, "the request")
+            states = replicas._states
+            assert states is not None
+            await eventually(lambda: states.is_open or states.waited_for == {1}, "what became of it")
+            assert states.waited_for == ({1, 2} if is_open else {1})
+
+    run(test)
+
+
 def test_a_slave_that_goes_before_the_controller_has_taken_it_in_is_not_waited_for(tmp_path: Path) -> None:
     async def test() -> None:
         bench = Bench(tmp_path)
         async with started(bench):
             await eventually(lambda: bench.roles, "a role")
-            bench.controller.fails = {RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET}
+            bench.controller.fails = {RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: ResponseCode.SYSTEM_ERROR}
             bench.log.slave(2)
             await eventually(lambda: RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET in bench.controller.requests, "the request")
             bench.log.slaves.clear()
-            bench.controller.fails = set()
+            bench.controller.fails = {}
             bench.log.set_changed()
 
             def is_left_out() -> bool:
