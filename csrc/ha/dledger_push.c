@@ -50,6 +50,10 @@ static void tell_state(rp_dledger_follower *one, const char *error) {
 static void disconnect(rp_dledger_follower *one, const char *error) {
     rp_pusher_view view = {.now_ms = now_ms(one), .retry_ms = one->dledger->options.retry_ms};
     if (one->fd >= 0) {
+        if (one->opaque_first != one->opaque_next) { /* or the rest of what nobody waits for would hold the next connection up */
+            struct linger at_once = {.l_onoff = 1};
+            setsockopt(one->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        }
         close(one->fd);
         one->fd = -1;
     }

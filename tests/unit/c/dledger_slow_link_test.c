@@ -16,18 +16,21 @@ typedef struct slow_link {
     member front; /* its port alone */
     uint16_t target;
     pthread_t thread;
-    atomic_int stopping, is_still;
+    atomic_int stopping, is_still, pieces; /* pieces: that went to the follower */
 } slow_link;
 
-static bool carry(int from, int to, char *piece) {
+static bool carry(int from, int to, char *piece, atomic_int *pieces) {
     ssize_t got = recv(from, piece, PIECE_SIZE, MSG_DONTWAIT);
+    atomic_fetch_add(pieces, got > 0);
     return got > 0 ? send(to, piece, (size_t)got, MSG_NOSIGNAL) == got : got < 0 && errno == EAGAIN;
 }
 
-static void carry_both_ways(const slow_link *link, int near, int far) {
+static void carry_both_ways(slow_link *link, int near, int far) {
     static char piece[PIECE_SIZE];
     struct timespec pause = {.tv_nsec = PIECE_NS};
-    while (!atomic_load(&link->stopping) && (atomic_load(&link->is_still) || (carry(near, far, piece) && carry(far, near, piece))))
+    atomic_int back = 0;
+    while (!atomic_load(&link->stopping) &&
+           (atomic_load(&link->is_still) || (carry(near, far, piece, &link->pieces) && carry(far, near, piece, &back))))
         nanosleep(&pause, NULL);
 }
 
@@ -110,6 +113,13 @@ static void a_slow_link_is_waited_for_and_one_that_carries_nothing_is_not(void) 
     WAIT_FOR(has_given_up(&all.members[0]));
     atomic_store(&link.is_still, 0);
     wait_committed(&all.members[0], 2);
+    atomic_store(&link.pieces, 0);
+    append_large(&all.members[0].ledger);
+    WAIT_FOR(atomic_load(&link.pieces) > 4); /* it stands still in the middle of the entry */
+    atomic_store(&link.is_still, 1);
+    WAIT_FOR(has_given_up(&all.members[0]));
+    atomic_store(&link.is_still, 0);
+    wait_committed(&all.members[0], 3);
     ledger_check_same(&all.members[0].ledger, &all.members[1].ledger);
     for (int i = 0; i < 2; i++)
         stop_member(&all.members[i]);
