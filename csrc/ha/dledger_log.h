@@ -43,7 +43,7 @@ typedef struct rp_dledger_options {
     uint32_t window; /* entries on their way to a follower, default 1,000 as DLedger's, at most 4,096 */
     uint32_t window_bytes; /* default 4 MiB */
     uint32_t batch_bytes; /* enableBatchPush: entries of so many bytes together go as one push; 0, the default: each by itself */
-    uint32_t push_timeout_ms; /* maxPushTimeOutMs 1,000: then the follower is dialled again */
+    uint32_t push_timeout_ms; /* maxPushTimeOutMs 1,000: once or twice that without an answer, nor a byte of it arriving: dialled again */
     uint32_t retry_ms; /* pause after a failure, default 500 */
     uint32_t commit_interval_ms; /* a follower without new entries is told what is committed, default 1,000; at once when it has moved */
     int32_t sync; /* 1: what is acknowledged or counted is on disk (SYNC_FLUSH) */

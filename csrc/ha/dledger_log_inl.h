@@ -21,6 +21,7 @@
 typedef struct rp_push_sent {
     rp_push push;
     int64_t sent_ms, end_offset; /* end_offset: of its last entry */
+    uint64_t end_byte; /* where it ends among all that is sent on this connection */
     bool is_open;
 } rp_push_sent;
 
@@ -40,6 +41,9 @@ typedef struct rp_dledger_follower {
     int fd; /* -1: not connected */
     uint32_t opaque_first, opaque_next; /* of the pushes that may be open; they go round */
     rp_push_sent sent[RP_DLEDGER_WINDOW_MAX]; /* by opaque */
+    uint64_t bytes_out,
+        bytes_arrived; /* of this connection's pushes: all; at the follower's machine, when it was looked last, at moved_ms */
+    int64_t moved_ms;
     int64_t seen_end, seen_committed;      /* when it was looked last for something to send */
     uint8_t *output, *input;               /* owned */
     uint32_t output_size, output_at, output_capacity, input_size, input_capacity;

@@ -1,9 +1,11 @@
 /* dledger_push.c: the thread that pushes to one follower: its connection, its window, its answers (dledger_log.h). */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -48,10 +50,15 @@ static void tell_state(rp_dledger_follower *one, const char *error) {
 static void disconnect(rp_dledger_follower *one, const char *error) {
     rp_pusher_view view = {.now_ms = now_ms(one), .retry_ms = one->dledger->options.retry_ms};
     if (one->fd >= 0) {
+        if (one->opaque_first != one->opaque_next) { /* or the rest of what nobody waits for would hold the next connection up */
+            struct linger at_once = {.l_onoff = 1};
+            setsockopt(one->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        }
         close(one->fd);
         one->fd = -1;
     }
     one->output_size = one->output_at = one->input_size = 0;
+    one->bytes_out = one->bytes_arrived = 0;
     one->opaque_first = one->opaque_next;
     rp_pusher_lost(&one->pusher, &view);
     tell_state(one, error);
@@ -169,8 +176,9 @@ static int add_push(rp_dledger_follower *one, const rp_pusher_view *view, rp_pus
     memcpy(one->output + begin, head, head_size);
     memmove(one->output + begin + head_size, one->output + body_begin, body_size);
     one->output_size = begin + head_size + body_size;
+    one->bytes_out += head_size + body_size;
     one->sent[one->opaque_next % RP_DLEDGER_WINDOW_MAX] =
-        (rp_push_sent){.push = *push, .sent_ms = view->now_ms, .end_offset = end_offset, .is_open = true};
+        (rp_push_sent){.push = *push, .sent_ms = view->now_ms, .end_offset = end_offset, .end_byte = one->bytes_out, .is_open = true};
     one->opaque_next++;
     return RP_OK;
 }
@@ -322,9 +330,31 @@ static void receive(rp_dledger_follower *one) {
     }
 }
 
-static int is_overdue(const rp_dledger_follower *one, int64_t now) {
-    const rp_push_sent *oldest = &one->sent[one->opaque_first % RP_DLEDGER_WINDOW_MAX];
-    return one->opaque_first != one->opaque_next && now - oldest->sent_ms > (int64_t)one->dledger->options.push_timeout_ms;
+/* How much of what was to be sent on this connection the follower's machine has. */
+static uint64_t bytes_arrived(const rp_dledger_follower *one) {
+    int in_socket = 0;
+    (void)ioctl(one->fd, SIOCOUTQ, &in_socket); /* none, then */
+    return one->bytes_out - (one->output_size - one->output_at) - (uint64_t)in_socket;
+}
+
+/* Until when the oldest push may stay without an answer. */
+static int64_t overdue_ms(const rp_dledger_follower *one) {
+    int64_t sent_ms = one->sent[one->opaque_first % RP_DLEDGER_WINDOW_MAX].sent_ms;
+    return (sent_ms > one->moved_ms ? sent_ms : one->moved_ms) + (int64_t)one->dledger->options.push_timeout_ms;
+}
+
+/* Not while it is still arriving: a large entry on a slow link that was begun again each time would never come, nor anything behind it. */
+static bool is_overdue(rp_dledger_follower *one, int64_t now) {
+    if (one->opaque_first == one->opaque_next || now <= overdue_ms(one)) {
+        return false;
+    }
+    uint64_t before = one->bytes_arrived, end = one->sent[one->opaque_first % RP_DLEDGER_WINDOW_MAX].end_byte;
+    one->bytes_arrived = bytes_arrived(one);
+    if (before >= end || one->bytes_arrived <= before) {
+        return true;
+    }
+    one->moved_ms = now;
+    return false;
 }
 
 /* ---- turns ---- */
@@ -333,7 +363,7 @@ static int timeout_ms(const rp_dledger_follower *one) {
     rp_pusher_view view = view_of(one);
     int64_t due = one->output_size == 0 ? rp_pusher_due_ms(&one->pusher, &view) : INT64_MAX; /* first the socket has to take that */
     if (one->fd >= 0 && one->opaque_first != one->opaque_next) {
-        int64_t late = one->sent[one->opaque_first % RP_DLEDGER_WINDOW_MAX].sent_ms + one->dledger->options.push_timeout_ms + 1;
+        int64_t late = overdue_ms(one) + 1;
         due = late < due ? late : due;
     }
     if (due == INT64_MAX) {

@@ -42,6 +42,22 @@ FIND_MS: Final = 1000
 EXPIRE_MS: Final = 60_000
 NOT_OURS: Final = frozenset({ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST, ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED})
 REFUSED_ID: Final = frozenset({ResponseCode.CONTROLLER_BROKER_ID_INVALID})
+REFUSED_SET: Final = frozenset(
+    {
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
+        ResponseCode.CONTROLLER_BROKER_NOT_ALIVE,
+        ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
+        ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
+        ResponseCode.CONTROLLER_INVALID_MASTER,
+        ResponseCode.CONTROLLER_INVALID_REPLICAS,
+        ResponseCode.CONTROLLER_INVALID_REQUEST,
+    }
+)
+"""Of a set that was not looked at, or not taken. After any other code, such as SYSTEM_ERROR of a controller whose log was too slow, it may
+be taken yet."""
 
 
 class ReplicaLog(Protocol):
@@ -410,7 +426,7 @@ class Replicas:
         self._check_ms = now_ms + self._settings.check_set_ms
         wanted = self._states.proposal(self._followers(), now_ms)
         if wanted is not None:
-            self._spawn(self._alter(self._states, self._states_of, wanted), "ALTER_SYNC_STATE_SET")
+            self._spawn(self._alter(self._states, self._states_of, wanted, self.state.leader), "ALTER_SYNC_STATE_SET")
 
     def _look_for_master(self, now_ms: int) -> None:
         """A slave's: where to the master sends its log, and what of ours it has not."""
@@ -437,9 +453,9 @@ class Replicas:
         except RocketpyError as error:
             log.warning("epochs of files that are gone stay in their file: %s", error)
 
-    async def _alter(self, states: SyncStates, epoch: int, wanted: SyncStateSet) -> None:
-        assert self.state.broker_id is not None and self.state.leader is not None
-        leader = self.state.leader
+    async def _alter(self, states: SyncStates, epoch: int, wanted: SyncStateSet, leader: str) -> None:
+        """leader: it may be lost before this begins."""
+        assert self.state.broker_id is not None
         try:
             await self._propose(states)  # before the request leaves: it may be carried out at any time then
             if await self._hold_confirmed(wanted.ids - states.known.ids):
@@ -449,19 +465,33 @@ class Replicas:
             else:
                 states.refused()
         except CommandError as error:
-            states.refused()
-            log.warning("the controller does not make the SyncStateSet %s: %s", sorted(wanted.ids), error)
+            self._set_refused(states, wanted, error)
             self.hint()
         except asyncio.CancelledError:
-            states.failed()
+            states.failed(self._clock_ms())
             raise
         except (RocketpyError, ValueError) as error:
-            states.failed()
-            log.warning("the controller did not say whether the SyncStateSet is %s now: %s; both are waited for", sorted(wanted.ids), error)
+            self._set_open(states, wanted, error)
             self.state.lost_leader(leader)
         if states is self._states:
             await self._agree()
             self._renew()
+
+    def _set_refused(self, states: SyncStates, wanted: SyncStateSet, error: CommandError) -> None:
+        if error.code not in REFUSED_SET:
+            self._set_open(states, wanted, error)
+        elif error.code == ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED and wanted.ids == states.known.ids:
+            states.unchanged(self._clock_ms())
+            if states.is_settled:
+                log.info("the SyncStateSet is %s still", sorted(wanted.ids))
+        else:
+            states.refused()
+            log.warning("the controller does not make the SyncStateSet %s: %s", sorted(wanted.ids), error)
+
+    def _set_open(self, states: SyncStates, wanted: SyncStateSet, error: Exception) -> None:
+        level = logging.DEBUG if states.is_open else logging.WARNING  # once, not with each question until it is settled
+        states.failed(self._clock_ms())
+        log.log(level, "the controller did not say whether the SyncStateSet is %s now: %s; both are waited for", sorted(wanted.ids), error)
 
     async def _hold_confirmed(self, newcomers: frozenset[int]) -> bool:
         """Whether these hold, since they were proposed, what was acknowledged without them."""

@@ -3,11 +3,13 @@ RocketMQ: AutoSwitchHAService (5.3.3 store/ha/autoswitch/): maybeShrinkSyncState
 
     slaves' acks ─► wanted set ─ differs ─► proposal ─ asked ─┬─ answered ───► the set of a new edition
                                                               ├─ refused ────► the set as before
-                                                              └─ no answer ──► both, until an edition is known that is newer
+                                                              └─ no answer ──► both, until the controller has said which
 
 Set    a message is acknowledged by the set that the controller knows and by the one that it was asked to know: whichever of the two an
        election goes by, who is elected has the message. A proposal without an answer may be carried out late, until the set has a newer
-       edition.
+       edition. That the controller still has the set as before says nothing at first: RocketMQ's says so from what it has applied while the
+       proposal is in its log. It counts FENCE_MS after the proposal, by when that log is committed or another leader's, and twice, APART_MS
+       apart: of two requests that wait at a controller that stood still, either may be the first.
 Lease  a master that reaches neither the controller nor its set may have been replaced. It takes sends while, within the lease, the
        controller called it the master or every other member of the set followed it: a member that was elected follows nobody, and nobody
        else can be elected (but for enableElectUncleanMaster). So a master alone in its set goes on without a controller, and so does a
@@ -20,8 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from ..remoting.replica_bodies import SyncStateSet
+
+FENCE_MS: Final = 30_000
+"""DLedger gives an append 5 s, a leader without a majority 6 s, and an election a few more."""
+APART_MS: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,11 @@ class SyncStates:
         self._own_id = own_id
         self.known = known
         self._asked: frozenset[int] | None = None
+        self._asked_ms = 0
         self._unanswered: frozenset[int] = frozenset()
+        self._settles_ms: int | None = None
+        """A question from then on settles the set by the answer `unchanged`. None: one from FENCE_MS on has to be answered so first."""
+        self._fence_ms = 0
         self._confirmed_ms = confirmed_ms
 
     @property
@@ -67,10 +78,16 @@ class SyncStates:
         """Whether the set is what the controller said last, and nothing else can be."""
         return self._asked is None and not self._unanswered
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a proposal may be carried out yet that nobody answered."""
+        return bool(self._unanswered)
+
     # ---- the set ----
 
     def proposal(self, followers: Iterable[Follower], now_ms: int) -> SyncStateSet | None:
-        """The set to ask for, with the edition that it is to replace. None: it is as it should be, or one was asked for."""
+        """The set to ask for, with the edition that it is to replace. None: it is as it should be, or one was asked for. The one that is
+        known, where the controller may have another: whoever was to join may have gone, and would be waited for without an end."""
         if self._asked is not None:
             return None
         wanted = {self._own_id}
@@ -80,9 +97,9 @@ class SyncStates:
                 continue
             if is_in or follower.may_join:
                 wanted.add(follower.broker_id)
-        if wanted == self.known.ids:
+        if wanted == self.known.ids and not self._unanswered:
             return None
-        self._asked = frozenset(wanted)
+        self._asked, self._asked_ms = frozenset(wanted), now_ms
         return SyncStateSet(self._asked, self.known.epoch)
 
     def answered(self, known: SyncStateSet) -> None:
@@ -94,9 +111,19 @@ class SyncStates:
         """By an answer: it was not carried out."""
         self._asked = None
 
-    def failed(self) -> None:
-        """No answer came: it may have been carried out, or may be yet."""
-        self._unanswered |= self._asked or frozenset()
+    def unchanged(self, now_ms: int) -> None:
+        """By an answer, now: the set that was asked for is the one that the controller has."""
+        if self._settles_ms is not None and self._asked_ms >= self._settles_ms:
+            self._unanswered = frozenset()
+        elif self._settles_ms is None and self._asked_ms >= self._fence_ms:
+            self._settles_ms = now_ms + APART_MS
+        self._asked = None
+
+    def failed(self, now_ms: int) -> None:
+        """No answer came: it may have been carried out, or may be yet. Of the set that is known neither makes a difference."""
+        if self._asked is not None and self._asked != self.known.ids:
+            self._unanswered |= self._asked
+            self._fence_ms, self._settles_ms = now_ms + FENCE_MS, None
         self._asked = None
 
     def take(self, known: SyncStateSet) -> bool:

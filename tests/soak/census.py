@@ -60,8 +60,9 @@ def attributes(thing: object) -> Iterator[tuple[str, Any]]:
                 continue
 
 
-def members(container: Any) -> Iterator[Any]:
-    """Its own, and those of containers in it: tables of groups hold tables of clients."""
+def members(container: Any, *, with_fields: bool = True) -> Iterator[Any]:
+    """Its own, and those of containers in it: tables of groups hold tables of clients. with_fields: a named tuple's too, of which a table
+    has no more entries."""
     if isinstance(container, dict):
         yield from container
         inner: Any = container.values()
@@ -69,8 +70,8 @@ def members(container: Any) -> Iterator[Any]:
         yield from container
         inner = container
     for each in inner:
-        if isinstance(each, CONTAINERS):
-            yield from members(each)
+        if isinstance(each, CONTAINERS) and (with_fields or not hasattr(each, "_fields")):
+            yield from members(each, with_fields=with_fields)
 
 
 def names_in(texts: Iterable[Any]) -> Counter[str]:
@@ -91,8 +92,8 @@ def census() -> dict[str, Any]:
             continue
         for name, value in attributes(thing):
             if isinstance(value, (str, *CONTAINERS)):
-                held = [value] if isinstance(value, str) else list(members(value))
-                tables[f"{kind.__qualname__}.{name}"] += 0 if isinstance(value, str) else len(held)
+                held = [value] if isinstance(value, str) else members(value)
+                tables[f"{kind.__qualname__}.{name}"] += 0 if isinstance(value, str) else sum(1 for _ in members(value, with_fields=False))
                 names.update({f"{kind.__qualname__}.{name}: {named}": count for named, count in names_in(held).items()})
             elif type(value).__name__ in NATIVE and callable(getattr(value, "stats", None)):
                 _note(native, value)

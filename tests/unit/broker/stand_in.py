@@ -32,6 +32,10 @@ class Controller:
     is_away: bool = False
     loses_answers: set[int] = field(default_factory=set)
     """Codes of requests that are carried out without an answer."""
+    fails: dict[int, int] = field(default_factory=dict)
+    """Codes of requests that are not carried out, and of their answers."""
+    gives_up: set[int] = field(default_factory=set)
+    """Codes of requests that are carried out, and answered with SYSTEM_ERROR: the log was slow."""
     beats: list[dict[str, str]] = field(default_factory=list)
     requests: list[int] = field(default_factory=list)
 
@@ -39,10 +43,11 @@ class Controller:
         if self.is_away or address != CONTROLLER:
             raise NetworkError(f"nobody answers at {address}")
         self.requests.append(code)
-        answer = self._answer(code, dict(encode_fields(fields) or {}), body)
+        failed = answered(self.fails.get(code, ResponseCode.SYSTEM_ERROR), remark="whether it comes true later is open")
+        answer = failed if code in self.fails else self._answer(code, dict(encode_fields(fields) or {}), body)
         if code in self.loses_answers:
             raise NetworkError("the answer was lost")
-        return answer
+        return failed if code in self.gives_up else answer
 
     async def invoke_oneway(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 0) -> None:
         if self.is_away:
@@ -90,6 +95,8 @@ class Controller:
 
     def _alter(self, fields: dict[str, str], body: bytes) -> Command:
         wanted = SyncStateSet.decode(body)
+        if wanted.ids == self.known.ids:
+            return answered(ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED, remark="it is equal")
         if int(fields["masterEpoch"]) != self.epoch:
             return answered(ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH, remark="an old epoch")
         if wanted.epoch != self.known.epoch:

@@ -159,7 +159,7 @@ def test_messages_wait_for_the_old_set_and_the_new_one_until_the_controller_has_
     master = states(1, 2)
     master.proposal(followers(b2=0, b3=0), 0)
     assert master.waited_for == {1, 2, 3}
-    master.failed()
+    master.failed(0)
     assert master.waited_for == {1, 2, 3}, "it may have been carried out"
     master.proposal(followers(b3=0), 0)
     master.refused()
@@ -174,6 +174,43 @@ def test_a_refused_set_changes_nothing() -> None:
     master.proposal(followers(b2=0), 0)
     master.refused()
     assert master.waited_for == {1}
+
+
+def asked(master: SyncStates, now_ms: int) -> None:
+    """For the set as it was; the controller has it, and says so at once."""
+    assert master.proposal([], now_ms) == SyncStateSet(frozenset({1}), 7), "2 has gone, and may be in the set"
+    master.unchanged(now_ms)
+
+
+def test_a_set_that_was_never_made_is_waited_for_until_it_cannot_be_made_any_more() -> None:
+    master = states(1)
+    master.proposal(followers(b2=0), 0)
+    master.failed(1000)
+    for now_ms in (1000, 20_000, 30_999):
+        asked(master, now_ms)
+        assert master.waited_for == {1, 2}, "the request may be in the controller's log yet"
+    asked(master, 31_000)
+    assert master.waited_for == {1, 2}, "it may have waited with this one, and be the next"
+    asked(master, 35_999)
+    assert not master.is_settled
+    asked(master, 36_000)
+    assert master.waited_for == {1} and master.is_settled and master.proposal([], 36_000) is None
+
+
+def test_each_request_that_nobody_answers_begins_the_time_anew_but_not_one_for_the_known_set() -> None:
+    master = states(1)
+    master.proposal(followers(b2=0), 0)
+    master.failed(0)
+    asked(master, 30_000)
+    master.proposal(followers(b2=34_000), 34_000)
+    master.failed(34_000)
+    asked(master, 40_000)
+    assert not master.is_settled
+    asked(master, 64_000)
+    master.proposal([], 66_000)
+    master.failed(67_000)
+    asked(master, 69_000)
+    assert master.is_settled
 
 
 # ---- the lease ----
@@ -200,7 +237,7 @@ def test_the_end_of_a_lease_does_not_hang_on_when_it_is_asked_for() -> None:
 def test_whoever_was_asked_to_join_may_be_elected_too() -> None:
     master = states(1)
     master.proposal(followers(b2=0), 0)
-    master.failed()
+    master.failed(0)
     assert master.lease_left_ms([], 20_000) == 0
 
 

@@ -15,7 +15,7 @@ from rocketpy.broker.controller_calls import ControllerCalls
 from rocketpy.broker.replica_state import Role
 from rocketpy.broker.replicas_manager import Replicas, ReplicaSettings
 from rocketpy.broker.role_switch import RoleStep, RoleSteps
-from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .running import eventually, run
 from .stand_in import CONTROLLER, Controller, Log
@@ -176,18 +176,80 @@ def test_a_slave_joins_the_set_and_leaves_it(tmp_path: Path) -> None:
     run(test)
 
 
-def test_a_set_whose_answer_was_lost_is_waited_for_until_the_controller_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["loses_answers", "gives_up"])
+def test_a_set_whose_answer_says_nothing_is_waited_for_until_the_controller_says(tmp_path: Path, how: str) -> None:
     async def test() -> None:
         bench = Bench(tmp_path)
         async with started(bench) as replicas:
             await eventually(lambda: bench.roles, "a role")
-            bench.controller.loses_answers = {RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET}
+            setattr(bench.controller, how, {RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET})
             bench.log.slave(2)
             await eventually(lambda: bench.controller.known.ids == {1, 2}, "the set at the controller")
-            bench.controller.loses_answers = set()
+            setattr(bench.controller, how, set())
             await asked_again(bench, replicas)  # which it may have done by itself already
             await eventually(lambda: bench.log.sets[-1] == ("agreed", [1, 2]), "the set natively")
-            assert bench.log.sets.index(("proposed", [1, 2])) < bench.log.sets.index(("agreed", [1, 2]))
+            since = bench.log.sets.index(("proposed", [1, 2]))
+            assert ("agreed", [1]) not in bench.log.sets[since:]
+
+    run(test)
+
+
+REFUSALS = "CONTROLLER_ALTER_SYNC_STATE_SET_FAILED CONTROLLER_BROKER_NOT_ALIVE CONTROLLER_FENCED_MASTER_EPOCH "
+REFUSALS += "CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH CONTROLLER_INVALID_MASTER CONTROLLER_INVALID_REPLICAS CONTROLLER_INVALID_REQUEST "
+REFUSALS += "SYSTEM_BUSY REQUEST_CODE_NOT_SUPPORTED NO_PERMISSION"
+OPEN = "SYSTEM_ERROR CONTROLLER_NOT_LEADER"
+
+
+@pytest.mark.parametrize(("name", "is_open"), [*((name, False) for name in REFUSALS.split()), *((name, True) for name in OPEN.split())])
+def test_a_refusal_leaves_the_set_as_it_was_and_an_answer_that_says_nothing_leaves_both(tmp_path: Path, name: str, is_open: bool) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench) as replicas:
+            await eventually(lambda: bench.roles, "a role")
+            bench.controller.fails = {RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: ResponseCode[name]}
+            bench.log.slave(2)
+            await eventually(lambda: ("proposed", [1, 2]) in bench.log.sets, "the proposal natively")
+            await eventually(lambda: RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET in bench.controller.requests, "the request")
+            states = replicas._states
+            assert states is not None
+            await eventually(lambda: states.is_open or states.waited_for == {1}, "what became of it")
+            assert states.waited_for == ({1, 2} if is_open else {1})
+
+    run(test)
+
+
+def test_a_slave_that_goes_before_the_controller_has_taken_it_in_is_not_waited_for(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench):
+            await eventually(lambda: bench.roles, "a role")
+            bench.controller.fails = {RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: ResponseCode.SYSTEM_ERROR}
+            bench.log.slave(2)
+            await eventually(lambda: RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET in bench.controller.requests, "the request")
+            bench.log.slaves.clear()
+            bench.controller.fails = {}
+            bench.log.set_changed()
+
+            def is_left_out() -> bool:
+                bench.now_ms += 1000  # perhaps it was asked for once more, and is waited for to hold what is confirmed
+                return bench.log.sets[-1] == ("agreed", [1])
+
+            await eventually(is_left_out, "the set without it")
+
+    run(test)
+
+
+def test_a_leader_that_is_lost_while_the_set_is_looked_at_does_not_keep_the_set_as_it_is(tmp_path: Path) -> None:
+    """The request begins a turn of the loop later; the controller and a slave may have gone at once, with their machine."""
+
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench) as replicas:
+            await eventually(lambda: bench.roles, "a role")
+            bench.log.slave(2)
+            replicas._tick(bench.now_ms)
+            replicas.state.lost_leader(CONTROLLER)
+            await eventually(lambda: bench.controller.known.ids == {1, 2}, "the set")
 
     run(test)
 

@@ -29,7 +29,7 @@ typedef struct group {
     member members[MEMBERS];
     char peers[200];
     int flush_mode;
-    uint32_t batch_bytes;
+    uint32_t batch_bytes, push_timeout_ms; /* 0: none that a test comes to */
 } group;
 
 #define WAIT_FOR(condition)                                                                                                                \
@@ -59,7 +59,7 @@ static inline void open_member(group *all, int number) {
     options.batch_bytes = all->batch_bytes;
     options.sync = all->flush_mode == RP_FLUSH_SYNC;
     options.retry_ms = 5;
-    options.push_timeout_ms = 20000;
+    options.push_timeout_ms = all->push_timeout_ms != 0 ? all->push_timeout_ms : 20000;
     options.commit_interval_ms = 20;
     options.on_committed = on_committed;
     options.context = one;

@@ -33,13 +33,18 @@ static inline void ledger_reopen(ledger *one) {
     one->store = fixture_open(&options);
 }
 
-static inline void ledger_open(ledger *one, int flush_mode) {
+/* Its directory, without a store. */
+static inline void ledger_name(ledger *one, int flush_mode) {
     memset(one, 0, sizeof *one);
     fixture_directory(one->path, sizeof one->path);
     snprintf(one->data, sizeof one->data, "%s/dledger-n0/data", one->path);
     snprintf(one->index, sizeof one->index, "%s/dledger-n0/index", one->path);
     one->flush_mode = flush_mode;
     one->committed_index = -1;
+}
+
+static inline void ledger_open(ledger *one, int flush_mode) {
+    ledger_name(one, flush_mode);
     ledger_reopen(one);
 }
 
