@@ -23,10 +23,16 @@ static void answer(rp_connection *connection, const rp_command *request, int32_t
     }
 }
 
-/* Whatever frame is accepted can be taken: its connection's buffer and the copy may together be more than the bound that all have. */
-static bool has_memory_for(const rp_server *server, uint64_t bytes) {
-    return !rp_server_memory_is_over(server, bytes) ||
-           atomic_load_explicit(&server->requests.bytes, memory_order_relaxed) + bytes <= server->options.frame_size_max;
+/* Where little memory is given, a frame that is accepted and its copy may together be more than the bound that all have. It is taken while
+ * all that is held for Python stays within what one frame may be. */
+static bool has_memory_for(rp_server *server, uint64_t bytes, uint64_t *reserved) {
+    *reserved = 0;
+    if (!rp_server_memory_is_over(server, bytes))
+        return true;
+    if (!rp_request_queue_reserve(&server->requests, bytes, server->options.frame_size_max))
+        return false;
+    *reserved = bytes;
+    return true;
 }
 
 /* Copies the command for Python. */
@@ -34,12 +40,15 @@ static void punt(rp_connection *connection, enum rp_request_kind kind, const rp_
     rp_reactor *reactor = connection->reactor;
     rp_server *server = reactor->server;
     rp_held_request *held = NULL;
-    if (has_memory_for(server, command->body.size) && rp_request_queue_admits(&server->requests)) {
+    uint64_t reserved;
+    if (has_memory_for(server, rp_request_copy_size(command), &reserved) && rp_request_queue_admits(&server->requests)) {
         held = rp_request_hold(&server->requests, kind, rp_connection_id(connection), &connection->address, command);
         if (held == NULL) {
             atomic_fetch_sub_explicit(&server->requests.waiting, 1, memory_order_relaxed);
         }
     }
+    if (reserved > 0)
+        rp_request_queue_release(&server->requests, reserved);
     if (held != NULL) {
         rp_request_batch_add(&reactor->batch, held);
         rp_count(&reactor->stats.punted, 1);

@@ -55,10 +55,10 @@ static rp_slice copy_slice(uint8_t **cursor, rp_slice slice) {
     return copy;
 }
 
-static size_t slices_size(const rp_command *command) {
-    size_t size = (size_t)command->remark.size + command->body.size;
+uint64_t rp_request_copy_size(const rp_command *command) {
+    uint64_t size = (uint64_t)command->remark.size + command->body.size;
     for (uint32_t index = 0; index < command->field_count; index++) {
-        size += (size_t)command->fields[index].key.size + command->fields[index].value.size;
+        size += (uint64_t)command->fields[index].key.size + command->fields[index].value.size;
     }
     return size;
 }
@@ -87,7 +87,7 @@ rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind k
         command = &event;
     }
     size_t head_size = offsetof(rp_held_request, request.command.fields) + command->field_count * sizeof(rp_field);
-    size_t size = head_size + slices_size(command);
+    size_t size = head_size + rp_request_copy_size(command);
     rp_held_request *held = malloc(size);
     if (held == NULL) {
         return NULL;
@@ -103,6 +103,19 @@ rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind k
     copy_command(&held->request.command, command, (uint8_t *)held + head_size);
     atomic_fetch_add_explicit(&queue->bytes, size, memory_order_relaxed);
     return held;
+}
+
+/* Whoever sees that a reservation was given back sees what was held for it: two reactors at once pass the bound by nothing. */
+int rp_request_queue_reserve(rp_request_queue *queue, uint64_t bytes, uint64_t bytes_max) {
+    uint64_t reserved = atomic_fetch_add_explicit(&queue->bytes_reserved, bytes, memory_order_acq_rel);
+    if (reserved + bytes + atomic_load_explicit(&queue->bytes, memory_order_relaxed) <= bytes_max)
+        return 1;
+    rp_request_queue_release(queue, bytes);
+    return 0;
+}
+
+void rp_request_queue_release(rp_request_queue *queue, uint64_t bytes) {
+    atomic_fetch_sub_explicit(&queue->bytes_reserved, bytes, memory_order_acq_rel);
 }
 
 void rp_request_batch_add(rp_request_batch *batch, rp_held_request *held) {

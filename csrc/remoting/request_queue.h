@@ -39,7 +39,8 @@ struct rp_request_queue {
     int event_fd;                   /* fixed after init */
     uint32_t capacity;              /* fixed after init */
     _Atomic uint32_t waiting;       /* commands admitted and not yet taken; a bound, so relaxed */
-    _Atomic uint64_t bytes;         /* of all held requests, taken or not; a figure, so relaxed */
+    _Atomic uint64_t bytes;         /* of all held requests, taken or not */
+    _Atomic uint64_t bytes_reserved; /* of requests that are about to be held beyond the bound of memory: in bytes only when copied */
 };
 
 int rp_request_queue_init(rp_request_queue *queue, uint32_t capacity); /* RP_OK, RP_E_IO */
@@ -51,6 +52,10 @@ int rp_request_queue_admits(rp_request_queue *queue);
 /* Copies command (NULL: a connection event) into a block of its own; NULL when memory is out. */
 rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind kind, uint64_t connection_id, const rp_address *remote,
                                  const rp_command *command);
+uint64_t rp_request_copy_size(const rp_command *command); /* bytes of its slices, which are what may be large */
+/* 1: all held and reserved requests stay within bytes_max with these bytes more, which are reserved until rp_request_queue_release. */
+int rp_request_queue_reserve(rp_request_queue *queue, uint64_t bytes, uint64_t bytes_max);
+void rp_request_queue_release(rp_request_queue *queue, uint64_t bytes);
 void rp_request_batch_add(rp_request_batch *batch, rp_held_request *held);
 void rp_request_queue_put(rp_request_queue *queue, rp_request_batch *batch); /* empties the batch */
 uint32_t rp_request_queue_take(rp_request_queue *queue, rp_request **requests, uint32_t requests_max);

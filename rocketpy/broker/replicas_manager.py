@@ -480,7 +480,7 @@ class Replicas:
     def _set_refused(self, states: SyncStates, wanted: SyncStateSet, error: CommandError) -> None:
         if error.code not in REFUSED_SET:
             self._set_open(states, wanted, error)
-        elif error.code == ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED and wanted.ids == states.known.ids:
+        elif error.code == ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED and wanted.ids == states.known.ids and "equal" in str(error):
             states.unchanged(self._clock_ms())
             if states.is_settled:
                 log.info("the SyncStateSet is %s still", sorted(wanted.ids))

@@ -133,7 +133,7 @@ class ClientDoctor:
         try:
             numbers = await self._numbers(address)
             answer = await self._ask(address, RequestCode.GET_BROKER_CONFIG)
-            is_sure = answer.code != ResponseCode.NO_PERMISSION
+            is_sure = answer.code != ResponseCode.NO_PERMISSION and "AclException" not in (answer.remark or "")  # 4.x has no code for it
             other = _other_broker(check_success(answer), broker) if is_sure else ""
         except RocketpyError as error:
             is_reached = not isinstance(error, ConnectFailed)

@@ -64,7 +64,7 @@ class BrokerFile:
     def __init__(self, path: Path) -> None:
         """Raises ConfigError for one that a broker would not start with, or that has one of the credentials twice."""
         self.path = path
-        self.config = load_config("broker", path)
+        self.config = load_config("broker", path, is_of_another_machine=True)
         settings = AuthSettings.of(self.config)
         self._text = properties_text(path.read_bytes())
         places = {key: [entry.line for entry in read_properties(self._text) if entry.key == key] for key in (FIRST_USER, INNER)}

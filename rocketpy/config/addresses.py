@@ -5,6 +5,7 @@ RocketMQ: NetworkUtil.getLocalAddress (5.3.3 common/utils/).
 from __future__ import annotations
 
 import array
+import contextlib
 import fcntl
 import ipaddress
 import socket
@@ -28,7 +29,8 @@ def _on_the_way_out(family: socket.AddressFamily) -> str | None:
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             if family == socket.AF_INET6:
-                probe.setsockopt(socket.IPPROTO_IPV6, IPV6_ADDR_PREFERENCES, IPV6_PREFER_SRC_PUBLIC)
+                with contextlib.suppress(OSError):  # not every sandbox knows it
+                    probe.setsockopt(socket.IPPROTO_IPV6, IPV6_ADDR_PREFERENCES, IPV6_PREFER_SRC_PUBLIC)
             probe.connect((_OUTSIDE[family], 9))
             address = str(probe.getsockname()[0])
     except OSError:

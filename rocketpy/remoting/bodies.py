@@ -261,7 +261,8 @@ def _topic_of_line(allowance: Allowance, line: str, name: str) -> TopicConfig:
 
 
 class _LazyTopics(Mapping[str, TopicConfig]):
-    """Topics made when they are looked at: a broker repeats thousands that nobody needs again, every 30 s. Access raises BodyError."""
+    """Topics made when they are looked at, which spends the body's allowance each time: a broker repeats thousands that nobody needs again,
+    every 30 s. Access raises BodyError."""
 
     __slots__ = ("_read", "_table")
 
