@@ -239,6 +239,32 @@ def test_a_slave_that_goes_before_the_controller_has_taken_it_in_is_not_waited_f
     run(test)
 
 
+def test_a_controller_that_does_not_know_the_broker_does_not_say_what_its_set_is(tmp_path: Path) -> None:
+    """RocketMQ's answers with the code of a set that is equal."""
+
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench):
+            await eventually(lambda: bench.roles, "a role")
+            alter = RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET
+            bench.controller.fails = {alter: ResponseCode.SYSTEM_ERROR}
+            bench.log.slave(2)
+            await eventually(lambda: alter in bench.controller.requests, "the request")
+            bench.log.slaves.clear()
+            bench.controller.fails = {alter: ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED}
+            bench.log.set_changed()
+            until_ms, before = bench.now_ms + 90_000, bench.controller.requests.count(alter)
+
+            def is_asked_for_long() -> bool:
+                bench.now_ms += 1000
+                return bench.now_ms > until_ms and bench.controller.requests.count(alter) > before + 3
+
+            await eventually(is_asked_for_long, "questions")
+            assert bench.log.sets[-1] == ("proposed", [1, 2])
+
+    run(test)
+
+
 def test_a_leader_that_is_lost_while_the_set_is_looked_at_does_not_keep_the_set_as_it_is(tmp_path: Path) -> None:
     """The request begins a turn of the loop later; the controller and a slave may have gone at once, with their machine."""
 

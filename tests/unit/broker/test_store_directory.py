@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import tempfile
@@ -210,6 +211,20 @@ def test_entries_are_found_between_holes_and_those_of_nothing(messages: tuple[in
             entries.seek(place * 20)
             entries.write(entry)
     assert has_entries(tmp_path / "consumequeue") == bool(messages)
+
+
+def test_a_file_system_that_knows_no_holes_has_data_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*of: object) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    directory = tmp_path / "consumequeue" / "t" / "0"
+    directory.mkdir(parents=True)
+    queue = directory / f"{0:020d}"
+    queue.write_bytes(bytes(6_000_000))
+    monkeypatch.setattr(os, "lseek", refuse)
+    assert not has_entries(tmp_path / "consumequeue")
+    queue.write_bytes(bytes(5_999_980) + (0).to_bytes(8, "big") + (100).to_bytes(4, "big") + bytes(8))
+    assert has_entries(tmp_path / "consumequeue")
 
 
 def test_a_queue_that_cannot_be_looked_into_is_named_with_the_key(foreign_directory: Path) -> None:

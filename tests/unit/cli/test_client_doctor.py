@@ -28,8 +28,8 @@ from tests.unit.cli.processes import run_here
 SHORT_S = 0.05
 
 
-def answer(code: int = 0, body: bytes = b"") -> Command:
-    frame = encode_command(code, None, body, opaque=1, flag=1)
+def answer(code: int = 0, body: bytes = b"", remark: str | None = None) -> Command:
+    frame = encode_command(code, None, body, opaque=1, flag=1, remark=remark)
     return decode_command(memoryview(frame))
 
 
@@ -87,6 +87,7 @@ OURS = answer(body=b"brokerClusterName=c\nbrokerName=broker-a\n")
     [
         ("10.0.0.5:10911", OURS, "ok", ["10.0.0.5:10911 answers"]),
         ("10.0.0.5:10911", answer(ResponseCode.NO_PERMISSION), "ok", ["10.0.0.5:10911 answers; which broker it is"]),
+        ("10.0.0.5:10911", answer(1, remark="org.apache.rocketmq.acl.common.AclException: No"), "ok", ["; which broker it is"]),
         ("127.0.0.1:10911", OURS, "note", ["a loopback address", "brokerIP1"]),
         ("172.17.0.2:10911", OURS, "note", ["Docker's default bridge", "brokerIP1"]),
         ("127.0.0.1:10911", answer(body=b"brokerName=broker-b\n"), "bad", ["it is broker broker-b that answers", "brokerIP1"]),
