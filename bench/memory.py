@@ -8,22 +8,21 @@ import argparse
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rocketpy.cli.place import trial_place
 from rocketpy.config.keys import parse_size
+from rocketpy.config.memory import shown_size
 from tests.processes import ROCKETPY, Process
 
 from .loads import QUEUES, RECORD_BYTES, SEND, TOPIC, p99_ms, run_load, send_rate
 from .resources import rss_without_files_mib
 from .servers import LOG, Durability, RocketpyServer
 
-MIB = 1 << 20
 LOOKS_EVERY_S = 0.1
 CGROUPS = Path("/sys/fs/cgroup")
 SHAPE = {"connections": 16, "in_flight": 32}
@@ -36,6 +35,7 @@ class Cgroup:
     """One that holds at most `limit` bytes, file pages among them, for as long as a process is measured."""
 
     def __init__(self, limit: int) -> None:
+        self._limit = limit
         version_2 = (CGROUPS / "cgroup.controllers").exists()
         self._directory = (CGROUPS if version_2 else CGROUPS / "memory") / f"rocketpy-bench-{os.getpid()}"
         self._peak, self._events = ("memory.peak", "memory.events") if version_2 else ("memory.max_usage_in_bytes", "memory.oom_control")
@@ -53,7 +53,8 @@ class Cgroup:
     def __str__(self) -> str:
         """What it held at most, and how many were killed for it."""
         events = dict(line.split() for line in (self._directory / self._events).read_text().splitlines())
-        return f"{int((self._directory / self._peak).read_text()) / MIB:.0f} MiB at most with file pages, oom_kill {events['oom_kill']}"
+        most = shown_size(int((self._directory / self._peak).read_text()))
+        return f"cgroup of {shown_size(self._limit)}: {most} at most with file pages, oom_kill {events['oom_kill']}"
 
     def remove(self) -> None:
         self._directory.rmdir()
@@ -74,9 +75,8 @@ class LimitedServer(RocketpyServer):
 
 
 @contextmanager
-def limited(text: str | None) -> Iterator[Cgroup | None]:
-    size = parse_size(text) if text else None
-    cgroup = Cgroup(size) if size else None
+def limited(limit: int | None) -> Iterator[Cgroup | None]:
+    cgroup = Cgroup(limit) if limit is not None else None
     try:
         yield cgroup
     finally:
@@ -92,11 +92,11 @@ def watched(server: RocketpyServer, rate: int, seconds: int, batch: int) -> tupl
         peaks = [0.0 for _ in server.processes]
         while not load.done():
             peaks = [max(peak, rss_without_files_mib(each.pid)) for peak, each in zip(peaks, server.processes, strict=True)]
-            time.sleep(LOOKS_EVERY_S)
+            wait([load], LOOKS_EVERY_S)
         return load.result(), peaks
 
 
-def run(rate: int, seconds: int, batch: int, limit: str | None, directory: Path) -> int:
+def run(rate: int, seconds: int, batch: int, limit: int | None, directory: Path) -> int:
     with limited(limit) as cgroup:
         server = LimitedServer(directory / "rocketpy", cgroup)
         with server.running_once(TOPIC, QUEUES):
@@ -108,8 +108,16 @@ def run(rate: int, seconds: int, batch: int, limit: str | None, directory: Path)
             for name, *figures in zip(("name server", "broker"), idle, peaks, after, strict=True):
                 print(f"{name}: {', '.join(f'{each:.1f}' for each in figures)}")
             if cgroup is not None:
-                print(f"cgroup of {limit}: {cgroup}; {server.main_process.next_line('Memory to plan with.*')[0]}")
+                print(f"{cgroup}; {server.main_process.next_line('Memory to plan with.*')[0]}")
     return 0
+
+
+def size_of(text: str) -> int:
+    """Raises ArgumentTypeError."""
+    size = parse_size(text)
+    if not size:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 256m")
+    return size
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=int, default=100_000, help="messages a second; 0: as fast as the broker takes them")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--batch", type=int, default=1, help="messages in a request")
-    parser.add_argument("--limit", metavar="SIZE", help="of the broker's cgroup, such as 256m")
+    parser.add_argument("--limit", type=size_of, metavar="SIZE", help="of the broker's cgroup, such as 256m")
     options = parser.parse_args(arguments)
     place = trial_place((options.rate or FULL_RATE) * options.seconds * RECORD_BYTES)
     with tempfile.TemporaryDirectory(prefix="rocketpy-bench-", dir=place) as directory:
