@@ -22,6 +22,7 @@ from tests.processes import ROCKETPY, Process
 from .loads import QUEUES, RECORD_BYTES, SEND, TOPIC, p99_ms, run_load, send_rate
 from .resources import rss_without_files_mib
 from .servers import LOG, Durability, RocketpyServer
+from .termination import unwind_at_sigterm
 
 LOOKS_EVERY_S = 0.1
 CGROUPS = Path("/sys/fs/cgroup")
@@ -127,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch", type=int, default=1, help="messages in a request")
     parser.add_argument("--limit", type=size_of, metavar="SIZE", help="of the broker's cgroup, such as 256m")
     options = parser.parse_args(arguments)
+    unwind_at_sigterm()
     place = trial_place((options.rate or FULL_RATE) * options.seconds * RECORD_BYTES)
     with tempfile.TemporaryDirectory(prefix="rocketpy-bench-", dir=place) as directory:
         return run(options.rate, options.seconds, options.batch, options.limit, Path(directory))

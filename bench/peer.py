@@ -28,6 +28,7 @@ from .loads import ENCODINGS, MESSAGE_BYTES, PULL, QUEUES, RECORD_BYTES, SEND, T
 from .peer_report import RELAY, SYNC_LOOP, Footprint, Sample, print_report, save, targets_of
 from .resources import GIB, cpu_share_while_idle, fed_memory, rss_without_files_mib
 from .servers import BrokerServer, Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
+from .termination import unwind_at_sigterm
 
 FED_BYTES_PER_S = GIB * 3 // 4  # what the fastest of the servers writes; 1.25 GiB, given beside it, cost what they gained
 PULLED_BYTES_MAX = GIB  # of what is pulled again and again: it stays in memory, on every server
@@ -271,6 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-footprint", action="store_true", help="leave out memory and idle CPU")
     parser.add_argument("--dir", type=Path, help="where stores live; default a temporary directory, removed at the end")
     options = parser.parse_args(arguments)
+    unwind_at_sigterm()
     console = Console()
     peer_script = None if options.without_peer else find_peer()
     if peer_script is None and not options.without_peer:

@@ -25,6 +25,7 @@ from tests.interop.proxies import SOURCES, OwnProxy, Proxy
 from tests.interop.test_go_client import built
 
 from .resources import cpu_seconds
+from .termination import unwind_at_sigterm
 
 TOPIC = "proxied"
 READ_TOPIC, GROUP = "received", "readers"
@@ -74,6 +75,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--messages", type=int, default=40_000, help="that are received in a round")
     options = parser.parse_args()
+    unwind_at_sigterm()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="rocketpy-bench-") as name, LocalRocketMQ() as rocketmq:
         home = Path(name)

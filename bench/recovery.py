@@ -32,6 +32,7 @@ from tests.processes import BROKER_PORTS, free_port
 from .loads import QUEUES, SEND, TOPIC, run_load
 from .resources import read_through
 from .servers import BrokerServer, Durability, PeerServer, RocketpyServer, find_peer
+from .termination import unwind_at_sigterm
 
 ENCODING = "JSON"
 GB = 1e9
@@ -145,6 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--dir", type=Path, help="where stores live; default a temporary directory, removed at the end")
     options = parser.parse_args(arguments)
+    unwind_at_sigterm()
     console = Console()
     peer_script = find_peer()
     if peer_script is None:

@@ -29,6 +29,7 @@ from tests.processes import wait_until
 from .loads import QUEUES, SEND, TOPIC, p50_us, p99_ms, run_load
 from .resources import rss_without_files_mib
 from .servers import Durability, RocketpyServer
+from .termination import unwind_at_sigterm
 
 WHEEL_TOPIC = "rmq_sys_wheel_timer"
 TIMED_TOPIC = "timed"
@@ -96,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=int, default=2000, help="of the producers, a second")
     parser.add_argument("--lead", type=int, default=40, help="seconds from now until they are due; filling the store takes some of it")
     options = parser.parse_args(arguments)
+    unwind_at_sigterm()
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rocketpy-bench-")))
         return run(options.messages, options.rate, options.lead, directory.resolve(), Console())
