@@ -66,7 +66,9 @@ struct rp_preallocation {
     bool has_zeroed;             /* guarded by extend_lock: the last extension wrote zeros */
     bool failing;                /* guarded by extend_lock: the last extension failed and was reported */
 
-    _Atomic(rp_consume_queue *) wanted; /* a stack of queues: pushed by appenders, taken whole by the thread */
+    _Atomic(rp_consume_queue *)
+        wanted; /* a stack of queues: pushed by appenders, taken whole by the thread; sequentially consistent against
+                                         * awake */
 
     pthread_mutex_t wake_lock; /* leaf */
     pthread_cond_t wake;
@@ -439,7 +441,7 @@ void rp_preallocation_want_space(rp_preallocation *ahead, rp_consume_queue *queu
     rp_consume_queue *head = atomic_load_explicit(&ahead->wanted, memory_order_relaxed);
     do {
         queue->next_wanted = head;
-    } while (!atomic_compare_exchange_weak_explicit(&ahead->wanted, &head, queue, memory_order_release, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&ahead->wanted, &head, queue, memory_order_seq_cst, memory_order_relaxed));
     if (!atomic_load(&ahead->awake)) {
         wake_thread(ahead, false);
     }
@@ -447,7 +449,7 @@ void rp_preallocation_want_space(rp_preallocation *ahead, rp_consume_queue *queu
 
 /* A queue that cannot be extended asks again, or its appender gets the error: nothing to do about it here. */
 static void extend_queues(rp_preallocation *ahead) {
-    rp_consume_queue *queue = atomic_exchange_explicit(&ahead->wanted, NULL, memory_order_acquire);
+    rp_consume_queue *queue = atomic_exchange(&ahead->wanted, NULL);
     while (queue != NULL) {
         rp_consume_queue *next = queue->next_wanted;
         rp_consume_queue_extend(queue, NULL);
