@@ -23,32 +23,35 @@ static inline int is_refused(const void *address) {
 
 static inline size_t whole_pages(size_t size) { return (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE; }
 
-/* At a large page's start; what is mapped in front of that and behind is given back. */
+/* At a large page's start, and as long: behind the last small page there is memory, which stays when the map goes. */
 void *mmap(void *wanted, size_t size, int protection, int flags, int fd, off_t offset) {
     (void)wanted;
-    uint8_t *room = (uint8_t *)syscall(SYS_mmap, NULL, size + LARGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t room_size = whole_pages(size) + LARGE_PAGE;
+    uint8_t *room =
+        (uint8_t *)syscall(SYS_mmap, NULL, room_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) {
         return MAP_FAILED;
     }
-    uint8_t *start = (uint8_t *)whole_pages((uintptr_t)room),
-            *end = start + (size + RP_PAGE_SIZE_MIN - 1) / RP_PAGE_SIZE_MIN * RP_PAGE_SIZE_MIN;
+    uint8_t *start = (uint8_t *)whole_pages((uintptr_t)room), *end = start + whole_pages(size);
     void *map = (void *)syscall(SYS_mmap, start, size, protection, flags | MAP_FIXED, fd, offset);
+    for (uint8_t *at = start + (size + RP_PAGE_SIZE_MIN - 1) / RP_PAGE_SIZE_MIN * RP_PAGE_SIZE_MIN; at < end; at += RP_PAGE_SIZE_MIN) {
+        *at = 0;
+    }
     if (start > room) {
         munmap(room, (size_t)(start - room));
     }
-    if (room + size + LARGE_PAGE > end) {
-        munmap(end, (size_t)(room + size + LARGE_PAGE - end));
+    if (room + room_size > end) {
+        munmap(end, (size_t)(room + room_size - end));
     }
     return map;
 }
 
-/* By the small pages that there are: behind a map's last one a large page has no more. */
 int madvise(void *address, size_t size, int advice) {
     if (is_refused(address)) {
         return -1;
     }
     for (size_t at = 0; at < whole_pages(size); at += RP_PAGE_SIZE_MIN) {
-        if (syscall(SYS_madvise, (uint8_t *)address + at, RP_PAGE_SIZE_MIN, advice) != 0 && errno != ENOMEM) {
+        if (syscall(SYS_madvise, (uint8_t *)address + at, RP_PAGE_SIZE_MIN, advice) != 0) {
             return -1;
         }
     }
