@@ -16,6 +16,7 @@ COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 LIBRARIES = Path("/usr/aarch64-linux-gnu")  # of libc6-arm64-cross: qemu's -L
 AARCH64 = (183).to_bytes(2, "little")  # e_machine
 NOT_HERE = 77
+PATIENCE_S = 1200  # qemu translates, and some of the programs open a store a thousand times
 QEMU_LACKS = {
     "broker_question_memory_test": "limits of memory",
     "new_queue_test": "madvise: pages are read that nobody asks for",
@@ -38,6 +39,7 @@ def test_it_compiles_without_a_warning(library: Library) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(PATIENCE_S + 60)
 @pytest.mark.parametrize("source", c_test_programs(), ids=lambda source: source.stem)
 def test_program_exits_with_zero(source: Path, library: Library) -> None:
     if shutil.which(EMULATOR) is None:
@@ -46,7 +48,9 @@ def test_program_exits_with_zero(source: Path, library: Library) -> None:
         pytest.skip(f"qemu-user has no {QEMU_LACKS[source.stem]}")
     program = build_c_test(library, source)
     environment = os.environ | {"ROCKETPY_TEST_LIBURING": ""}
-    done = subprocess.run([EMULATOR, "-L", LIBRARIES, program], capture_output=True, text=True, timeout=250, check=False, env=environment)
+    done = subprocess.run(
+        [EMULATOR, "-L", LIBRARIES, program], capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment
+    )
     if done.returncode == NOT_HERE:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"

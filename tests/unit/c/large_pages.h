@@ -21,8 +21,15 @@ static inline int is_refused(const void *address) {
     return (uintptr_t)address % LARGE_PAGE != 0;
 }
 
+#if defined __SANITIZE_THREAD__ /* it maps by this one before it can stand what it has put into it */
+#define HAS_LARGE_PAGES 0
+#else
+#define HAS_LARGE_PAGES 1
+#endif
+
 static inline size_t whole_pages(size_t size) { return (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE; }
 
+#if HAS_LARGE_PAGES
 /* At a large page's start, and as long: behind the last small page there is memory, which stays when the map goes. */
 void *mmap(void *wanted, size_t size, int protection, int flags, int fd, off_t offset) {
     (void)wanted;
@@ -45,6 +52,7 @@ void *mmap(void *wanted, size_t size, int protection, int flags, int fd, off_t o
     }
     return map;
 }
+#endif
 
 int madvise(void *address, size_t size, int advice) {
     if (is_refused(address)) {

@@ -96,6 +96,9 @@ static void what_waits_beside_an_emptied_slot_stays(void) {
 }
 
 int main(void) {
+    if (!HAS_LARGE_PAGES) { /* under __SANITIZE_THREAD__ */
+        return 0;
+    }
     fixture_directory(directory, sizeof directory);
     RUN(a_page_is_where_its_bytes_are);
     RUN(what_is_asked_for_within_a_page_is_done);
