@@ -34,11 +34,11 @@ KEEP_BYTECODE := env -u PYTHONDONTWRITEBYTECODE
 # All the tests are run four files at once, most of which wait for servers; in the order of their names, which has the quick ones last.
 FOUR_FILES := --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: collect wheel spark bench bench-peer bench-recovery bench-proxy bench-timer-slot help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster soak sanitize exports clean
+.PHONY: collect wheel aarch64 spark bench bench-peer bench-recovery bench-proxy bench-timer-slot help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster soak sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 quickstart: $(VENV)/.built ## name server + broker, a million messages (N=…) through them and back, each one checked, figures; DIR=directory keeps the data
 	@$(VENV)/bin/rocketpy up --namesrv-port 0 --broker-port 0 --check $(or $(N),1000000) $(if $(DIR),--dir "$(DIR)")
@@ -59,8 +59,11 @@ test: $(VENV)/.built ## all tests but the slow ones, or T=pattern: a path under 
 collect: $(VENV)/.built ## whether pytest finds and can import all the tests
 	@$(KEEP_BYTECODE) $(PY) -m pytest -q --collect-only >$(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
-wheel: $(VENV)/.built ## the wheel: built, installed into an empty environment, used from an empty directory
-	@$(PY) -m pytest -q -m slow tests/test_wheel.py
+wheel: $(VENV)/.built ## the wheel: built, installed into an empty environment, used from an empty directory; ARCH=aarch64 makes one for those hosts in dist/
+	@$(if $(ARCH),$(PY) .ci/wheel.py "$(ARCH)",$(PY) -m pytest -q -m slow tests/test_wheel.py)
+
+aarch64: $(VENV)/.built ## csrc/ by a cross compiler and its programs under qemu-user (needs gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user)
+	@$(PY) -m pytest -q tests/test_aarch64.py -m "slow or not slow" $(if $(T),-k "$(T)")
 
 interop: $(VENV)/.built ## real clients, tools and brokers against ours, the slow ones too; AGAINST=peer proves the tests against RocketMQ itself
 	@$(PY) -m pytest -q tests/interop -m "slow or not slow" $(if $(AGAINST),--against $(AGAINST)) $(if $(T),-k "$(T)")

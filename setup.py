@@ -62,6 +62,10 @@ class BuildNative(build_ext):
         if not target.exists() or target.read_bytes() != library.read_bytes():
             replace_file(library, target)
 
+    def get_libraries(self, ext: Extension) -> list[str]:
+        """Never Python's: it is there when a module is loaded, and setuptools would link it when it compiles for another machine."""
+        return list(ext.libraries)
+
     def copy_extensions_to_source(self) -> None:
         for extension in self.extensions:
             built = Path(self.build_lib) / self.get_ext_filename(self.get_ext_fullname(extension.name))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -23,6 +27,23 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([sys.executable, "-m", "venv", str(home / "venv")], check=True)
     subprocess.run([home / "venv/bin/python", "-m", "pip", "install", "--quiet", str(wheel)], check=True)
     return home / "venv" / "bin"
+
+
+@pytest.mark.skipif(
+    platform.machine() == "aarch64" or shutil.which("aarch64-linux-gnu-gcc") is None,
+    reason="no cross compiler: apt-get install gcc-aarch64-linux-gnu",
+)
+def test_one_for_aarch64_is_made_by_a_cross_compiler(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, ROOT / ".ci" / "wheel.py", "aarch64", tmp_path], check=True)
+    (wheel,) = tmp_path.iterdir()
+    assert re.search(r"-manylinux_2_\d+_aarch64\.whl$", wheel.name)
+    with zipfile.ZipFile(wheel) as archive:
+        shared = [name for name in archive.namelist() if name.endswith(".so")]
+        machines = {int.from_bytes(archive.read(name)[18:20], "little") for name in shared}
+    modules = {f"rocketpy/_core/{path.stem}" for path in (ROOT / "rocketpy" / "_core").glob("*.pyx")}
+    assert {name.partition(".")[0] for name in shared} == modules | {"rocketpy/_core/librocketpy"}
+    assert {name.partition(".")[2] for name in shared} == {"so", f"cpython-{sys.version_info[0]}{sys.version_info[1]}-aarch64-linux-gnu.so"}
+    assert machines == {183}
 
 
 def run(command: Path, *arguments: str, directory: Path) -> str:

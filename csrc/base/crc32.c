@@ -1,6 +1,7 @@
-/* crc32.c: the choice between the folded and the portable CRC-32, and the portable one (slicing by 8).
+/* crc32.c: the choice between the CRC-32 of this CPU and the portable one, and the portable one (slicing by 8).
  *
- * The CPU's features are read once, at load, by the compiler's runtime; the test here is one load and a branch that never changes.
+ * The CPU's features are read once, at load, by the compiler's runtime or the C library; the test here is one load and a branch that
+ * never changes.
  *
  * Slicing   table[k][b] is the CRC of byte b followed by k zero bytes, so eight look-ups advance eight bytes at once. A CRC
  *           without inversion is linear: table[k][b] is the xor of the entries of b's bits, so eight constants a table suffice
@@ -10,7 +11,12 @@
 
 #include <string.h>
 
+#include "crc32_armv8.h"
 #include "crc32_folded.h"
+
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 #define BIT(i, n, c) (((i) >> (n)) & 1 ? (c) : 0)
 #define ENTRY(i, a, b, c, d, e, f, g, h)                                                                                                   \
@@ -53,12 +59,21 @@ static int cpu_folds(void) { return 0; }
 static int cpu_folds_wide(void) { return 0; }
 #endif
 
+#if defined(__aarch64__) && defined(__AARCH64EL__)
+static int cpu_has_crc(void) { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
+#else
+static int cpu_has_crc(void) { return 0; }
+#endif
+
 uint32_t rp_crc32(uint32_t crc, const void *data, size_t size) {
     if (size >= RP_CRC32_WIDE_MIN && cpu_folds_wide()) {
         return rp_crc32_folded_wide(crc, NULL, data, size);
     }
     if (size >= RP_CRC32_FOLDED_MIN && cpu_folds()) {
         return rp_crc32_folded(crc, NULL, data, size);
+    }
+    if (cpu_has_crc()) {
+        return rp_crc32_armv8(crc, NULL, data, size);
     }
     return rp_crc32_portable(crc, data, size);
 }
@@ -70,6 +85,9 @@ uint32_t rp_crc32_copy(uint32_t crc, void *target, const void *source, size_t si
     if (size >= RP_CRC32_FOLDED_MIN && cpu_folds()) {
         return rp_crc32_folded(crc, target, source, size);
     }
+    if (cpu_has_crc()) {
+        return rp_crc32_armv8(crc, target, source, size);
+    }
     if (size != 0) {
         memcpy(target, source, size);
     }
@@ -80,5 +98,8 @@ const char *rp_crc32_implementation(void) {
     if (cpu_folds_wide()) {
         return "vpclmulqdq";
     }
-    return cpu_folds() ? "pclmulqdq" : "portable";
+    if (cpu_folds()) {
+        return "pclmulqdq";
+    }
+    return cpu_has_crc() ? "armv8" : "portable";
 }

@@ -13,7 +13,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define PAGE_SIZE 4096
+#include "page_inl.h"
+
 #define PIPE_COPY_BYTES (16 * 1024)
 #define ZEROS_BYTES (64 * 1024)
 #define LOOK_BYTES (64 * 1024)
@@ -178,11 +179,12 @@ static int advise(uint8_t *address, size_t size, int advice) {
 
 /* At most AT_ONCE_BYTES, from a page's start. */
 static bool is_in_memory(const uint8_t *address, size_t size) {
-    unsigned char pages[AT_ONCE_BYTES / PAGE_SIZE], all = 1;
+    unsigned char pages[AT_ONCE_BYTES / RP_PAGE_SIZE_MIN], all = 1;
+    size_t page_size = rp_page_size();
     if (mincore((void *)(uintptr_t)address, size, pages) != 0) {
         return false;
     }
-    for (size_t i = 0; i < (size + PAGE_SIZE - 1) / PAGE_SIZE; i++) {
+    for (size_t i = 0; i < (size + page_size - 1) / page_size; i++) {
         all &= pages[i];
     }
     return all & 1;
@@ -205,7 +207,7 @@ typedef struct page_range {
 } page_range;
 
 static page_range pages_of(const void *address, size_t size) {
-    uintptr_t before = (uintptr_t)address % PAGE_SIZE;
+    uintptr_t before = (uintptr_t)address % rp_page_size();
     return (page_range){(uint8_t *)((uintptr_t)address - before), size + before};
 }
 
@@ -249,7 +251,7 @@ static int system_in_memory(void *context, const void *address, size_t size) {
 }
 
 static void leave_page_tables(void *address, size_t size) {
-    size_t whole_pages = size & ~(size_t)(PAGE_SIZE - 1);
+    size_t whole_pages = (size_t)rp_page_begin((int64_t)size);
     if (whole_pages >= UNMAP_BYTES_MIN) {
         (void)madvise(address, whole_pages, MADV_DONTNEED); /* of a shared map; without it the sync is slower, nothing else */
     }

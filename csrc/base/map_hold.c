@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <sys/vfs.h>
 
-#define PAGE_SIZE 4096
+#define PAGE_SIZE 4096 /* of a kernel with larger ones each part of a page is asked for: no less right */
 
 /* The stores of a thread that is in rp_map_hold, which therefore has its copy before it faults: the handler allocates none. The compiler's
  * own jump keeps three words, libc's eight and a mask: 26 ns against 7. */

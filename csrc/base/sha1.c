@@ -6,6 +6,10 @@
 #include "bytes_inl.h"
 #include "sha1_rounds.h"
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #define BLOCK 64u
 
 static inline uint32_t rotate(uint32_t word, int bits) { return word << bits | word >> (32 - bits); }
@@ -49,20 +53,25 @@ void rp_sha1_blocks_portable(uint32_t state[5], const uint8_t *blocks, size_t co
 
 /* GCC before 11 and many a Clang cannot ask for SHA. */
 #if defined(__x86_64__) && !defined(__clang__) && __GNUC__ >= 11
+#define INSTRUCTIONS "sha_ni"
 static int cpu_has_sha(void) { return __builtin_cpu_supports("sha") && __builtin_cpu_supports("sse4.1"); }
+#elif defined(__aarch64__) && defined(__AARCH64EL__)
+#define INSTRUCTIONS "armv8"
+static int cpu_has_sha(void) { return (getauxval(AT_HWCAP) & HWCAP_SHA1) != 0; }
 #else
+#define INSTRUCTIONS "portable"
 static int cpu_has_sha(void) { return 0; }
 #endif
 
 static void add_blocks(uint32_t state[5], const uint8_t *blocks, size_t count) {
     if (cpu_has_sha()) {
-        rp_sha1_blocks_ni(state, blocks, count);
+        rp_sha1_blocks_by_cpu(state, blocks, count);
     } else {
         rp_sha1_blocks_portable(state, blocks, count);
     }
 }
 
-const char *rp_sha1_implementation(void) { return cpu_has_sha() ? "sha_ni" : "portable"; }
+const char *rp_sha1_implementation(void) { return cpu_has_sha() ? INSTRUCTIONS : "portable"; }
 
 static const uint32_t beginning[5] = {0x67452301u, 0xEFCDAB89u, 0x98BADCFEu, 0x10325476u, 0xC3D2E1F0u};
 

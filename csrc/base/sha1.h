@@ -43,7 +43,7 @@ void rp_wipe(void *data, size_t size);
 /* Whole blocks of 64 bytes into state, in plain C: for tests, and for CPUs without the instructions. */
 void rp_sha1_blocks_portable(uint32_t state[5], const uint8_t *blocks, size_t count);
 
-/* "sha_ni" or "portable". Static storage. */
+/* "sha_ni", "armv8" or "portable". Static storage. */
 const char *rp_sha1_implementation(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Only on CPUs with SHA, SSSE3 and SSE4.1. */
-void rp_sha1_blocks_ni(uint32_t state[5], const uint8_t *blocks, size_t count);
+/* Only on CPUs with SHA, SSSE3 and SSE4.1, or with ARMv8's SHA-1. */
+void rp_sha1_blocks_by_cpu(uint32_t state[5], const uint8_t *blocks, size_t count);
 
 #endif

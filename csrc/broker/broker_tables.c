@@ -240,7 +240,7 @@ void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice t
         rp_consumption_unsubscribe(broker->groups, consumption);
 }
 
-static void offsets_changed(rp_broker *broker) { atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed); }
+static void offsets_changed(rp_broker *broker) { rp_note_change(&broker->offset_version); }
 
 static rp_offset_cell *cell_entry(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id) {
     rp_consumption *consumption = pair_entry(broker, group, topic);
@@ -342,4 +342,4 @@ void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const 
     rp_group_table_each_consumption(broker->groups, visit_offsets, &walk);
 }
 
-uint64_t rp_broker_offset_version(const rp_broker *broker) { return atomic_load_explicit(&broker->offset_version, memory_order_relaxed); }
+uint64_t rp_broker_offset_version(const rp_broker *broker) { return rp_change_number(&broker->offset_version); }

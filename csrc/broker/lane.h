@@ -124,8 +124,8 @@ struct rp_broker {
     rp_slice revive_topic; /* fixed; behind the options' strings */
     pthread_mutex_t pop_locks[RP_POP_LOCKS]; /* by offset cell: pop_choice.h */
     rp_live_settings settings;
-    _Atomic uint64_t offset_version;   /* relaxed */
-    _Atomic uint64_t timer_count_version; /* relaxed */
+    _Atomic uint64_t offset_version;   /* numbers of changes: see rp_note_change */
+    _Atomic uint64_t timer_count_version;
     _Atomic int64_t in_sync_offset;    /* relaxed */
     _Atomic int64_t replicated_offset; /* release by rp_broker_set_replicated or _committed, then the parked lanes are woken */
     _Atomic uint32_t leaderships;      /* of a store with entries: grows with each that ends; release, ahead of replicated_offset */
@@ -135,7 +135,7 @@ struct rp_broker {
     _Atomic uint64_t suspended_words;  /* relaxed; likewise: of the filters that waiting pulls brought themselves */
     _Atomic uint32_t pops_waiting;     /* relaxed; all lanes together, for the bound */
     _Atomic uint32_t pop_serial;       /* relaxed; spreads checkpoints over the revive queues */
-    _Atomic uint64_t pop_order_version; /* relaxed */
+    _Atomic uint64_t pop_order_version; /* number of changes */
     _Atomic int64_t pop_log_due_ns, light_due_ns; /* of lines that may come often */
     _Atomic uint32_t push_serial;      /* relaxed; makes opaques differ */
     _Atomic uint64_t push_bytes;       /* relaxed; a bound: of frames that no requester's socket has taken */
@@ -149,6 +149,11 @@ struct rp_broker {
 
 /* Which leadership it is, or comes next. */
 static inline uint32_t rp_leadership(const rp_broker *broker) { return atomic_load_explicit(&broker->leaderships, memory_order_acquire); }
+
+/* Behind a change of what is written down from time to time. Whoever sees the number sees the change: else the state before would be written
+ * down as that of this number, and stay in the file until there is another. */
+static inline void rp_note_change(_Atomic uint64_t *changes) { atomic_fetch_add_explicit(changes, 1, memory_order_release); }
+static inline uint64_t rp_change_number(const _Atomic uint64_t *changes) { return atomic_load_explicit(changes, memory_order_acquire); }
 
 static inline void rp_count(_Atomic uint64_t *counter, uint64_t more) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);

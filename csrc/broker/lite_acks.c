@@ -89,7 +89,7 @@ static int ack_in_order(const acking *acking, int64_t *next, int *is_free) {
     if (*next == RP_POP_ORDER_STALE)
         return RP_OK;
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) == RP_OFFSET_NONE && rp_offset_cell_commit(cell, *next))
-        atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
+        rp_note_change(&broker->offset_version);
     *is_free = blocked_until(cell) == 0;
     return RP_OK;
 }

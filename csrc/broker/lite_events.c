@@ -204,7 +204,8 @@ static void arrived_for_wildcards(rp_lite_readers *readers, rp_consume_queue *qu
 }
 
 void rp_lite_arrived(rp_lite_readers *readers, rp_consume_queue *queue) {
-    if (atomic_load(&readers->watched) == 0) /* who begins to read looks behind that, at what is there */
+    atomic_thread_fence(memory_order_seq_cst); /* the entry was published before */
+    if (atomic_load(&readers->watched) == 0)   /* who begins to read looks behind that, at what is there */
         return;
     pthread_mutex_lock(&readers->lock);
     rp_lite_interest *interest = rp_lite_first_interest(readers, rp_consume_queue_topic(queue));

@@ -102,6 +102,12 @@ static void grow_queues(rp_lite_readers *readers) {
     free(before);
 }
 
+/* Before the look at what is there: rp_lite_arrived. */
+static void watch(rp_lite_readers *readers) {
+    atomic_fetch_add(&readers->watched, 1);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
 static rp_lite_queue *make_queue(rp_lite_readers *readers, rp_slice name) {
     rp_lite_queue *queue = calloc(1, sizeof *queue + name.size);
     if (queue == NULL)
@@ -114,7 +120,7 @@ static rp_lite_queue *make_queue(rp_lite_readers *readers, rp_slice name) {
     queue->next = *queue_place(readers, queue->hash);
     *queue_place(readers, queue->hash) = queue;
     readers->queue_count++;
-    atomic_fetch_add(&readers->watched, 1);
+    watch(readers);
     return queue;
 }
 
@@ -414,7 +420,7 @@ static int open_wildcard(rp_lite_readers *readers, rp_lite_reader *reader, rp_sl
     reader->next_wildcard = readers->wildcards;
     readers->wildcards = reader;
     readers->wildcard_count++;
-    atomic_fetch_add(&readers->watched, 1);
+    watch(readers);
     return RP_OK;
 }
 

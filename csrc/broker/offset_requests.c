@@ -82,7 +82,7 @@ static int update_offset(const offset_question *question) {
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) != RP_OFFSET_NONE)
         return rp_answer(question->to, RP_RESPONSE_SUCCESS, NULL, 0, "Offset has been previously reset");
     if (rp_offset_cell_commit(cell, offset))
-        atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
+        rp_note_change(&broker->offset_version);
     return rp_answer(question->to, RP_RESPONSE_SUCCESS, NULL, 0, NULL);
 }
 

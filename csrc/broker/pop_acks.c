@@ -82,9 +82,7 @@ static rp_offset_cell *cell_of(const acking *acking) {
     return consumption != NULL ? rp_offset_cells_find(&consumption->offsets, acking->queue_id) : NULL;
 }
 
-static void order_changed(const acking *acking) {
-    atomic_fetch_add_explicit(&acking->lane->broker->pop_order_version, 1, memory_order_relaxed);
-}
+static void order_changed(const acking *acking) { rp_note_change(&acking->lane->broker->pop_order_version); }
 
 /* Under the cell's lock. The offset moves to the first that is not acked; whoever waits for the queue is told when nothing blocks it. */
 static int ack_in_order(const acking *acking, rp_offset_cell *cell, int64_t offset, int64_t pop_time_ms) {
@@ -102,7 +100,7 @@ static int ack_in_order(const acking *acking, rp_offset_cell *cell, int64_t offs
         return RP_OK;
     order_changed(acking);
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) == RP_OFFSET_NONE && rp_offset_cell_commit(cell, next))
-        atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
+        rp_note_change(&broker->offset_version);
     if (rp_pop_order_blocked_until(cell->order, (rp_slice){NULL, 0}, RP_POP_ORDER_NO_POP, wall_ms()) == 0)
         rp_long_polling_wake(acking->slot);
     return RP_OK;

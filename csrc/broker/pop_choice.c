@@ -43,7 +43,7 @@ static int64_t committed_of(const rp_offset_cell *cell) { return atomic_load_exp
 
 static void commit(const choice *choice, int64_t offset) {
     if (rp_offset_cell_commit(choice->cell, offset))
-        atomic_fetch_add_explicit(&choice->lane->broker->offset_version, 1, memory_order_relaxed);
+        rp_note_change(&choice->lane->broker->offset_version);
 }
 
 /* The offset cell of the group and the queue, which also picks the lock. 0: it cannot be made, for want of memory or beyond a bound. */
@@ -75,7 +75,7 @@ static int64_t first_offset(const choice *choice) {
 /* Marks the file of orders as out of date. What light queues have out is kept in memory alone, so for them there is nothing to write. */
 static void order_changed(const choice *choice) {
     if (!choice->is_light)
-        atomic_fetch_add_explicit(&choice->lane->broker->pop_order_version, 1, memory_order_relaxed);
+        rp_note_change(&choice->lane->broker->pop_order_version);
 }
 
 static int64_t begin(const choice *choice) {

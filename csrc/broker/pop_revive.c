@@ -62,7 +62,7 @@ static void commit(rp_pop_revive *revive, rp_offset_cell *cell, revive_queue *st
         return;
     state->committed = needed - 1;
     if (rp_offset_cell_commit(cell, state->committed))
-        atomic_fetch_add_explicit(&revive->broker->offset_version, 1, memory_order_relaxed);
+        rp_note_change(&revive->broker->offset_version);
 }
 
 /* ---- rounds ---- */

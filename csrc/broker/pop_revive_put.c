@@ -68,7 +68,7 @@ static void begin_offset(rp_pop_revive *revive, rp_group *group, rp_topic *topic
     int64_t none = RP_OFFSET_NONE;
     if (cell != NULL && atomic_compare_exchange_strong_explicit(&cell->committed, &none, rp_consume_queue_min_offset(queue),
                                                                 memory_order_relaxed, memory_order_relaxed))
-        atomic_fetch_add_explicit(&revive->broker->offset_version, 1, memory_order_relaxed);
+        rp_note_change(&revive->broker->offset_version);
 }
 
 /* ---- one message ---- */

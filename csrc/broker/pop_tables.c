@@ -83,7 +83,7 @@ int rp_pop_forget(rp_broker *broker, rp_consumption *consumption) {
             pthread_mutex_unlock(lock);
         }
     }
-    atomic_fetch_add_explicit(&broker->pop_order_version, 1, memory_order_relaxed);
+    rp_note_change(&broker->pop_order_version);
     return any;
 }
 
@@ -130,13 +130,11 @@ int rp_broker_put_pop_order(rp_broker *broker, const rp_pop_order_row *row) {
     cell->order = made;
     pthread_mutex_unlock(lock);
     free(before);
-    atomic_fetch_add_explicit(&broker->pop_order_version, 1, memory_order_relaxed);
+    rp_note_change(&broker->pop_order_version);
     return RP_OK;
 }
 
-uint64_t rp_broker_pop_order_version(const rp_broker *broker) {
-    return atomic_load_explicit(&broker->pop_order_version, memory_order_relaxed);
-}
+uint64_t rp_broker_pop_order_version(const rp_broker *broker) { return rp_change_number(&broker->pop_order_version); }
 
 void rp_broker_read_pop_stats(const rp_broker *broker, rp_pop_stats *stats) {
     *stats = (rp_pop_stats){.waiting_now = atomic_load_explicit(&broker->pops_waiting, memory_order_relaxed)};

@@ -169,7 +169,7 @@ static void note_offsets(rp_lane *lane, const rp_pull *pull, rp_offset_cell *cel
     rp_offset_cell_pull(cell, next_offset);
     int commits = attempt == RP_PULL_FIRST && (pull->sys_flag & RP_PULL_COMMIT_OFFSET) && pull->commit_offset >= 0;
     if (commits && rp_offset_cell_commit(cell, pull->commit_offset))
-        atomic_fetch_add_explicit(&lane->broker->offset_version, 1, memory_order_relaxed);
+        rp_note_change(&lane->broker->offset_version);
 }
 
 static int entries_are_cold(rp_lane *lane, const rp_pull *pull, const rp_get_limits *limits) {

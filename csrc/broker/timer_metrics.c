@@ -9,7 +9,7 @@
 
 static void note_change(rp_broker *broker, rp_topic *topic, int64_t now_ms) {
     atomic_store_explicit(&topic->timers_changed_ms, now_ms, memory_order_relaxed);
-    atomic_fetch_add_explicit(&broker->timer_count_version, 1, memory_order_relaxed);
+    rp_note_change(&broker->timer_count_version);
 }
 
 void rp_timer_metrics_add(rp_broker *broker, rp_slice name, int64_t now_ms) {
@@ -128,6 +128,4 @@ void rp_broker_each_timer_count(rp_broker *broker, int (*visit)(void *context, c
     rp_topic_table_each(broker->topics, visit_count, &walk);
 }
 
-uint64_t rp_broker_timer_count_version(const rp_broker *broker) {
-    return atomic_load_explicit(&broker->timer_count_version, memory_order_relaxed);
-}
+uint64_t rp_broker_timer_count_version(const rp_broker *broker) { return rp_change_number(&broker->timer_count_version); }

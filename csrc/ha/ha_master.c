@@ -124,6 +124,12 @@ static int64_t heard_since(int64_t waited_from_ns, int timeout, int64_t now_ns) 
     return timeout >= 0 && now_ns - waited_from_ns > timeout * RP_NS_PER_MS + RP_HA_LATE_NS ? waited_from_ns : now_ns;
 }
 
+/* Before the look at the log's end, of whoever is about to send, or at the lock, of who leaves it to its holder. */
+static void set_pending(rp_ha_master *master, int is_pending) {
+    atomic_store_explicit(&master->pending, is_pending, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
 static void ha_master_run(void *context) {
     rp_ha_master *master = context;
     struct epoll_event events[RP_HA_SLAVES_MAX];
@@ -139,7 +145,7 @@ static void ha_master_run(void *context) {
         if (event_count > 0)
             handle_events(master, events, event_count, now_ns, heard_since(waited_from_ns, timeout, now_ns));
         listen_again(master, now_ns);
-        atomic_store(&master->pending, 0); /* behind acks: entries that they made say so, too, and there is nothing to send of them */
+        set_pending(master, 0); /* behind acks: entries that they made say so, too, and there is nothing to send of them */
         serve_slaves(master, now_ns);
         atomic_store(&master->has_slaves, has_slaves(master)); /* without one, appends have nobody to wake us for: only a connect does */
         atomic_store(&master->sleeping, 1);
@@ -180,7 +186,7 @@ static int try_to_send_appended(rp_ha_master *master) {
         if (round == APPENDER_ROUNDS_MAX) {
             is_left = 1;
         } else {
-            atomic_store(&master->pending, 0);
+            set_pending(master, 0);
             is_left = send_appended(master);
         }
         pthread_mutex_unlock(&master->transfer_lock);
@@ -193,7 +199,7 @@ void rp_ha_master_notify(rp_ha_master *master) {
     atomic_thread_fence(memory_order_seq_cst); /* our published offset before the look at what the ha thread does */
     if (!atomic_load(&master->has_slaves))
         return;
-    atomic_store(&master->pending, master->options.appenders_send);
+    set_pending(master, master->options.appenders_send);
     if (try_to_send_appended(master) && atomic_exchange(&master->sleeping, 0))
         wake(master);
 }

@@ -281,6 +281,7 @@ void rp_connection_pause(rp_connection *connection, enum rp_pause cause) {
             reactor->starved[reactor->starved_count++] = connection;
             connection->progress_ns = reactor->now_ns;
             atomic_fetch_add_explicit(&reactor->server->starved, 1, memory_order_relaxed);
+            atomic_thread_fence(memory_order_seq_cst); /* against rp_server_feed_starved */
             rp_connection_look_again(connection);
         }
         set_interest(connection);

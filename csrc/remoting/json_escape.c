@@ -6,6 +6,8 @@
  */
 #include "json_escape.h"
 
+#include <stddef.h>
+
 #include "json_text_inl.h"
 
 /* A hex digit's value plus one; 0 for other bytes. */

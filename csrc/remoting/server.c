@@ -364,7 +364,9 @@ bool rp_server_memory_is_over(const rp_server *server, uint64_t more_bytes) {
     return buffer_bytes(server) + more_bytes > server->options.memory_bytes_max;
 }
 
+/* What was freed before the look at who is starved; whoever is, says so before it looks at the end of its turn at what is held. */
 void rp_server_feed_starved(rp_server *server) {
+    atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&server->starved, memory_order_relaxed) > 0 && !rp_server_memory_is_over(server, 0)) {
         for (uint16_t index = 0; index < server->options.reactors; index++) {
             rp_reactor_nudge(server->reactors[index]);

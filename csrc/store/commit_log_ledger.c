@@ -271,6 +271,7 @@ int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint64_t cu
         return rc;
     }
     atomic_fetch_add(&log->commit_waiters, 1);
+    atomic_thread_fence(memory_order_seq_cst); /* against tell_committed */
     pthread_mutex_lock(&log->committed_lock);
     while (rc == RP_OK) {
         bool is_there = rp_commit_log_dispatched_offset(log) >= offset;

@@ -6,11 +6,11 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "../base/page_inl.h"
 #include "commit_log_inl.h"
 #include "consume_queue_inl.h"
 #include "store_path.h"
 
-#define PAGE_SIZE 4096
 #define STEP_MAX (64 * 1024)
 
 void rp_consume_queue_leave_file(rp_consume_queue *queue) {
@@ -36,18 +36,16 @@ static rp_mapped_file *find_or_make_file(rp_consume_queue *queue, int64_t byte, 
     return rp_mapped_file_queue_append(queue->row, byte, error);
 }
 
-static int64_t page_of(int64_t byte) { return byte & ~(int64_t)(PAGE_SIZE - 1); }
-
 /* How far a step goes that makes room for the entry at byte `entry` of a file: whole pages, and all of that entry, which may lie across
  * the end of its first page. */
 static int64_t step_end(const rp_consume_queue *queue, int64_t entry) {
-    int64_t from = page_of(entry),
-            step = from < PAGE_SIZE  ? PAGE_SIZE
+    int64_t from = rp_page_begin(entry), page_size = (int64_t)rp_page_size(),
+            step = from < page_size  ? page_size
                    : from > STEP_MAX ? STEP_MAX
                                      : from,
             file_size = queue->setup->file_size;
     int64_t wanted = entry + queue->entry_size > from + step ? entry + queue->entry_size : from + step;
-    int64_t end = page_of(wanted + PAGE_SIZE - 1);
+    int64_t end = rp_page_end(wanted);
     return end < file_size ? end : file_size;
 }
 
@@ -136,7 +134,7 @@ int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error) {
         queue->active_end = (file->base_offset + (int64_t)file->size) / queue->entry_size;
     }
     int64_t in_file = entry * queue->entry_size - queue->active->base_offset, end = step_end(queue, in_file);
-    int rc = make_space(queue, queue->active, page_of(in_file), end, error);
+    int rc = make_space(queue, queue->active, rp_page_begin(in_file), end, error);
     if (rc == RP_OK) {
         publish_space(queue, end);
         rc = hold_entry(queue, entry, error);
@@ -154,7 +152,7 @@ int rp_consume_queue_extend(rp_consume_queue *queue, rp_error *error) {
     int rc = RP_OK;
     if (pinned && allocated < file_end) {
         int64_t in_file = allocated * queue->entry_size - file->base_offset, end = step_end(queue, in_file);
-        rc = make_space(queue, file, page_of(in_file), end, error);
+        rc = make_space(queue, file, rp_page_begin(in_file), end, error);
         pthread_mutex_lock(&log->append_lock);
         if (rc == RP_OK && queue->active == file) { /* not left meanwhile: what was made is still what is written to */
             publish_space(queue, end);

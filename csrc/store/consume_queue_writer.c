@@ -134,7 +134,8 @@ int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
     return rc;
 }
 
-/* Offset and tags first, size last: an entry cut short by the end of the process has no size and does not count. */
+/* Offset and tags first, size last, in program order: an entry cut short by the end of the process has no size and does not count. After a
+ * power cut entries are made again from the log. */
 static void write_entry(uint8_t *at, const rp_queue_entry *entry) {
     rp_put_u64(at, (uint64_t)entry->commit_log_offset);
     rp_put_u64(at + 12, (uint64_t)entry->tags_code);

@@ -47,7 +47,7 @@ static void put_start(uint8_t *target, uint32_t magic, uint32_t size) {
     rp_put_u32(start, magic);
     rp_put_u32(start + 4, size);
     memcpy(&word, start, sizeof word);
-    atomic_signal_fence(memory_order_release); /* after all other bytes of the entry in program order */
+    atomic_thread_fence(memory_order_release); /* after all other bytes of the entry, as a record's start (message_encode.c) */
     memcpy(target, &word, sizeof word);
 }
 

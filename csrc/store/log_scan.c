@@ -14,6 +14,7 @@
 #include "../base/bytes_inl.h"
 #include "../base/clock.h"
 #include "../base/file_ops.h"
+#include "../base/page_inl.h"
 #include "ledger_entry.h"
 #include "message_layout_inl.h"
 #include "store_path.h"
@@ -212,7 +213,7 @@ static int report_damage(rp_log_scan *scan, const char *cause, rp_message *messa
 static void drop_behind(rp_log_scan *scan) {
     if (scan->position - scan->dropped < 2 * DROP_BEHIND_BYTES)
         return;
-    uint64_t target = (scan->position - DROP_BEHIND_BYTES) & ~4095ull;
+    uint64_t target = (uint64_t)rp_page_begin((int64_t)(scan->position - DROP_BEHIND_BYTES));
     (void)madvise(scan->map + scan->dropped, target - scan->dropped, MADV_DONTNEED); /* memory only: bytes come back when touched */
     scan->dropped = target;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE_SIZE 4096
+#define PAGE_SIZE 4096 /* a block of most file systems, also where the kernel's pages are larger */
 
 int rp_log_staging_open(rp_log_staging *staging, const rp_file_ops *ops) {
     *staging = (rp_log_staging){.ops = ops, .bytes = malloc(RP_STAGING_BYTES + PAGE_SIZE), .capacity = RP_STAGING_BYTES};

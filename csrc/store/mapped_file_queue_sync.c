@@ -7,9 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "../base/page_inl.h"
 #include "store_path.h"
-
-#define PAGE_SIZE 4096
 
 static int sync_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
     return rp_error_set(error, RP_E_IO, errno, row->directory, offset, "sync failed: %s; what was written may be lost, check the disk",
@@ -65,7 +64,7 @@ static int sync_file(const rp_mapped_file_queue *row, const rp_mapped_file *file
     if (whole && file->fd >= 0) {
         return ops->sync_data(ops->context, file->fd);
     }
-    int64_t first = (begin - file->base_offset) & ~(int64_t)(PAGE_SIZE - 1);
+    int64_t first = rp_page_begin(begin - file->base_offset);
     size_t size = (size_t)(end - file->base_offset - first);
     return ops->sync_range(ops->context, file->fd, rp_mapped_file_address(file) + first, first, size);
 }
@@ -139,7 +138,7 @@ int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, in
 /* The rest of the page that holds offset gets its blocks, where they are smaller than a page: the appender takes that page for one that has
  * them all, and on a disk that is full by then its store would be a SIGBUS. */
 static int fill_page(const rp_file_ops *ops, int fd, int64_t offset, int64_t size) {
-    int64_t page_end = (offset + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1), end = page_end < size ? page_end : size;
+    int64_t page_end = rp_page_end(offset), end = page_end < size ? page_end : size;
     return rp_file_write_zeros(ops, fd, end - offset, offset);
 }
 

@@ -117,9 +117,9 @@ static void put_size_and_magic(uint8_t *target, uint32_t size, uint32_t magic) {
     rp_put_u32(start, size);
     rp_put_u32(start + 4, magic);
     memcpy(&word, start, sizeof word);
-    /* After all other bytes of the record in program order: that is what a killed process leaves. Other threads are kept off by the
-     * log's max offset, not by this. */
-    atomic_signal_fence(memory_order_release);
+    /* After all other bytes of the record: that is what a killed process leaves, what other processes see that read the file, and what a
+     * power cut leaves of a page that the kernel writes just now. Other threads are kept off by the log's max offset, not by this. */
+    atomic_thread_fence(memory_order_release);
     memcpy(target, &word, sizeof word);
 }
 

@@ -10,13 +10,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../base/page_inl.h"
 #include "../base/thread.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "mapped_file_inl.h"
 #include "store_path.h"
 
-#define PAGE_SIZE 4096
 #define PIECE_BYTES_MAX (256 * 1024)
 #define ALLOCATE_BYTES (64 * 1024 * 1024) /* asked of the file system at once: fewer extents */
 /* Of a sync, on the average: from here on to write everything twice takes the disk longer than a journal's commit. */
@@ -66,15 +66,15 @@ struct rp_preallocation {
     bool has_zeroed;             /* guarded by extend_lock: the last extension wrote zeros */
     bool failing;                /* guarded by extend_lock: the last extension failed and was reported */
 
-    _Atomic(rp_consume_queue *) wanted; /* a stack of queues: pushed by appenders, taken whole by the thread */
+    _Atomic(rp_consume_queue *)
+        wanted; /* a stack of queues: pushed by appenders, taken whole by the thread; sequentially consistent against
+                                         * awake */
 
     pthread_mutex_t wake_lock; /* leaf */
     pthread_cond_t wake;
     _Atomic bool awake; /* set by whoever wakes, cleared by the thread before it looks; false positives are harmless */
     bool stopping;      /* guarded by wake_lock */
 };
-
-static int64_t page_after(int64_t offset) { return (offset + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1); }
 
 /* Under extend_lock, or before the thread and the appender know it: starts over from position. */
 static void reset(rp_preallocation *ahead, int64_t position) {
@@ -83,7 +83,7 @@ static void reset(rp_preallocation *ahead, int64_t position) {
         ahead->file = NULL;
     }
     /* A page that holds written bytes has space already, and must not be zeroed. */
-    int64_t from = position % ahead->file_size == 0 ? position : page_after(position);
+    int64_t from = position % ahead->file_size == 0 ? position : rp_page_end(position);
     int64_t file_end = position - position % ahead->file_size + ahead->file_size;
     from = from > file_end ? file_end : from;
     ahead->allocated_end = ahead->zeroed_end = from;
@@ -105,7 +105,7 @@ int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocat
     ahead->ops = options->ops;
     ahead->row = options->row;
     ahead->log = options->log;
-    ahead->ahead_bytes = options->ahead_bytes < PAGE_SIZE ? PAGE_SIZE : (int64_t)options->ahead_bytes;
+    ahead->ahead_bytes = (int64_t)(options->ahead_bytes < rp_page_size() ? rp_page_size() : options->ahead_bytes);
     ahead->piece_bytes = portions[options->mode].piece;
     ahead->chunk_bytes = portions[options->mode].chunk;
     ahead->refill = portions[options->mode].refill;
@@ -225,11 +225,11 @@ static int extend(rp_preallocation *ahead, int64_t end, rp_error *error) {
         return rc;
     }
     int64_t file_end = ahead->file->base_offset + ahead->file_size, chunk = ahead->chunk_bytes, stop = (from & ~(chunk - 1)) + chunk;
-    stop = stop < end ? page_after(end) : stop;
+    stop = stop < end ? rp_page_end(end) : stop;
     stop = stop < file_end ? stop : file_end;
     rc = allocate(ahead, from, stop, error);
-    if (rc == RP_E_DISK_FULL && page_after(end) < stop) {
-        stop = page_after(end);
+    if (rc == RP_E_DISK_FULL && rp_page_end(end) < stop) {
+        stop = rp_page_end(end);
         rc = allocate(ahead, from, stop, error);
     }
     ahead->has_zeroed = needs_zeros(ahead);
@@ -275,7 +275,7 @@ static int claim_some(rp_preallocation *ahead, int64_t end, rp_error *error) {
     if (rc != RP_OK) {
         return rc;
     }
-    int64_t file_end = ahead->file->base_offset + ahead->file_size, stop = page_after(end) < file_end ? page_after(end) : file_end;
+    int64_t file_end = ahead->file->base_offset + ahead->file_size, stop = rp_page_end(end) < file_end ? rp_page_end(end) : file_end;
     rc = allocate(ahead, from, stop, error);
     if (rc == RP_OK) {
         ahead->zeroed_end = stop;
@@ -441,7 +441,7 @@ void rp_preallocation_want_space(rp_preallocation *ahead, rp_consume_queue *queu
     rp_consume_queue *head = atomic_load_explicit(&ahead->wanted, memory_order_relaxed);
     do {
         queue->next_wanted = head;
-    } while (!atomic_compare_exchange_weak_explicit(&ahead->wanted, &head, queue, memory_order_release, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&ahead->wanted, &head, queue, memory_order_seq_cst, memory_order_relaxed));
     if (!atomic_load(&ahead->awake)) {
         wake_thread(ahead, false);
     }
@@ -449,7 +449,7 @@ void rp_preallocation_want_space(rp_preallocation *ahead, rp_consume_queue *queu
 
 /* A queue that cannot be extended asks again, or its appender gets the error: nothing to do about it here. */
 static void extend_queues(rp_preallocation *ahead) {
-    rp_consume_queue *queue = atomic_exchange_explicit(&ahead->wanted, NULL, memory_order_acquire);
+    rp_consume_queue *queue = atomic_exchange(&ahead->wanted, NULL);
     while (queue != NULL) {
         rp_consume_queue *next = queue->next_wanted;
         rp_consume_queue_extend(queue, NULL);

@@ -7,7 +7,7 @@
 
 #include "../base/clock_inl.h"
 
-#define PAGE_SIZE 4096u
+#define PAGE_SIZE 4096u /* of a kernel with larger ones each is touched more than once */
 #define PIECE_BYTES ((size_t)128 * 1024)
 #define HOLD_NS INT64_C(500000) /* how long the thread uses a core before it offers it to others */
 

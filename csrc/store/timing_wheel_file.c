@@ -11,6 +11,7 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/crc32.h"
+#include "../base/page.h"
 #include "store_path.h"
 
 #define PIECE_PAGES 16
@@ -199,11 +200,25 @@ static int write_changed(const rp_timing_wheel *wheel, uint8_t *piece) {
     return rc;
 }
 
-/* Pages without a slot cost no memory. */
+/* Nothing is in these pages, and something was. */
+static int are_emptied(const rp_timing_wheel *wheel, uint32_t first, uint32_t count) {
+    int any = 0;
+    for (uint32_t page = first; page < first + count; page++) {
+        if (wheel->used[page] != 0) {
+            return 0;
+        }
+        any |= is_changed(wheel, page);
+    }
+    return any;
+}
+
+/* Pages without a slot cost no memory. The kernel takes back whole pages of its own, each of which may be many of the wheel's. */
 static void give_back(rp_timing_wheel *wheel) {
-    for (uint32_t page = 0; page < WHEEL_PAGES; page++) {
-        if (wheel->used[page] == 0 && is_changed(wheel, page)) {
-            madvise(wheel->slots + (size_t)page * PAGE_SLOTS, PAGE_SIZE, MADV_DONTNEED);
+    const uint32_t at_once = (uint32_t)(rp_page_size() / PAGE_SIZE);
+    for (uint32_t page = 0; page < WHEEL_PAGES; page += at_once) {
+        uint32_t count = WHEEL_PAGES - page < at_once ? WHEEL_PAGES - page : at_once;
+        if (are_emptied(wheel, page, count)) {
+            madvise(wheel->slots + (size_t)page * PAGE_SLOTS, (size_t)count * PAGE_SIZE, MADV_DONTNEED);
         }
     }
 }

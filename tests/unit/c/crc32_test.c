@@ -93,7 +93,7 @@ int main(int argc, char **argv) {
             uint32_t start = (uint32_t)(size * 2654435761u), expected = bitwise(start, data, size);
             failures += check("rp_crc32", rp_crc32(start, data, size), expected, alignment, size);
             failures += check("rp_crc32_portable", rp_crc32_portable(start, data, size), expected, alignment, size);
-            if (size >= RP_CRC32_FOLDED_MIN && strcmp(rp_crc32_implementation(), "portable") != 0) {
+            if (size >= RP_CRC32_FOLDED_MIN && strstr(rp_crc32_implementation(), "pclmulqdq") != NULL) {
                 failures += check("rp_crc32_folded", rp_crc32_folded(start, NULL, data, size), expected, alignment, size);
             }
             uint8_t *copy = target + 16 + (size & 15);
