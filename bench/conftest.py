@@ -61,7 +61,7 @@ class Figure:
 class Figures:
     rows: list[Figure] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
-    """Of benchmarks with more to show than one rate beside its limit."""
+    """From benchmarks that have more to show than one rate beside its limit."""
 
 
 FIGURES = pytest.StashKey[Figures]()
@@ -95,7 +95,7 @@ def loops(ffi: cffi.FFI) -> Iterator[Any]:
 
 @pytest.fixture
 def measure(benchmark: Any) -> Callable[[Callable[[], int]], float]:
-    """Runs a function that returns nanoseconds, under pytest-benchmark; gives the least of its results, in seconds."""
+    """measure(function): runs a function that returns nanoseconds under pytest-benchmark; returns the least of its results in seconds."""
 
     def run(function: Callable[[], int]) -> float:
         results: list[int] = []
@@ -111,7 +111,7 @@ def measure(benchmark: Any) -> Callable[[Callable[[], int]], float]:
 
 
 def least(function: Callable[[], int], repeats: int = REPEATS) -> float:
-    """The same for a limit: seconds."""
+    """The least of several runs of a function that returns nanoseconds, in seconds: for a physical limit, outside of pytest-benchmark."""
     results = [function() for _ in range(repeats)]
     assert all(results), "the loop failed"
     return min(results) / 1e9

@@ -1,11 +1,11 @@
-"""`make bench-proxy`: RocketMQ's proxy 5.5.0 and ours before the same rocketpy broker, alternately, asked to send, and to receive and
-acknowledge, by the same gRPC client.
+"""`make bench-proxy`: RocketMQ's proxy 5.5.0 and ours in front of the same rocketpy broker. The same gRPC client sends through each of them
+in turn, and then receives and acknowledges.
 
     load (Go) ── SendMessage, ReceiveMessage, AckMessage ── RocketMQ's proxy ─┐
               └─ the same ───────────────────────────────── rocketpy proxy ───┴─ broker (ASYNC_FLUSH)
 
-A JVM is warmed up first. CPU is that of the proxy's process. What is received was sent by our proxy right before; each message is
-acknowledged by itself, as RocketMQ's clients do. Needs Go, and Java with the jars of tests/interop.
+The JVM is warmed up first. CPU time is that of the proxy's process. The messages that are received were sent through our proxy just before;
+each is acknowledged by itself, as RocketMQ's clients do. Needs Go, and Java with the jars of tests/interop.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ FIGURES = ("rate", "p50_ms", "p99_ms", "cpu_us")
 
 def run_load(load: Path, proxy: Proxy, senders: int, size: int, seconds: int) -> dict[str, float]:
     before_s = cpu_seconds(proxy.process.pid)
-    seen = asked(load, proxy.address, TOPIC, senders, size, seconds)
+    seen = figures_of(load, proxy.address, TOPIC, senders, size, seconds)
     return {**seen, "cpu_us": (cpu_seconds(proxy.process.pid) - before_s) * 1e6 / (seen["rate"] * seconds)}
 
 
-def asked(load: Path, *arguments: Any) -> dict[str, float]:
+def figures_of(load: Path, *arguments: Any) -> dict[str, float]:
+    """What the load program prints. Raises SystemExit when it fails."""
     done = subprocess.run([str(load), *map(str, arguments)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{load.name} {' '.join(map(str, arguments))}: {done.stderr}")
@@ -48,12 +49,15 @@ def asked(load: Path, *arguments: Any) -> dict[str, float]:
 
 
 def run_receive(load: Path, proxy: Proxy, feeder: Proxy, consumers: int, options: argparse.Namespace) -> dict[str, float]:
-    """Receives what the feeder has been sent just before."""
+    """Sends the messages through the feeder, then receives them through the proxy."""
     fed = 0
     while fed < options.messages:
-        fed += int(asked(load, feeder.address, READ_TOPIC, 32, options.size, 1)["calls"])
+        sent = int(figures_of(load, feeder.address, READ_TOPIC, 32, options.size, 1)["calls"])
+        if sent == 0:
+            raise SystemExit(f"the proxy at {feeder.address} took no message for a second")
+        fed += sent
     before_s = cpu_seconds(proxy.process.pid)
-    seen = asked(load, "receive", proxy.address, READ_TOPIC, GROUP, consumers, options.batch, options.messages)
+    seen = figures_of(load, "receive", proxy.address, READ_TOPIC, GROUP, consumers, options.batch, options.messages)
     return {**seen, "cpu_us": (cpu_seconds(proxy.process.pid) - before_s) * 1e6 / options.messages}
 
 
@@ -73,7 +77,7 @@ def main() -> None:
     parser.add_argument("--senders", type=int, nargs="*", default=[1, 32])
     parser.add_argument("--consumers", type=int, nargs="*", default=[1, 16])
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--messages", type=int, default=40_000, help="that are received in a round")
+    parser.add_argument("--messages", type=int, default=40_000, help="how many are received in a round")
     options = parser.parse_args()
     unwind_at_sigterm()
     console = Console()
@@ -94,7 +98,7 @@ def main() -> None:
                         found[kind].append(run_load(load, proxy, senders, options.size, options.seconds))
                 compare(console, f"{senders} senders", found)
             for consumers in options.consumers:
-                for proxy in proxies.values():  # a group that is new begins with what is sent from now on; and a JVM is warmed up
+                for proxy in proxies.values():  # a new group begins with what is sent from now on; and the JVM is warmed up
                     run_receive(load, proxy, proxies["ours"], consumers, options)
                 found = {kind: [] for kind in proxies}
                 for _ in range(options.rounds):

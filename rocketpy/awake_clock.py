@@ -1,11 +1,11 @@
-"""A clock of the time in which this process ran, for whoever counts how long others were silent.
+"""A clock that counts only the time in which this process ran. It measures how long others have been silent.
 
-A process that was stopped, or whose machine was paused, has heard nobody meanwhile and finds all of them silent for too long when it goes
-on: the look that is due comes before what has arrived is read. Of such a gap GAP_MS count: on a machine so slow that there is one after
-the other the clock still goes on. RocketMQ counts by the wall clock, and also a step of that makes its name server and controller forget
-every broker.
+A process that was stopped, or whose machine was paused, hears nobody meanwhile. When it goes on, the check that is due runs before the
+process has read what arrived, and would find everybody silent for too long. So such a gap counts as GAP_MS only; it still counts, so that
+the clock goes on even on a machine so slow that one gap follows the other. RocketMQ uses the wall clock: after a pause, or when that clock
+is set forward, its name server and controller forget every broker.
 
-    keep  a look every LOOK_S ─► a look that comes more than GAP_MS behind the one before ─► what lies between was GAP_MS long
+    keep  a look every LOOK_S ─► a look that comes more than GAP_MS behind the one before ─► the time between counts as GAP_MS
 
 Threads  one event loop.
 """

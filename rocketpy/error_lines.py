@@ -5,7 +5,7 @@ A pipe or terminal that nobody reads (a log driver that waits, a pager, Ctrl-S) 
     any thread ─ write ─► lines, BYTES_MAX at most ─► thread ─ write ─► file descriptor 2
 
 Threads  write and settle from any; one daemon thread, which nobody waits for longer than they say.
-Bounds   BYTES_MAX wait; what comes then is lost until half of that has gone, and the count of it written where it is missing.
+Bounds   BYTES_MAX wait to be written. When they are full, lines are lost until half of them has gone; their count is written instead.
 """
 
 from __future__ import annotations

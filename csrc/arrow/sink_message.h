@@ -2,9 +2,9 @@
  * RocketMQ: MessageDecoder.encodeMessage, MessageConst (5.3.3 common/message/).
  *
  * Layout   [4 size][4 0][4 0][4 flag][4 body size][body][2 properties size][properties]
- *          properties: UNIQ_KEY (id prefix and the row's number in eight hex digits), the map or JSON without what a broker or client
- *          writes into a message by itself and without what a column says, then that: TAGS, KEYS, __SHARDINGKEY, DELAY or
- *          TIMER_DELIVER_MS.
+ *          properties: UNIQ_KEY (id prefix and the row's number in eight hex digits), then the pairs of the map or JSON, then those that
+ *          have a column: TAGS, KEYS, __SHARDINGKEY, DELAY or TIMER_DELIVER_MS. Pairs of the map or JSON are left out where a column
+ *          says the same, and where a broker or client writes the property by itself.
  * Threads  one owner.
  * Owns     its buffers.
  */
@@ -19,7 +19,7 @@
 #define RP_ID_PREFIX_SIZE 24
 
 typedef struct rp_sink_message {
-    rp_bytes bytes; /* the last message that was made; may be taken out */
+    rp_bytes bytes; /* the last message that was made; the caller may take the buffer over and leave an empty one */
     int32_t flag;
     int32_t is_delayed; /* RocketMQ takes it alone only */
     rp_bytes scratch;

@@ -1,7 +1,7 @@
-/* caller.h: who makes a call that is not a command, checked on a reactor by what is published. RocketMQ: AuthenticationPipeline,
- * AuthorizationPipeline (5.3.3 proxy/grpc/pipeline/).
+/* caller.h: checks on a reactor, against the published users and rights, who makes a call that is not a remoting command.
+ * RocketMQ: AuthenticationPipeline, AuthorizationPipeline (5.3.3 proxy/grpc/pipeline/).
  *
- * Only a yes is final here: when the answer is no, it is for whoever asked to find out why, to tell the caller and to log it.
+ * Only a yes is final here. After a no, whoever asked finds out why, tells the caller and logs it.
  *
  * Threads  the reactor's.
  */

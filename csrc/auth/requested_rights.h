@@ -1,9 +1,9 @@
 /* requested_rights.h: which rights on which resources a request asks for. Internal to csrc/auth.
  * RocketMQ: DefaultAuthorizationContextBuilder; RocketMQAction and RocketMQResource of the request headers (5.3.3 and 5.5.0).
  *
- * A table by request code (request_rules.h), and bodies for those that name their resources there. A code that is not in it asks for
- * none, as in RocketMQ: whoever has signed may. RocketMQ forgets some that read or change what its rules protect elsewhere; the table has
- * them and says so.
+ * A table by request code (request_rules.h) says which fields name the resources, or which members of the body. A code that is not in the
+ * table asks for no right, as in RocketMQ: everybody who has signed may send it. RocketMQ's rules forget some requests that read or change
+ * what its other rules protect; the table has these too, and marks them.
  *
  * Threads  pure. Names point into the command, or into the arena where JSON had escapes.
  * Bounds   RP_REQUESTED_RIGHTS_MAX rights of a request.

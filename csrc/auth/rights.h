@@ -1,4 +1,4 @@
-/* rights.h: what one user may: the entries of his acl, in the order in which they decide. Internal to csrc/auth.
+/* rights.h: what one user may do: the entries of the user's acl, in the order in which they decide. Internal to csrc/auth.
  * RocketMQ: Acl, Policy, PolicyEntry, AclAuthorizationHandler (5.5.0 auth/authorization/), IPAddressUtils.
  *
  *   CUSTOM policy                                              DEFAULT policy, if none of those matches

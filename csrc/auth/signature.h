@@ -1,4 +1,4 @@
-/* signature.h: whether whoever knows the secret has signed a request. Internal to csrc/auth.
+/* signature.h: checks that a request was signed by somebody who knows the secret. Internal to csrc/auth.
  * RocketMQ: DefaultAuthenticationContextBuilder, AclUtils.combineRequestContent, AclSigner (5.3.3 auth/, client/acl/common/).
  *
  * Signed are the values of all ext fields but Signature, in the order of their names, then the body; a Signature is the base64 of the

@@ -1,4 +1,4 @@
-/* fault_report.c: see fault_report.h. The handler uses what is safe in one: system calls and its own stack. */
+/* fault_report.c: see fault_report.h. The handler uses only what is safe in a signal handler: system calls and its own stack. */
 #include "fault_report.h"
 
 #include <fcntl.h>

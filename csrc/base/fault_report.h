@@ -1,5 +1,6 @@
-/* fault_report.h: last words of a process that touches a byte of a mapped file which the disk does not give (SIGBUS): which file, which
- * byte, what to do. Without them the end says nothing but "Bus error". Whoever holds the bytes (map_hold.h) is told instead.
+/* fault_report.h: what a process says before SIGBUS ends it, because it touched a byte of a mapped file that the disk does not give: which
+ * file, which byte, what to do. Without this it would end with "Bus error" alone. A thread that holds the bytes (map_hold.h) gets an error
+ * instead, and the process lives on.
  *
  * Threads  any may fault; install from one, for the whole process.
  */

@@ -1,4 +1,4 @@
-/* file_ops.c: the kernel behind the seam, a function a call, interrupted calls repeated. */
+/* file_ops.c: the real side of the seam: one function for each system call; calls that a signal interrupts are repeated. */
 #include "file_ops.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* fuzz_inl.h: what libFuzzer targets claim. Not in the library. */
+/* fuzz_inl.h: the checks that libFuzzer targets share. Not in the library. */
 #ifndef RP_BASE_FUZZ_INL_H
 #define RP_BASE_FUZZ_INL_H
 

@@ -1,4 +1,4 @@
-/* java_number.h: numbers as Java reads them from a text: what it takes, and what it takes them for. Private to csrc.
+/* java_number.h: which texts Java reads as numbers, and which numbers it makes of them. Private to csrc.
  * Java SE 17: Integer.valueOf(String), Long.valueOf(String), Double.valueOf(String); digits are ASCII ones.
  *
  * Threads  pure functions.

@@ -1,4 +1,4 @@
-/* liburing.h: what uring.c calls of liburing, from a shared object that is found at run time: the one that pyuring bundles.
+/* liburing.h: the functions of liburing that uring.c calls, from a shared object that is loaded at run time: the one that pyuring bundles.
  *
  * Threads  load and unload from the owner. Bounds: none. Nothing is loaded from a search path: whoever starts the broker says where it is.
  */

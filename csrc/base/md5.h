@@ -1,4 +1,4 @@
-/* md5.h: MD5 (RFC 1321) of bytes that lie in one piece: the digest by which gRPC clients look whether a message's body came whole.
+/* md5.h: MD5 (RFC 1321) of contiguous bytes: the digest by which gRPC clients check that a message's body arrived whole.
  *
  * Threads  any; pure.
  */

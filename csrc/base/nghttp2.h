@@ -1,5 +1,5 @@
-/* nghttp2.h: what is called of libnghttp2, HTTP/2's framing and HPACK without a socket, from libnghttp2.so.14, which is found at run time:
- * nothing of it is needed to build.
+/* nghttp2.h: the functions of libnghttp2 that we call: HTTP/2's framing and HPACK, without a socket. libnghttp2.so.14 is loaded at run
+ * time; nothing of it is needed to build.
  *
  * Threads  load and unload from the owner; a session is used by one thread at a time.
  * Bounds   none here; a session's are its options and its user's (../grpc/session.h).

@@ -1,4 +1,4 @@
-/* openssl.h: what is called of OpenSSL 3, from libssl.so.3, which is found at run time: nothing of it is needed to build.
+/* openssl.h: the functions of OpenSSL 3 that we call. libssl.so.3 is loaded at run time; nothing of OpenSSL is needed to build.
  *
  * Threads  load and unload from the owner; the calls as OpenSSL says: an SSL object is used by one thread at a time, a context by many.
  * Bounds   none.

@@ -1,4 +1,4 @@
-/* slice.h: bytes owned by somebody else. Valid as long as the owner says. */
+/* slice.h: bytes that somebody else owns. A slice is valid for as long as that owner says. */
 #ifndef RP_BASE_SLICE_H
 #define RP_BASE_SLICE_H
 

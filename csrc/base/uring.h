@@ -1,10 +1,10 @@
 /* uring.h: syncs through an io_uring, by liburing. Whether the kernel (or a container's seccomp filter) allows one is found out when a
  * ring is opened.
  *
- * Threads  sync_range and sync_data from any thread; whoever finds the ring in use syncs by the plain system call. Open and close from the
- *          owner.
- * Failure  a request that the kernel does not take ends the use of the ring: from then on the plain system calls sync. One that it took
- *          and whose result cannot be had has failed, as nobody knows what became of it.
+ * Threads  sync_range and sync_data from any thread; a thread that finds the ring in use makes the plain system call. Open and close from
+ *          the owner.
+ * Failure  when the kernel does not take a request, the ring is not used any more and every sync is a plain system call. When the kernel
+ *          took a request but its result cannot be read, the sync has failed: nobody knows what became of it.
  */
 #ifndef RP_BASE_URING_H
 #define RP_BASE_URING_H

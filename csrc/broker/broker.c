@@ -6,7 +6,6 @@
 
 #include "../base/clock_inl.h"
 #include "../store/commit_log_ledger.h"
-#include "../base/clock.h"
 #include "escape_bridge.h"
 #include "escaping_messages.h"
 #include "half_messages.h"

@@ -11,7 +11,10 @@
 #include "../base/slice.h"
 #include "broker.h"
 
-/* Counters per topic, group and the whole broker; of topics and groups that are there: one that was deleted and made again begins at 0. */
+/* Only topics and groups that exist have counters: one that was deleted and made again begins at 0. */
+
+/* ---- topics ---- */
+
 enum rp_message_type { RP_MESSAGE_NORMAL = 0, RP_MESSAGE_FIFO = 1, RP_MESSAGE_DELAY = 2, RP_MESSAGE_TRANSACTION = 3 };
 #define RP_MESSAGE_TYPES 4
 #define RP_INTAKE_SIZES 7
@@ -46,7 +49,12 @@ typedef struct rp_topic_stats {
     rp_duration_counts delays; /* of messages with a time of their own, from birth to that; as many as were entered or came at once */
     uint64_t timers_out;       /* of those, and of those from before the start: delivered */
 } rp_topic_stats;
+
+/* This and the next two visit each row until visit returns something else than 0. Slices live until visit returns. */
 void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats), void *context);
+
+/* ---- answers ---- */
+
 /* Answers of one kind by the time since their requests' arrival. has_waited: they were written in a later turn of their reactor than the
  * one that read the request. What Python answers is not among them. */
 #define RP_ANSWER_CLASSES 10
@@ -55,29 +63,37 @@ typedef struct rp_answer_stats {
     uint64_t total_ns;
     uint64_t classes[RP_ANSWER_CLASSES];
 } rp_answer_stats;
+
 int32_t rp_answer_class_ms(uint32_t class); /* at most, in each class but the last */
-/* Once a kind and reactor. */
+/* One row for each kind of answer and reactor. */
 void rp_broker_each_answer_stats(rp_broker *broker, int (*visit)(void *context, const rp_answer_stats *stats), void *context);
+
+/* ---- groups ---- */
 
 typedef struct rp_group_stats {
     rp_slice group, topic;
     uint64_t messages_out, bytes_out;
     uint64_t sent_back; /* messages that the group could not process */
 } rp_group_stats;
+
 void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats), void *context);
+
+/* ---- the whole broker ---- */
 
 /* put_ms: sends by time from arrival to append, as putMessageDistributeTime names them: <=0ms, 0~10ms, 10~50ms, 50~100ms,
  * 100~200ms, 200~500ms, 500ms~1s, 1~2s, 2~3s, 3~4s, 4~5s, 5~10s, 10s~. */
 #define RP_PUT_MS_BUCKETS 13
+
 typedef struct rp_broker_stats {
     uint64_t sends, sends_failed, sends_punted, pulls, pulls_found, pulls_missed, pulls_punted, pulls_suspended_now, pulls_woken;
     uint64_t messages_in, bytes_in, messages_out, bytes_out, responses_parked_now, flush_timeouts, slave_timeouts, slaves_missing;
     uint64_t puts_inside; /* records of rp_count_put_inside */
-    uint64_t replies, replies_failed,
-        replies_pending_now; /* answered SUCCESS, answered otherwise, on their way to a requester or the disk */
+    uint64_t replies, replies_failed; /* answered SUCCESS, answered otherwise */
+    uint64_t replies_pending_now;     /* on their way to a requester or the disk */
     uint64_t put_ns_p50, put_ns_p99, put_ns_p999, put_ns_max, get_ns_max;
     uint64_t put_ms[RP_PUT_MS_BUCKETS];
 } rp_broker_stats;
+
 void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats);
 
 #endif

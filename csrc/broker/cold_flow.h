@@ -4,9 +4,10 @@
  *   pull whose messages are on disk only ─┬─ its group has not had its bytes of this window ─► cold_reads, which counts what it reads
  *                                         └─ it has: it is held until the window is over, then told to come again
  *
- * What memory holds is never held back. RocketMQ goes by how far behind a message lies (accessMessageInMemoryHotRatio), refuses consumers
- * that are pushed to with SYSTEM_BUSY, and gives the others one message after three seconds; here SYSTEM_BUSY goes to whoever may not be
- * held. Not counted: pops, the system's own groups, and what a reactor has to read itself once a pull's time is up.
+ * Messages that are in memory are never held back. RocketMQ goes by how far from the log's end a message lies
+ * (accessMessageInMemoryHotRatio), refuses push consumers with SYSTEM_BUSY, and gives others one message after three seconds. Here
+ * SYSTEM_BUSY goes only to pulls that may not be held. Not counted: pops, the system's own groups, and what a reactor has to read itself
+ * once a pull's time is up.
  *
  * Threads  admits: reactors. note: the thread that reads. Limits (broker.h): Python's. A group's window and bytes are one word, moved by
  *          compare and swap: no lock.

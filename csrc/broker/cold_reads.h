@@ -4,14 +4,14 @@
  *               └────────────────────────────┴─ on disk only: it waits with long_polling ─ ask ─► reader thread ─ read in ─► the queue's
  *                                                                                                        pulls are tried again
  *
- * Why      a response is gathered from mapped pages. One that is not in memory would be read from the disk by the reactor, and every
- *          producer of that reactor would wait for it; and the kernel, having seen one such fault, has whoever faults next read ahead
- *          for the next ones: the reactor, megabytes at a time.
- * What     regions of the log of 4 MiB and windows of 4096 entries: whoever reads one message of a backlog reads its neighbours next. A
- *          pull whose messages are strewn over more of the log asks for those messages alone.
- * Cost     a look is a comparison near the end of log and queue, for what was in memory within the last second, and for a region that
- *          another pull of the turn has missed; else one mincore of it. Messages that are strewn over the log are looked at one by one
- *          only where their region is known not to be in memory as a whole.
+ * Why      a response is gathered from mapped pages. A page that is not in memory would be read from the disk by the reactor, and every
+ *          producer of that reactor would wait for it. After one such fault the kernel also reads ahead, megabytes at a time, and makes
+ *          the next thread that faults, again the reactor, wait for that.
+ * What     4 MiB regions of the log, and windows of 4096 queue entries: whoever reads one message of a backlog reads its neighbours next.
+ *          A pull whose messages are strewn over more of the log asks for those messages alone.
+ * Cost     one comparison near the end of log and queue, for a region that was in memory within the last second, and for one that another
+ *          pull of the same turn has missed; otherwise one mincore of the region. Messages that are strewn over the log are looked at one
+ *          by one only where their region is known not to be in memory as a whole.
  *
  * Threads  look and ask: the lane's reactor. One reader thread for all lanes.
  * Bounds   RP_COLD_ASKED_MAX reads wait for the reader; beyond, the reactor reads after all.

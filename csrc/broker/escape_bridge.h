@@ -1,5 +1,5 @@
-/* escape_bridge.h: where delivery, timers and revive append: to the own log, or, of a slave that stands in for its master, to another's
- * (escaping_messages.h). Private to csrc/broker.
+/* escape_bridge.h: where delivery, timers and revive append: to this broker's log, or, on a slave that stands in for its master, to another
+ * master's (escaping_messages.h). Private to csrc/broker.
  */
 #ifndef RP_BROKER_ESCAPE_BRIDGE_H
 #define RP_BROKER_ESCAPE_BRIDGE_H

@@ -1,7 +1,8 @@
 /* forbidden_topics.h: topics that belong to the broker, and to which no client may send. Private to csrc/broker.
  * RocketMQ: TopicValidator.isNotAllowedSendTopic (5.3.3 common/topic/), which lets clients send to rmq_sys_wheel_timer.
  *
- * The same as SEND_FORBIDDEN_TOPICS of broker/names.py, which refuses the sends; here it is about messages that say they go there.
+ * The same list as SEND_FORBIDDEN_TOPICS in broker/names.py. Python refuses sends to these topics; this is for messages that name one of
+ * them as the topic they are to be delivered to later.
  *
  * Threads  pure functions.
  */

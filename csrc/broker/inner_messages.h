@@ -3,8 +3,8 @@
  *
  *   record at 17, INNER_NUM=3 ─► record at 17, at 18, at 19: the batch's place, times and hosts; each message's flag, body and properties
  *
- * Where a message lies in its batch is only known by walking there. So who takes a batch of 32,767 in parts of 32 remembers where he left
- * off: else he would walk over half of it a thousand times.
+ * Where a message lies in its batch is only known by walking there. So a caller that takes a batch of 32,767 in parts of 32 remembers where
+ * it left off; otherwise it would walk over half of the batch a thousand times.
  *
  * Threads  pure functions; places are their owner's.
  */

@@ -1,4 +1,4 @@
-/* key_set.h: keys of messages: of those of one slot that were recalled, of those that have a later copy. Private to csrc/broker.
+/* key_set.h: a set of message keys: those that were recalled in one slot, or those that have a later copy. Private to csrc/broker.
  * RocketMQ: TimerRequest.deleteList (5.3.3 store/timer/).
  *
  * Of a key the set has two hashes of 64 bits, whose seeds change with each set: keys of any length take 16 bytes, and none can be made to

@@ -1,6 +1,7 @@
-/* light_copies.h: messages that the broker appends for others, delayed ones and those of transactions, go to the light queues they name
- * (store/light_queue.h) when they come to their topic. Private to csrc/broker.
- * RocketMQ: LmqDispatch (5.5.0 store/), which every append passes by. There a message of a transaction is in them before its commit, too.
+/* light_copies.h: puts messages that the broker appends by itself (delayed ones, and those of transactions) into the light queues that they
+ * name (store/light_queue.h), when they come to their topic. Private to csrc/broker.
+ * RocketMQ: LmqDispatch (5.5.0 store/), on the way of every append: there a message of a transaction is in its light queues before its
+ * commit.
  *
  * Threads  any.
  */

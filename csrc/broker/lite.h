@@ -1,4 +1,4 @@
-/* lite.h: what Python does for lite topics: says which groups read which, is asked how it stands.
+/* lite.h: the calls of Python about lite topics: which groups read which of them, and how they stand.
  * RocketMQ: LiteSubscriptionRegistryImpl, LiteLifecycleManager, LiteManagerProcessor (5.5.0 broker/). Design: docs/design-lite.md.
  *
  * Threads  Python's, but for what reactors do meanwhile.

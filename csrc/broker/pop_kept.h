@@ -6,8 +6,8 @@
  *                      ├─ heap of its revive queue: what is looked at next
  *                      └─ list of its revive queue and kind: the oldest; the group's offset stays before it
  *
- * There are two kinds, each with a bound of its own: short ones are over in LONG_MS, so what does not find room gets it by then, whatever
- * somebody asks to be invisible for years.
+ * There are two kinds of checkpoints, each with a bound of its own. The short ones are over within LONG_MS, so one that finds no room gets
+ * it by then, however many messages somebody has made invisible for years.
  *
  * Threads  the revive thread's.
  * Owns     what is kept. No names: they are in the record.

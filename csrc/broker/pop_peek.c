@@ -1,4 +1,4 @@
-/* pop_peek.c: messages without having them, and how many pops wait (pop_path.h). */
+/* pop_peek.c: answers peeks, which show messages without popping them, and says how many pops wait (pop_path.h). */
 #include "../base/slice_inl.h"
 #include "lane.h"
 #include "pop_choice.h"

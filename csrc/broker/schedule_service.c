@@ -16,13 +16,13 @@
 #include "stored_message.h"
 #include "target_queue.h"
 
-#define REFUSED_MS 100                /* until the next try of what could not be appended */
-#define CLOCK_STEP_MS 1000            /* a wall clock that is set forward is noticed so late; one that goes back by less is ignored */
+#define REFUSED_MS 100     /* until the next try of what could not be appended */
+#define CLOCK_STEP_MS 1000 /* a wall clock set forward is noticed within this time; one set back by less is ignored */
 
 /* ---- decisions ---- */
 
-/* When an entry is due. One further away than its level's delay was stored before the clock was set back: it is due now, but where the
- * clock was only corrected a little. */
+/* When an entry is due. One that lies further away than its level's delay was stored before the clock was set back, and is due now, unless
+ * the clock was only corrected by less than CLOCK_STEP_MS. */
 static int64_t due_ms(const rp_delay_level *level, int64_t tags_code, int64_t now_ms) {
     return tags_code > now_ms + level->delay_ms + CLOCK_STEP_MS ? now_ms : tags_code;
 }
@@ -169,7 +169,7 @@ void rp_schedule_append(rp_schedule_service *service, rp_schedule_window *window
 static void tell_refused(rp_schedule_service *service, rp_delay_level *level, int status) {
     if (!level->is_refused)
         rp_log_write(service->broker->options.log, RP_LOG_WARNING,
-                     "delayed messages of level %d cannot be delivered: %s; it is tried again", (int)(level - service->levels),
+                     "delayed messages of level %d cannot be delivered: %s; it is tried again", rp_schedule_number_of(service, level),
                      rp_status_text(status));
     level->is_refused = true;
 }
@@ -177,7 +177,7 @@ static void tell_refused(rp_schedule_service *service, rp_delay_level *level, in
 static void tell_goes_on(rp_schedule_service *service, rp_delay_level *level) {
     if (level->is_refused)
         rp_log_write(service->broker->options.log, RP_LOG_WARNING, "delayed messages of level %d are delivered again",
-                     (int)(level - service->levels));
+                     rp_schedule_number_of(service, level));
     level->is_refused = false;
 }
 
@@ -203,8 +203,8 @@ static int64_t take_due(rp_schedule_service *service, const rp_delay_level *leve
 static int64_t deliver_due(rp_schedule_service *service, rp_delay_level *level, int64_t position) {
     rp_schedule_window window = {.refused = RP_OK};
     int64_t count = rp_consume_queue_read(rp_schedule_queue_of(level), position, window.entries, RP_SCHEDULE_WINDOW);
-    int64_t now_ms =
-        rp_schedule_now_ms(); /* after the read: to an earlier time an entry that has just come looks as if the clock was set back */
+    /* After the read: compared with an earlier time, an entry that has just come would look as if the clock had been set back. */
+    int64_t now_ms = rp_schedule_now_ms();
     if (count <= 0) {
         tell_refused(service, level, count < 0 ? (int)count : RP_E_NOT_FOUND);
         return now_ms + RP_SCHEDULE_NOT_WRITABLE_MS;

@@ -1,7 +1,8 @@
 /* send_inner.h: batches on their way in: how many messages one has, and whether a batch queue takes it as it is. Private to csrc/broker.
  * RocketMQ: SendMessageProcessor.sendBatchMessage, MessageDecoder.countInnerMsgNum (5.5.0).
  *
- * Threads  the reactor's. The checks each RP_OK, or what the answer to a refusal returned.
+ * Threads  the reactor's.
+ * Errors   each check returns RP_OK, or what writing the refusal returned.
  */
 #ifndef RP_BROKER_SEND_INNER_H
 #define RP_BROKER_SEND_INNER_H

@@ -1,4 +1,4 @@
-/* send_priority.h: messages with a priority: which is the queue they go to. Private to csrc/broker.
+/* send_priority.h: to which queue a message goes by its priority. Private to csrc/broker.
  * RocketMQ: SendMessageProcessor.sendMessage, TopicMessageType (5.5.0 broker/, common/). Pops take those queues in order (pop_path.c).
  *
  * Threads  the reactor's.

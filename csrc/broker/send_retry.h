@@ -1,4 +1,5 @@
-/* send_retry.h: sends to retry topics whose message may have another try: plain ones, once that is known. Private to csrc/broker.
+/* send_retry.h: sends to retry topics. Once it is known that the message may have another try, they are plain sends. Private to
+ * csrc/broker.
  * RocketMQ: SendMessageProcessor.handleRetryAndDLQ (5.3.3 broker/processor/).
  *
  * Threads  the reactor's.

@@ -1,5 +1,5 @@
 /* sql_token.h: the words of a SQL92 expression. Private to csrc/broker.
- * RocketMQ: SelectorParser.jj (5.3.3 filter/parser/): which token is the longest at a place, and that a comment of a line needs its end.
+ * RocketMQ: SelectorParser.jj (5.3.3 filter/parser/): the longest token at a place wins, and a line comment needs the end of its line.
  *
  * Threads  pure functions; a token's text points into the expression.
  */

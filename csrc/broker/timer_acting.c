@@ -4,10 +4,10 @@
  *
  *   done_ms: the slot of the first that is set aside … read_ms: slots before are read
  *
- * A slave has no queue to put them into again (timer_aside.c), and its memory is not the place for what may not be lost: its checkpoint
- * says done_ms, and the slots from there on stay in the wheel, so that a slave that is started again delivers them once more, and a master
- * that hears no more does. One that asks is told read_ms and which they are. What was late when it was entered is in no slot, and waits
- * where it is: senders cannot make such a message, clocks that jump can.
+ * A slave cannot append them to the timer queue again, as a master does (timer_aside.c), and memory alone is no place for what may not be
+ * lost. So its checkpoint says done_ms, and the slots from there on stay in the wheel: a slave that is started again delivers them once
+ * more, and so does a master that knows no more than the checkpoint. A master that asks is told read_ms, and which messages are set aside.
+ * A message that was late when it was entered is in no slot, and waits where it is: senders cannot make one, but clocks that jump can.
  */
 #include "escape_bridge.h"
 #include "timer_item.h"

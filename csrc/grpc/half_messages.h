@@ -7,8 +7,8 @@
  *                                                                └─ the oldest, when another one needs its memory: refused
  *
  * Threads  a reactor's, as everything of its calls.
- * Bounds   half of the server's memory_bytes_max, dealt among the reactors, for all half messages of one; one alone may have more. Who has
- *          been here for less than RP_GRPC_HALF_GRACE_MS does not go for another's sake.
+ * Bounds   half of the server's memory_bytes_max, dealt among the reactors, for all half messages of one; one alone may have more. A call
+ *          that has been here for less than RP_GRPC_HALF_GRACE_MS is not refused for another's sake.
  */
 #ifndef RP_GRPC_HALF_MESSAGES_H
 #define RP_GRPC_HALF_MESSAGES_H

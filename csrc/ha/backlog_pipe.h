@@ -2,8 +2,9 @@
  *
  *   master's page cache ─ sendfile ─► socket ─ splice ─► pipe ─ splice ─► slave's page cache
  *
- * Why      the loopback or the card's buffers are copied once, by the kernel, into pages that nobody has zeroed or mapped before: receiver
- *          0.8 s of CPU a GB, as much as reading and discarding; received into a mapped file 1.3 to 1.6 (docs/performance.md).
+ * Why      the kernel copies the buffers of the loopback or the card once, into pages that nobody had to zero or map before. The receiver
+ *          spends 0.8 s of CPU on each GB, as much as on reading and discarding it; receiving into a mapped file costs 1.3 to 1.6 s
+ *          (docs/performance.md).
  * Threads  one owner. Owns: the pipe, made at first use.
  */
 #ifndef RP_HA_BACKLOG_PIPE_H

@@ -1,7 +1,7 @@
 /* dial.h: a connection to host:port, whichever of the host's addresses takes it. Private to csrc/ha.
  *
- * Threads  any; blocks, for timeout_ms an address at most, a tenth of a second once
- *          given_up is set; and for as long as the look-up of a name takes.
+ * Threads  any; blocks: for as long as the look-up of a name takes, and for each address timeout_ms at most, or a tenth of a second once
+ *          given_up is set.
  */
 #ifndef RP_HA_DIAL_H
 #define RP_HA_DIAL_H

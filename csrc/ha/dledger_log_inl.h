@@ -41,10 +41,10 @@ typedef struct rp_dledger_follower {
     int fd; /* -1: not connected */
     uint32_t opaque_first, opaque_next; /* of the pushes that may be open; they go round */
     rp_push_sent sent[RP_DLEDGER_WINDOW_MAX]; /* by opaque */
-    uint64_t bytes_out,
-        bytes_arrived; /* of this connection's pushes: all; at the follower's machine, when it was looked last, at moved_ms */
-    int64_t moved_ms;
-    int64_t seen_end, seen_committed;      /* when it was looked last for something to send */
+    uint64_t bytes_out;     /* of all pushes that were put into this connection's output */
+    uint64_t bytes_arrived; /* of them, at the follower's machine when that was looked at last */
+    int64_t moved_ms;       /* when bytes_arrived was seen to have grown */
+    int64_t seen_end, seen_committed;      /* of the leader's log, when this thread looked last for something to send */
     uint8_t *output, *input;               /* owned */
     uint32_t output_size, output_at, output_capacity, input_size, input_capacity;
     rp_arena *arena;                       /* of an answer */

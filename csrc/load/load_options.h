@@ -1,4 +1,4 @@
-/* load_options.h: what a run's options are when they are not given, and which cannot be. Private to csrc/load.
+/* load_options.h: the defaults of a run's options, and the checks of those that are given. Private to csrc/load.
  *
  * Threads  pure functions.
  */

@@ -1,5 +1,5 @@
-/* ack_answer.h: the AckMessageResponse that a client gets for what brokers answered. RocketMQ: AckMessageActivity (5.3.3 proxy/). The same
- * bytes as of rocketpy/proxy/receiving.py.
+/* ack_answer.h: the AckMessageResponse that a client gets for what brokers answered. RocketMQ: AckMessageActivity (5.3.3 proxy/).
+ * rocketpy/proxy/receiving.py makes the same bytes.
  *
  * Threads  pure functions.
  */
@@ -11,7 +11,8 @@
 
 /* What became of one of the messages. */
 void rp_ack_status_of(rp_answer_status *status, const rp_command *response);
-/* failed: of each message why it is not acknowledged; NULL: it is. The code of all of them: theirs, or that they differ. */
+/* failed: why each message is not acknowledged, NULL where it is. Returns the code of the whole answer: that of all messages where they
+ * agree, else the one that says that they differ. */
 int32_t rp_ack_answer_code(uint32_t count, const rp_answer_status *const failed[]);
 uint32_t rp_ack_answer_size(const rp_acked_messages *acked, const rp_answer_status *const failed[]);
 /* Writes rp_ack_answer_size bytes. */

@@ -1,5 +1,5 @@
 /* ack_command.h: the ACK_MESSAGE that a broker gets for a message. RocketMQ: ConsumerProcessor (5.3.3 proxy/), AckMessageRequestHeader
- * (5.3.3 remoting/). It says what rocketpy/proxy/receiving.py says.
+ * (5.3.3 remoting/). rocketpy/proxy/receiving.py sends the same fields.
  *
  * Threads  pure functions.
  */

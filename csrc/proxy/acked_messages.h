@@ -1,7 +1,7 @@
 /* acked_messages.h: an AckMessageRequest, as far as it can be passed on without Python. RocketMQ: AckMessageActivity (5.3.3 proxy/).
  *
- * rocketpy/proxy/receiving.py is the specification. Left to it is a request of no message or of more than RP_ACKED_MAX, of a lite topic,
- * of a long message id, or of names that are none.
+ * rocketpy/proxy/receiving.py is the specification. These requests are left to it: with no message or with more than RP_ACKED_MAX, for a
+ * lite topic, with a long message id, or with invalid names.
  *
  * Threads  pure functions. Slices point into the request.
  */

@@ -1,5 +1,5 @@
 /* change_answer.h: the ChangeInvisibleDurationResponse that a client gets for what a broker answered.
- * RocketMQ: ChangeInvisibleDurationActivity (5.3.3 proxy/). The same bytes as of rocketpy/proxy/receiving.py.
+ * RocketMQ: ChangeInvisibleDurationActivity (5.3.3 proxy/). rocketpy/proxy/receiving.py makes the same bytes.
  *
  * Threads  pure functions.
  */

@@ -1,6 +1,6 @@
 /* change_command.h: the CHANGE_MESSAGE_INVISIBLETIME that a broker gets for a message.
- * RocketMQ: ConsumerProcessor (5.3.3 proxy/), ChangeInvisibleTimeRequestHeader (5.3.3 remoting/). It says what rocketpy/proxy/receiving.py
- * says.
+ * RocketMQ: ConsumerProcessor (5.3.3 proxy/), ChangeInvisibleTimeRequestHeader (5.3.3 remoting/). rocketpy/proxy/receiving.py sends
+ * the same fields.
  *
  * Threads  pure functions.
  */

@@ -1,8 +1,8 @@
 /* changed_message.h: a ChangeInvisibleDurationRequest, as far as it can be passed on without Python.
  * RocketMQ: ChangeInvisibleDurationActivity (5.3.3 proxy/).
  *
- * rocketpy/proxy/receiving.py is the specification. Left to it are times that may not be, lite topics, what is to be suspended, and names
- * and handles that are none.
+ * rocketpy/proxy/receiving.py is the specification. These are left to it: times that are not allowed, lite topics, requests to suspend, and
+ * invalid names and handles.
  *
  * Threads  pure functions. Slices point into the request.
  */

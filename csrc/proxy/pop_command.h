@@ -1,7 +1,7 @@
 /* pop_command.h: the POP_MESSAGE that a broker gets for a ReceiveMessageRequest.
  * RocketMQ: ReceiveMessageActivity (5.3.3 proxy/grpc/v2/consumer/), PopMessageRequestHeader (5.3.3 remoting/).
  *
- * It says what rocketpy/proxy/receiving.py says.
+ * rocketpy/proxy/receiving.py sends the same fields.
  *
  * Threads  pure functions.
  */

@@ -1,11 +1,12 @@
 /* popped_message.h: a broker's answer to a pop: its messages, and the handle by which each is spoken of.
  * RocketMQ: MQClientAPIImpl.processPopResponse, ExtraInfoUtil (5.3.3 client/, remoting/), ReceiptHandle (5.3.3 common/).
  *
- * As popped() of rocketpy/proxy/handles.py. A message that says what its handle is (POP_CK, as brokers write it) has that, with its place
- * in the log behind it. One whose producer gave it no id, or a blank one, has that of its place: store host and place in the log.
+ * Like popped() of rocketpy/proxy/handles.py. A message that carries its handle (the property POP_CK, which brokers write) has that one,
+ * with its offset in the log behind it. A message whose producer gave it no id, or a blank one, gets one from its store host and log
+ * offset.
  *
- * Threads  pure functions. Slices point into the answer, to what the broker is called, and of the id perhaps into the message itself.
- * Bounds   RP_POPPED_MAX messages, RP_POP_INFO_MAX bytes of what is said about queues: more is none of what was asked for.
+ * Threads  pure functions. Slices point into the answer and the broker's name; that of the id perhaps into the message's struct.
+ * Bounds   RP_POPPED_MAX messages, RP_POP_INFO_MAX bytes of texts about queues: an answer with more is refused, since no pop asks for that.
  */
 #ifndef RP_PROXY_POPPED_MESSAGE_H
 #define RP_PROXY_POPPED_MESSAGE_H

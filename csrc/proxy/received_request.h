@@ -1,8 +1,8 @@
 /* received_request.h: a ReceiveMessageRequest, as far as it can be passed on without Python.
  * RocketMQ: ReceiveMessageActivity (5.3.3 proxy/grpc/v2/consumer/).
  *
- * rocketpy/proxy/receiving.py is the specification. Left to it are times that may not be, filters of other letters than ASCII's visible
- * ones or too long, fields that are not known here, and names that are none.
+ * rocketpy/proxy/receiving.py is the specification. These are left to it: times that are not allowed, filters that are too long or have
+ * other than visible ASCII characters, fields that are not known here, and invalid names.
  *
  * Threads  pure functions. Slices point into the request.
  */

@@ -1,4 +1,4 @@
-/* resource.h: what topics and groups may be called by clients. RocketMQ: TopicValidator, Validators (5.3.3 common/, client/).
+/* resource.h: which names of topics and groups clients may use. RocketMQ: TopicValidator, Validators (5.3.3 common/, client/).
  *
  * The same as rocketpy/proxy/validation.py, but for the words about what is wrong.
  *

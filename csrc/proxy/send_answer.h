@@ -1,6 +1,6 @@
 /* send_answer.h: the SendMessageResponse that a client gets for what a broker answered.
- * RocketMQ: SendMessageActivity.convertToSendMessageResponse, ProducerProcessor (5.3.3 proxy/). The same bytes as of
- * rocketpy/proxy/sending.py.
+ * RocketMQ: SendMessageActivity.convertToSendMessageResponse, ProducerProcessor (5.3.3 proxy/). rocketpy/proxy/sending.py makes the same
+ * bytes.
  *
  * Threads  pure functions.
  */
@@ -9,7 +9,7 @@
 
 #include "answer_status.h"
 
-/* What is written: a status, and perhaps the entry of a message. Texts point to the answer; request is that whose messages it is about. */
+/* What is written: a status, and perhaps the entry of a message. Texts point into the broker's answer; request is the client's. */
 typedef struct rp_send_answer {
     rp_answer_status status;
     rp_answer_status entry_status; /* where has_entry */

@@ -1,7 +1,7 @@
 /* send_command.h: the SEND_MESSAGE_V2, or SEND_BATCH_MESSAGE, that a broker gets for a gRPC client's messages. RocketMQ: ProducerProcessor
  * (5.3.3 proxy/), SendMessageRequestHeaderV2 (5.3.3 remoting/).
  *
- * It says what rocketpy/proxy/sending.py says, in the binary encoding, which costs brokers less.
+ * rocketpy/proxy/sending.py sends the same fields; here they are in the binary encoding, which costs brokers less.
  *
  * Threads  pure functions.
  */

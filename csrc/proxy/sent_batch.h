@@ -3,8 +3,9 @@
  *
  *   of each: [size u32][magic, CRC and flag: 12 bytes, which nobody reads][body size u32][body][properties size u16][properties]
  *
- * rocketpy/proxy/sending.py and encoding.py are the specification. Left to it is what sent_message.h leaves to it of any of them, and more
- * than RP_SENT_BATCH_MAX, messages of several topics, lite topics, delivery times, and properties that may be too long.
+ * rocketpy/proxy/sending.py and encoding.py are the specification. A batch is left to them when sent_message.h would leave any of its
+ * messages to Python, when it has more than RP_SENT_BATCH_MAX, or when it has messages of several topics, lite topics, delivery times, or
+ * properties that may be too long.
  *
  * Threads  pure functions.
  */

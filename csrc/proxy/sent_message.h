@@ -1,10 +1,11 @@
 /* sent_message.h: the message of a SendMessageRequest, as far as it can be sent without Python, and its properties as brokers want them.
  * RocketMQ: SendMessageActivity.buildMessage, buildMessageProperty, GrpcValidator (5.3.3 proxy/).
  *
- * rocketpy/proxy/messages.py is the specification: what is read here becomes the properties that it makes, and all that it refuses, or that
- * is seldom, is left to it. That is: transactions; delays by levels; a name of a property that brokers know, or twice the same; more than
- * RP_SENT_PROPERTIES_MAX or RP_SENT_KEYS_MAX of them; a long message id; a text that may be blank, or has control characters; what is too
- * large, empty where it may not be, or no protobuf; more than RP_SENT_FIELDS_MAX fields, as unknown and repeated ones cost time alone.
+ * rocketpy/proxy/messages.py is the specification: what is read here becomes the same properties as there. All that it refuses, or that is
+ * rare, is left to it: transactions; delays by level; a property with a name that brokers use, or two with one name; more than
+ * RP_SENT_PROPERTIES_MAX properties or RP_SENT_KEYS_MAX keys; a long message id; a text that may be blank, or has control characters; what
+ * is too large, empty where it may not be, or not protobuf; more than RP_SENT_FIELDS_MAX fields, since unknown and repeated ones only cost
+ * time.
  *
  * Threads  pure functions. Slices of a message point into the request.
  */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "../base/slice_inl.h"
 #include "json_escape.h"
 #include "json_text_inl.h"
 
@@ -76,11 +77,6 @@ static inline bool is_scalar_byte(uint8_t byte) {
     return (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z') || byte == '-' || byte == '+' || byte == '.';
 }
 
-static bool slice_is(rp_slice slice, const char *text) {
-    size_t size = strlen(text);
-    return slice.size == size && memcmp(slice.data, text, size) == 0;
-}
-
 /* A number, true, false or null: its text; data NULL for null. */
 static int read_scalar(struct reader *reader, rp_slice *text) {
     const uint8_t *start = reader->cursor;
@@ -90,9 +86,9 @@ static int read_scalar(struct reader *reader, rp_slice *text) {
     }
     rp_slice scalar = {start, (uint32_t)(cursor - start)};
     bool is_number = scalar.size > 0 && (*start == '-' || (*start >= '0' && *start <= '9'));
-    if (slice_is(scalar, "null")) {
+    if (rp_slice_is(scalar, "null")) {
         scalar = (rp_slice){NULL, 0};
-    } else if (!is_number && !slice_is(scalar, "true") && !slice_is(scalar, "false")) {
+    } else if (!is_number && !rp_slice_is(scalar, "true") && !rp_slice_is(scalar, "false")) {
         return refuse(reader, "neither a string, a number, true, false nor null");
     }
     reader->cursor = cursor;

@@ -1,9 +1,9 @@
 /* listener.c: binds, accepts and deals new connections to the reactors.
  *
- * Reactor 0 accepts; a connection goes to the reactor that has the fewest. The last of the process' descriptors are no connection's: a
- * broker that has none for its log's next file would refuse every send. When files have taken those too, one that was kept in reserve is
- * given up to accept and close the newcomer, which then sees a closed connection instead of a hanging one; the listener rests when even
- * that fails.
+ * Reactor 0 accepts; a connection goes to the reactor that has the fewest. The process's last descriptors are kept from connections: a
+ * broker that has none for its log's next file would refuse every send. When files have taken those too, a descriptor that was kept in
+ * reserve is given up to accept and close the newcomer, which then sees a closed connection instead of a hanging one. When even that fails,
+ * the listener rests.
  */
 #include "reactor.h"
 

@@ -5,7 +5,7 @@
  *   client ── TLS or clear ── near ─ "PRI * HTTP/2.0" … ─► far, dialed ── behind a PROXY header that says who the client is ──► server
  *
  * Threads  the reactor's of both connections.
- * Owns     what a pair of connections shares, until the second has ended; each ends with the other, once that is out which the other said.
+ * Owns     what a pair of connections shares, until the second has ended. Each ends with the other, once all that the other said is sent.
  * Bounds   PASSAGE_BYTES_MAX on their way to one of them (passage.c): then the other is not read. While all connections together hold too
  *          much, it is not read before all of that is out.
  */

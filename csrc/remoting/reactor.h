@@ -5,10 +5,11 @@
  *   wait (epoll, spin) ─ inbox ─ connections held back ─ socket events: read → frames → handler ─ timers ─ on_wake, on_deadline
  *     ─ on_turn_end ─ flush (small answers first, of large ones some) ─ reap closed connections ─ forget the turn's memory
  *
- * Threads  a reactor's fields belong to whoever holds its turn_lock, but for those marked. That is its thread, except while it sleeps in
- *          epoll, or is away on something that blocks (rp_reactor_leave). A stand-in is called then, at once or, while one connection
- *          alone asks, when the thread stays away; it turns the reactor from then on.
- *          Others reach it through `inbox` and `wake_pending`, or answer in its place while it sleeps or is away (rp_reactor_serve).
+ * Threads  a reactor's fields belong to whoever holds its turn_lock, but for those marked. The reactor's thread holds it, except while it
+ *          sleeps in epoll or is away on something that blocks (rp_reactor_leave). While it is away a stand-in thread is called: at once,
+ *          or, as long as a single connection asks, only when the thread stays away. The stand-in turns the reactor from then on.
+ *          Other threads reach a reactor through `inbox` and `wake_pending`, or answer in its place while it sleeps or is away
+ *          (rp_reactor_serve).
  *          Connections live in blocks that are never moved or freed before the server is, so that rp_server_send may look at the
  *          atomics of any of them.
  * Bounds   a turn reads at most RP_READ_ARENA_BYTES beside the rest of large frames; see server.h for the others.

@@ -7,8 +7,8 @@
  *  12  8  tags code               38  4  -1: RocketMQ's, of compaction
  *  20  8  store time, ms          42  4  0
  *
- * So an offset is looked for, by halves over all entries: some 20 looks. Offsets may have gaps between entries, which belong to the entry
- * behind them. Files, space, syncs, the end at a start and retention count entries and are consume_queue's.
+ * So an offset is found by a binary search over all entries, some 20 steps. There may be gaps between the offsets of two entries; an offset
+ * in a gap leads to the entry behind it. Files, space, syncs, the end at a start and retention count entries, and are consume_queue's.
  *
  * Threads  reads from any; the rest as of consume_queue_writer.h. Private to the store.
  */

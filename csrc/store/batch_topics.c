@@ -1,4 +1,4 @@
-/* batch_topics.c: open addressing over names, at most half full. What is removed has those behind it put in again. */
+/* batch_topics.c: open addressing over names, at most half full. After a removal the names behind the hole are entered again. */
 #include "batch_topics.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* batch_topics.h: the names of the topics with batch queues (queue.type=BatchCQ), as their broker says. Private to queue_table.
  *
  * Threads  one at a time: under the queue table's lock.
- * Bounds   what it is told; some 16 bytes and its name a topic.
+ * Bounds   none of its own; a topic takes its name and some 16 bytes.
  */
 #ifndef RP_STORE_BATCH_TOPICS_H
 #define RP_STORE_BATCH_TOPICS_H

@@ -1,9 +1,9 @@
 /* commit_log_cut.c: the end of a log that follows is cut off while the store is open. See commit_log.h.
  *
- * Zeros first, synced, then the log's end: killed in between, the next start finds the end at the zeros or behind records that are no
- * more than they were before; nobody has been told of the cut yet. Where a call fails in between, the end is at the first zero and nothing
- * is written behind it before the rest is zeros too. Nothing reads what is not dispatched but whoever syncs and whoever sends it on,
- * and a log that follows sends nothing on.
+ * First the bytes are zeroed and synced, then the log's end moves. After a kill in between, the next start finds the end at the zeros, or
+ * behind records that were there before; nobody has been told of the cut yet. When a call fails in between, the end is at the first zero,
+ * and nothing is written there before the rest is zeros too. Bytes that are not dispatched are read only by syncs and by whoever sends them
+ * on to slaves, and a log that follows sends nothing on.
  */
 #include "commit_log.h"
 

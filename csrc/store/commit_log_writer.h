@@ -18,7 +18,8 @@
 #include "message.h"
 #include "preallocation.h"
 
-/* Enters a record that is in the log; *queues are those, *count of them, that have a new entry, until the next. Under the append lock. */
+/* Enters a record that is in the log into its queues. *queues: the *count queues that have a new entry; valid until the next call. Under
+ * the append lock. */
 typedef int rp_dispatch_record(void *context, const rp_message *message, rp_consume_queue *const **queues, uint32_t *count,
                                rp_error *error);
 
@@ -71,26 +72,29 @@ void rp_commit_log_remove_follower(rp_commit_log *log, const void *context);
 void rp_commit_log_tell_followers(rp_commit_log *log);
 /* dispatch enters a record into its queue; place only says where the queue goes on behind it. */
 void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, rp_dispatch_record *place, void *context);
-/* Behind set_end: the entries from `from`, an entry's begin, to the log's end have their units in the index files, and so have those
- * before: else it begins with the log. RP_OK; RP_E_CORRUPT; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY. */
+/* After set_end, of a log with entries: makes sure that every entry has its unit in the index files. Entries from `from` (where an entry
+ * begins) to the log's end are entered; where the units before `from` do not lead up to them, all entries from the log's begin are.
+ * RP_OK; RP_E_CORRUPT; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY. */
 int rp_commit_log_settle_entries(rp_commit_log *log, int64_t from, rp_error *error);
-/* Its first file has gone: the first entry is another one. */
+/* After the first file was removed: finds the entry that is the first one now. */
 void rp_commit_log_find_begin(rp_commit_log *log);
 /* Under the append lock: the file that holds offset becomes the active one. */
 int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error);
 
 rp_mapped_file_queue *rp_commit_log_files(const rp_commit_log *log);
 int64_t rp_commit_log_store_timestamp(const rp_commit_log *log);
-/* Its bytes below end are synced, of a log that had been cut so often when the sync began: nothing, where it was cut meanwhile. */
+/* A sync has ended: bytes below `end` are on disk. cuts: how often the log had been cut when the sync began; nothing is marked as synced
+ * where it was cut since. */
 void rp_commit_log_set_synced(rp_commit_log *log, int64_t end, uint64_t cuts);
 /* Under the append lock: the log ends at offset, and one more cut is counted. */
 void rp_commit_log_count_cut(rp_commit_log *log, int64_t offset);
 
 /* Ends the log's writability for good: closed, or a sync failed and what is on disk is unknown. The first error stays. */
 void rp_commit_log_fail(rp_commit_log *log, int status, const rp_error *error);
-/* A file of the store cannot be opened or mapped for a reader: said now and then. The error's status. Any thread. */
+/* Logs, not more often than now and then, that a file of the store cannot be opened or mapped for a reader. Returns the error's status. Any
+ * thread. */
 int rp_commit_log_tell_unreadable(rp_commit_log *log, const rp_error *error);
-/* Why an append found no space or file for its entry or record: said now and then. Any thread. */
+/* The same for why an append found no space or file for its entry or record. Any thread. */
 void rp_commit_log_tell_refused(rp_commit_log *log, const rp_error *error);
 /* RP_OK, or the status of the failure with its error. */
 int rp_commit_log_failure(rp_commit_log *log, rp_error *error);

@@ -2,8 +2,8 @@
  *
  * Segments   each file of records has one of entries; offsets ascend, in it and from one segment to the next; what a start would drop, or
  *            make anew, is told of. None begins within another.
- * Gaps       among the names of files: what was compacted needs fewer, so one is known, in front of the first that is behind the position.
- *            That there are more, or one elsewhere, says that files are lost; not that those went which lay beside it.
+ * Gaps       in the row of files: compacted messages need fewer files, so one gap is normal, in front of the first file behind the
+ *            position. A second gap, or one elsewhere, says that files are lost. Files lost right beside the normal gap cannot be told.
  * Entries    each points at a whole record behind the one before it, of that queue, at that offset, with that tags code. A sealed segment
  *            ends with the entry that says so: whole records without one are missing some.
  * Positions  position-checkpoint can be read.

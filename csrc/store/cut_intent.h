@@ -1,9 +1,9 @@
-/* cut_intent.h: that a store's log is to be cut when it is opened next: the file truncate.to. Private to csrc/store.
- * Why: a slave whose log has diverged must lose its end, and with it queue entries, keys, timers and offsets that were made of it. Recovery
- * knows how to do without what a log has lost: so it is cut as if a crash had lost it, before anything reads it.
+/* cut_intent.h: a note in the store's directory, the file truncate.to: the log must be cut at the next start. Private to csrc/store.
+ * Why: a slave whose log has diverged must lose its end, and with it the queue entries, keys, timers and offsets that came from it.
+ * Recovery can already do without what a crash has taken from a log, so the log is cut as if by a crash, before anything reads it.
  *
- * File     one line: the offset in decimal, a blank, its CRC-32 in decimal. Written whole under another name, synced, renamed. One that
- *          cannot be understood is no intent.
+ * File     one line: the offset in decimal, a blank, its CRC-32 in decimal. Written whole under another name, synced, renamed. A file that
+ *          cannot be understood counts as none.
  * Threads  one at a time.
  */
 #ifndef RP_STORE_CUT_INTENT_H

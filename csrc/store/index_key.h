@@ -1,5 +1,7 @@
 /* index_key.h: under which keys a message is entered into the index, and how a key is hashed.
- * RocketMQ: IndexService.buildIndex, IndexFile.indexKeyHashMethod (5.5.0 store/index/). Threads: any; pure.
+ * RocketMQ: IndexService.buildIndex, IndexFile.indexKeyHashMethod (5.5.0 store/index/).
+ *
+ * Threads  any; pure.
  */
 #ifndef RP_STORE_INDEX_KEY_H
 #define RP_STORE_INDEX_KEY_H

@@ -15,8 +15,9 @@
  *          RP_READY_FOR_SYNC: pieces of 16 KB, synced ahead, so that a record's sync finds written extents and needs no journal commit;
  *          not mapped, as the appender writes (log_staging.h). No zeros, and a short lead, while syncs are large: there, to write
  *          everything twice takes the disk longer than a commit.
- * Crowds   whoever syncs for many makes the zeros as well, after each sync, while those who were answered think: a third thread that
- *          writes to the same file and the same disk, whenever it gets a core, makes everybody wait. The thread makes them for few.
+ * Crowds   while many wait for each sync, the thread that syncs also makes the zeros, right after the sync, before the next sends come: a
+ *          third thread that writes to the same file and disk whenever it gets a core would make everybody wait. While few wait, this
+ *          module's own thread makes them.
  * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
  *          the thread has been outrun. Extending is guarded by one lock, held for at most one chunk or
  *          one request for blocks.
@@ -60,8 +61,8 @@ void rp_preallocation_close(rp_preallocation *preallocation);
 int64_t rp_preallocation_ready_end(const rp_preallocation *preallocation);
 /* Returns when ready_end >= end. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY: then it may be tried again at any time. */
 int rp_preallocation_require(rp_preallocation *preallocation, int64_t end, rp_error *error);
-/* As require, for whoever writes all of [ready_end, end) himself at once: space for it, but no zeros and no pages, which would be made
- * twice. A slave's backlog goes this way. */
+/* As require, for a caller that writes all of [ready_end, end) itself at once: makes space, but no zeros and no pages, which would be
+ * written twice. A slave's backlog goes this way. */
 int rp_preallocation_claim(rp_preallocation *preallocation, int64_t end, rp_error *error);
 /* By the thread that syncs the log for a crowd, right behind a sync: one chunk of zeros more, when one is missing; its write-out is begun
  * and not waited for. RP_READY_FOR_SYNC; else nothing happens. */

@@ -1,6 +1,8 @@
 /* queue_check.h: the consume queues of a store directory, opened as they are, checked entry by entry. Private to store_verify.
  *
- * Threads one owner. Owns its mappings. */
+ * Threads  one owner.
+ * Owns     its mappings.
+ */
 #ifndef RP_STORE_QUEUE_CHECK_H
 #define RP_STORE_QUEUE_CHECK_H
 

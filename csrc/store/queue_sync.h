@@ -1,9 +1,9 @@
 /* queue_sync.h: one pass that makes the entries of all queues durable.
  * RocketMQ: FlushConsumeQueueService (5.3.3 store/DefaultMessageStore.java), which syncs file by file.
  *
- * A file's sync is one commit of the file system, 0.4 to 0.6 ms: 65,000 queues took half a minute. Where at least at_once of them have
- * something new, all of the file system is synced instead (0.35 s for 20,000). That writes what others have put there, too, so few queues
- * are synced one by one; as they are where it fails, for each then says what it lost.
+ * The sync of a file is one commit of the file system, 0.4 to 0.6 ms: 65,000 queues took half a minute. When at least at_once queues have
+ * something new, the whole file system is synced instead (0.35 s for 20,000). That also writes what other programs have put there, so fewer
+ * queues are synced one by one. They are, too, when the sync of the file system fails, since each file then says what it lost.
  *
  * Threads  one pass at a time: the flusher's.
  * Memory   40 bytes a queue, for the pass; where there is none they are synced one by one.

@@ -1,8 +1,8 @@
-/* read_in.h: brings bytes of a mapped file from the disk into memory for somebody who shall not wait for that. Private to csrc/store.
+/* read_in.h: brings bytes of a mapped file from the disk into memory, for a thread that must not wait for that. Private to csrc/store.
  *
- * Threads  any; blocks on the disk. The core is given to whoever wants it once half a millisecond of it was used: a kernel that does not
- *          preempt its own work would keep a producer waiting for a whole stretch's pages. Not more often, as each time costs a slice
- *          of a busy core: 100 ms for 4 MiB in steps of 128 KB.
+ * Threads  any; blocks on the disk. After each half millisecond of CPU time the thread yields: a kernel that does not preempt its own work
+ *          would keep a producer waiting for the pages of the whole stretch. It does not yield more often, because on a busy core each time
+ *          costs a time slice: 100 ms for 4 MiB in steps of 128 KB.
  */
 #ifndef RP_STORE_READ_IN_H
 #define RP_STORE_READ_IN_H

@@ -8,7 +8,7 @@
  *             Only queues whose messages have expired are not: nothing else says how far they went
  *   unclean   start = the exact offset of our checkpoint, else the newest file whose first record is older than the checkpoint's
  *             times, else the first file. Queues are cut at start; every record from there is checked and dispatched
- *   damage    of what the checkpoint says was synced is no torn end: it is passed over to the next whole record, and told
+ *   damage    of what the checkpoint says was synced is no torn end: it is passed over to the next whole record, and reported
  *   end       else the first place that is not a whole record. What is behind it in its file is cleared on disk before the store opens, so
  *             that no later crash can bring it back, and later files are set aside; queue entries that point behind it are cut.
  *

@@ -16,7 +16,8 @@ struct rp_timer_files {
     int32_t has_passed; /* slots from before the read time may be in the wheel: the first flush, which knows it, empties them */
 };
 
-/* What the last run had delivered, for messages that are entered again; what an earlier making again knows, while it has not caught up. */
+/* Notes in the checkpoint what the last run had delivered, for messages that are now entered again. While an earlier rebuild has not caught
+ * up, what it noted stands. */
 void rp_timer_files_note_delivered(rp_timer_checkpoint *checkpoint);
 /* Empties the slots before time_ms. */
 void rp_timer_files_clear_before(rp_timer_files *files, int64_t time_ms);

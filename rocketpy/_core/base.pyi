@@ -31,7 +31,7 @@ def crc32(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
     """zlib.crc32, computed by the native code."""
 
 def crc32_implementation() -> str:
-    """ "vpclmulqdq", "pclmulqdq", "armv8" or "portable"."""
+    """The fastest way this CPU has: "vpclmulqdq", "pclmulqdq", "armv8" or "portable"."""
 
 def report_faults() -> None:
-    """From now on a process that the disk lets down under a mapped file (SIGBUS) ends with a line that names the file and the byte."""
+    """From now on, when the disk does not give a byte of a mapped file (SIGBUS), the process ends with a line that names file and byte."""

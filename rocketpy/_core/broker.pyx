@@ -7,7 +7,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from rocketpy._core.base cimport check, log_of, read_fields, rp_field_row, set_fields, slice_of_text
-from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows
+from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows, no_name
 from rocketpy._core.store import host_bytes
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
 from rocketpy._core.options import BrokerOptions, BrokerSettings
@@ -59,11 +59,8 @@ cdef int export_stalled(void *context, const rp_stalled_row *stalled) noexcept n
 
 cdef int export_half_count(void *context, const rp_half_count *count) noexcept nogil:
     cdef exported_row row
-    cdef rp_slice nothing
-    nothing.data = NULL
-    nothing.size = 0
     row.numbers[0] = count.count
-    return export_row(<export_buffer *>context, count.topic, nothing, &row)
+    return export_row(<export_buffer *>context, count.topic, no_name(), &row)
 
 
 def check_sql(str expression not None):

@@ -3,7 +3,7 @@
 from libc.string cimport memset
 
 from rocketpy._core.base cimport read_fields, rp_field_row
-from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows
+from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows, no_name
 
 cdef extern from *:
     """
@@ -25,13 +25,6 @@ INTAKE_SIZES = tuple(rp_intake_size_max(i) for i in range(RP_INTAKE_SIZES - 1))
 ANSWER_CLASSES_MS = tuple(rp_answer_class_ms(i) for i in range(RP_ANSWER_CLASSES - 1))
 END_SECONDS = tuple(rp_end_seconds_max(i) for i in range(RP_DURATION_CLASSES - 1))
 DELAY_SECONDS = tuple(rp_delay_seconds_max(i) for i in range(RP_DURATION_CLASSES - 1))
-
-
-cdef rp_slice no_name() noexcept nogil:
-    cdef rp_slice name
-    name.data = NULL
-    name.size = 0
-    return name
 
 
 cdef int export_topic(void *context, const rp_topic_stats *stats) noexcept nogil:

@@ -1,6 +1,6 @@
-"""Exceptions of the native core: one class per status of csrc/base/error.h, which registers itself with its status.
+"""Exceptions of the native core: one class for each status of csrc/base/error.h. A class registers itself with its status.
 
-Each carries what an operator needs: file, offset, cause (the message) and the errno behind it.
+Each exception carries what an operator needs: file, offset, cause (the message) and errno.
 """
 
 from __future__ import annotations

@@ -3,18 +3,21 @@
 from .timed_messages import TimedMessages
 
 class EscapingMessages(TimedMessages):
-    """What Broker has of it; nothing by itself."""
+    """The part of Broker that hands messages over; a base class only."""
 
     def open_escape(self) -> None:
-        """Delivery, timers and revive hand what they deliver to take_escaping instead of the own log: a slave's, before they start."""
+        """From now on delivery, timers and revive hand messages to take_escaping instead of appending them to this broker's log. For a
+        slave, before the three are started."""
     def refuse_escape(self) -> None:
-        """What waits to be taken or settled is refused, and what comes: before they stop. Nothing while it is not open."""
+        """Refuses what waits to be taken or settled, and all that comes. Called before the three are stopped. Does nothing while the
+        bridge is not open."""
     def shut_escape(self) -> None:
-        """They deliver into the own log; only while they are stopped."""
+        """From now on the three append to this broker's own log again. Only while they are stopped."""
     @property
     def escape_fd(self) -> int:
-        """An eventfd, readable since something came to be taken, until it is read; this object's until it is closed."""
+        """An eventfd that becomes readable when there is something to take, and stays so until it is read. It belongs to this object."""
     def take_escaping(self) -> tuple[int, bytes] | None:
-        """(id, record of the topic and queue it goes to) of the next one; None: there is none. Raises NoMemory."""
+        """(id, record) of the next message, whose topic and queue are those it goes to; None when there is none. Raises NoMemory."""
     def settle_escaping(self, id: int, status: int) -> None:
-        """What became of it: 0, TooLarge.status: it is passed over, or another error's: it is tried again."""
+        """Says what became of the message. status: 0, it was stored; TooLarge.status, it is passed over; that of another error, it is
+        tried again."""

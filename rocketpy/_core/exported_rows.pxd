@@ -1,4 +1,4 @@
-# exported_rows.pxd: rows of a native table on their way to Python: copied by a visitor without the GIL, made objects of after the visit.
+# exported_rows.pxd: rows of a native table on their way to Python. A visitor copies them without the GIL; then they become objects.
 from libc.stdint cimport int64_t, uint32_t
 
 from rocketpy._core.base cimport rp_slice
@@ -16,5 +16,6 @@ cdef struct export_buffer:
     bint out_of_memory
 
 
+cdef rp_slice no_name() noexcept nogil
 cdef int export_row(export_buffer *buffer, rp_slice first, rp_slice second, exported_row *row) noexcept nogil
 cdef list imported_rows(export_buffer *buffer, int names, int numbers)

@@ -7,8 +7,16 @@ from rocketpy._core.base cimport text_of_slice, uint8_t
 from rocketpy._core.errors import NoMemory
 
 
+cdef rp_slice no_name() noexcept nogil:
+    """For a row with fewer than two names."""
+    cdef rp_slice name
+    name.data = NULL
+    name.size = 0
+    return name
+
+
 cdef int export_row(export_buffer *buffer, rp_slice first, rp_slice second, exported_row *row) noexcept nogil:
-    """Appends row and both names. 0, or 1 when memory is out: a visitor stops then."""
+    """Appends the row and its two names. Returns 0; or 1 when memory is out, which ends the visit."""
     cdef size_t needed = sizeof(exported_row) + first.size + second.size
     cdef size_t room = buffer.room
     cdef char *larger

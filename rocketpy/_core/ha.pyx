@@ -67,7 +67,7 @@ cdef void notify_transfer(void *context) noexcept nogil:
 
 
 cdef int borrow(tuple lenders) except -1:
-    """They refuse to close from now on. Raises Closed for one that is, UsedAfterFork."""
+    """From now on the lenders refuse to close; None is skipped. Raises Closed if one of them is closed, or UsedAfterFork."""
     for lender in lenders:
         if lender is not None:
             (<NativeObject>lender).enter()

@@ -3,7 +3,7 @@
 from .escaping_messages import EscapingMessages
 
 class LiteTopics(EscapingMessages):
-    """What Broker has of it; nothing by itself."""
+    """The part of Broker for lite topics; a base class only."""
 
     def put_lite_group(self, group: str, topic: str, is_wildcard: bool) -> None:
         """Whose lite topics the group reads, "" of none, and whether all. Raises InvalidArgument, NoMemory."""

@@ -1,6 +1,6 @@
 """The keywords of the native objects, one TypedDict per option struct of csrc/.
 
-Units and defaults stand in the headers; tests/unit/test_wrapper_fields.py compares the names with them.
+Units and defaults are in the headers; tests/unit/test_wrapper_fields.py compares the names with them.
 """
 
 from __future__ import annotations

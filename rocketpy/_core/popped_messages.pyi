@@ -7,7 +7,7 @@ from .results import PopOrder
 
 @disjoint_base
 class PoppedMessages(Handler):
-    """What Broker has of it; nothing by itself."""
+    """The part of Broker for pop consumption; a base class only."""
 
     def start_revive(self) -> None:
         """What was popped and not acked in time goes to its retry topic. A master's. Idempotent. Raises Busy, NoMemory."""

@@ -1,4 +1,4 @@
-"""What the wrappers give back as plain tuples. Defined once, for the compiled modules and for their stubs."""
+"""The named tuples that the wrappers return. Defined once, for the compiled modules and for their stubs."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from .options import TimerOptions as TimerOptions
 from .popped_messages import PoppedMessages
 
 class TimedMessages(PoppedMessages):
-    """What Broker has of it; nothing by itself."""
+    """The part of Broker for timed messages; a base class only."""
 
     def start_timers(self, root_path: str, **options: Unpack[TimerOptions]) -> None:
         """Messages with a time of their own are entered and, where `delivers` is 1, go to where they were sent when it has come. Raises

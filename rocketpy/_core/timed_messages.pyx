@@ -4,7 +4,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from rocketpy._core.base cimport check, read_fields, rp_field_row, set_fields, slice_of_text
-from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows
+from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows, no_name
 from rocketpy._core.errors import NoMemory
 from rocketpy._core.options import TimerOptions
 from rocketpy._core.store import host_bytes
@@ -31,16 +31,13 @@ cdef extern from *:
 
 cdef int export_timer_count(void *context, const rp_timer_count *count) noexcept nogil:
     cdef exported_row row
-    cdef rp_slice nothing
-    nothing.data = NULL
-    nothing.size = 0
     row.numbers[0] = count.count
     row.numbers[1] = count.changed_ms
-    return export_row(<export_buffer *>context, count.topic, nothing, &row)
+    return export_row(<export_buffer *>context, count.topic, no_name(), &row)
 
 
 cdef int64_t *room_for(uint32_t count) except NULL:
-    """Of as many offsets; the caller's to free."""
+    """Memory for `count` offsets; the caller frees it."""
     cdef int64_t *numbers = <int64_t *>malloc((count + 1) * sizeof(int64_t))
     if numbers == NULL:
         raise NoMemory("no memory for offsets that are set aside")
@@ -48,7 +45,7 @@ cdef int64_t *room_for(uint32_t count) except NULL:
 
 
 cdef int64_t *numbers_of(list offsets, uint32_t count) except NULL:
-    """The first of them; the caller's to free."""
+    """A native copy of the first `count` offsets; the caller frees it."""
     cdef int64_t *numbers = room_for(count)
     try:
         for index in range(count):

@@ -1,4 +1,5 @@
-"""Who a command speaks as, and by which way: credentials and TLS. RocketMQ: AclUtils.getAclRPCHook, TlsSystemConfig (5.5.0).
+"""The user in whose name a command speaks, and how it connects: credentials and TLS.
+RocketMQ: AclUtils.getAclRPCHook, TlsSystemConfig (5.5.0).
 
     ROCKETMQ_ACCESS_KEY, ROCKETMQ_SECRET_KEY     first, together
     $ROCKETMQ_HOME/conf/tools.yml                accessKey: and secretKey:, as mqadmin has it

@@ -40,13 +40,13 @@ def shown_version(connection: dict[str, Any]) -> Shown:
 
 
 def connections_in(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """In order of their ids: brokers give them in any."""
+    """Sorted by client id: brokers give them in any order."""
     found = [each for each in value.get("connectionSet") or () if isinstance(each, dict)]
     return sorted(found, key=lambda each: str(each.get("clientId")))
 
 
 async def _places(session: Session, group: str, address: str) -> list[str]:
-    """That broker, or those that know the group: of its retry topic."""
+    """The broker at `address`, or, without one, all brokers that know the group: those that have its retry topic."""
     return [address] if address else list((await session.addresses(RETRY_PREFIX + group)).values())
 
 
@@ -79,7 +79,7 @@ async def running_info(session: Session, group: str, client_id: str, *, stacks: 
 
 
 async def shown_info(session: Session, group: str, client_id: str, *, stacks: bool = False, address: str = "") -> dict[str, Any]:
-    """The same, to be shown. Raises AdminError, also where it cannot be."""
+    """As running_info, checked: it can be shown. Raises AdminError, also when it cannot."""
     info = await running_info(session, group, client_id, stacks=stacks, address=address)
     check_report(client_id, info)
     return info

@@ -1,4 +1,4 @@
-"""Which brokers there are, as a name server tells it, and whom of them a command means. RocketMQ: ClusterInfo, CommandUtil (5.5.0)."""
+"""Which brokers a name server knows, and which of them a command means. RocketMQ: ClusterInfo, CommandUtil (5.5.0)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All brokers of the clusters in rows. RocketMQ: ClusterListSubCommand (5.5.0). A broker that does not answer has a row, too."""
+"""All brokers of the clusters, a row each. RocketMQ: ClusterListSubCommand (5.5.0). A broker that does not answer has a row, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be given to a command, and what was given. RocketMQ: ServerUtil over commons-cli's DefaultParser (5.5.0 srvutil/).
+"""The options that a command takes, and those that it was given. RocketMQ: ServerUtil over commons-cli's DefaultParser (5.5.0 srvutil/).
 
 A command's options are words of a line: letter, mark, name. A letter may be missing or longer than one.
 
@@ -6,8 +6,8 @@ A command's options are words of a line: letter, mark, name. A letter may be mis
     b|brokerAddr   exactly one of those marked | is needed; p/password: of a second such group
     b?brokerAddr   at least one of those marked ? is needed; of several the first of the line counts
 
-As commons-cli: --name VALUE, --name=VALUE, -x VALUE, -xVALUE, -name VALUE, a name's beginning where it is no other's; of an option given
-twice the first counts.
+As with commons-cli, an option is written --name VALUE, --name=VALUE, -x VALUE, -xVALUE or -name VALUE, and a name may be cut down to a
+beginning that no other name shares. Of an option that is given twice, the first counts.
 """
 
 from __future__ import annotations

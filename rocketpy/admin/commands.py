@@ -203,9 +203,17 @@ COMMANDS: tuple[CommandRow, ...] = (
         "brokers:update_cold_data_flow",
         f"{_ANY} g!consumerGroup v!threshold",
     ),
-    CommandRow("removeColdDataFlowCtrGroupConfig", "Take such a limit away.", "brokers:remove_cold_data_flow", f"{_ANY} g!consumerGroup"),
     CommandRow(
-        "resetMasterFlushOffset", "Tell a slave what its master has on disk.", "brokers:reset_master_flush_offset", "b!brokerAddr o!offset"
+        "removeColdDataFlowCtrGroupConfig",
+        "Remove a group's limit on reads of old messages.",
+        "brokers:remove_cold_data_flow",
+        f"{_ANY} g!consumerGroup",
+    ),
+    CommandRow(
+        "resetMasterFlushOffset",
+        "Tell a slave how much its master has on disk.",
+        "brokers:reset_master_flush_offset",
+        "b!brokerAddr o!offset",
     ),
     CommandRow("switchTimerEngine", "Timed messages by RocksDB or by files.", "brokers:switch_timer_engine", f"{_ONE} e!engineType"),
     CommandRow("addBroker", "Start a broker in a container.", "brokers:add_broker", "c!brokerContainerAddr b!brokerConfigPath"),
@@ -252,8 +260,8 @@ COMMANDS: tuple[CommandRow, ...] = (
     CommandRow("deleteKvConfig", "Delete a value of the name servers.", "namesrv:delete_kv_config", "s!namespace k!key"),
     CommandRow("getNamesrvConfig", "The settings of name servers.", "namesrv:get_namesrv_config"),
     CommandRow("updateNamesrvConfig", "Change a setting of name servers.", "namesrv:update_namesrv_config", "k!key v!value"),
-    CommandRow("wipeWritePerm", "Let no producer find a broker.", "namesrv:wipe_write_perm", "b!brokerName"),
-    CommandRow("addWritePerm", "Let producers find it again.", "namesrv:add_write_perm", "b!brokerName"),
+    CommandRow("wipeWritePerm", "Hide a broker from producers.", "namesrv:wipe_write_perm", "b!brokerName"),
+    CommandRow("addWritePerm", "Let producers find a broker again.", "namesrv:add_write_perm", "b!brokerName"),
     # ---- replication and controllers ----
     CommandRow("haStatus", "Slaves, their gaps, transfer rates.", "replication:ha_status", "b?brokerAddr c?clusterName i:interval"),
     CommandRow(

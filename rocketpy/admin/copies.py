@@ -1,4 +1,4 @@
-"""What a broker knows by name, given to another one: users, rights. RocketMQ: CopyUsersSubCommand, CopyAclsSubCommand (5.5.0)."""
+"""Copies users and rights from one broker to another. RocketMQ: CopyUsersSubCommand, CopyAclsSubCommand (5.5.0)."""
 
 from __future__ import annotations
 

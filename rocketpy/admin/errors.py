@@ -1,4 +1,4 @@
-"""What can go wrong with a command, each in one line: where, what, why, what to do. RocketMQ: SubCommandException (5.5.0)."""
+"""What can go wrong with a command. Each error is one line: where, what, why, what to do. RocketMQ: SubCommandException (5.5.0)."""
 
 from __future__ import annotations
 

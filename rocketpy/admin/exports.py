@@ -1,4 +1,4 @@
-"""What a cluster is made of, into JSON files. RocketMQ: tools/command/export/ (5.5.0). A file is written whole or not at all."""
+"""Writes what a cluster is made of into JSON files. RocketMQ: tools/command/export/ (5.5.0). A file is written whole or not at all."""
 
 from __future__ import annotations
 

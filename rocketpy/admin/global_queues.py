@@ -1,8 +1,8 @@
-"""Queues of static topics as clients name them, and their offsets as clients count them, from those of the brokers' queues.
+"""Queues of static topics as clients name them, with offsets as clients count them; both are worked out from the brokers' queues.
 RocketMQ: ClientMetadata, MQAdminUtils.convertPhysical… (5.5.0).
 
-RocketMQ's tool shows the end of a global queue in global offsets and where a group is in those of the broker's queue, so that their
-difference is that between two scales once a queue has moved; here both are global.
+RocketMQ's tool shows the end of a global queue in global offsets, but a group's position in offsets of the broker's queue. Once a queue has
+moved, their difference means nothing. Here both are global.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What options mean, by their long names: one text each, as -h shows it."""
+"""The help texts of options, by long name, as -h shows them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a command says: mqadmin's text, or with --output json one JSON document a round whose members keep their names.
+"""The output of a command: mqadmin's text, or with --output json one JSON document a round, whose member names are stable.
 
-A handler says everything once, and both forms are made of it: a row gives its cells, whose names in JSON stand beside the headings.
+A handler reports everything once, and both forms are made of it. A row gives its cells; their names in JSON stand beside the headings.
 """
 
 from __future__ import annotations

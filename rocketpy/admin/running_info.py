@@ -1,7 +1,7 @@
 """A consumer's report about itself, as text, and the troubles that it shows. RocketMQ: ConsumerRunningInfo (5.3.3 remoting/protocol/body/).
 
-The report comes from a client, so every member may be missing, or of another kind: then it counts as missing, or a number is shown as it
-came. Of what check_report lets pass nothing raises.
+The report comes from a client, so every member may be missing or have another type. Such a member counts as missing, or, if it is a number,
+is shown as it came. Nothing here raises for a report that check_report has let pass.
 """
 
 from __future__ import annotations

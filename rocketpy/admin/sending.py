@@ -1,4 +1,4 @@
-"""Messages sent by an operator, one by one, and how long that took. The order of queues is the route's; each send takes the next of them.
+"""Messages that an operator sends one by one, and how long each took. Every send takes the next queue, in the order of the route.
 RocketMQ: SendMessageCommand, CheckMsgSendRTCommand, SendMsgStatusCommand, CLusterSendMsgRTCommand, SendResult (5.5.0).
 """
 

@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 TIMEOUT_S, TIMEOUT_MAX_S = 5.0, 3600.0
 SLOW_TIMES = 3
-"""So many times timeout_s get requests that walk over all of a broker's groups (DefaultMQAdminExtImpl)."""
+"""Requests that walk over all of a broker's groups may take so many times timeout_s (DefaultMQAdminExtImpl)."""
 WITH_B = " with -b and its address"
-"""How a command that may be given -b does its work at the broker that it left out."""
+"""For a command that takes -b: the end of the advice how to do its work at a broker that it left out."""
 
 
 def now_ms() -> int:
@@ -55,21 +55,22 @@ class Session:
     """What failed at one place of several: each is said at the end, and the exit status is 1."""
     clock: Callable[[], int] = now_ms
     was_given: Callable[[str], bool] = lambda address: True
-    """Whether a text is one of the command line's: what is wrong with another is not wrong usage."""
+    """Whether a text stands on the command line: an error in one that does not is not wrong usage."""
     _answering: str = ""
     """The name server that answered last: it is asked first, so that one that is away is waited for once."""
     _noted: set[str] = field(default_factory=set)
     _unreached: dict[str, AdminError] = field(default_factory=dict)
-    """Addresses without a connection in this round: one that swallows packets costs seconds with each queue, group or topic."""
+    """Addresses that could not be reached in this round. They are not tried again: one that swallows packets would cost seconds for each
+    queue, group or topic."""
 
     def note(self, error: AdminError) -> None:
-        """What failed at one place, once: a broker that is away is met for each of its groups and topics."""
+        """Records what failed at one place. The same error is recorded once: a broker that is away fails for each of its groups."""
         if str(error) not in self._noted:
             self._noted.add(str(error))
             self.troubles.append(error)
 
     def take_troubles(self) -> list[AdminError]:
-        """Those of one round of several."""
+        """Returns the troubles so far and forgets them, and which addresses could not be reached: a new round begins."""
         taken, self.troubles = self.troubles, []
         self._noted.clear()
         self._unreached.clear()
@@ -112,7 +113,7 @@ class Session:
         return read_answer(response, address, code)
 
     async def members(self, address: str, code: int, fields: Fields = None, body: Any = None, *, times: float = 1) -> dict[str, Any]:
-        """As value, for an answer that is an object; of nothing, an empty one."""
+        """As value, for an answer that has to be an object; {} for an answer without a body. Raises AdminError."""
         value = await self.value(address, code, fields, body, times=times)
         if value is None:
             return {}
@@ -144,7 +145,7 @@ class Session:
         return response
 
     async def from_name_server(self, code: int, fields: Fields = None) -> Any:
-        """The JSON of a successful one. Raises AdminError, UsageError."""
+        """As ask_name_server, but the response has to be SUCCESS: its JSON, {} without a body. Raises AdminError, UsageError."""
         response = await self.ask_name_server(code, fields)
         where = ";".join(self.named())
         if response.code != ResponseCode.SUCCESS:
@@ -161,7 +162,7 @@ class Session:
             raise AdminError(str(error), address=";".join(self.named()), request=RequestCode.GET_BROKER_CLUSTER_INFO) from error
 
     async def topics(self) -> list[str]:
-        """All of the name servers, in order. Raises AdminError, UsageError."""
+        """All topics that the name servers know, sorted. Raises AdminError, UsageError."""
         value = await self.from_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         return sorted(str(topic) for topic in (value or {}).get("topicList") or ())
 
@@ -181,7 +182,7 @@ class Session:
             raise AdminError(str(error), address=where, request=code) from error
 
     async def addresses(self, topic: str) -> dict[str, str]:
-        """Whom to ask about a topic, by broker name. Raises AdminError, UsageError."""
+        """The address to ask about a topic at each of its brokers, by broker name. Raises AdminError, UsageError."""
         route = await self.route(topic)
         brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
         found = {broker.broker_name: address_of(broker.broker_addrs) for broker in brokers if broker.broker_addrs}
@@ -198,35 +199,35 @@ class Session:
         return await self.masters_of(given.text("c"), WITH_B)
 
     async def masters_to_ask(self, given: Given) -> list[str]:
-        """As masters, for what changes nothing: a broker without one is a trouble only where nobody is left to ask. Raises AdminError,
-        UsageError."""
+        """As masters, for requests that change nothing: that a broker has no master is a trouble only when nobody is left to ask. Raises
+        AdminError, UsageError."""
         if given.has("b"):
             return [given.text("b")]
         name = given.text("c")
         return (await self.cluster()).masters(name) or await self.masters_of(name, WITH_B)
 
     async def masters_of(self, name: str, how: str = "") -> list[str]:
-        """Of a cluster; a broker without one is a trouble, as nothing is done there. how: how this is done at that broker alone, where the
-        command has a way. Raises AdminError, UsageError."""
+        """The masters of a cluster. A broker without a master is noted as a trouble, since nothing is done there. how: the end of the
+        advice in that note (WITH_B). Raises AdminError, UsageError."""
         cluster = await self.cluster()
         self.note_masterless(cluster, name, how)
         return cluster.masters(name)
 
     def note_masterless(self, cluster: ClusterInfo, name: str, how: str = "") -> None:
-        """As masters_of. Raises AdminError for a cluster that is not there."""
+        """Notes each broker of the cluster that has no master. Raises AdminError for a cluster that does not exist."""
         for broker in cluster.groups(name):
             if MASTER_ID not in broker.broker_addrs:
                 remedy = f"clusterList shows who is there; once it has one, do this again{how}"
                 self.note(AdminError(f"broker {broker.broker_name} of cluster {name} has no master now and was left out", remedy=remedy))
 
     async def brokers(self, given: Given) -> list[str]:
-        """The broker of -b, or masters and slaves of the cluster of -c. Raises AdminError, UsageError."""
+        """The broker of -b, or all masters and slaves of the cluster of -c. Raises AdminError, UsageError."""
         if given.has("b"):
             return [given.text("b")]
         return (await self.cluster()).addresses(given.text("c"))
 
     async def each(self, places: Iterable[T], work: Callable[[T], Awaitable[None]]) -> bool:
-        """The work at each place, one after the other; where it fails, the others still get it. Whether it failed nowhere."""
+        """Does the work at each place, one after the other, also after it has failed at one (that is noted). True: it failed nowhere."""
         is_done = True
         for place in places:
             try:
@@ -237,7 +238,8 @@ class Session:
         return is_done
 
     async def first_found(self, places: Iterable[str], find: Callable[[str], Awaitable[T | None]]) -> tuple[str, T] | None:
-        """The first place that has something, and what; None where nobody has, and all could be asked. Raises AdminError."""
+        """The first place where find returns something, and what that is; None when all places were asked and none had it. Raises
+        AdminError when none had it and one of them could not be asked."""
         failed: AdminError | None = None
         for place in places:
             try:
@@ -265,7 +267,8 @@ class Session:
         return found
 
     async def from_any(self, places: Iterable[str], ask: Callable[[str], Awaitable[T]]) -> T:
-        """What the first of some brokers says that says anything, be it a refusal. Raises AdminError."""
+        """The answer of the first place that gives one. places: at least one. A refusal is an answer, too, and is raised; the next place is
+        asked only when one cannot be reached. Raises AdminError."""
         *others, last = places
         for place in others:
             try:

@@ -2,11 +2,12 @@
 RocketMQ: UpdateStaticTopicSubCommand, RemappingStaticTopicSubCommand, MQAdminUtils (5.5.0 tools/).
 
     updateStaticTopic      every broker asked ─ plan ─ files .before, .after ─ every broker told
-    remappingStaticTopic   the same; those that get queues first, which then take messages without an offset ─ those that give them, which
-                           take none any more ─ their ends looked up: the offsets where the others begin ─ those that get them ─ the rest
+    remappingStaticTopic   the same, but in this order: brokers that get queues, which then take messages without an offset ─ brokers that
+                           give queues, which then take no more ─ the ends of the given queues are looked up: there the new ones begin ─
+                           brokers that get queues, with these offsets ─ the rest
 
-A run that breaks off leaves brokers that disagree about the epoch, which the next one refuses; `-mf FILE.after` does the rest of the last
-one. mqadmin has that option, too, and reads no file by it.
+A run that breaks off leaves brokers that disagree about the epoch, and the next run refuses such brokers. `-mf FILE.after` finishes the run
+that broke off. mqadmin has that option, too, but does not read the file.
 """
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
-"""Who may do what: users, their rights, the credentials this broker itself shows. Checked natively, decided here."""
+"""Who may do what: users, their rights, and the credentials with which this broker calls others. The tables are kept here; requests are
+checked against them natively."""

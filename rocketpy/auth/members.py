@@ -1,4 +1,4 @@
-"""Members of JSON objects that may hold secrets: what is wrong with one is said without its value."""
+"""Members of JSON objects that may hold secrets: an error about one never contains its value."""
 
 from __future__ import annotations
 

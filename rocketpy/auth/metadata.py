@@ -2,7 +2,7 @@
 RocketMQ: LocalAuthenticationMetadataProvider, LocalAuthorizationMetadataProvider (5.5.0 auth/), which keep them in RocksDB,
 config/users and config/acls.
 
-One file, because they belong together: whoever deletes a user and makes one of the same name again must not meet the old one's rights.
+They are in one file because they belong together: a new user with the name of a deleted one must not find the old user's rights.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tables of users and rights as the native gate has them: written in the same call as Python's, in force with `publish`."""
+"""The native gate's tables of users and rights. They are written in the same call as Python's tables, and take effect with `publish`."""
 
 from __future__ import annotations
 

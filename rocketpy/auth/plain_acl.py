@@ -11,9 +11,10 @@
         groupPerms:
           - readers=SUB
 
-Of YAML as much is read as such a file needs: maps and lists by indentation, `[a, b]`, quotes, comments. Anything else, and a permission
-that 4.x does not know, refuses the whole file with its line: what is left out of somebody's rights may be what denied. RocketMQ takes such
-a permission for all there are. White addresses are not taken over, as there: users replace them.
+The reader knows as much YAML as such a file needs: maps and lists by indentation, `[a, b]`, quotes, comments. Anything else, or a
+permission that 4.x does not know, makes it refuse the whole file and name the line, because the part that it skipped could be the one that
+denied something. RocketMQ reads an unknown permission as all permissions. As in RocketMQ, white addresses are not taken over: users replace
+them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Requests about users and rights: create, change, delete, show, list.
-RocketMQ: AdminBrokerProcessor (AUTH_*), UserConverter, AclConverter (5.5.0 broker/). Who may send them is the gate's matter, but for super
-users: only one of them makes, changes or deletes another.
+RocketMQ: AdminBrokerProcessor (AUTH_*), UserConverter, AclConverter (5.5.0 broker/). The gate decides who may send them,
+except that only a super user makes, changes or deletes a super user.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What rights are about: a cluster, a topic, a group, or all whose names begin alike; and what is done with it.
+"""What rights are about: a cluster, a topic, a group, or all names with one beginning; and the actions on them.
 RocketMQ: Resource, ResourceType, ResourcePattern, Action, IPAddressUtils (5.5.0 auth/, common/). Decisions only.
 """
 

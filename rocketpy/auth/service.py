@@ -4,7 +4,8 @@ RocketMQ: BrokerController.initialRequestPipeline, AuthenticationMetadataManager
     config/auth.json ─ AuthMetadata ─ native table ─ a gate in front of each listener
                           └─ AuthAdmin (requests)
 
-The tables are kept and answered for with both checks off, too: users are made before anybody is asked for one.
+The tables are kept, and requests about them answered, even while both checks are off: operators create users before they switch the checks
+on.
 
 Threads  one event loop; what the gate does is in csrc/auth/auth_table.h.
 """

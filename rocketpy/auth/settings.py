@@ -65,7 +65,7 @@ class AuthSettings:
 
 
 def _codes(config: Config, name: str) -> frozenset[int]:
-    """Request codes. Names of gRPC methods, which a proxy's list may hold, are nothing that comes here."""
+    """The request codes of a whitelist. Names of gRPC methods, which a proxy's list may hold, have no effect here and are reported."""
     parts = [part.strip() for part in config.text(name).split(",") if part.strip()]
     codes = frozenset(int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < 10)
     others = [part for part in parts if not (part.isascii() and part.isdigit() and len(part) < 10)]

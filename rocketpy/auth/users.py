@@ -1,7 +1,9 @@
-"""Users: a name, the secret their requests are signed with, whether they may do everything, whether they may do anything.
+"""Users. Each has a name, the secret that signs the user's requests, a type (a super user may do everything) and a status (a disabled user
+may do nothing).
 RocketMQ: User, UserType, UserStatus, AuthenticationMetadataManagerImpl, UserConverter (5.5.0 auth/, broker/). Decisions only.
 
-The JSON of a user is RocketMQ's UserInfo, in answers as in the file: what mqadmin copies from one broker to another holds the password.
+The JSON of a user is RocketMQ's UserInfo, in answers and in the file. It holds the password, because mqadmin copies users between brokers
+with it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The broker's control plane: what is true about topics, groups, clients and offsets, and the requests that are not hot."""
+"""The broker's control plane: the tables of topics, groups, clients and offsets, and the requests that native code does not answer."""

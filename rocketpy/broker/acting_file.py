@@ -1,10 +1,10 @@
-"""How far a slave that stands in for its master has got, for itself should it be killed meanwhile: config/actingProgress.json.
+"""config/actingProgress.json: how far a slave that stands in for its master has got. The slave reads it after a kill.
 
     {"logEnd": 4096, "halves": {"reached": 40, "offsets": "17,29"}, "timers": {"readMs": 1700000000000, "queueOffset": 90, "offsets": "12"}}
 
-Positions and the checkpoint of timers stay at the first message that is set aside; what lies behind it and was passed on is known from
-here. It holds for a log that ends there: one that has grown since had its master back in between. Delayed messages have their own
-(delay_offsets.py). RocketMQ has nothing of the kind, and does not read the file.
+Positions and the checkpoint of timers stay at the first message that is set aside; this file says which messages behind it were passed on.
+The file is valid only while the log still ends at logEnd: a log that has grown since had its master back in between. Delayed messages
+have a file of their own (delay_offsets.py). RocketMQ has nothing of the kind, and does not read the file.
 
 Threads  one event loop; the file is written in its executor.
 """

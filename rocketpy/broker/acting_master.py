@@ -4,9 +4,9 @@ RocketMQ: BrokerController.changeSpecialServiceStatus, startServiceWithoutCondit
     begins  nothing is copied ─ the bridge is open ─ what it knows of itself ─ delivery, timers, revive ─ prepared messages
     ends    the bridge refuses ─ prepared messages, delivery, timers, revive end ─ the bridge is shut ─ timers follow ─ copying
 
-Its log is not appended to: it goes on where its master's does. What was passed on is remembered by the positions that a master has, too;
-the master asks for them when it returns (returning_master.py). Each step does nothing where all is done already: what failed is done again
-a second later.
+Nothing is appended to the slave's log, since it must stay a beginning of its master's. The positions that a master keeps, too, show how far
+messages were passed on, and the master asks for them when it returns (returning_master.py). A step that finds its work done does nothing,
+so a step that failed is simply run again a second later.
 
 Threads  one event loop; what blocks, in its executor.
 """

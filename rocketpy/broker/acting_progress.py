@@ -1,14 +1,16 @@
-"""How far a slave got that stood in for this master: asked when the master returns, before anything of its own is due.
+"""Asks the slaves how far they have stood in for this master: when the master returns, and before anything of its own is due.
 RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), which goes by versions, and asks each slave once it has connected.
 
-    GET_BROKER_RUNTIME_INFO    where the slave's log ends: past ours, its positions speak of what we have lost, and none is taken
-    GET_ALL_DELAY_OFFSET       delayed messages below were delivered, but those that are set aside; which prepared ones are, too: those are
-                               copied behind the others here, and the group's offset moves on
-    GET_ALL_CONSUMER_OFFSET    prepared messages below were ended or passed on; popped ones below are over
-    GET_TIMER_CHECK_POINT      slots before were delivered, where they are not to be rolled: a slave rolls later than a master; only where
-                               the slave had all of our log when it stood in: what it did not have may be due in the same slots
+    GET_BROKER_RUNTIME_INFO    where the slave's log ends. If that is past ours, its positions are about messages that we have lost, and
+                               none of them is taken
+    GET_ALL_DELAY_OFFSET       delayed messages below this offset were delivered, except those that are set aside. It also lists the
+                               prepared messages that are set aside: they are copied behind the others here, and the group's offset moves on
+    GET_ALL_CONSUMER_OFFSET    prepared messages below this offset were ended or passed on; popped ones below it are over
+    GET_TIMER_CHECK_POINT      slots before this time were delivered, except what is still to be rolled, since a slave rolls later than a
+                               master. It is taken only if the slave had all of our log when it stood in: a message that it did not have
+                               may be due in one of these slots
 
-Positions move forward only. A slave that does not answer, or is behind: what it passed on comes once more.
+Positions move forward only. When a slave does not answer, or is behind, what it passed on is delivered once more.
 
 Threads  one event loop.
 """

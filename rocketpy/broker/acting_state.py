@@ -1,4 +1,5 @@
-"""Whether a slave is to stand in for its master: none that comes before it is known, to nobody who could know.
+"""Whether a slave is to stand in for its master: only when it has the smallest id in the answers of all name servers that
+answer, twice in a row.
 RocketMQ: BrokerController.syncBrokerMemberGroup, onMinBrokerChange (5.3.3 broker/), which go by the first answer of one name server.
 
     each name server that answers ─┬─ names somebody with a smaller id ─────► not it

@@ -1,8 +1,8 @@
 """Under which address clients find this broker, and when that address cannot be right.
 
 RocketMQ registers brokerIP1:listenPort and, for its slaves, brokerIP2:haListenPort. `advertise` replaces the first for brokers behind a
-bridge or a load balancer: HOST or HOST:PORT, host names allowed. A broker that tells a remote name server an address only its own machine
-can reach is the most frequent fault of container set-ups, so it is said at the start.
+bridge or a load balancer: HOST or HOST:PORT, host names allowed. The most frequent fault of container set-ups is a broker that registers
+an address which only its own machine can reach, so the broker warns of it when it starts.
 """
 
 from __future__ import annotations

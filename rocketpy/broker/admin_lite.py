@@ -1,6 +1,6 @@
 """What operators ask of lite topics. RocketMQ: LiteManagerProcessor, LiteConsumerLagCalculator (5.5.0 broker/).
 
-Offsets are counted on the event loop; when messages were stored stands in the log, and is read beside it.
+Offsets are counted on the event loop. The time when a message was stored has to be read from the log, which is done in another thread.
 """
 
 from __future__ import annotations

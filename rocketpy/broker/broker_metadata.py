@@ -4,8 +4,8 @@ RocketMQ: BrokerMetadata, TempBrokerMetadata, MetadataFile (5.3.3 store/ha/autos
     brokerIdentity-temp  CLUSTER#NAME#ID#CODE   an id that was asked for; the code tells the controller who asks again after a crash
     brokerIdentity       CLUSTER#NAME#ID        the id, for good; the other file goes when this one is on disk
 
-An id belongs to a store: with another one, the controller would take a log that it knows for an empty one's. So a file that cannot be
-read ends the start, where RocketMQ takes a new id.
+An id belongs to a store: if an empty store had the id, the controller would take it for the log that it knows. So a file that cannot be
+read ends the start; RocketMQ takes a new id.
 
 Threads  one at a time. Blocks on the disk.
 """

@@ -1,4 +1,6 @@
-"""How long requests took, whoever answered them. RocketMQ: RemotingMetricsManager, BrokerMetricsManager's times of changes (5.3.3)."""
+"""How long requests took, whether native code or Python answered them.
+RocketMQ: RemotingMetricsManager, BrokerMetricsManager's times of changes (5.3.3).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests about flow control of cold data: what operators let single groups have read from the disk, and what groups had.
+"""Requests about flow control of cold data: how much operators let single groups read from the disk, and how much the groups have read.
 RocketMQ: ColdDataCgCtrService, AdminBrokerProcessor (5.3.3 broker/). The control itself: csrc/broker/cold_flow.h.
 
 Limits live as long as the broker, as RocketMQ's do; LIMITS_MAX of them.

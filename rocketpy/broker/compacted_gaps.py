@@ -1,13 +1,13 @@
-"""What a slave's log begins too late to have: messages that its master has kept of compacted topics.
+"""Messages of compacted topics that a slave's log begins too late to have, copied from what its master has kept.
 RocketMQ: CompactionLog.loadFromRemoteAsync, MessageFetcher (5.5.0 store/kv/).
 
     gap of a queue, [from, to) ─ pull from the master ─ records, where the next begin ─► store ─ … ─ at `to`: nothing is missing any more
 
-A master that answers otherwise than a pull is answered has nothing for us: the queue goes on without. One that does not answer is asked
-again with the next round, and the queue waits (csrc/store/compaction.h).
+When the master's answer is not one that a pull can have, it has nothing for us, and the queue goes on without these messages. When it does
+not answer, it is asked again in the next round, and the queue waits (csrc/store/compaction.h).
 
-Threads  one event loop; what the store writes, in its executor. Bounds: PULLS_A_ROUND pulls of 32 messages a round, of all queues together:
-         the slave copies nothing else meanwhile.
+Threads  one event loop; the store writes in its executor. Bounds: PULLS_A_ROUND pulls of PULL_MESSAGES a round, for all queues together,
+         because the slave copies nothing else meanwhile.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 GROUP: Final = "TOOLS_CONSUMER"
 """Every broker of both products has it."""
 FLAG_SUBSCRIPTION: Final = 4
+PULL_MESSAGES: Final = 32
 PULLS_A_ROUND: Final = 1000
 TIMEOUT_S: Final = 10.0
 
@@ -43,7 +44,7 @@ class GapStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What a queue misses: messages of offsets from begin on, below end."""
+    """The messages that a queue misses: those of the offsets from begin on, below end."""
 
     topic: str
     queue_id: int
@@ -53,7 +54,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one answer fills. next_offset at the gap's end: there is no more."""
+    """What one answer fills. next_offset: where the gap goes on; at the gap's end nothing is missing any more."""
 
     records: bytes
     next_offset: int
@@ -65,7 +66,7 @@ def gap_pull(gap: Gap, begin: int) -> PullMessageRequestHeader:
         topic=gap.topic,
         queue_id=gap.queue_id,
         queue_offset=begin,
-        max_msg_nums=32,
+        max_msg_nums=PULL_MESSAGES,
         sys_flag=FLAG_SUBSCRIPTION,
         commit_offset=0,
         suspend_timeout_millis=0,
@@ -109,7 +110,7 @@ class CompactedGaps:
         self._has_complained = False
 
     async def _fill(self, address: str, gap: Gap, most: int) -> int:
-        """How many pulls that took."""
+        """Fills one gap with at most `most` pulls; returns how many it took."""
         begin = gap.begin
         for pulls in range(1, most + 1):
             fields = gap_pull(gap, begin).encode()

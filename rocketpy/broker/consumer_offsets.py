@@ -1,10 +1,10 @@
-"""Consumer offsets: the native table of them, seen from the control plane: questions over all groups, copies, resets, and their file.
+"""Consumer offsets: what the control plane does with their native table. Questions over all groups, copies, resets, and the file.
 RocketMQ: ConsumerOffsetManager (5.3.3 broker/offset/). File config/consumerOffset.json (`topic@group` → queue → offset),
 request GET_ALL_CONSUMER_OFFSET.
 
 Pulls and UPDATE_CONSUMER_OFFSET change the native table without coming through here, so every question walks an export of it. That takes
-20 ms for 100,000 offsets, and mqadmin consumerProgress asks once a group: which groups read which topics is therefore remembered for
-INDEX_MS when the table is large (then a topic a group began with just now may be missing for that long).
+20 ms for 100,000 offsets, and mqadmin consumerProgress asks once for each group. So when the table is large, it is remembered for INDEX_MS
+which groups read which topics; a topic that a group has just begun to read may be missing for that long.
 """
 
 from __future__ import annotations

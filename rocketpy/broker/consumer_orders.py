@@ -1,4 +1,4 @@
-"""What order consumers in POP mode have of each queue, and until when that blocks it: config/consumerOrderInfo.json.
+"""config/consumerOrderInfo.json: which messages of each queue ordered POP consumers have, and until when that blocks the queue.
 RocketMQ: ConsumerOrderInfoManager, OrderInfo (5.3.3 broker/offset/).
 
 The table is native (csrc/broker/pop_order.h) and changes with each pop and ack; here it is written and read. A kill loses the changes of

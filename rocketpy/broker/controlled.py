@@ -1,4 +1,4 @@
-"""What a broker has more of behind a controller (enableControllerMode): its standing there, and the requests that are about it.
+"""What a broker behind a controller (enableControllerMode) has in addition: its standing with the controller, and the requests about it.
 RocketMQ: BrokerController, AdminBrokerProcessor.getBrokerEpochCache, .notifyBrokerRoleChanged (5.3.3 broker/).
 """
 

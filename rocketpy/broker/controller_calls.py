@@ -1,8 +1,8 @@
 """What a broker asks of its controller.
 RocketMQ: BrokerOuterAPI (5.3.3 broker/out/), the part that concerns controllers.
 
-Every call but the heartbeat, which nobody answers, goes to the leader. Errors: RocketpyError, of which CommandError is an answer that is
-none, and HeaderError (a ValueError) for one that cannot be read.
+Calls go to the leader of the controllers. `leader` finds it, the heartbeat goes to all of them and is not answered, and `ha_address` asks a
+master. Errors: RocketpyError, among them CommandError for a refusal; HeaderError (a ValueError) for an answer that cannot be read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ControllerClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
-    """What a controller says of a broker's set. master_id None: there is no master."""
+    """What a controller says of a broker's replicas. master_id None: there is no master."""
 
     master_id: int | None
     master_address: str
@@ -132,7 +132,7 @@ class ControllerCalls:
         return ReplicaInfo(header.master_broker_id, header.master_address or "", header.master_epoch or 0, sync_state_set)
 
     async def alter_sync_state_set(self, leader: str, master_id: int, master_epoch: int, wanted: SyncStateSet) -> SyncStateSet:
-        """The set as it is from now on. wanted: its epoch is that of the set it is to replace."""
+        """Asks for another set; returns the set that is in force then. wanted: its epoch is that of the set it is to replace."""
         header = AlterSyncStateSetRequestHeader(broker_name=self._broker_name, master_broker_id=master_id, master_epoch=master_epoch)
         answer = await self._call(leader, RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, header, wanted.encode())
         return SyncStateSet.decode(answer.body)
@@ -143,7 +143,7 @@ class ControllerCalls:
         return ExchangeHAInfoResponseHeader.decode(answer.fields).master_ha_address
 
     async def beat(self, controllers: Iterable[str], beat: ReplicaBeat) -> None:
-        """To every controller, as any may be the leader in a moment. One that cannot be reached misses it."""
+        """Sends the heartbeat to every controller, since any of them may become the leader. One that cannot be reached goes without."""
         header = BrokerHeartbeatRequestHeader(
             cluster_name=self._cluster_name,
             broker_addr=self._address,

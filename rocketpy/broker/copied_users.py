@@ -1,8 +1,9 @@
 """Users and rights that a replica behind a controller, or a member of a DLedger group, copies from its master, so that the next master
 knows them. RocketMQ's copy none.
 
-They come in two requests and take effect together: a user who was deleted and made again must not meet the old rights in between. A master
-that says of no user takes nobody away, for its file may be lost; nor does any take those that this broker's configuration names.
+They come in two requests and take effect together: a user who was deleted and made again must not find the old rights in between. An empty
+list from a master removes nobody, because the master may have lost its file. The users that this broker's configuration names are never
+removed.
 
 Threads  one event loop.
 """

@@ -4,10 +4,10 @@ RocketMQ: ScheduleMessageService, DelayOffsetSerializeWrapper (5.3.3 broker/sche
     native delivery (csrc/broker/schedule_service.h) ─ offsets ─► file, every few seconds and at the stop
                                          └──────────────────────► slaves, which do not deliver, until they are masters
 
-What lies below a written offset is never delivered again, so its copies have to be on disk before: the text is made behind a sync of the
-log. After a crash a message may come twice, as with RocketMQ, but none is left out.
+A message below a written offset is never delivered again, so the delivered copies have to be on disk first: the log is synced before the
+text of the file is made. After a crash a message may come twice, as with RocketMQ, but none is left out.
 
-Of messages that cannot go where they are to go, the file and the answer say which they are (set_aside.py). RocketMQ reads the positions.
+The file and the answer also list the messages that could not be delivered to their topic (set_aside.py). RocketMQ reads the positions only.
 """
 
 from __future__ import annotations

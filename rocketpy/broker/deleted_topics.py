@@ -1,13 +1,13 @@
-"""Which topics were deleted at the master, as far as its slave can know: their queues go here too. RocketMQ's slave keeps them, and when
-such a topic is made again its queues show the old messages. Their consumers' offsets go with them.
+"""Which topics were deleted at the master, as far as its slave can know. Their queues are deleted here too, with the consumers' offsets in
+them. RocketMQ's slave keeps the queues, and when such a topic is made again they show the old messages.
 
     copy ─ same connection ─ next copy without the topic, its version as many changes on ─► deleted
     a connection of another number, or another master asked, in between ─► nobody knows: the table or the disk may have been lost
                              its version as many changes on ─► offsets go: a table that was lost counts its changes from the beginning
 
-What it must never do is drop queues of a topic that is there. A master that runs cannot lose its table, and counts each change of it. The
-topic may be made again while its queues go, and its messages come before it does: so only queues go whose last message had come before
-the table without the topic was asked for.
+It must never delete queues of a topic that exists. A running master cannot lose its table, and counts each change of it. The topic may be
+made again while its queues are being deleted, and its messages may arrive before its configuration. So a queue is deleted only if its last
+message had arrived before the table without the topic was asked for.
 
 Threads  none: decisions only.
 """

@@ -1,6 +1,6 @@
-"""Consumer offsets on their way to config/consumerOffset.json, once messages were popped: an offset covers what is popped and not acked
-because its checkpoint is in the log. So it is written behind a sync of the log; a power cut takes no checkpoint that an offset relies on.
-RocketMQ writes the file whatever is on disk.
+"""Consumer offsets on their way to config/consumerOffset.json. A group that pops has an offset that already covers messages which are not
+acked: their checkpoints, which are in the log, bring them back. So once messages were popped the file is written only after a sync of the
+log: no power cut takes a checkpoint that a written offset relies on. RocketMQ writes the file whatever is on disk.
 
 Threads  `snapshot` on the event loop, `text` in a thread of the executor.
 """
@@ -25,13 +25,13 @@ class DurableOffsets:
         self._light = light
 
     def snapshot(self) -> tuple[OffsetsSnapshot, LogMark | None]:
-        """The offsets, and below which end of the log their checkpoints lie; None: there are none."""
+        """The offsets, and the end of the log below which the checkpoints lie that they rely on; None: nothing was popped."""
         offsets, stats = self._offsets.snapshot(), self._pop_stats()
         has_popped = stats["pops_found"] or stats["revived"]
         return offsets, self._log.mark() if has_popped else None
 
     def text(self, taken: tuple[OffsetsSnapshot, LogMark | None]) -> str:
-        """Blocks. Raises what the sync may."""
+        """The file's text, once the log is synced as far as the offsets need it. Blocks. Raises what the sync raises."""
         offsets, mark = taken
         if mark is not None:
             self._log.wait_durable(mark, SYNC_TIMEOUT_MS)

@@ -1,5 +1,5 @@
-"""Brokers whose role others decide, a controller or the DLedger group that the log is of, and those whose role is their configuration's:
-which replication and which standing a broker gets. RocketMQ: BrokerController, DefaultMessageStore (5.3.3 broker/, store/).
+"""Which replication and which standing a broker gets. Its role is decided by a controller, by the DLedger group of its log, or by its own
+configuration. RocketMQ: BrokerController, DefaultMessageStore (5.3.3 broker/, store/).
 """
 
 from __future__ import annotations

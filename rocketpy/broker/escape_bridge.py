@@ -5,9 +5,9 @@ RocketMQ: EscapeBridge, TopicRouteInfoManager (5.3.3 broker/failover/, broker/to
                                                            ├─ put ─ route ─ SEND_MESSAGE ─► another master
     prepared messages (escaped_halves.py) ─────────────────┘
 
-Each message is answered to who gave it once another master has it, or has refused it: nothing is given up here. Where nobody answers, or
-all are busy, that is told a second later, so that they are asked that often only; it says nothing about the message. What is refused
-because of what it is, or where it belongs, is told at once: who gave it sets it aside.
+The part that gave a message gets an answer once another master has it or has refused it; the bridge itself gives nothing up. When no master
+answers, or all are busy, the answer comes a second later, so that the masters are asked no oftener; it says nothing about the message.
+When a master refuses a message for its content or its topic, the answer comes at once, and the part that gave the message sets it aside.
 
 Threads  one event loop. Bounds: IN_FLIGHT messages, BYTES_IN_FLIGHT of their records and one more; ROUTES_MAX routes.
 """

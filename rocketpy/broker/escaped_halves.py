@@ -2,11 +2,10 @@
 RocketMQ: TransactionalMessageServiceImpl.check, TransactionalMessageBridge.escapeMessage (5.3.3 broker/transaction/), which drop a message
 that was refused ten times.
 
-How far that has got is the offset of the group CID_RMQ_SYS_TRANS in the half topic, as of a master's checks: what lies below it was ended,
-or is with another master. It moves behind what was passed on. While nobody answers, all wait; one that the other masters refuse is set
-aside, and tried again less and less often: the offset stays at the first of those, and ours tell the master which they are when it
-returns (acting_progress.py). A slave that was started again in between begins at that offset, and knows which those
-were (acting_file.py).
+The progress is the offset of the group CID_RMQ_SYS_TRANS in the half topic, as it is for a master's checks: every message below it was
+ended or is with another master. While no master answers, all messages wait. A message that the other masters refuse is set aside and tried
+again less and less often; the offset stays at the first of these. When the master returns, it is told which they are (acting_progress.py).
+A slave that was started again in between begins at the offset, and knows from acting_file.py which messages were set aside.
 
 Threads  one event loop; the store is read in threads of its reads.
 Bounds   HALVES looked at and AT_ONCE passed on at once; ASIDE_MAX set aside, then those behind wait.

@@ -1,11 +1,11 @@
-"""What a slave that stands in for its master sends to another one: the request of a message, and to whom.
+"""The requests by which a slave that stands in for its master sends messages to other masters, and to which of them.
 RocketMQ: EscapeBridge, TransactionalMessageUtil (5.3.3 broker/failover/, broker/transaction/).
 
-    delivered     as it was sent, for its topic; nothing in it makes it wait once more
-    rolled        waits longer than the wheel reaches: sent for its topic, with the time that it has
-    prepared      sent as prepared for its topic: the other master asks its producer
+    delivered     a message that is due: sent to its topic as it was sent at first, without the properties that would make it wait again
+    rolled        one that waits for longer than the wheel reaches: sent to its topic with the time that it is due
+    prepared      one of a transaction: sent to its topic as prepared; the other master asks its producer
 
-A topic's queue goes to one queue of another master, as long as the same masters have the topic: what lay in order there comes in order.
+As long as the same masters have a topic, each of its queues goes to one queue of one of them, so messages stay in order.
 
 Threads  none: decisions only.
 """
@@ -53,7 +53,8 @@ def place_of(message: Message) -> Place | None:
 
 
 def request_of(message: Message, place: Place, queue_id: int, broker_name: str, own_group: str) -> SendMessageRequestHeader:
-    """To be sent with the message's body. queue_id: at the broker of that name; own_group: the producer where it names none."""
+    """The header of the send; its body is the message's. queue_id: at the broker of that name; own_group: the producer group of a message
+    that names none."""
     properties, sys_flag = _properties(message), message.sys_flag & ~NOT_SENT
     if message.topic == names.TRANS_HALF_TOPIC:
         sys_flag |= PREPARED
@@ -92,7 +93,7 @@ def _without(properties: Mapping[str, str], left_out: Collection[str]) -> dict[s
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """Another master that takes messages of a topic. queues: by which numbers."""
+    """Another master that takes messages of a topic. queues: the numbers of its queues that can be written."""
 
     broker_name: str
     address: str
@@ -122,8 +123,8 @@ def choose(masters: tuple[Master, ...], place: Place, failing: Collection[str]) 
 
 
 def topics_to_ask(topic: str, popped: Collection[str]) -> Iterator[str]:
-    """Whose routes are asked for, in turn, until one has other masters. popped: what popped_topics makes of it: a pop retry topic is read
-    only where those are; others brokers make, if they make any."""
+    """The topics whose routes are asked for, in turn, until one of them has other masters. popped: what popped_topics returns for the
+    topic. A POP retry topic is read only by brokers that have one of those; any other topic may be made by a broker that makes topics."""
     yield topic
     yield from popped
     if not popped:
@@ -131,7 +132,8 @@ def topics_to_ask(topic: str, popped: Collection[str]) -> Iterator[str]:
 
 
 def popped_topics(topic: str, is_group: Callable[[str], bool], is_topic: Callable[[str], bool]) -> list[str]:
-    """The topics whose messages a group popped that come back by this retry topic: the older spelling leaves open where the group ends."""
+    """The topics whose popped messages come back by this retry topic. There may be several: the older spelling does not say where the
+    group's name ends."""
     if not topic.startswith(names.RETRY_PREFIX):
         return []
     name = topic.removeprefix(names.RETRY_PREFIX)

@@ -1,7 +1,7 @@
 """Why an operator's group is refused. RocketMQ: SubscriptionGroupConfig, GroupRetryPolicy, SimpleSubscriptionData (5.5.0 remoting/).
 
-RocketMQ's brokers, slaves and tools read the table of groups as a whole: one member of another kind than theirs, and they can read none of
-them. So what they cannot read is refused; what a file or a master already has stays as it is.
+RocketMQ's brokers, slaves and tools read the table of groups as a whole: one member of an unexpected type, and they cannot read any group.
+So a group that they could not read is refused. What a file or a master already has stays as it is.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Roles of a broker that is a member of a DLedger group: who leads the log is the master. RocketMQ: DLedgerRoleChangeHandler (5.3.3
-broker/dledger/).
+"""Roles of a broker that is a member of a DLedger group: the member that leads the log is the master.
+RocketMQ: DLedgerRoleChangeHandler (5.3.3 broker/dledger/).
 
     LogNode ─ role, term ─► ElectedRole ─ a role ─► role_switch ─ its steps ─► role_services
                                                         └─ the first of a master: all that the log held is committed and in the queues
 
-A member that stands for election stays what it was as a slave, and leads no more. The address of a leader comes from name servers
-only; the one that a member before led by is not taken for a while: they may know no better yet.
+A slave that stands for election stays a slave; a master that does is none any more. The address of a leader comes from name servers only.
+After a change of leaders the former leader's address is not taken from them for a while, since they may not know of the change yet.
 
 Threads  one event loop. Bounds: one switch at a time.
 """
@@ -29,13 +29,13 @@ from .slave_synchronize import SlaveSynchronize
 log = logging.getLogger(__name__)
 
 STALE_MS: Final = 30_000
-"""So long after a change a name server may still name the master before: as long as two registrations are apart."""
+"""For this long after a change a name server may still name the former master: the time between two registrations."""
 NOBODY: Final = -1
 QUEUES_LOOK_S: Final = 0.2
 
 
 class ElectedRole:
-    """Decisions: what the group says → what the broker is to be."""
+    """Decides from what the group says what the broker is to be. No I/O."""
 
     def __init__(self, address: str) -> None:
         """address: of this broker, for clients."""
@@ -63,7 +63,7 @@ class ElectedRole:
         return Role(broker_id_of(leader_id), self._master_address, term, is_master=False)
 
     def heard_of_master(self, address: str | None, now_ms: int) -> str:
-        """What a name server says; the address to copy from, empty where it cannot be that of the leader."""
+        """Takes the master's address that a name server says; returns the address to copy from, "" when this cannot be the leader's."""
         is_stale = address == self._stale_address and now_ms < self._stale_until_ms
         if not address or address == self._address or self._leader is None or not self._is_slave or is_stale:
             return ""
@@ -113,10 +113,10 @@ class GroupRoles:
     # ---- what others tell ----
 
     def hint(self) -> None:
-        """The group tells by itself."""
+        """Nothing to do: the group tells of changes by itself."""
 
     def lost(self, address: str) -> None:
-        """The connection to a server has ended: none that a role depends on."""
+        """Nothing to do: no role depends on a connection to another server."""
 
     def heard_of_master(self, master_address: str | None, ha_address: str | None) -> None:
         """From a name server, or from itself."""
@@ -170,7 +170,8 @@ class GroupRoles:
         }
 
     async def _look_for_queues(self) -> None:
-        """A queue's first message may be of a topic that was not there when tables were copied last: with the leader it would be lost."""
+        """Has the tables copied when the log brings a new queue: its topic may be newer than the last copy, and would be lost with the
+        leader."""
         known = -1
         while True:
             await asyncio.sleep(QUEUES_LOOK_S)

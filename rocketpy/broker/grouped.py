@@ -1,4 +1,4 @@
-"""What a broker has more of as a member of a DLedger group (enableDLegerCommitLog): its standing there.
+"""What a broker in a DLedger group (enableDLegerCommitLog) has in addition: its standing in the group.
 RocketMQ: BrokerController (5.3.3 broker/).
 """
 

@@ -1,12 +1,12 @@
-"""Which copies of prepared messages a round of checks has still before it, and so which operations it may not forget.
+"""Which copies of prepared messages a round of checks has not reached yet, and so which operations it must not forget.
 RocketMQ: TransactionalMessageServiceImpl.checkPrepareQueueOffset (5.3.3 broker/transaction/queue/), which forgets them.
 
     half topic   … 5 … 9 │ position … 12 (once 5) … 15 (once 9) …
     operations   … about 5 … about 9 …   both are needed until 12 and 15 have been passed
 
-A copy of an immune message is ended by an operation about the offset it had first. That lies below the position already, so nothing but the
-copy says that the operation is needed. What was copied before this broker began, or by another one, is not known: until the position is
-where the half topic ended then, all operations are needed.
+A copy of an immune message is ended by an operation about the offset that the message had first. That offset is below the position already,
+so only the copy shows that the operation is still needed. Copies that were made before this broker started, or by another broker, are not
+known: until the position reaches the place where the half topic ended at the start, all operations are needed.
 Threads  none: decisions only.
 Bounds   COPIES_MAX copies; one more, and all of them count as not known.
 """

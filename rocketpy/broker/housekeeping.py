@@ -152,13 +152,13 @@ class Housekeeping:
         self._parts.lite.scan(self._parts.settings.lite_idle_ms)
 
     def warn_of_stalled_queues(self) -> None:
-        """Once of each queue whose messages a live group does not come for, until it does."""
+        """Warns once of each queue whose messages a live group does not fetch; again when that happens again."""
         if (after_ms := self._parts.settings.queue_stalled_after_ms) > 0:
             for warning in self._stalled.news(self._parts.native.stalled_queues(after_ms)):
                 log.warning("%s", warning)
 
     def _clean_offsets(self) -> None:
-        """With enableCleanExpiredOffset, offsets nobody subscribes to and that are behind all messages are forgotten."""
+        """With enableCleanExpiredOffset, forgets offsets that lie before all messages and that nobody subscribes to any more."""
         parts = self._parts
         if parts.settings.clean_offsets:
             parts.offsets.clean_unsubscribed(

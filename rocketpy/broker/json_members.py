@@ -1,4 +1,4 @@
-"""Reading members of JSON objects that others wrote: a wrong type names the place, null is the default as in Java."""
+"""Reads members of JSON objects that others wrote. An error about a wrong type names the place; null gives the default, as in Java."""
 
 from __future__ import annotations
 

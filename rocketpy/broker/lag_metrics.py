@@ -1,7 +1,7 @@
 """How far groups are behind, in messages and in time. RocketMQ: ConsumerLagCalculator (5.3.3 broker/metrics/).
 
-Messages are counted on the event loop, from tables. When a message was stored stands in the log, maybe on disk: that is looked up on the
-thread of the scrape.
+Messages are counted on the event loop, from tables. The time when a message was stored is in the log, possibly on disk, and is looked up on
+the thread of the scrape.
 """
 
 from __future__ import annotations

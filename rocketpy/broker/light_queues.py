@@ -1,5 +1,5 @@
-"""How many light queues a broker may have (names.is_light): as many as is configured, and as the kernel lets it map files.
-RocketMQ: HookUtils.handleLmqQuota (5.5.0 broker/util/), with enableLmqQuota; a broker without that maps files until it takes no messages.
+"""How many light queues (names.is_light) a broker may have: as many as are configured, but only as many as the kernel lets it map.
+RocketMQ: HookUtils.handleLmqQuota (5.5.0 broker/util/), with enableLmqQuota; without it a broker maps files until it can take no message.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ log = logging.getLogger(__name__)
 
 MAX_MAP_COUNT: Final = Path("/proc/sys/vm/max_map_count")
 MAPS_SHARE: Final = 2
-"""Light queues get one in so many of the process's maps: at the limit there is none for the log's next file, or a thread's stack."""
+"""Light queues get one in so many of the maps that the process may have: at the limit there would be none left for the log's next file, or
+for a thread's stack."""
 
 
 def light_queues_max(config: Config, limit: Path = MAX_MAP_COUNT) -> int:
-    """How many may have messages; 0: none is made. RocketMQ with one of the two keys counts offsets that are in no queue."""
+    """How many light queues may have messages; 0: none is made, unless both keys are set. RocketMQ with only one of the two keys counts
+    offsets that are in no queue."""
     switches = config.boolean("enableLmq"), config.boolean("enableMultiDispatch")
     wanted, mapped = config.integer("maxLmqConsumeQueueNum"), _maps_for_them(limit)
     return min(wanted, mapped or wanted) if all(switches) else 0
@@ -38,7 +40,7 @@ def warn_of_light_queues(config: Config, limit: Path = MAX_MAP_COUNT) -> None:
 
 
 def _maps_for_them(limit: Path) -> int:
-    """0: hidden in this container, and nothing is known."""
+    """0: the limit cannot be read in this container."""
     try:
         return int(limit.read_text()) // MAPS_SHARE
     except (OSError, ValueError):

@@ -1,10 +1,10 @@
-"""What clients of lite topics say of themselves: which they read.
+"""The requests by which clients say which lite topics they read.
 RocketMQ: LiteSubscriptionCtlProcessor (5.5.0 broker/processor/).
 
     subscriptionSet ─ each: names checked ─ lite topics of this broker, or with messages here ─ LiteSubscriptions ─► told, offsets set
 
-Bounds: ENTRIES_MAX of a request; names as LiteSubscriptions has room for; as many lite topics without messages that groups were told where
-to begin, for each group, until the broker stops.
+Bounds: ENTRIES_MAX of a request; as many names as LiteSubscriptions has room for, and for each group as many empty lite topics for which it
+was told where to begin, remembered until the broker stops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which broker of a cluster a lite topic is of: its producers' proxies send to that one's queue, and its consumers read it there.
+"""Which broker of a cluster holds a lite topic: the proxies of its producers send to that broker's queue, and its consumers read it there.
 RocketMQ: LiteShardingImpl (5.5.0 broker/lite/).
 """
 

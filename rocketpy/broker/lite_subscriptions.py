@@ -4,9 +4,9 @@
     a client not heard of ─ scan ─────────────────┼─ clients by queue ────┤
     a lite topic deleted ─ forget ────────────────┘                       └─► what has to happen: Excluded, Reset
 
-Decisions only. A client is one of a group: RocketMQ takes the client id alone, and of a client of two groups keeps the first. In no file:
-clients say all they read every half minute, and are forgotten when they say nothing for liteSubscriptionCheckTimeoutMills. What a client of
-a wildcard group names is not looked at, it reads all of the topic.
+Decisions only. A client is known by its id and its group; RocketMQ goes by the client id alone, and of a client in two groups keeps the
+first group. Nothing is saved in a file: clients repeat all that they read every half minute, and a client that is silent for
+liteSubscriptionCheckTimeoutMills is forgotten. The names that a client of a wildcard group gives are ignored: it reads all of the topic.
 
 Bounds: `most` subscriptions altogether (maxLiteSubscriptionCount), then LiteQuotaExceeded; RocketMQ lets a client's whole list past it. A
 wildcard client counts for one. One client has at most its group's lite.sub.client.quota and QUOTA_SLACK more. RocketMQ leaves that quota to

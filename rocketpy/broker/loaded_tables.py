@@ -1,4 +1,4 @@
-"""The tables of a broker as its files have them, at the start."""
+"""Loads the tables of a broker from their files, at the start."""
 
 from __future__ import annotations
 

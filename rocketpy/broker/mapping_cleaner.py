@@ -1,4 +1,4 @@
-"""Pieces of queue mappings that nobody needs any more, looked for in the hours of deleteWhen.
+"""Removes pieces of queue mappings that nobody needs any more, in the hours of deleteWhen.
 RocketMQ: TopicQueueMappingCleanService (5.3.3 broker/topic/).
 
     of a queue led here          its first piece, when the broker that has it holds no message of it

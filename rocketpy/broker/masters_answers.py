@@ -1,8 +1,8 @@
 """When a slave may believe its master's answers.
 
-MastersAnswers  whether one follows on from the last one: what differs between the two has then changed at a master that was there all
-                the time. Anything in between that nobody saw, a table or a disk that was lost, breaks the row.
-LoggedAnswers   of those that speak of what the log holds: the last one that our log goes as far as.
+MastersAnswers  whether an answer continues the last one. If it does, the master was there all the time, and changed what differs between
+                the two. Anything unseen in between, such as a lost table or disk, breaks the chain.
+LoggedAnswers   of the answers about what the log holds, the last one that our own log already reaches.
 
 Threads  none: decisions only.
 """

@@ -1,11 +1,12 @@
-"""Changes of topics, groups and users are answered once a replica in sync has them, too: behind a controller a master may be replaced at
-any time, and its tables are not in the log. RocketMQ answers at once: what was made in the seconds before a switch is gone then
+"""Behind a controller, a change of topics, groups or users is answered only once a replica in sync has it, too: the master may be replaced
+at any time, and its tables are not in the log. RocketMQ answers at once, so a topic that was made in the seconds before a switch is lost
 (apache/rocketmq#9804).
 
     operator ─ change ─► on disk here ─ NOTIFY_BROKER_ROLE_CHANGED with catchUp ─► a slave of ours copies now ─ its versions ─► answer
 
-Users have no version: who has caught up since the request has them, or says that they could not be copied.
-Slaves of RocketMQ take the request for a notice of what they know and say nothing of versions: they are not waited for.
+Users have no version: a slave that has caught up since the request has them, or says that it could not copy them.
+RocketMQ's slaves take the request for a notice of something that they know already, and their answer has no versions: they are not waited
+for.
 
 Threads  one event loop. Bounds: metadataAckMillis for each answer; 0 asks nobody.
 """

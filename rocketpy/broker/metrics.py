@@ -1,6 +1,6 @@
-"""What a broker tells of itself: its tables and native counters as they are at the moment of a scrape, under RocketMQ's names.
-RocketMQ: BrokerMetricsManager, DefaultStoreMetricsManager (5.3.3 broker/metrics/, store/metrics/); units stand in names as its exporter
-writes them. RocketMQ has none for replication and refusals: those begin with rocketmq_ha_ and rocketmq_auth_.
+"""The metrics of a broker: its tables and native counters at the moment of a scrape, under RocketMQ's names.
+RocketMQ: BrokerMetricsManager, DefaultStoreMetricsManager (5.3.3 broker/metrics/, store/metrics/); the units are part of the names, as its
+exporter writes them. RocketMQ has no metrics for replication and refusals: here these begin with rocketmq_ha_ and rocketmq_auth_.
 
 The counters live in C; nothing here runs per message.
 """

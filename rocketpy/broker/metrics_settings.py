@@ -1,4 +1,4 @@
-"""What the configuration says about a broker's metrics. Apart from them, whose library takes a tenth of a second to import."""
+"""A broker's metrics settings. They stand apart from the metrics, whose library takes a tenth of a second to import."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Masters under other names, which hold earlier pieces of the queues of static topics: where they are, and what they answer.
 RocketMQ: ClientMetadata, RpcClientImpl, BrokerOuterAPI.refreshMetadata (5.3.3 remoting/rpc/, broker/out/).
 
-Addresses are asked from the name servers when somebody needs one, and kept for REFRESH_MS; while no name server answers the old ones serve
-on. Whoever is not known is asked for every FIND_MS at most.
+Name servers are asked for addresses when one is needed, and the answer is kept for REFRESH_MS; while no name server answers, the old
+addresses stay valid. An unknown broker is asked for every FIND_MS at most.
 
-Threads  one event loop. Bounds: one question to the name servers at a time; a request as long as forwardTimeout; ASKS_MAX of them at once,
-for a broker that does not answer must not keep clients' other requests waiting.
+Threads  one event loop. Bounds: one question to the name servers at a time; forwardTimeout for a request; ASKS_MAX requests at
+         once, because a broker that does not answer must not keep clients' other requests waiting.
 """
 
 from __future__ import annotations

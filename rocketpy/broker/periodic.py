@@ -1,4 +1,5 @@
-"""Work that a running broker does again and again, each in a task of its own. What fails is logged with its name and done again next time.
+"""Work that a running broker repeats, each kind in a task of its own. A failure is logged with the name of the work, which is tried again
+next time.
 
 Threads  one event loop.
 """

@@ -1,5 +1,5 @@
-"""What the fast path does not answer of POP consumption: pops by groups nobody made yet, of unknown topics, with filters this broker does
-not have. And retry topics, which are there before anything is popped that may have to come again.
+"""The part of POP consumption that the fast path does not answer: pops by groups that do not exist yet, of unknown topics, or with filters
+that this broker does not have. It also makes retry topics, which must exist before the first message is popped.
 RocketMQ: PopMessageProcessor, PeekMessageProcessor, NotificationProcessor, PollingInfoProcessor, PopReviveService (5.3.3
 broker/processor/): their checks, in their order, for what is left to us.
 

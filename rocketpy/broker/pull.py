@@ -1,5 +1,5 @@
-"""Pulls that the fast path does not answer: of groups nobody made yet, of unknown topics, with filters this broker does not have, or does
-not allow.
+"""Pulls that the fast path does not answer: by groups that do not exist yet, of unknown topics, or with filters that this broker does not
+have or does not allow.
 RocketMQ: PullMessageProcessor (5.3.3 broker/processor/): its checks, in its order, for what is left to us.
 """
 

@@ -1,8 +1,8 @@
 """Which client of a group may consume a queue in order: one at a time, for as long as it renews.
 RocketMQ: RebalanceLockManager (5.3.3 broker/client/rebalance/). Decisions only: requests and a clock in, granted queues out.
 
-A lock lives for EXPIRES_MS after its last renewal; clients renew every 20 s. Bounds: LOCKS_MAX, then nothing new is granted but in the
-place of what has expired; names of NAME_BYTES_MAX, client ids of CLIENT_BYTES_MAX. A request is a line or two in the log, with names of
+A lock lives for EXPIRES_MS after its last renewal; clients renew every 20 s. Bounds: LOCKS_MAX, after which a new lock is granted only in
+the place of an expired one; names of NAME_BYTES_MAX, client ids of CLIENT_BYTES_MAX. A request is a line or two in the log, with names of
 SHOWN_MAX.
 """
 

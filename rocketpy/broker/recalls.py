@@ -3,9 +3,11 @@ RocketMQ: RecallMessageProcessor, RecallMessageHandle (5.3.3 broker/processor/, 
 
     RECALL_MESSAGE ─ handle ─ topic, broker, time ─ native: stored for the slot of its message ─ on disk, at slaves ─ answer
 
-A handle is what the sender was answered: "v1", topic, brokerName, time and unique key, joined by blanks, in the base 64 of URLs.
+A handle is the text that the sender got with its answer: "v1", topic, brokerName, time and unique key, joined by blanks, in URL-safe
+base 64.
 
-Threads  one event loop; the recall is appended in a thread, as an append may have to wait. What it waits for then holds no thread.
+Threads  one event loop. The recall is appended in a thread, since an append may have to wait; waiting for the disk and the slaves
+         afterwards takes no thread.
 """
 
 from __future__ import annotations

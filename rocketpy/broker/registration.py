@@ -3,8 +3,8 @@ RocketMQ: BrokerController.registerBrokerAll, registerIncrementBrokerData, Broke
 
     start, topic change, timer, new list ─► one worker ─► REGISTER_BROKER to every name server at once ─► master address, order topics
 
-A name server with deleteTopicWithBrokerRegistration takes every REGISTER_BROKER for the whole list and forgets the rest. For it,
-enableSingleTopicRegister sends a changed topic by REGISTER_TOPIC_IN_NAMESRV, which says nothing of others.
+A name server with deleteTopicWithBrokerRegistration takes every REGISTER_BROKER for the broker's whole list of topics and forgets all
+others. For such a name server, enableSingleTopicRegister sends a changed topic by REGISTER_TOPIC_IN_NAMESRV, which leaves the others alone.
 
 Requests of any number of callers are merged: while one registration is under way, the topics that change meanwhile travel together in the
 next. A name server that failed is tried again after 1, 2, 4, … 10 s instead of waiting for the period: a broker must not stay unknown for

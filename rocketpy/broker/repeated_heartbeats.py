@@ -1,15 +1,16 @@
-"""Heartbeats that repeat, byte by byte, what their connection said before: a client does so every 30 s, until it subscribes otherwise.
+"""Heartbeats that repeat, byte by byte, the last one of their connection: a client sends one every 30 s until its subscriptions change.
 
-Reading, checking and comparing one again costs several times what it does, which is to say that the client is there. So of a heartbeat that
-changed nothing its digest is remembered, and the same one changes nothing again as long as all that it was compared with is as it was:
+Such a heartbeat only says that the client is there, but reading, checking and comparing it costs several times as much as noting that. So
+the digest of a heartbeat that changed nothing is remembered. The same heartbeat changes nothing again, as long as everything that it was
+compared with is unchanged:
 
     the groups' subscriptions, kinds and fingerprints     ConsumerGroup.changes
     the client's records in its groups                    looked up each time, as a goodbye takes them away; those of a producer, of which a
                                                           goodbye makes the list shorter, are all that its connection has
     configurations of groups, and their retry topics      looked up each time, by what any heartbeat asks
 
-Where one of them is not, the heartbeat is read like any other. So are those of version 2, whose answers depend on more, and all of them
-while pull consumers are refused. What is remembered goes with the next heartbeat of the connection that is read, or with the connection.
+When one of these has changed, the heartbeat is read like any other. So are heartbeats of version 2, whose answers depend on more, and all
+heartbeats while pull consumers are refused. A digest is forgotten with its connection, and when another heartbeat of it is read.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ RocketMQ: ReplicasManager.State, .RegisterState (5.3.3 broker/controller/).
                               ▲                        │ somebody else has it              ▲            │                    │
                               └────────────────────────┘                                   └── unknown ─┴────────────────────┘
 
-What is due is asked for by `due`; each answer is told and moves the next one. Epochs of masters only grow: an answer that is older than one
-before changes nothing, whoever gave it. One at a time is under way of each kind; a failed one comes again after a second.
+`due` says which requests are due now; each answer is passed in, and decides what is due next. Epochs of masters only grow: an answer with
+an older epoch than a previous one changes nothing, whoever gave it. One request of each kind is under way at a time; a failed one is due
+again after a second.
 
 Threads  none: decisions only. Times in ms of one monotonic clock.
 """

@@ -1,4 +1,5 @@
-"""A broker's standing with its controller, kept: the requests that are due, heartbeats, the role that answers give, the set and the lease.
+"""Keeps a broker's standing with its controller: sends the requests that are due and heartbeats, takes the role that the answers give, and
+keeps the in-sync set and the lease.
 RocketMQ: ReplicasManager (5.3.3 broker/controller/).
 
     replica_state ─ due ─► controller_calls ─ answers ─► replica_state ─ a role ─► role_switch ─ its steps ─► role_services

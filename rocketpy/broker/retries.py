@@ -4,7 +4,8 @@ RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack (5.3.3 broker/process
     CONSUMER_SEND_MSG_BACK ─ group, permission ─ retry topic made ─ native copy of the message ─┬─ its delay level ─ later ─ retry topic
                                                                       └─ had its last try ──────┴─ dead letters, topic made first
 
-The message itself is native all the way; one that may have another try, and is in memory, does not come here (csrc/broker/send_back.h).
+Python never touches the message itself. A message that may have another try, and is in memory, does not come here at all
+(csrc/broker/send_back.h).
 Threads  one event loop; copies are made in threads, as an old message may have to be read from the disk.
 """
 

@@ -1,9 +1,11 @@
-"""What a master takes from its slaves before it serves anybody: offsets that consumers committed there while it was away, or that were
-on their way to its file when it was killed. Else whoever starts again asks it, and reads once more what the group has read already.
+"""A master that returns takes consumer offsets from its slaves before it serves anybody: offsets that were committed at a slave while it
+was away, or that were not in its file yet when it was killed. Otherwise a consumer that starts again would read messages that its group has
+already read.
 RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), with enableSlaveActingMaster only.
 
-Offsets move forward only, and not past what this master's queues hold: where it has lost messages that a slave still has, their offsets
-are given to new ones, which nobody has read. What was popped stays as the master's file has it: its checkpoints may be among what is lost.
+Offsets move forward only, and not past the end of this master's queues: if it has lost messages that a slave still has, their offsets are
+given to new messages, which nobody has read. Positions of POP stay as the master's file has them, because their checkpoints may be among
+the lost messages.
 
 Threads  one event loop, at the start. A slave that does not answer holds the start up for TIMEOUT_S at most.
 """

@@ -7,8 +7,8 @@ RocketMQ: ReplicasManager.changeToMaster, changeToSlave, BrokerController.change
     to slave    sends are refused ─ checks, delivery, revive, timers end ─ the log is followed
                 ─ timers follow ─ tables are copied ─ registered
 
-A master's own appends (delivery, timers, revive, checks) begin behind the log's lead and have ended before it is given up. Each step does
-nothing where all is done already: a switch that failed, or that the next one overtook, is begun again.
+A master's own appends (delivery, timers, revive, checks) begin after it leads the log, and end before it gives the log up. A step that
+finds its work done does nothing, so a switch that failed, or that the next one overtook, is begun again from the start.
 
 Threads  one event loop; what blocks, in its executor.
 """

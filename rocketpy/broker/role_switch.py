@@ -4,8 +4,8 @@ RocketMQ: ReplicasManager.changeToMaster, changeToSlave (5.3.3 broker/controller
     want(role) ─► the newest waits ─► its steps, one after the other ─┬─ all done ─► current
                                                                       └─ one failed ─► closed (nothing is served), and again after 1 … 10 s
 
-A controller that flaps costs one switch at a time: roles that came and went meanwhile are never begun. A step that is under way is not
-interrupted, whatever comes: the next switch begins with what it has left, so each step has to do nothing where all is done already.
+When a controller flaps, a switch to a role that was replaced meanwhile is never begun. A step that is under way is not interrupted,
+whatever comes. The next switch starts from whatever state it left, so each step has to do nothing when its work is already done.
 
 Threads  one event loop.
 """

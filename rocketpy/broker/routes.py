@@ -1,8 +1,8 @@
 """Queues of a topic on all brokers, asked from the name servers and kept for a while: what QUERY_ASSIGNMENT divides among clients.
 RocketMQ: TopicRouteInfoManager (5.3.3 broker/topic/).
 
-Bounds: TOPICS_MAX topics, the one looked at longest ago goes first. A topic is asked for again after REFRESH_MS; until the answer is here
-the old one serves, and when no name server answers it serves on. What is not known is asked for every time: it may just have been made.
+Bounds: TOPICS_MAX topics, the one looked at longest ago goes first. A topic is asked for again after REFRESH_MS; the old answer stays valid
+until the new one is here, and while no name server answers. An unknown topic is asked for every time, because it may just have been made.
 """
 
 from __future__ import annotations

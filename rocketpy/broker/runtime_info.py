@@ -1,8 +1,8 @@
 """What a broker says about itself on GET_BROKER_RUNTIME_INFO: the table that mqadmin brokerStatus prints and clusterList reads.
 RocketMQ: AdminBrokerProcessor.prepareRuntimeInfo, StoreStatsService.getRuntimeInfo, DefaultMessageStore.getRuntimeInfo (5.3.3).
 
-Keys and forms of the values are RocketMQ's, also where a queue of ours has no thread pool: clusterList parses them, and one that is missing
-blanks the whole line of a broker.
+The keys and the forms of the values are RocketMQ's, even for thread pools that do not exist here: clusterList parses them, and a missing
+key blanks the whole line of a broker.
 """
 
 from __future__ import annotations

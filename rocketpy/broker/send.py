@@ -1,4 +1,4 @@
-"""Sends that need more than an append: to a topic that does not exist yet, or with something special in the message.
+"""Sends that need more than an append, because the topic does not exist yet or the message is a special one.
 RocketMQ: AbstractSendMessageProcessor.msgCheck, SendMessageProcessor (5.3.3 broker/processor/).
 
     punted send ─ name, permission ─┬─ special (lite topic, level) ─► the error it deserves

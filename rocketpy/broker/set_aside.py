@@ -1,8 +1,9 @@
-"""Messages of one queue that cannot go where they are to go, while those behind them do: which they are, in files and answers.
+"""The messages of one queue that could not be delivered while those behind them were, as files and answers list them.
 
-    {"reached": 40, "offsets": "17,29"}    all below 40 are over, but these two
+    {"reached": 40, "offsets": "17,29"}    all below 40 are done, except these two
 
-The position beside it, which RocketMQ reads, is that of the first of them: who knows no more delivers something twice, and loses nothing.
+The position that stands beside it, which RocketMQ reads, is that of the first of these messages: a reader that knows only the position
+delivers some messages twice, and loses none.
 
 Threads  none: values only. Bounds: ASIDE_MAX offsets.
 """

@@ -1,12 +1,14 @@
 """What a slave copies from its master besides the commit log: topics, offsets, groups, request modes, how far timers are.
 RocketMQ: SlaveSynchronize (5.3.3 broker/slave/).
 
-One table says what is copied: the request that asks for it, how its body is read, and what happens with it. A new kind of state is a
-row. Nothing is copied from a master that does not have our log: one that lost its store would take topics away whose messages only we
-have. Consumer offsets only ever move forward: after a role change or a master that was away, its file may be older than what consumers
-have committed here since. Only what was set back at a master that has been there all the time is set back here too, and what lies past
-the end of a light queue, which has begun anew meanwhile, as lite topics do. With topics that were deleted there their queues and offsets
-go here (deleted_topics.py).
+One table says what is copied: the request that asks for it, how its body is read, and what is done with it. A new kind of state is a new
+row.
+
+  * Nothing is copied from a master that does not have our log: if it lost its store, it would remove topics whose messages only we have.
+  * Consumer offsets normally move forward only, because after a role change, or when the master was away, its file may be older than what
+    consumers have committed here since. They move back in two cases: when they were set back at a master that has been there all the time,
+    and when they lie past the end of a light queue, which has begun anew, as the queues of lite topics do.
+  * When a topic was deleted at the master, its queues and offsets are deleted here (deleted_topics.py).
 
 Threads  one event loop. A row that fails is logged and tried again the next time; the others are not held up by it.
 """

@@ -1,8 +1,8 @@
-"""Queues with messages that a live group does not come for: a consumer that lost one of its queues says nothing of it, and a lag that is
-summed up over many queues hides it.
+"""Queues whose messages a live group does not fetch. A consumer that lost one of its queues does not report it, and a lag summed up over
+many queues hides it.
 
-A group that has no client is not stalled but away, and one that has pulled all and takes its time is at work. Decides alone: rows in,
-warnings out.
+A group without clients is away, not stalled; a group that has pulled everything and has not acknowledged it yet is at work. Decisions only:
+rows in, warnings out.
 """
 
 from __future__ import annotations

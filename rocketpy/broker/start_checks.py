@@ -1,5 +1,5 @@
-"""What a broker looks at when it starts, since an operator finds it out too late otherwise: time limits that clients do not wait for, a
-port for slaves that nobody can connect to, another broker that goes by the same name and id, a store of more files than may be mapped.
+"""What a broker checks when it starts, because an operator would otherwise find it out too late: time limits longer than clients wait, a
+port for slaves that nobody can connect to, another broker with the same name and id, a store of more files than may be mapped.
 """
 
 from __future__ import annotations

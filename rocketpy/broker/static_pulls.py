@@ -1,4 +1,5 @@
-"""Pulls of an earlier piece of a global queue: what the broker that has it is asked, and what its answer means in global offsets.
+"""Pulls of an earlier piece of a global queue: the request to the broker that has the piece, and the meaning of its answer in global
+offsets.
 RocketMQ: PullMessageProcessor.rewriteRequestForStaticTopic, rewriteResponseForStaticTopic (5.3.3 broker/processor/).
 
     piece      asked before what is there            asked at its end

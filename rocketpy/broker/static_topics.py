@@ -1,4 +1,4 @@
-"""Requests about global queues of static topics: what this broker leads is read where it lies, piece by piece, here or elsewhere.
+"""Requests about global queues of static topics. A queue that this broker leads is read piece by piece, at the broker that has the piece.
 RocketMQ: rewriteRequestForStaticTopic of PullMessageProcessor, ConsumerManageProcessor, AdminBrokerProcessor (5.3.3 broker/processor/).
 
     pull from 2,100 ─ of a piece before the last ─► the broker that has it, lo=false ─ its answer in global offsets ─► consumer

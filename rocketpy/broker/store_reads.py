@@ -1,16 +1,17 @@
 """Reads of the store that may wait for the disk: off the event loop, a few at once, first come first served.
 
-Whatever an operator asks of old messages reads pages that are no longer in memory, a queue's two at each step of a search; on the event
-loop heartbeats and new topics would wait for all of them. Only the store is read in the threads: the broker's tables belong to the loop.
+An operator's question about old messages reads pages that are no longer in memory; a search in a queue reads two for each step. On the
+event loop, heartbeats and new topics would wait for all of them. Only the store is read in the threads: the broker's tables belong to the
+loop.
 
     run ─► waiting ─► a thread, for a turn of many reads ─► done ─ one wake-up of the loop for all that are done ─► whoever called run
 
-A thread is asked for by who finds less than READS_MAX, and takes one read after the other: to hand each to a thread of its own, and its
-result back, costs more than most reads.
+A call of run starts a thread when fewer than READS_MAX are running. A thread takes one read after the other: a thread for each read, and a
+wake-up for each result, would cost more than most reads.
 
-Threads  run, and what gives results back, on one event loop; reads in threads of its default executor. What both sides use are two
-         deques, whose single operations cannot be divided, and a flag: who gives back lowers it before it looks, and a thread with a
-         result looks at it before it reads again or ends, so that none stays behind.
+Threads  run, and the code that gives results back, on one event loop; the reads in threads of its default executor. Both sides share two
+         deques, whose single operations are atomic, and a flag. The loop lowers the flag before it looks for results, and a thread that
+         has a result looks at the flag before it reads again or ends, so that no result stays behind.
 """
 
 from __future__ import annotations

@@ -5,15 +5,16 @@ RocketMQ: AutoSwitchHAService (5.3.3 store/ha/autoswitch/): maybeShrinkSyncState
                                                               ├─ refused ────► the set as before
                                                               └─ no answer ──► both, until the controller has said which
 
-Set    a message is acknowledged by the set that the controller knows and by the one that it was asked to know: whichever of the two an
-       election goes by, who is elected has the message. A proposal without an answer may be carried out late, until the set has a newer
-       edition. That the controller still has the set as before says nothing at first: RocketMQ's says so from what it has applied while the
-       proposal is in its log. It counts FENCE_MS after the proposal, by when that log is committed or another leader's, and twice, APART_MS
-       apart: of two requests that wait at a controller that stood still, either may be the first.
-Lease  a master that reaches neither the controller nor its set may have been replaced. It takes sends while, within the lease, the
-       controller called it the master or every other member of the set followed it: a member that was elected follows nobody, and nobody
-       else can be elected (but for enableElectUncleanMaster). So a master alone in its set goes on without a controller, and so does a
-       whole set.
+Set    While a proposal is open, a message needs the acknowledgements of both sets, the one that the controller knows and the proposed one:
+       whichever of them an election goes by, the elected broker has the message. A proposal without an answer may still be carried out
+       until the set has a newer edition. An answer that the controller has the set as before proves nothing at first: RocketMQ's controller
+       answers from what it has applied, while the proposal may still be in its log. Such an answer counts only FENCE_MS after the proposal,
+       when that log is committed or belongs to another leader, and only when it came twice, APART_MS apart: when two requests wait at a
+       controller that stood still, either may be answered first.
+Lease  A master that reaches neither the controller nor its set may have been replaced. It takes sends as long as, within the lease, the
+       controller called it the master or every other member of the set followed it: an elected member follows nobody, and nobody outside
+       the set can be elected (except with enableElectUncleanMaster). So a master alone in its set goes on without a controller, and so
+       does a set that is complete.
 
 Threads  none: decisions only. Times in ms of one monotonic clock.
 """

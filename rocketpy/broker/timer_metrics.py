@@ -1,6 +1,6 @@
 """How many timed messages wait, by topic: config/timermetrics, request GET_TIMER_METRICS.
-RocketMQ: TimerMetrics (5.3.3 store/timer/), which goes on from what its file says; here each start counts them, from the timer
-log, so that the file is for RocketMQ, started on the store, and for people.
+RocketMQ: TimerMetrics (5.3.3 store/timer/), which goes on from its file. Here each start counts them from the timer log; the file is for
+people, and for a RocketMQ that is started on the store.
 
     native counts (csrc/broker/timed_messages.h) ─┬─► file, every few seconds and at the stop
                                                   └─► slaves of RocketMQ, operators

@@ -3,8 +3,8 @@ RocketMQ: AdminBrokerProcessor, TimerCheckpoint, SlaveSynchronize (5.3.3 broker/
 
     native timers (csrc/broker/timed_messages.h) ─ checkpoint ─► GET_TIMER_CHECK_POINT ─► a slave's timers, which deliver nothing
 
-What the checkpoint calls delivered a slave never delivers, so its copies have to be in the slave's log before: an answer of ours says where
-the master's log ended, and waits until the slave's goes as far.
+A slave never delivers what the checkpoint calls delivered, so the delivered copies have to be in the slave's log first: an answer says
+where the master's log ended, and a slave uses it only when its own log has got that far.
 
 A master that comes back (enableSlaveActingMaster) asks its slaves how far they have got; one of RocketMQ takes the answer whose version is
 not older than its own, and does not serve before each has answered. A slave that has not stood in for it (acting_master.py) has delivered

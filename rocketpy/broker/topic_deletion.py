@@ -4,10 +4,10 @@ RocketMQ: DefaultMessageStore.deleteTopics (5.3.3 store/), on a thread of its ad
     deleteTopic ────── topic leaves the tables, which are saved ─┐                           ┌─ answer
     cleanUnusedTopic ─ topic in no table ────────────────────────┴─ delete_queues (executor) ┴─► over ─ topic may be made again
 
-A kill in between leaves queues that no table knows. The other way round it would leave a topic that begins again, and offsets of groups
-behind its end: they would pass over as many new messages.
+A kill in between leaves queues that no table knows. In the opposite order it would leave a topic whose queues begin again, with offsets of
+groups past their ends, and the groups would skip as many new messages.
 
-Whoever makes a topic waits for `over` first: the new one's queues have the names of the old one's, and would go with them.
+A topic of that name is made only when `over` has come: the new queues have the names of the old ones, and would be deleted with them.
 
 Threads  one event loop; the store's part runs in its default executor, one topic at a time: they would wait for the same lock and disk.
 """

@@ -1,5 +1,5 @@
-"""The topics as JSON: config/topics.json and what slaves are sent. With thousands of topics nearly all of a change's cost is the text, so
-that of each topic is kept until the topic changes.
+"""The topics as JSON, for config/topics.json and for slaves. With thousands of topics, nearly the whole cost of a change is making the
+text, so the text of each topic is kept until the topic changes.
 
 Threads  any: two at once make the same text twice at worst.
 """

@@ -6,8 +6,9 @@ RocketMQ: TransactionalMessageCheckService, TransactionalMessageServiceImpl.chec
                                                                             ├─ given up: TRANS_CHECK_MAX_TIME_TOPIC
                                                                             └─ young, or of this round: it ends, its offset stays
 
-How far a round got is the offset of the group CID_RMQ_SYS_TRANS in both topics. It moves when all before it is on disk, copies and what
-was committed: what lies below it is never looked at again. Among the operations it stays below those that copies need (half_copies.py).
+The offset of the group CID_RMQ_SYS_TRANS in both topics says how far the rounds have got. Nothing below it is looked at again, so it moves
+only when everything that was copied or committed before it is on disk. In the topic of operations it stays below those that copies need
+(half_copies.py).
 Threads  one event loop; the store is read and written in threads of its reads.
 Bounds   ROUND_MS a round, HALVES at once; the records of those whose producers are asked: ASKED_BYTES and one more.
 """

@@ -1,9 +1,9 @@
 """Transactions as metrics: those that wait for a decision, and those that have one.
-RocketMQ: BrokerMetricsManager.initTransactionMetrics, TransactionMetrics (5.3.3 broker/), which counts what waits up and down in a file of
-its own, and with every decision that comes twice, every kill and every master that changes says something else.
+RocketMQ: BrokerMetricsManager.initTransactionMetrics, TransactionMetrics (5.3.3 broker/), which counts waiting transactions up and down in
+a file of its own; every decision that comes twice, every kill and every change of masters makes that count wrong.
 
-What waits is looked up in the log when it is asked for: all that was prepared and decided since the last round of transaction checks is
-read, on the thread of the scrape. While a round copies, some count twice.
+Here waiting transactions are looked up in the log at the scrape: everything that was prepared and decided since the last round of
+transaction checks is read, on the thread of the scrape. While a round copies messages, some of them count twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests about transactional messages: those that the native path gives away, and an operator's.
+"""Requests about transactional messages: those that the native path passes on, and an operator's.
 RocketMQ: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage (5.3.3 broker/processor/).
 
     END_TRANSACTION ─ native (csrc/broker/end_transaction.c) ─ large, on disk, or a slow log ─► here, in a thread

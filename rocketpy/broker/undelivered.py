@@ -1,7 +1,9 @@
-"""Timed messages that wait in a store whose broker is not to deliver any (timerWheelEnable=false): counted at the start and said.
-RocketMQ: TimerMessageStore (5.3.3 store/timer/), which says nothing.
+"""Timed messages that wait in the store of a broker with timerWheelEnable=false, which delivers none. They are counted at the start, and a
+warning says how many there are.
+RocketMQ: TimerMessageStore (5.3.3 store/timer/), which does not warn.
 
-Nothing of it is touched: a start with timerWheelEnable=true goes on with them. But they age with the log, and go when its files expire.
+The messages are left as they are: a start with timerWheelEnable=true goes on with them. But they age with the log, and are lost when its
+files expire.
 """
 
 from __future__ import annotations

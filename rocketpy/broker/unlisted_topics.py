@@ -1,11 +1,12 @@
-"""Topics that have messages here and are not in the table: made at the master after its table was copied last, before this slave was made
-the master. Without them what producers were told is stored could not be read. RocketMQ has no such thing.
+"""Topics that have messages here but are missing in the table: the old master made them after this slave had last copied its table, and
+then the slave became the master. Without a configuration, messages that producers were told are stored could not be read. RocketMQ has
+nothing of the kind.
 
-    first message not older than the table  → made after it was: it gets a configuration
-    first message older                     → it was deleted, and the table knows: it stays away
-    the table is of no time                 → of a slave that has copied none yet: it knows of no deletion, and each gets one
+    first message not older than the table  → the topic was made after the table: it gets a configuration
+    first message older                     → the topic was deleted, as the table knows: it gets none
+    the table has no time                   → this slave has copied no table yet and knows of no deletion: every topic gets one
 
-Both times are of one clock, the master's: the table's version says when that changed it last, and the message when it stored it.
+Both times are of one clock, the master's: the table's version has the time of its last change, the message the time when it was stored.
 """
 
 from __future__ import annotations

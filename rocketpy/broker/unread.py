@@ -1,8 +1,8 @@
-"""The oldest message of the log that somebody who reads its queue has not read yet: what a deletion of files would take from whom.
+"""The oldest message of the log that a reader of its queue has not read yet, and so which group would lose messages if files were deleted.
 
-The readers of a queue are the groups that have committed an offset in it: groups that broadcast keep theirs to themselves, and a queue
-nobody has read holds nothing back. RocketMQ's own groups (CID_RMQ_SYS_…) count for none. A group that is gone for good holds its messages
-until it is deleted.
+The readers of a queue are the groups that have committed an offset in it. Broadcasting groups keep their offsets to themselves, so they do
+not count, nor do RocketMQ's own groups (CID_RMQ_SYS_…). A queue without readers holds nothing back. A group that is gone for good holds
+its messages until an operator deletes it.
 """
 
 from __future__ import annotations

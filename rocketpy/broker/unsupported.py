@@ -1,4 +1,4 @@
-"""Requests this broker knows and does not answer yet: one table, so that nobody waits in silence and nobody reads "unknown".
+"""Requests that this broker knows but does not serve yet: one table, so that every client gets an answer, and a clearer one than "unknown".
 
 RocketMQ's code for all of them is REQUEST_CODE_NOT_SUPPORTED; the remark says what is missing. A row goes when its feature comes.
 """

@@ -1,1 +1,1 @@
-"""The command line: rocketpy up, namesrv, broker, controller, bench, doctor, version; mqnamesrv, mqbroker and mqcontroller as aliases."""
+"""The command line: `rocketpy COMMAND` (app.py), and mqnamesrv, mqbroker, mqcontroller, mqproxy and mqadmin (entry.py)."""

@@ -1,6 +1,6 @@
-"""`rocketpy admin COMMAND …`: mqadmin's commands. Exit codes: 0 done, 1 failed, also at one place of several, 2 wrong usage.
+"""`rocketpy admin COMMAND …`: mqadmin's commands. Exit codes: 0 done; 1 failed, even if at only one of several servers; 2 wrong usage.
 
-The command line library is not loaded: its options are not mqadmin's, and it takes longer to import than a command to run.
+The command line library is not loaded: its option syntax is not mqadmin's, and importing it takes longer than most commands run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`rocketpy bench send|pull|both`: the native load generator against any RocketMQ-compatible broker.
 
-Every option of a run is an option here; the commands only differ in which of them make sense. What they do together stands in run_bench.
+Every setting of a run is an option here; the commands differ only in which options make sense. What they have in common is in run_bench.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a benchmark says: a live table while it runs, a table of figures at its end, and JSON.
+"""The output of a benchmark: a live table while it runs, a table of figures at its end, and JSON.
 
 The JSON uses the field names of OpenMessaging Benchmark's TestResult where they exist (rates in messages a second, latencies in
 milliseconds), so that the files of both can be plotted together; what it has no name for stands under "rocketpy".

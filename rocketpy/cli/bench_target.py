@@ -1,5 +1,5 @@
-"""Where a benchmark goes: a broker and the topic's queues there, found by a name server or at an address, made if missing. No static topic:
-the generator takes a broker's queues by their numbers there, from 0 on, and theirs are those of all brokers.
+"""Where a benchmark goes: a broker and the topic's queues there, found through a name server or at an address. A missing topic is made. A
+static topic is refused: the generator numbers a broker's queues from 0 on, but the queues of a static topic are numbered over all brokers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`rocketpy doctor --from client`: whether this host reaches the servers of a cluster, each under the address that clients are told.
+"""`rocketpy doctor --from client`: whether this host reaches the servers of a cluster, each under the address that clients get.
 
     name server ── who is registered, and where ──► broker: name looked up, connected, asked which broker it is
                                                     proxy:  name looked up, connected, asked for HTTP/2

@@ -1,9 +1,9 @@
 """`rocketpy up --cluster NAME`: every broker of a sample deployment (conf/2m-2s-sync and its like) in this process, on free ports.
 
 The files are read as they are; only addresses, ports and directories are replaced, so what is tried here is what will be deployed. The
-members of a DLedger group (conf/dledger) find one another at ports of this trial.
-A broker changes its file when an operator changes its configuration: here that is a copy below the trial's directory, which counts from
-then on, until the deployment's own file is changed.
+members of a DLedger group (conf/dledger) find one another at ports of this trial. When an operator changes a broker's configuration, the
+broker writes it to its file. Here that file is a copy in the trial's directory, and it is used from then on, until the deployment's own
+file changes.
 """
 
 from __future__ import annotations

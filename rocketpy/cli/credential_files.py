@@ -4,10 +4,11 @@
     rmq-proxy.json    the two switches, the latter credentials, enableAclRpcHookForClusterMode
     conf/tools.yml    accessKey and secretKey of the first user, which mqadmin signs with
 
-What one of the files has goes into the others, what none has is made. Credentials are never replaced: two files that differ end it, before
-any is written. So whoever calls it again, after it was cut short or with one more file, has the same everywhere. No secret is shown.
+Credentials that one of the files has are copied into the others; those that none has are made. Credentials are never replaced: if two files
+differ, the command fails before it writes any. So after a second call, because the first was cut short or a file was added, all files
+have the same. No secret is shown.
 
-Every file stays its owner's. A group reads on only where nobody else could (mode 0640, say); so it is with a file's backup.
+Every file keeps its owner. Its group may go on reading it only if nobody else could (mode 0640, say); the same holds for a file's backup.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""`rocketpy doctor`: what of this machine matters to a broker, what is wrong with it, and the command that mends it.
+"""`rocketpy doctor`: checks everything of this machine that matters to a broker; for each fault it shows the command that mends it.
 
-A check returns a finding: ok, note (works, could be better) or bad (the broker will not run, or not keep its promises): then exit 3.
+A check returns a finding: ok, note (works, could be better) or bad (the broker will not run, or will not keep its promises). After a bad
+one the exit code is 3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Entry points of the commands. The servers are started without the command line library: it takes longer to import than they to start.
+"""Entry points of the commands. Servers are started without the command line library, because importing it takes longer than their start.
 
-Exit codes of every command: 0 done, 1 failed, 2 wrong usage or configuration, 3 unhealthy or damaged, 130 interrupted (0 or 1 from who
-listens itself).
+Exit codes of every command: 0 done, 1 failed, 2 wrong usage or configuration, 3 unhealthy or damaged, 130 interrupted (0 or 1 from a
+command that handles the interrupt itself).
 """
 
 from __future__ import annotations

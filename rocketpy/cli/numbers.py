@@ -1,5 +1,5 @@
-"""The most that numbers of options may be: what the native side and the system take. Python's have no end, and one without a bound ends in
-a traceback; tests/unit/cli/test_numbers.py asks every option of every command for its range.
+"""The largest values that options may have: what the native side and the system accept. Python's numbers have no limit, so an option
+without a range could end in a traceback; tests/unit/cli/test_numbers.py checks that every option of every command has one.
 """
 
 from __future__ import annotations

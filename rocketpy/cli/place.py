@@ -1,5 +1,5 @@
-"""Where a trial's data goes when nobody says: on a disk with room for it. Many systems keep /tmp in memory (Debian 13 does), a store's
-first two files are 1 GiB each, and figures of a disk in memory mean nothing.
+"""Where a trial puts its data by default: on a disk with room for it. Many systems keep /tmp in memory (Debian 13 does), but the first two
+files of a store take 1 GiB each, and disk figures that were measured in memory mean nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The life of a server process: start the services, say so, run until a signal, stop.
+"""The life of a server process: start the services, report it, run until a signal, stop.
 
-SIGTERM, SIGINT  stop cleanly; one that comes a second or more after the first ends the process at once
-SIGHUP           read the configuration files again and apply what may change while running (a proxy's: nothing may)
-SIGQUIT          nothing but a line: operators of a JVM send it to look at threads, and would end us
+SIGTERM, SIGINT  stop cleanly; a further one, a second or more after the first, ends the process at once
+SIGHUP           read the configuration files again and apply the keys that may change at run time (a proxy has none)
+SIGQUIT          only logs a line: operators of a JVM send it to see its threads, and its default would end the process
 """
 
 from __future__ import annotations

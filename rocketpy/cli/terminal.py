@@ -1,4 +1,4 @@
-"""What a command says to whoever typed it: lines on standard output, and on standard error what went wrong and what helps."""
+"""What a command prints: results on standard output; on standard error what went wrong, and what helps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which address this machine has, and what is wrong with an address that others shall reach.
+"""Finds this machine's address, and says why others could not reach a given one.
 RocketMQ: NetworkUtil.getLocalAddress (5.3.3 common/utils/).
 """
 

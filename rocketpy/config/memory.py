@@ -1,9 +1,10 @@
-"""The memory that a server plans with: what the machine has, less where a cgroup says so, or what --memory says; and who gets which share.
+"""The memory that a server plans with, and how it is shared out: the memory of the machine, or less if a cgroup limits it, or what --memory
+says.
 
 RocketMQ: the heap and direct memory of runbroker.sh and runserver.sh, and StoreUtil.TOTAL_PHYSICAL_MEMORY_SIZE (5.3.3 store/).
 
-The shares are of what is left beside BASE. They are bounds: nothing is taken before somebody needs it, and those of all servers of one
-process together are no more than there is. Pages of files are nobody's share: the kernel takes them back.
+The shares are parts of what is left after BASE. They are bounds: nothing is taken before it is needed, and the shares of all servers in one
+process add up to no more than there is. Cached pages of files belong to no share, because the kernel can take them back.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 RocketMQ: java.util.Properties, MixAll.properties2String (5.3.3 common/).
 
 A line is a comment (# or ! first), blank, or key, separator (=, : or blanks), value. A backslash at the end continues the line; \\t \\n
-\\r \\f and \\uXXXX are escapes, a backslash before anything else vanishes. Values are trimmed at both ends, which Java does not do: there a
-blank behind a number costs an operator the whole setting. Files are UTF-8, which Java takes for ISO-8859-1: what is written here is ASCII,
+\\r \\f and \\uXXXX are escapes, a backslash before anything else vanishes. Values are trimmed at both ends. Java does not do that: there, a
+blank behind a number makes the whole setting invalid. Files are UTF-8, which Java takes for ISO-8859-1: what is written here is ASCII,
 with \\uXXXX for the rest.
 """
 

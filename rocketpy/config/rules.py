@@ -1,5 +1,5 @@
-"""Rules that tie several keys together, and values that follow from others. Pure: values in, complaints and replacements out
-(what they say of memory names what the machine has).
+"""Rules that tie several keys together, and values that follow from others. Pure functions: values in, complaints and replacements out.
+(Only a complaint about memory looks at the machine, to name what it has.)
 RocketMQ: BrokerStartup.buildBrokerController, MessageStoreConfig.getMappedFileSizeConsumeQueue (5.3.3).
 """
 

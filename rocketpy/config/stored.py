@@ -1,8 +1,7 @@
-"""The file that a configuration came from, kept true to its updates. RocketMQ: Configuration.persist (5.3.3 remoting/).
+"""Writes updates of a configuration to the file that it came from. RocketMQ: Configuration.persist (5.3.3 remoting/).
 
-Threads  one event loop; the file is written in its executor, one update after the other, whichever of the services that share a
-         configuration asks (a name server and the controller within it do): a disk that hangs holds up nobody's requests but those that
-         change the configuration.
+Threads  one event loop; the file is written in its executor, one update after the other, even when two services share a configuration (a
+         name server and the controller in it do). A disk that hangs delays only the requests that change the configuration.
 Errors   StoreIOError, DiskFull.
 """
 

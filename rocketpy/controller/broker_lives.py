@@ -1,12 +1,12 @@
 """Which brokers live, by their heartbeats, and how far their logs go.
 RocketMQ: DefaultBrokerHeartbeatManager, BrokerLiveInfo (5.3.3 controller/impl/heartbeat/).
 
-    heartbeat ──────────────► lives; on a new connection everything it says counts, on the same one a log never gets shorter
+    heartbeat ──────────────► lives; on a new connection all its values are taken, on the same one the log never gets shorter
     silence > its time-out ─► gone
     connection closed ──────► gone, if its last heartbeat came on that one
 
-Every controller hears every broker, so that a new leader knows them; the tables are not replicated. A broker that reconnects lives on by
-its new connection: RocketMQ remembers the first one only, and misses the end of all others.
+Every controller gets the heartbeats of every broker, so that a new leader knows them; these tables are not replicated. When a broker
+reconnects, its new connection counts; RocketMQ remembers only the first one, and does not notice when a later one closes.
 
 Threads  one event loop. Bounds: LIVES_MAX brokers, TIMEOUT_MAX_MS; whoever has gone is remembered until LIVES_MAX others have.
 """

@@ -1,7 +1,8 @@
-"""What a controller needs of the log it shares with the other controllers. DLedgerNode is one, tests have another.
+"""What a controller needs of the log that it shares with the other controllers. DLedgerNode implements it; tests have another
+implementation.
 
-An entry that append() has returned for is on a majority and applied here. One that raised may still be committed later: whoever goes on
-has to append something behind it first (event_scheduler.py).
+When append() returns, a majority has the entry and it is applied here. When append() raises, the entry may still be committed later: before
+the controller decides anything else, it has to append another entry behind it (event_scheduler.py).
 """
 
 from __future__ import annotations

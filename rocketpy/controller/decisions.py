@@ -1,4 +1,4 @@
-"""What a controller answers, and which event it wants committed first: decided from its tables and from which brokers live. Changes
+"""Decides from a controller's tables, and from which brokers live, what it answers and which event must be committed first. Changes
 nothing.
 RocketMQ: ReplicasInfoManager's requests (5.3.3 controller/impl/manager/): same codes, remarks and checks in the same order.
 

@@ -6,7 +6,7 @@ RocketMQ: DefaultElectPolicy (5.3.3 controller/elect/impl/).
     2. the master there is
     3. the highest epoch, then the farthest log, then the least electionPriority, then the least id
 
-RocketMQ subtracts offsets into 32 bits, where a log that is 2 GiB farther can lose, and takes equal ones by chance.
+RocketMQ compares offsets by a 32-bit difference, so a log that is 2 GiB longer can lose, and chooses between equal brokers by chance.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ RocketMQ: DLedgerController.EventScheduler, ControllerEventHandler, RoleChangeHa
                                      │                └─ no event: a majority says that we lead ─ answer
                                      └─ no: append an empty entry, wait for it
 
-A leader is settled when it has seen an entry of its own term committed: then the tables hold all that was ever committed. It is over
-with the term, and with an append whose outcome is not known: such an event may still be committed, and the next decision must not be made
-beside it. RocketMQ goes on at once, and can accept two in-sync sets for one epoch.
+A leader is settled when it has seen an entry of its own term committed: then the tables hold everything that was ever committed. It is no
+longer settled when the term ends, or after an append with an unknown outcome: that event may still be committed, and the next decision must
+take it into account. RocketMQ goes on at once, and can accept two in-sync sets for one epoch.
 
-What is answered without an event is confirmed: another may lead already, and a master whose lease such an answer renews must not hear from
-the past that it is one. RocketMQ asks nobody, or writes an empty entry for every read (isProcessReadEvent), as here too.
+An answer without an event is confirmed first, because another controller may lead already, and such an answer renews a master's lease: it
+must not come from a leader of the past. RocketMQ confirms nothing, or writes an empty entry for every read (isProcessReadEvent); here that
+setting does the same.
 
 Threads  one event loop. Bounds: WAITING_MAX requests wait, then SYSTEM_BUSY; APPEND_WITHIN_S for an entry.
 """

@@ -4,8 +4,8 @@ RocketMQ: EventMessage and its classes, EventSerializer, EventType (5.3.3 contro
     entry = event type, 2 bytes big-endian | JSON of the event as fastjson 1 writes it
     empty entry: no event, but everything before it is committed
 
-A controller of RocketMQ in the same group replays these, and we replay its: nothing here may differ from its bytes but the order of ids
-above 15 in a set. What cannot be read is not an event (None), on every member alike: it changes no table and stops nobody.
+RocketMQ's controllers in the same group replay our entries, and we replay theirs: the bytes must be equal, except for the order of ids
+above 15 in a set. An entry that cannot be read is not an event (None), on every member alike: it changes no table and stops no member.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Which broker sets need an election: their master is down and somebody else lives, or they have none and somebody in sync is back.
+"""Which broker sets need an election: those whose master is down while another broker lives, and those that have no master but a
+living broker that is in sync.
 RocketMQ: ReplicasInfoManager.scanNeedReelectBrokerSets (5.3.3 controller/impl/manager/).
 
-A master that was heard here and is silent or disconnected is down. One that was not heard here yet gets HEARD_WITHIN_MS from the moment
-this controller leads: after a restart its slaves may simply have been quicker. RocketMQ's first look deposes it. Brokers
-of a set without master ask for an election themselves, once they are told that there is none; here they need not.
+A master that this controller has heard and that is now silent or disconnected is down. One that it has not heard yet gets HEARD_WITHIN_MS
+from the moment this controller leads, because after a restart its slaves may simply have been quicker; RocketMQ deposes it at the first
+look. In RocketMQ the brokers of a set without a master ask for an election themselves, once they are told so; here they need not.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ RocketMQ: DLedgerController.RoleChangeHandler (5.3.3 controller/impl/).
     role changed ─┬─ leads ─ settle ─ since_ms, begun()
                   └─ else ── since_ms = None, ended() if it had begun or was about to
 
-A leader's tables may lack what the one before it wrote: until an entry of its own is committed it looks for no brokers that are down and
-deposes nobody. Requests settle by themselves (event_scheduler.py). A settling that fails is tried again until another leads.
+A new leader's tables may lack what the leader before it wrote. Until an entry of its own is committed it does not look for brokers that
+are down, and deposes no master. Requests wait for such an entry by themselves (event_scheduler.py). A settling that fails is tried again
+until another controller leads.
 
 Threads  one event loop. Bounds: one settling at a time.
 """

@@ -1,5 +1,5 @@
-"""What a controller tells of itself, under RocketMQ's names, which begin with no product. RocketMQ: ControllerMetricsManager (5.3.3
-controller/metrics/); units stand in names as its exporter for Prometheus writes them.
+"""The metrics of a controller, under RocketMQ's names, which have no product name in front. RocketMQ: ControllerMetricsManager (5.3.3
+controller/metrics/); the units are part of the names, as its Prometheus exporter writes them.
 """
 
 from __future__ import annotations

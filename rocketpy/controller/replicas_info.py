@@ -10,9 +10,9 @@ RocketMQ: ReplicasInfoManager.applyEvent, BrokerReplicaInfo, SyncStateInfo (5.3.
     CleanBrokerData     ids       → forgotten, and out of the in-sync set; a table without brokers goes
                         none      → the set is forgotten
 
-Every member of a group applies the same events in the same order, RocketMQ's among them: an event is never judged here, only before it is
-written (decisions.py). So these are its transitions to the letter, also where they look odd: members and in-sync sets are two tables, and
-cleaning may leave one without the other (`contains` asks for both).
+Every member of a group, RocketMQ's controllers among them, applies the same events in the same order. So an event is not judged here; it
+was judged before it was written (decisions.py). The transitions are RocketMQ's to the letter, even where they look odd: members and in-sync
+sets are two tables, and cleaning may leave a set in one of them only (`contains` asks both).
 
 Threads  one event loop.
 """

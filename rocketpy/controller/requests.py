@@ -3,8 +3,8 @@ RocketMQ: ControllerRequestProcessor (5.3.3 controller/processor/).
 
 Heartbeats, the group's metadata and the configuration are answered by every controller, the rest by the leader alone.
 
-Better than there: a heartbeat that is no oneway request is answered by a leader with who leads the set, in which epochs
-(masterBrokerId, masterEpoch, syncStateSetEpoch), as it knows them: unlike the other answers this one is not confirmed (event_scheduler.py).
+Beyond RocketMQ: when a heartbeat asks for an answer, the leader names the set's master and its epochs (masterBrokerId, masterEpoch,
+syncStateSetEpoch) as it knows them. Unlike the other answers, this one is not confirmed by the group first (event_scheduler.py).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ RocketMQ: ControllerManager.NotifyService (5.3.3 controller/), which sends once 
                ▲                      └─ failed ─ broker lives, its newest ─┐
                └──────────────────── after RETRY_MS ◄───────────────────────┘
 
-A newer notice takes the place of an older one, also of one that is under way; a notice of an older epoch is dropped.
+A newer notice replaces an older one, even one that is under way; a notice of an older epoch than the pending one is dropped.
 
 Threads  one event loop. Bounds: one notice a broker, TRIES_MAX tries each; brokers are bounded by decisions.py.
 """

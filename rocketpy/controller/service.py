@@ -8,8 +8,9 @@ RocketMQ: ControllerManager, DLedgerController, BrokerHousekeepingService (5.3.3
     silence (timer) ────────┼─ a master that is down ─► wanted elections ─ one after the other ─► RoleNotices ─ client ─► brokers
     sets without master ────┘
 
-It listens on its own address among controllerDLegerPeers, for brokers and for the other members, as RocketMQ's; listenPort is not used.
-Only a leader elects and tells; one that stops to lead forgets what it was about to do, and the next one finds it again.
+Like RocketMQ's, it listens on its own address in controllerDLegerPeers, for brokers and for the other members; listenPort is not used.
+Only a leader elects masters and notifies brokers. A controller that stops leading forgets what it was about to do; the next leader finds
+it again by looking.
 Threads  one event loop beside the reactors. Bounds: those of the parts; one election waits per set, TELLING_MAX brokers are told at once.
 """
 

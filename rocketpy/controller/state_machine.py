@@ -1,6 +1,6 @@
 """The log's entries, applied to the tables. RocketMQ: DLedgerControllerStateMachine (5.3.3 controller/impl/).
 
-There are no snapshots: RocketMQ's neither saves nor loads one, and a member that got one from us would be left with empty tables.
+There are no snapshots: RocketMQ's controller neither saves nor loads them, so a member that was sent one would be left with empty tables.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What members say to each other, and its JSON. DLedger: RequestOrResponse and its subclasses (0.3.2 dledger/protocol/).
 
-Bytes come from whoever reaches the port: decode raises ProtocolError for everything that is not of its type or out of a long's range.
+The bytes come from whoever reaches the port: decode raises ProtocolError for a value that has the wrong type or does not fit a long.
 """
 
 from __future__ import annotations

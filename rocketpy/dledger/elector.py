@@ -5,11 +5,11 @@
         ▼ │
     FOLLOWER ◄─ heartbeat or entry of this term's leader
 
-Other than in DLedger:
-  * A later term is entered at once, and the vote that was asked for in it may be given.
-  * The first ballot after a start, and that of a leader that stepped down, begins a new term, so that one term never has two logs.
-  * A leader trusts an answer from the time when it asked, not from when the answer came. So it stops leading before the first of its
-    followers may vote for another.
+It differs from DLedger in three ways:
+  * A member that hears of a later term enters it at once, and may then give the vote that it was asked for in that term.
+  * The first ballot after a start begins a new term, and so does the first ballot of a leader that stepped down. So no term has two logs.
+  * A leader counts an answer from the moment it asked, not from the moment the answer came. So it stops leading before the first of its
+    followers may vote for another member.
 
 Time  milliseconds of the caller's clock, which must never go back.
 """

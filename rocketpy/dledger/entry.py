@@ -2,8 +2,8 @@
 
     magic 4 │ size 4 │ index 8 │ term 8 │ pos 8 │ channel 4 │ chainCrc 4 │ bodyCrc 4 │ body size 4 │ body      big-endian
 
-pos is where the entry lies in the data files, of every member: a log is the same byte for byte wherever it is. DLedger never fills bodyCrc
-in; we do, and take 0 for "not said". Neither CRC takes part in comparing.
+pos is where the entry lies in the data files. It is the same for every member, since their logs are equal byte for byte. DLedger never
+fills bodyCrc in; rocketpy does, and takes 0 as "not given". Two entries are compared without their CRCs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Files of one size in a row, named by the offset of their first byte. DLedger: MmapFileList, DefaultMmapFile (0.3.2 dledger/store/file/).
 
-Every file has its full size from the start, as DLedger wants it, with a hole where nothing was written. What lies behind the end is zeros:
-cut() takes the bytes away for good, so that nothing of a log that was given up can be read as the continuation of another.
+Every file has its full size from the start, as DLedger wants it, with a hole where nothing was written. Everything behind the end is zero:
+cut() removes the bytes for good, so that the rest of an abandoned log is never read as the continuation of another.
 
 Threads  one at a time. Bounds: one descriptor a file.
-Errors   StoreIOError, DiskFull; StoreCorrupt for files that do not make a row. After an error of write, cut or sync what is on disk is
-         unknown.
+Errors   StoreIOError, DiskFull; StoreCorrupt for files that do not make a row. After write, cut or sync has raised, it is unknown what
+         is on disk.
 """
 
 from __future__ import annotations

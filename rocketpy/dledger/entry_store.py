@@ -4,9 +4,10 @@
     dledger-ID/index/00…0   32 bytes for every entry: where it is. Made again from the data when they differ
     dledger-ID/checkpoint   endIndex, committedIndex for DLedger; syncedIndex is ours: at least so much is there, or entries were lost
 
-An entry counts once sync() has returned; append() alone promises nothing. Start reads the last data files through, checks every entry's
-place and CRC, and cuts what is behind the last whole one: written, never synced, never acknowledged. One missing below syncedIndex was
-acknowledged: StoreCorrupt, because a member that votes without it can lose it for the group.
+An entry counts once sync() has returned; append() alone promises nothing. Opening the store reads the last data files through, checks the
+place and CRC of every entry, and cuts off what lies behind the last whole one: it was written, but never synced and never acknowledged.
+An entry that is missing below syncedIndex was acknowledged. Then StoreCorrupt is raised, because a member that votes without that entry
+could lose it for the whole group.
 
 Threads  one at a time. Bounds: entries of entry_size_max.
 Errors   those of entry_files.py; NotFound for an index that is not there; StoreCorrupt.

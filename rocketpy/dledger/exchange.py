@@ -1,10 +1,10 @@
-"""Requests of members, out and in: who decides is given requests and answers, and never sees a socket. DLedger: DLedgerRpcNettyService
-(0.3.2).
+"""The requests that members send each other, outgoing and incoming. The code that decides gets requests and answers from here and never
+sees a socket. DLedger: DLedgerRpcNettyService (0.3.2).
 
     outbox ─ ask ─► a task each ─ RemotingClient ─► the other member ─► told(sent, answer; None: nothing in time, or nothing to be read)
     port ─ Command ─ answered ─► the decider ─► Response
 
-Threads  one event loop. Bounds: a request has push_timeout_ms; how many are under way is for the decider to bound.
+Threads  one event loop. Bounds: push_timeout_ms for a request; the decider bounds how many are under way.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Whether this process is the member that the others reach under its id. A configuration that was copied makes two of one dLegerSelfId, who
-would give two votes of one member, and two leaders of one term.
+"""Whether this process is the member that the others reach under its id. A copied configuration starts two processes with one dLegerSelfId:
+they would give two votes for one member, and so a term could get two leaders.
 
     our address in dLegerPeers, and those by which others know us ─ METADATA ─► an answer with our token ─► we are reached
                                                                             └─ any other answer ─► somebody else is: we are not the member
     a request of another member, addressed to us ─► we are reached
 
-Who is not reached stands for no election: the group sends its entries elsewhere. Where nobody can be asked at the address of oneself (a
-network that leads nothing back to its sender), the question of another member, which each sends to all, says it as well.
+A process that the others do not reach does not stand for election: the group sends its entries to somebody else. Some networks do not let
+a process reach its own address. There, the same question from another member proves it as well: every member sends it to all.
 
 Threads  none: decisions only. Bounds: a question to each address every ASK_MS until it has been answered; ADDRESSES_MAX.
 """
@@ -71,7 +71,7 @@ class Identity:
         self._unanswered.pop(question, None)
 
     def addressed(self, by: str | None) -> None:
-        """A request came to our port that takes us for ourselves."""
+        """A request came to our port; `by` is the member that sent it. It was addressed to our id, so that member reaches us."""
         self.is_reached = self.is_reached or by in self._settings.others
 
     def _hear_of_address(self, address: str | None) -> None:

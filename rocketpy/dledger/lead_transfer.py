@@ -1,12 +1,12 @@
-"""The lead of a group goes from one member to another on purpose: an operator asks the leader for it, or a member that shall lead is
-there (preferredLeaderId). DLedger: DLedgerServer.handleLeadershipTransfer, checkPreferredLeader, DLedgerLeaderElector.handleTakeLeadership
-(0.3.2).
+"""Moves the lead of a group from one member to another on purpose: because an operator asked the leader to, or because the preferred leader
+(preferredLeaderId) is there. DLedger: DLedgerServer.handleLeadershipTransfer, checkPreferredLeader,
+DLedgerLeaderElector.handleTakeLeadership (0.3.2).
 
     leader   asked ─ nearly all at the other? ─ appends pause ─ LEADERSHIP_TRANSFER ─► an answer, or none ─ leads still? appends go on
     other    asked by its leader ─ has all up to the index named, and the topics? ─ stands in the next term at once ─► elected, or not
 
-Appends pause for PAUSE_S at most. What is handed over of itself and was not taken is offered again after RETRY_MS, then twice as long each
-time, up to RETRY_MAX_MS (DLedger: every second, with a pause each).
+Appends pause for PAUSE_S at most. When the preferred leader does not take an offer, the next follows after RETRY_MS, then after twice as
+long each time, up to RETRY_MAX_MS. DLedger offers every second, and pauses appends every time.
 
 Threads  one event loop. Bounds: one transfer at a time, either way.
 """

@@ -1,14 +1,14 @@
-"""A member's decisions where entries flow natively: who leads is found out here, what is in the log there. The service around it is
-log_node.py. DLedger: DLedgerLeaderElector, MemberState (0.3.2).
+"""A member's decisions where entries flow natively: this module decides who leads, native code decides what is in the log. The service
+around it is log_node.py. DLedger: DLedgerLeaderElector, MemberState (0.3.2).
 
     requests of others ─ handle() ─► answer          after every call: send what take_outbox() gives
     answers to ours ─── answered()                   ┌─ enter_term, follow, lead ─► native log
     time ────────────── tick() ──────── Elector ─────┤
     native events ───── pushed(), outlived()         └─ on_role_change ─► the broker's role
 
-A term is fenced off in the native log before anything is said in a later one: from then on no entry of an older leader is written, so the
-end of the log that a vote is given by is the end that the term begins with. A vote that was given by an end which had moved on before the
-fence stood is not said.
+Before a member says anything in a later term, it fences the native log: from then on no entry of an older leader is written. So the end of
+the log that decides a vote is also the end with which the term begins. If the end moved between the decision and the fence, the vote is not
+sent.
 
 Threads  one at a time. Errors: what the log or the promises raise goes through; then nothing more may be asked of this object.
 """

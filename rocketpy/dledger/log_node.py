@@ -1,4 +1,4 @@
-"""A member that runs, of a group whose entries flow natively: its port, its votes and heartbeats, its term file, who leads.
+"""A running member of a group whose entries flow natively: its port, its votes and heartbeats, its term file, who leads.
 RocketMQ: DLedgerServer, DLedgerLeaderElector (DLedger 0.3.2), as DLedgerCommitLog has them.
 
     listener ─┬─ PUSH ─► native log ─ claims (a later term, another leader) ─┐
@@ -7,9 +7,9 @@ RocketMQ: DLedgerServer, DLedgerLeaderElector (DLedger 0.3.2), as DLedgerCommitL
                                                               │ └─ enter_term, follow, lead ─► native log
                                                               └─ on_role_change ─► the broker
 
-A term file or a native log that fails, or whose disk stands still while a term begins, takes this member out: it leads no more, follows
-nobody, answers the others DISK_ERROR, and begins anew every HEAL_MS, or STUCK_MS. A leader whose log is held up for longer than it may be
-silent gives up; others' heartbeats are answered meanwhile.
+When the term file or the native log fails, or their disk stands still while a term begins, the member drops out: it stops leading and
+following, answers DISK_ERROR to the others, and tries to begin anew every HEAL_MS, or STUCK_MS. A leader whose log is held up for longer
+than a leader may be silent gives up the lead; it answers the heartbeats of others meanwhile.
 
 Threads  one event loop, which waits for the disk half a second at most: where a term or a vote is written, a lead begins with its entry, or
          an append is under way when a term begins (patience.py). Bounds: a vote and a heartbeat to each other member.

@@ -1,7 +1,7 @@
 """One member's part in its group: role, term, vote, leader, log, and what it wants sent. DLedger: MemberState (0.3.2).
 
-The elector decides about roles, push_handler and pusher about entries; all of them over this. Nothing here waits, sends or looks at a
-clock: `outbox` is what to send, whose answers, or their absence, come back by Replica.answered().
+The elector decides about roles, push_handler and pusher about entries; all three work on this object. Nothing here waits, sends or looks
+at a clock: `outbox` holds what is to be sent, and Replica.answered() brings the answers, or the news that there was none.
 
 Disk  term and vote are written before they take effect here, so that nothing is said that a restart would not remember. What writing raises
       goes through to the caller, who stops this member (node.py).

@@ -1,4 +1,4 @@
-"""A member of a DLedger group that runs: its port, its calls to the others, its disk, and the state machine behind it.
+"""A running member of a DLedger group: its port, its calls to the others, its disk, and the state machine behind it.
 RocketMQ: DLedgerServer, DLedgerRpcNettyService, StateMachineCaller (DLedger 0.3.2).
 
     node = DLedgerNode(settings, machine)
@@ -8,9 +8,9 @@ RocketMQ: DLedgerServer, DLedgerRpcNettyService, StateMachineCaller (DLedger 0.3
     listener ─ RemotingService ─ handlers ─┐                        ┌─ outbox ─► RemotingClient ─► other members
     timer, append() ───────────────────────┴─► Replica ─ store, term┴─ committed ─► machine.apply ─► append()'s caller
 
-An append() that raised may have been written, and be committed later. Appends of one turn of the event loop share one sync. A disk that
-fails makes the member say so, give up leading and answer the others DISK_ERROR; every heal_interval it opens its log anew, as a restart
-would.
+The entry of an append() that raised may have been written, and may be committed later. The appends of one turn of the event loop share one
+sync. When the disk fails, the member logs it, gives up the lead and answers DISK_ERROR to the others; every heal_interval it opens its log
+anew, as a restart would.
 
 Threads  one event loop, which waits for the disk: entries are small and few. Bounds: pending_max appends waiting, APPLY_MAX entries
          applied a turn.

@@ -1,7 +1,7 @@
 """Work that may have to wait for the disk. It runs in a thread of its own, and the event loop waits for it for half a second at most.
 
-After that Busy is raised, and the work goes on. Nothing else is begun before it has ended, so that a promise that comes to the disk late
-never overwrites a later one.
+After that Busy is raised, and the work goes on in its thread. No other work begins before it has ended, so that a promise that reaches the
+disk late never overwrites a newer one.
 
 Threads  one owner; one daemon thread while something is under way.
 """

@@ -1,8 +1,8 @@
 """A follower's side of the entries: compare, append, cut, commit. DLedger: DLedgerEntryPusher.EntryHandler (0.3.2).
 
-`_matched` is how far the log is known to be the leader's, in this term. Entries are taken behind it only, and nothing up to it is cut: a
-request that was late, or came twice, undoes nothing. DLedger keeps no such mark, and an entry that overtakes a comparison is written on
-whatever lies there. A leader told INCONSISTENT_STATE compares again, DLedger's as ours.
+`_matched` is the index up to which the log is known to equal the leader's, in this term. Entries are accepted only behind it, and nothing
+up to it is cut, so a request that is late or comes twice undoes nothing. DLedger keeps no such mark: there, an entry that overtakes a
+comparison is written over whatever lies at its place. A leader that is told INCONSISTENT_STATE compares again, DLedger's as well as ours.
 """
 
 from __future__ import annotations

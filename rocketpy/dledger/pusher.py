@@ -4,8 +4,8 @@
        │  ▲ differs: n-1, or the follower's end           │ INCONSISTENT_STATE: compare again
        ▼  │ same, but it has more: TRUNCATE ──────────────┘
 
-Committed is what a majority has of this leader's own term, and with it all before: an entry of an earlier term that a majority has can
-still be overwritten (Raft, 5.4.2; DLedger counts those too). So a leader begins its term with an empty entry.
+An entry is committed when a majority has it or a later one of this leader's own term. An entry of an earlier term can still be overwritten
+although a majority has it (Raft, 5.4.2; DLedger counts those too). So a leader begins its term with an empty entry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is in a group, where this member keeps its log, and how patient it is. DLedger: DLedgerConfig (0.3.2), whose defaults these are."""
+"""Who is in a group, where this member keeps its log, and how long it waits. The defaults are those of DLedgerConfig (DLedger 0.3.2)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The term this member is in and whom it voted for there, on disk before they are said. DLedger: MemberState (0.3.2), file `currterm`.
 
-DLedger writes neither synced nor in one step; a vote that is forgotten can be given twice, and then two lead in one term.
+DLedger writes the file without syncing it, and not in one step. But a vote that is forgotten can be given twice, and then two members lead
+in one term.
 
-Errors  StoreIOError, DiskFull, StoreCorrupt for a file that is there and does not say both.
+Errors  StoreIOError, DiskFull; StoreCorrupt for a file that lacks the term or the vote.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The broker's end of replication in a DLedger group: the members' log in place of master and slaves. The same questions as to HaService.
+"""The broker's end of replication in a DLedger group: the members' log takes the place of master and slaves. It answers the same questions
+as HaService.
 RocketMQ: DLedgerCommitLog (5.3.3 store/dledger/), which has no HAService.
 
-Who leads is decided beside it (dledger/log_node.py); the role of the broker follows, and with it `leads`.
+dledger/log_node.py decides who leads; the role of the broker follows, and `leads` with it.
 
 Threads  one event loop; the entries flow in native threads (csrc/ha/dledger_log.h).
 """

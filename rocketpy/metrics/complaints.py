@@ -1,4 +1,4 @@
-"""Which of many failures are told: the first, then one in PAUSE_S, until it works again."""
+"""Which of many failures are logged: the first, then one every PAUSE_S, until it works again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exporter that a server was told to have."""
+"""Makes the exporter that a server's settings ask for."""
 
 from __future__ import annotations
 

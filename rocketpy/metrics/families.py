@@ -1,4 +1,4 @@
-"""Series under the labels that all series of a server have, in Prometheus' families: what all exporters show.
+"""The series of a server in Prometheus' families, each with the labels that all its series share. All exporters show these.
 
 Bounds: series_max series of one metric; the log says once when there are more.
 """

@@ -1,7 +1,7 @@
 """Answers of a server to whoever asks over HTTP whether it is well, beside its metrics: /healthz and /readyz.
 
-/healthz  200 while the event loop answers; 503 when it has not for PATIENCE_S: restarting it would help
-/readyz   200 when clients may come; 503 and why not before that, and while it is leaving
+/healthz  200 while the event loop answers; 503 when it has not answered for PATIENCE_S, so that a restart would help
+/readyz   200 when clients may come; 503 with the reason before that, and while the server is stopping
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Prometheus' families as OTLP's metrics, in batches. RocketMQ: what OpenTelemetry's SDK makes of its instruments, which have the same
 names without the units that its exporter for Prometheus writes into them.
 
-A batch is a tree with the field names of ExportMetricsServiceRequest (opentelemetry.proto.collector.metrics.v1): a message is made of it by
-its constructor, a line of JSON by otlp_json.
+A batch is a tree with the field names of ExportMetricsServiceRequest (opentelemetry.proto.collector.metrics.v1). The message's constructor
+makes a message of it, otlp_json a line of JSON.
 
-Deltas: what a series has counted since it was delivered last, so that a push that failed is in the next one. A series that was not counted
-on has none; one that counts less than before began again.
+A delta is what a series has counted since it was last delivered, so the next push includes what a failed push lost. A series that did not
+change has no delta; one that counts less than before has started again from zero.
 
-Threads  one at a time. Bounds: points_max points a batch; what was delivered last of each series that there was in the last round.
+Threads  one at a time. Bounds: points_max points a batch; the last delivered value of each series of the last round.
 """
 
 from __future__ import annotations

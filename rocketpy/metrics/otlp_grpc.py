@@ -1,8 +1,8 @@
 """A collector of OTLP over gRPC: metricsExporterType=OTLP_GRPC. RocketMQ: OpenTelemetry's OtlpGrpcMetricExporter, with the same keys.
 
-Needs what the extra `otlp` names; without it nothing else is missing.
+Needs the packages of the extra `otlp`, which nothing else uses.
 
-Bounds   timeout_ms a push; a collector that is away is answered for by gRPC at once, and looked for again by it.
+Bounds   timeout_ms a push. When the collector is away, gRPC fails the push at once and goes on trying to connect.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@ RocketMQ: OpenTelemetry's PeriodicMetricReader.
 
     thread "metrics": pause ─ Scraper ─► event loop ─ OtlpData ─ batch ─► deliver, one after the other
 
-A turn whose push fails is over: nothing is kept for later, the next one tells what there is then. The log tells the first failure, then one
-in complaints.PAUSE_S, and the end of them.
+A push that fails is not repeated: the next turn pushes the values of that time. The log has the first failure, then one every
+complaints.PAUSE_S, and the first success after them.
 
-Threads  one of its own; nothing waits for it but stop, LAST_WITHIN_S and what the target takes to be closed. Bounds: one batch at a time.
+Threads  one of its own. Only stop waits for it: LAST_WITHIN_S, and as long as the target takes to close. Bounds: one batch at a time.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     any thread ─ collect ─► event loop: read ─► the same thread: rest of the scrape
 
-A caller waits for the event loop, where alone the tables may be read, for READ_WITHIN_S at most.
+The tables may be read on the event loop only; a caller waits for it for READ_WITHIN_S at most.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What a server is told about the way in which its metrics leave it. Apart from the exporters, whose libraries take a tenth of a second to
-import. RocketMQ: the init of BrokerMetricsManager, ProxyMetricsManager and ControllerMetricsManager (5.3.3), which read the same keys.
+"""The settings of a server's metrics exporter. They stand apart from the exporters, whose libraries take a tenth of a second to import.
+RocketMQ: the init of BrokerMetricsManager, ProxyMetricsManager and ControllerMetricsManager (5.3.3), which read the same keys.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ RocketMQ: KVConfigManager, KVConfigSerializeWrapper (5.3.3 namesrv/kvconfig/). F
 A change is on disk before it is answered. RocketMQ writes in place without syncing and goes on with an empty table when it cannot read the
 file; here StateFile replaces it atomically, falls back to `.bak`, and keeps a damaged file aside.
 
-Threads  changes: one at a time, any thread, which `on_change` is called in; the rest: any.
+Threads  changes: one at a time, from any thread; `on_change` is called in that thread. Everything else: any thread.
 Bounds   ENTRIES_MAX entries, TEXT_MAX characters each, FILE_MAX in all.
 """
 

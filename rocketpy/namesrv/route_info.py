@@ -1,4 +1,4 @@
-"""The tables of the name server: decisions only, a clock goes in and notices come out.
+"""The tables of the name server. Decisions only: requests and the time come in, answers and notices go out.
 RocketMQ: RouteInfoManager (5.3.3 namesrv/routeinfo/).
 
     register ──► live (cluster, address) ──► broker name: id → address ──► topics: broker name → queues ──► routes, kept as bytes
@@ -13,8 +13,8 @@ Transitions of a broker (cluster, address):
     name a   → name b    register with another name: it leaves the old one first
     id held by another address: the newcomer takes it, unless the holder's state version is greater; then the newcomer is ignored
 
-A departure names the registration it is about. When the broker has registered again before the departures of its turn are taken out, it
-is dropped; RocketMQ removes the fresh registration (apache/rocketmq#11043).
+A departure names the registration that it ends. When the broker has registered again before the departure is processed, the departure is
+dropped; RocketMQ removes the fresh registration (apache/rocketmq#11043).
 
 Everything is indexed by broker name, so a departure costs what that broker held, not what the cluster holds.
 Threads  one event loop.

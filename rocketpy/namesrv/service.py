@@ -6,7 +6,7 @@ RocketMQ: NamesrvController, BrokerHousekeepingService, BatchUnregistrationServi
     scan timer ─ silence ────┼─► departures ─ next loop turn ─► RouteInfo.unregister_brokers ─► notices ─► brokers
     UNREGISTER_BROKER ───────┘
 
-Departures of one loop turn are taken out together, so that a cluster going down is one pass over the tables.
+The departures of one turn of the loop are processed together, so that a cluster that goes down costs one pass over the tables.
 Threads  one event loop beside the reactors. Bounds: unRegisterBrokerQueueCapacity departures waiting, then SYSTEM_ERROR.
 """
 

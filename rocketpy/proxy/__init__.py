@@ -1,1 +1,1 @@
-"""The proxy: clients of 5.x, which speak gRPC (apache.rocketmq.v2), before name servers and brokers, which speak remoting."""
+"""The proxy: it serves 5.x clients, which speak gRPC (apache.rocketmq.v2), from name servers and brokers, which speak remoting."""

@@ -1,8 +1,9 @@
-"""Whether a call is from whom it says, and whether he may do what it asks for; refusals in RocketMQ's words, as in csrc/auth/auth_gate.c.
+"""Whether a call comes from the user that it names, and whether that user may do what it asks for. Refusals have RocketMQ's words, as in
+csrc/auth/auth_gate.c.
 RocketMQ: AuthenticationPipeline, AuthorizationPipeline (5.3.3 proxy/grpc/pipeline/), DefaultAuthenticationHandler (5.3.3 auth/).
 
-Who is refused is judged once more when a newer copy of the users can be had. Unlike RocketMQ's, a call that has proven who it is from has
-the rights of nobody else: x-mq-authorization-ak, which a client may set, counts only where nobody is asked for a signature.
+A call that is refused is judged once more when a newer copy of the users can be had. Unlike in RocketMQ, a call with a valid signature
+always has the rights of its signer: x-mq-authorization-ak, which any client may set, counts only where no signature is asked for.
 
 Bounds   LINES_PER_SECOND refusals in the log, then how many had no line.
 """

@@ -1,7 +1,7 @@
-"""The cluster behind the proxy: routes from name servers, what brokers say of topics and groups, and calls to brokers.
+"""The cluster behind the proxy: routes from name servers, the configuration of topics and groups from brokers, and calls to brokers.
 RocketMQ: TopicRouteService, ClusterMetadataService, ClusterMessageService (5.3.3 proxy/service/).
 
-Threads  one event loop. Bounds: a cache of topic_route_service_cache_max_num entries each, the oldest go first; the client's own.
+Threads  one event loop. Bounds: topic_route_service_cache_max_num entries in each cache, the oldest go first; the bounds of the client.
 """
 
 from __future__ import annotations

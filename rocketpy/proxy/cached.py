@@ -1,7 +1,8 @@
-"""Answers of name servers and brokers that are asked for again now and then, and go on to count while nobody answers.
+"""Answers of name servers and brokers, refreshed now and then. While nobody answers, the old answer stays valid.
 RocketMQ: AbstractCacheLoader and the caches of TopicRouteService and ClusterMetadataService (5.5.0 proxy/service/).
 
-Threads  one event loop. Bounds: so many answers as the cache was made for, the oldest go first; questions end with the calls that they are.
+Threads  one event loop. Bounds: as many answers as the cache was made for, the oldest go first; a question takes no longer than the call
+         behind it.
 """
 
 from __future__ import annotations

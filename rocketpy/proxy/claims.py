@@ -1,4 +1,4 @@
-"""Whom a call says it is from, and the signature that proves it: metadata of gRPC's.
+"""The user that a call says it comes from, and the signature that proves it. Both are gRPC metadata.
 RocketMQ: DefaultAuthenticationContextBuilder (5.3.3 auth/authentication/builder/). Decisions only.
 
     authorization: MQv2-HMAC-SHA1 Credential=USER/…, SignedHeaders=x-mq-date-time, Signature=HEX

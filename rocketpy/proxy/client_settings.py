@@ -1,4 +1,4 @@
-"""What a client is told of its settings: its own, with what the proxy and its group's configuration say.
+"""The settings that a client is given: its own, completed by what the proxy and the configuration of its group say.
 RocketMQ: GrpcClientSettingsManager.mergeProducerData, mergeSubscriptionData (5.3.3 proxy/grpc/v2/common/).
 """
 

@@ -1,8 +1,9 @@
-"""The clients that have said what they are: their settings, when they were last heard of, and the stream by which they are told something.
+"""The clients that have introduced themselves: their settings, when they were last heard of, and the stream on which the proxy sends to
+them.
 RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ClientActivity (5.3.3 proxy/grpc/v2/).
 
-Threads  one event loop. Bounds: CLIENTS_MAX clients, bytes_max of memory for what they say of themselves; commands for
-         one that does not read as told.py says.
+Threads  one event loop. Bounds: CLIENTS_MAX clients, bytes_max of memory for their settings; told.py bounds the commands that
+         wait for a client that does not read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Who asks, and until when he waits: what a call carries beside its message. RocketMQ: ProxyContext, HeaderInterceptor (5.3.3 proxy/)."""
+"""What a call carries beside its message: who asks, and how long the caller waits.
+RocketMQ: ProxyContext, HeaderInterceptor (5.3.3 proxy/).
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@ RocketMQ: ProxyAuthenticationMetadataProvider, ClusterMetadataService.userCache 
 
     broker ── LIST_USER, LIST_ACL ──► CopiedUsers ─ what differs ─► AuthTable ◄─ Authority, the gate of the port for 4.x clients
 
-The brokers of rocketMQClusterName are asked by name, the first that answers counts, every userCacheRefreshSeconds, and sooner when somebody
-was refused: he may be new. While none answers, what was copied stays in force.
+The masters of rocketMQClusterName are asked one after the other until one answers. This happens every userCacheRefreshSeconds, and sooner
+after a refusal: the user may be new. While none answers, the last copy stays in force.
 
 Threads  one event loop. Bounds: the table's; a copy is made no oftener than each PAUSE_S, and takes a tenth of the time at most.
 """

@@ -3,8 +3,8 @@ RocketMQ: GrpcServer, ProxyAndTlsProtocolNegotiator (5.3.3 proxy/grpc/).
 
     client ── TLS or clear ── reactor ── HTTP/2 ── call ── ring ── event fd ── GrpcPort ── method ── answer ──► reactor
 
-A balancer may say before the first byte whom it connects (PROXY protocol, versions 1 and 2). Anybody may: where rights go by addresses,
-only the balancer should reach the port.
+A load balancer may name its client before the first byte (PROXY protocol, versions 1 and 2). Anybody else may do so, too: where rights
+depend on addresses, only the balancer should reach the port.
 
 Threads  REACTORS of the server's beside the event loop. Bounds: CONNECTIONS_MAX, and a quarter of the files that may be open; STREAMS_MAX
          calls a connection; a call's messages as csrc/grpc/grpc.h says. An answer that its connection does not take waits until it does.

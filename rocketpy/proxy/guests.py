@@ -1,5 +1,6 @@
-"""4.x clients that came by the proxy: each has connections of its own to the brokers, so that they know it as if it had come to them.
-RocketMQ: RemotingChannelManager (5.3.3 proxy/remoting/channel/), which has clients share the proxy's connections.
+"""4.x clients that came through the proxy. Each has connections of its own to the brokers, so that brokers treat it as if it had connected
+to them itself.
+RocketMQ: RemotingChannelManager (5.3.3 proxy/remoting/channel/), where clients share the proxy's connections.
 
 Threads  one event loop. Bounds: GROUPS_MAX groups of one guest, TOPICS_MAX topics of a group, NAMES_MAX of all of them with names of up to
          NAME_MAX characters, LOOKED_UP_MAX topics that are looked up for one heartbeat; as many guests as the port has connections.

@@ -1,10 +1,10 @@
-"""Receipt handles: which message of which pop a consumer speaks of, as RocketMQ's clients write them.
+"""Receipt handles: they name a message and the pop that delivered it. The text is that of RocketMQ's clients.
 RocketMQ: ReceiptHandle, ExtraInfoUtil, MQClientAPIImpl.processPopResponse (5.3.3 common/, remoting/, client/).
 
     START_OFFSET POP_TIME INVISIBLE_MS REVIVE_QUEUE KIND BROKER QUEUE OFFSET [LOG_OFFSET]
 
-KIND is 0 of a message that came by its own topic, 1 and 2 by the names of retry topics. The last part is the proxy's own: where the
-message lies in its broker's log, for the dead letter queue.
+KIND is 0 for a message that was read from its own topic; 1 and 2 are the two ways to name a retry topic. Only the proxy writes the last
+part: where the message lies in its broker's log, which the dead letter queue needs.
 """
 
 from __future__ import annotations

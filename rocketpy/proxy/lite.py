@@ -1,13 +1,14 @@
-"""Lite topics: what a lite consumer subscribes to is told to the brokers of its parent topic, and what a broker takes away is told to it.
+"""Lite topics: the proxy passes the subscriptions of lite consumers on to the brokers of the parent topic, and tells a consumer which lite
+topics a broker took away from it.
 RocketMQ: ClientActivity.syncLiteSubscription, ClientProcessor, LiteSubscriptionService, ProxyClientRemotingProcessor (5.5.0 proxy/).
 
     client ── SyncLiteSubscription ──► LITE_SUBSCRIPTION_CTL ──► every broker of the parent topic
     client is gone ── COMPLETE_REMOVE ─────────────────────────────┘
     client ◄── telemetry ◄── NOTIFY_UNSUBSCRIBE_LITE ◄── a broker that gave the lite topic to another client
 
-The proxy keeps none of it: clients say all they want again and again, and brokers forget who is silent.
+The proxy keeps no subscriptions: clients repeat all of theirs regularly, and brokers forget clients that are silent.
 
-Threads  one event loop. Bounds: max_sync_lite_subscription_rate subscriptions a second; a goodbye under way a client.
+Threads  one event loop. Bounds: max_sync_lite_subscription_rate subscriptions a second; one goodbye under way for each client.
 """
 
 from __future__ import annotations

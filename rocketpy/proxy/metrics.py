@@ -1,5 +1,5 @@
-"""What a proxy tells of itself. RocketMQ: ProxyMetricsManager (5.3.3 proxy/metrics/), which tells that the proxy is up and nothing else:
-the other names are those of RocketMQ's brokers. Units stand in names as its exporter writes them.
+"""The metrics of a proxy. RocketMQ: ProxyMetricsManager (5.3.3 proxy/metrics/), which shows that the proxy is up and nothing else; the
+other names are those of RocketMQ's brokers. The units are part of the names, as its exporter writes them.
 
 Bounds   the clients' and the latencies' own; SERIES_MAX series of clients.
 """

@@ -1,4 +1,4 @@
-"""What rmq-proxy.json says about metrics. Apart from them, whose library takes a tenth of a second to import."""
+"""The metrics settings in rmq-proxy.json. They stand apart from the metrics, whose library takes a tenth of a second to import."""
 
 from __future__ import annotations
 

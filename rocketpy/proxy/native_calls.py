@@ -1,4 +1,4 @@
-"""Calls without Python. What decides about a call stands in csrc/proxy; here it is told what is true.
+"""Calls that are answered without Python. csrc/proxy decides about them; this module tells it what it needs to know.
 
     sending.py ── a topic was sent to: learn ──► its route ──► csrc/proxy, until it is a refresh old; then one message comes here again
     receiving.py ── a group has read a topic: learn_reading ──► its brokers ──► csrc/proxy, the same

@@ -1,8 +1,8 @@
 """Which broker a request of a 4.x client is for, and how long the broker may take.
 RocketMQ: AbstractRemotingActivity (5.3.3 proxy/remoting/activity/). Decisions only.
 
-Clients of 5.x name the broker in every request, as RocketMQ's proxy demands. Those of 4.x do not: their requests find it where the topic is
-on one broker alone.
+5.x clients name the broker in every request, as RocketMQ's proxy demands. 4.x clients do not: their requests find the broker only where
+the topic is on a single one.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Messages that a push consumer has for longer than they are invisible: whose handle is to be renewed when, and whose no more.
+"""Messages that a push consumer works on for longer than they are invisible: when to renew each handle, and when to stop.
 RocketMQ: DefaultReceiptHandleManager, ReceiptHandleGroup, RenewStrategyPolicy (5.3.3 proxy/service/receipt/).
 
-Decides alone: events and the clock in, what is to be asked of brokers out. Where acknowledgements are native the native side is told what
-is held: a message that it has taken is found missing there when its turn comes, and is not renewed. Of what was received natively this
-hears when it has been held for a while (`adopt`): most of it is acknowledged before.
+Decisions only: events and the time come in, requests to brokers go out. Where acknowledgements are native, the native side is told which
+messages are held. When it has acknowledged one, the message is missing there when its renewal is due, and is not renewed. Messages that
+were received natively come here once they have been held for a while (`adopt`); most are acknowledged before that.
 
-Bounds   HANDLES_MAX in all; a message that comes when there are so many is not renewed, and comes again when its time is over.
+Bounds   HANDLES_MAX in all. A message that comes when there are that many is not renewed, and is delivered again when its time is over.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a gRPC request asks for: which actions on which topics and groups.
 RocketMQ: DefaultAuthorizationContextBuilder (5.3.3 auth/authorization/builder/). Decisions only.
 
-Stricter than RocketMQ: a change of a message's invisible time asks for its topic, too, as its acknowledgement does; so does a
-lite subscription that names no lite topic.
+Stricter than RocketMQ: changing a message's invisible time needs a right on its topic, too, as acknowledging it does; so does a lite
+subscription that names no lite topic.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a topic's queues are, as clients see them: all of them behind this proxy, by the address that the client came by.
+"""A topic's queues as clients see them: all are behind this proxy, under the address at which the client reached it.
 RocketMQ: RouteActivity (5.3.3 proxy/grpc/v2/route/).
 """
 

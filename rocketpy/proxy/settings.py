@@ -1,4 +1,4 @@
-"""What a proxy is told: rmq-proxy.json as RocketMQ's proxy reads it, and the command line.
+"""The configuration of a proxy: rmq-proxy.json, read as RocketMQ's proxy reads it, and the command line.
 RocketMQ: ProxyConfig (5.3.3 proxy/config/): names and defaults. Times in ms unless the name says otherwise, sizes in bytes.
 """
 

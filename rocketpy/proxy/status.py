@@ -1,4 +1,4 @@
-"""What became of a request, in the codes of gRPC clients.
+"""The outcome of a request, in the status codes of gRPC clients.
 RocketMQ: ResponseBuilder, GrpcProxyException (5.3.3 proxy/grpc/v2/common/).
 """
 

@@ -1,7 +1,7 @@
-"""What a client is told by its telemetry: commands that it has not read yet.
+"""The commands on a client's telemetry stream that it has not read yet.
 
-Threads  one event loop. Bounds: TOLD_MAX commands of a stream, and none on top of TOLD_BYTES_MAX bytes; AllTold.most bytes of what all are
-         offered: what would be more is dropped and said. An answer waits for the room that its client makes.
+Threads  one event loop. Bounds: TOLD_MAX commands a stream, and none once TOLD_BYTES_MAX bytes wait in it; AllTold.most bytes for all
+         streams. A command beyond that is dropped and logged. An answer waits until its client has made room.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Transactions: where a prepared message lies, who is told how it ended, and who is asked when nobody said.
+"""Transactions: where a prepared message lies, which broker is told how it ended, and which producer is asked when nobody has said.
 RocketMQ: ClusterTransactionService, TransactionDataManager, ProxyClientRemotingProcessor (5.3.3 proxy/service/).
 
     producer ── SendMessage ──► broker;  its place is kept for transaction_data_expire_millis
     producer ── EndTransaction ──► the place ──► END_TRANSACTION to that broker
     broker ── CHECK_TRANSACTION_STATE ──► a producer of the topic, by its telemetry
 
-Brokers know the proxy as a producer of each topic its clients send transactions to: a heartbeat every transaction_heartbeat_period_second.
-One place of each transaction, the last that is known; PLACES_MAX in all, the oldest go first. RocketMQ keeps several, and takes an
-older one when the last is used up: what is committed there is delivered again after the next question.
+Brokers know the proxy as a producer of each topic to which its clients send transactions: it sends them a heartbeat every
+transaction_heartbeat_period_second.
+One place is kept for each transaction, the last known one; PLACES_MAX in all, the oldest go first. RocketMQ keeps several and falls back to
+an older one when the last is used up; a message committed there is delivered again after the next check.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What may be named and said. RocketMQ: GrpcValidator, Validators, TopicValidator (5.3.3 proxy/, client/, common/)."""
+"""Which names and values are valid. RocketMQ: GrpcValidator, Validators, TopicValidator (5.3.3 proxy/, client/, common/)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Where reading starts and ends in every queue: by offsets, by times, by a group's offsets. Runs in the driver.
 Spark: KafkaOffsetReaderAdmin (the conventions followed). RocketMQ: MessageStore.getOffsetInQueueByTime.
 
-A broker's search by time answers with a message near the wanted time: which one of several of the same millisecond, and what it says when
-none is that new, differs between versions. So its answer is a hint, and the messages around it are looked at.
+A broker's search by time answers with a message near the wanted time. Which one it is among several of the same millisecond, and what the
+broker says when no message is that new, differs between versions. So the answer is only a hint, and the messages around it are looked at.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Group:
         return {broker_id: address for broker_id, address in known.items() if address in alive}
 
     def master(self) -> Broker | None:
-        """As the name server tells clients."""
+        """The member that the name server shows to clients as the master."""
         address = self.registered().get("0")
         return next((member for member in self.members if member.address == address), None)
 
@@ -69,7 +69,7 @@ class Group:
         return found
 
     def await_roles(self) -> Broker:
-        """Until the name server knows every member that runs by the id that its role gives it; the leader."""
+        """Waits until the name server knows every running member by the id that its role gives it; returns the leader."""
 
         def expected() -> dict[str, str]:
             leader = self.master()
@@ -92,7 +92,7 @@ def log_bytes(member: Broker, end: int) -> bytes:
 
 
 def knows(member: Broker, topic: str) -> bool:
-    """Topics are copied from the leader, by RocketMQ's slave every ten seconds; until then it refuses pulls."""
+    """Whether the member has the topic: it copies topics from the leader (RocketMQ's slave every ten seconds), and refuses pulls before."""
     return topic in wire.call(member.address, GET_ALL_TOPIC_CONFIG).json()["topicConfigTable"]
 
 

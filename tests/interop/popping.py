@@ -76,7 +76,7 @@ class Popper:
         self.address, self.group, self.topic, self.broker = address, group, topic, broker
 
     def fields(self, **changes: Any) -> dict[str, str]:
-        """Of a pop. None leaves a field out."""
+        """The fields of a pop request, with changes; None leaves a field out."""
         fields = {
             "consumerGroup": self.group, "topic": self.topic, "queueId": -1, "maxMsgNums": 32, "invisibleTime": 60_000, "pollTime": 0,
             "bornTime": int(time.time() * 1000), "initMode": 0, "expType": "TAG", "exp": "*", "order": "false", **changes,
@@ -95,7 +95,7 @@ class Popper:
         return handles(reply, self.broker)
 
     def pop_until(self, count: int, timeout: float = PATIENCE_S, **changes: Any) -> list[Popped]:
-        """Pops that wait, until so many have come."""
+        """Pops, with long polling, until `count` messages have come."""
         found: list[Popped] = []
         end = time.monotonic() + timeout
         while len(found) < count:
@@ -104,7 +104,7 @@ class Popper:
         return found
 
     def begin(self, code: int = POP, **changes: Any) -> socket.socket:
-        """Sends one; its answer is read by wire.read_reply."""
+        """Sends a request without waiting for the answer, which wire.read_reply reads from the connection."""
         host, port = self.address.rsplit(":", 1)
         connection = socket.create_connection((host, int(port)), PATIENCE_S)
         connection.sendall(wire.encode(code, self.fields(**changes)))
@@ -147,7 +147,7 @@ class Popper:
         assert reply.code == 0, reply
 
     def change(self, popped: Popped, invisible_ms: int) -> Popped:
-        """Another time at which it comes again; the message with its new handle."""
+        """Changes the time at which the message comes again; returns it with its new handle."""
         reply = self.ask(CHANGE, {**self.handle_fields(popped), "invisibleTime": str(invisible_ms)})
         assert reply.code == 0, reply
         _, _, _, _, kind, broker, queue, *_ = popped.handle.split(" ")
@@ -165,7 +165,7 @@ class Popper:
         return self.ask(PEEK, self.fields(**changes))
 
     def waiting(self, queue_id: int = -1) -> int:
-        """Pops that wait, of that queue id."""
+        """How many pops of that queue id wait at the broker."""
         reply = self.ask(POLLING, self.fields(queueId=queue_id))
         assert reply.code == 0, reply
         return int(reply.fields["pollingNum"])

@@ -1,4 +1,5 @@
-"""Priorities: the same sends and pops to RocketMQ and to ours: which queue each goes to, what is stored, the order of pops."""
+"""Priorities: both products get the same sends and pops. Which queue each message goes to, what is stored and in which order pops return it
+have to be equal."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def kept(cluster: Cluster, topic: str, queue_id: int) -> list[tuple[bytes, str |
 
 
 def said_last(properties: str) -> str | None:
-    """Ours stores what it was sent, RocketMQ what it understood: of a property that comes twice the later one."""
+    """The priority of a record. When the property comes twice the later one counts: our records hold both, RocketMQ's only that one."""
     return dict(pair.split("\x01", 1) for pair in properties.split("\x02") if pair).get("_SYS_MSG_PRIORITY_")
 
 
@@ -83,7 +84,7 @@ def what_is_seen(cluster: Cluster) -> dict[str, Any]:
     return seen
 
 
-def test_both_rank_alike(new_cluster: Callable[..., Cluster], product: Product, peer: Product) -> None:
+def test_both_products_store_and_pop_priorities_alike(new_cluster: Callable[..., Cluster], product: Product, peer: Product) -> None:
     ours, theirs = (new_cluster(brokers=[each]) for each in (product, peer))
     seen, wanted = what_is_seen(ours), what_is_seen(theirs)
     for what, value in wanted.items():
@@ -91,7 +92,7 @@ def test_both_rank_alike(new_cluster: Callable[..., Cluster], product: Product, 
     assert seen["order"] == [3] * 12 + [2] * 12 + [1] * 12 + [0] * 12
 
 
-def test_a_group_may_do_without(new_cluster: Callable[..., Cluster], product: Product) -> None:
+def test_a_group_with_priority_factor_0_pops_in_another_order(new_cluster: Callable[..., Cluster], product: Product) -> None:
     cluster = new_cluster()
     make(cluster, TOPIC, "+message.type=PRIORITY")
     body = b'{"groupName":"rankers","attributes":{"+priority.factor":"0"}}'

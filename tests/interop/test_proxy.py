@@ -317,9 +317,8 @@ def test_transactions_and_retries_at_the_other_port_of_ours(
         pytest.skip("RocketMQ's proxy tells brokers of no consumer, who make no retry topic then, and asks about what was committed")
     java = JavaClients(driver, proxy.remoting)
     try:
-        java.push(
-            group, topic
-        ).shutdown()  # a client that is there before its retry topic is reads that only when queues are shared out next
+        # Registers the group, so that its retry topic exists first: a client that is older reads it only when queues are shared out again.
+        java.push(group, topic).shutdown()
         wait_until(lambda: len(cluster.route(f"%RETRY%{group}")) == 2, what="the group's retry topic on both brokers")
         consumer = java.push(group, topic, rejectTimes=1, nextDelayLevel=1)
         payers = java.transaction(f"{group}-payers")

@@ -144,7 +144,7 @@ def test_what_is_committed_is_stored_as_by_rocketmq(sides: tuple[Side, Side]) ->
                 assert each.sys_flag & 0xC == 8 and each.prepared_transaction_offset == side.positions[each.body.decode()]
 
 
-def test_who_does_not_know_changes_nothing(sides: tuple[Side, Side]) -> None:
+def test_an_end_that_says_unknown_changes_nothing(sides: tuple[Side, Side]) -> None:
     """RocketMQ does not even answer."""
     ours, _ = sides
     before = len(ours.table(HALF, 0, len(SENT) - len(NOT_HALF)))

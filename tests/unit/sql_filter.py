@@ -11,7 +11,7 @@ ARENA_BYTES = 8 << 20
 
 
 def property_text(properties: Mapping[str, str]) -> bytes:
-    """As a record holds them."""
+    """Properties in the form in which a record holds them."""
     return b"".join(b"%b\x01%b\x02" % (name.encode(), value.encode()) for name, value in properties.items())
 
 
@@ -40,7 +40,7 @@ class SqlFilter:
         self.unread = "" if self.refused else text[end[0] :].decode()
 
     def passes(self, properties: Mapping[str, str]) -> bool:
-        """In a block of its exact size, so that a sanitizer sees what is read behind it."""
+        """Whether the message passes. Its text lies in a block of exactly its size, so that a sanitizer sees reads past its end."""
         text = property_text(properties)
         data = ffi.new("uint8_t[]", text) if text else ffi.NULL
         return bool(lib.rp_sql_filter_matches(self._filter, ffi.new("rp_slice *", {"data": data, "size": len(text)})[0]))

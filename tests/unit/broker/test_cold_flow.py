@@ -1,4 +1,4 @@
-"""What operators say and see of groups that read from the disk; who is held is claimed in tests/unit/c/broker_cold_flow_test.c."""
+"""Limits of groups that read from the disk, as operators set and see them. Who is held back: tests/unit/c/broker_cold_flow_test.c."""
 
 from __future__ import annotations
 

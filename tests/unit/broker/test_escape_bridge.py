@@ -1,4 +1,4 @@
-"""The bridge to another master, by a native side that the test plays."""
+"""The bridge to another master, with a native side that the test plays."""
 
 from __future__ import annotations
 

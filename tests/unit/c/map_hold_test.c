@@ -1,4 +1,5 @@
-/* map_hold_test.c: bytes of a mapped file that the disk does not give are told, and whoever holds none of them still ends. */
+/* map_hold_test.c: a thread that holds bytes of a mapped file is told which of them the disk does not give; a store without a hold still
+ * ends the process. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +14,7 @@
 
 #define PAGE_SIZE 4096
 #define PAGES 4
-#if defined(__SANITIZE_THREAD__) /* takes whoever jumped out of a handler for being in it for good */
+#if defined(__SANITIZE_THREAD__) /* it believes that a thread which jumped out of a signal handler stays in it */
 #define IS_TSAN 1
 #else
 #define IS_TSAN 0

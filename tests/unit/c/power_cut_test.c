@@ -40,14 +40,10 @@ static void *append_until_cut(void *context) {
     }
 }
 
-typedef struct log_scan {
-    int64_t next[APPENDERS];
-} log_scan;
-
 /* Every record of the log is the next of its queue: entries and records match one to one. */
 static void log_and_queues_agree(rp_message_store *store, workload *work) {
     rp_commit_log *log = rp_message_store_commit_log(store);
-    log_scan scan = {{0}};
+    int64_t next[APPENDERS] = {0}; /* offset of the next record, by queue */
     int64_t offset = rp_commit_log_min_offset(log), max = rp_commit_log_max_offset(log);
     while (offset < max) {
         rp_log_range range;
@@ -58,22 +54,22 @@ static void log_and_queues_agree(rp_message_store *store, workload *work) {
         CHECK(kind == RP_RECORD_MESSAGE || (kind == RP_RECORD_BLANK && (int64_t)message.size == left));
         if (kind == RP_RECORD_MESSAGE) {
             CHECK(message.queue_id >= 0 && message.queue_id < APPENDERS);
-            if (message.queue_offset != scan.next[message.queue_id]) {
+            if (message.queue_offset != next[message.queue_id]) {
                 fprintf(stderr, "record at %lld of %lld is message %lld of queue %d, %lld was expected\n", (long long)offset,
-                        (long long)max, (long long)message.queue_offset, message.queue_id, (long long)scan.next[message.queue_id]);
+                        (long long)max, (long long)message.queue_offset, message.queue_id, (long long)next[message.queue_id]);
                 exit(1);
             }
-            CHECK(fixture_check(store, work[message.queue_id].queue, scan.next[message.queue_id]++) == 0);
+            CHECK(fixture_check(store, work[message.queue_id].queue, next[message.queue_id]++) == 0);
         }
         rp_log_range_release(range.pin);
         offset += message.size;
     }
     for (int i = 0; i < APPENDERS; i++) {
-        if (rp_consume_queue_max_offset(work[i].queue) != scan.next[i]) {
+        if (rp_consume_queue_max_offset(work[i].queue) != next[i]) {
             rp_queue_entry entry = {0};
-            rp_consume_queue_read(work[i].queue, scan.next[i], &entry, 1);
+            rp_consume_queue_read(work[i].queue, next[i], &entry, 1);
             fprintf(stderr, "queue %d has %lld entries, the log %lld records up to %lld; first without a record at %lld\n", i,
-                    (long long)rp_consume_queue_max_offset(work[i].queue), (long long)scan.next[i], (long long)max,
+                    (long long)rp_consume_queue_max_offset(work[i].queue), (long long)next[i], (long long)max,
                     (long long)entry.commit_log_offset);
             exit(1);
         }

@@ -43,7 +43,7 @@ def flip(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
-def test_a_whole_store_is_told_to_be_whole(root: Path) -> None:
+def test_a_whole_store_is_said_to_be_whole(root: Path) -> None:
     done = rocketpy("verify", root, *SHAPE)
     assert done.returncode == 0 and "200 messages" in done.stdout and "whole" in done.stdout
     assert json.loads(rocketpy("info", root, "--json").stdout)["queues"][0]["max_offset"] == 50
@@ -400,7 +400,7 @@ def test_queues_stay_where_the_whole_log_is_gone(root: Path, length: int | None)
     assert rocketpy("verify", root, *SHAPE).returncode == 0
 
 
-def test_nothing_is_set_aside_where_the_log_can_not_be_opened(root: Path) -> None:
+def test_nothing_is_set_aside_where_the_log_cannot_be_opened(root: Path) -> None:
     """The files of a store tell its sizes: those of queues by one that has a length."""
     first = root / "commitlog" / f"{0:020d}"
     whole = first.read_bytes()

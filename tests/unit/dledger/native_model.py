@@ -1,5 +1,5 @@
-"""The native log as csrc/ha/dledger_log.h describes it, for LogMember in a simulated group: entries flow beside the decisions, by term and
-leader as it was told them, and what it cannot judge it claims.
+"""A model in Python of the native log (csrc/ha/dledger_log.h), for LogMember in a simulated group. It moves entries by itself, for the term
+and leader that LogMember told it. A push that it cannot judge becomes a claim, which LogMember decides.
 """
 
 from __future__ import annotations

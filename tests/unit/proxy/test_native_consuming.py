@@ -351,7 +351,7 @@ def test_an_orderly_group_pops_in_order_with_its_attempts() -> None:
     running(orderly)
 
 
-def test_who_does_not_wait_for_so_long_is_python_s_to_refuse() -> None:
+def test_a_receive_that_would_wait_for_too_short_a_time_is_refused_by_python() -> None:
     async def test(consumer: Consumer, broker: PoppingBroker, proxy: ProxyService) -> None:
         status, _ = await consumer.receive(timeout=PATIENCE_S / 2)
         assert status.startswith(("BAD_REQUEST", "ILLEGAL_POLLING_TIME"))
