@@ -9,6 +9,7 @@ listener, because the subscription of that topic may then no longer be answered 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,6 +37,8 @@ log = logging.getLogger(__name__)
 _CUSTOMIZED_RETRY: Mapping[str, Any] = {"type": "CUSTOMIZED"}
 READ_FORBIDDEN = 1 << 2
 """Bit of a topic's forbidden value: PermName.INDEX_PERM_READ."""
+MADE_MAX = 256
+"""Groups made by use since the last copy of a master's table that this copy leaves alone."""
 
 _MEMBERS = (
     "groupName",
@@ -176,6 +179,7 @@ class GroupTable:
         self._configs: dict[str, GroupConfig] = {}
         self._light: set[str] = set()
         self._forbidden: dict[str, dict[str, int]] = {}
+        self._made: deque[str] = deque(maxlen=MADE_MAX)
         self.version = DataVersion(now_ms())
         for group in names.PREDEFINED_GROUPS:
             self._put(GroupConfig(group))
@@ -212,6 +216,7 @@ class GroupTable:
         config = GroupConfig(group)
         log.info("auto create a subscription group, %s", group)
         self._change(config)
+        self._made.append(group)
         return config
 
     def serves(self, group: str) -> bool:
@@ -276,10 +281,16 @@ class GroupTable:
         self.version = self.version.next(now_ms=self._now_ms())
 
     def replace_all(self, saved: SavedGroups) -> bool:
-        """Takes over a master's table. False when this version is here already."""
+        """Takes over a master's table. False when this version is here already.
+
+        A group that was made here by use since the last time stays for this once: the request that it was made for may be on its way to
+        the fast path, which would not find it.
+        """
         if saved.version == self.version:
             return False
-        for group in [group for group in self._configs if group not in saved.configs]:
+        wanted = {*saved.configs, *self._made}
+        self._made.clear()
+        for group in [group for group in self._configs if group not in wanted]:
             del self._configs[group]
             self._sink.delete_group(group)
         for config in saved.configs.values():

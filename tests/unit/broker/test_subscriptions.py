@@ -120,6 +120,18 @@ def test_a_masters_table_replaces_ours() -> None:
     assert not table.replace_all(saved)
 
 
+def test_a_group_that_was_just_made_stays_for_one_copy() -> None:
+    """The pull that it was made for comes back to the fast path, and was refused where a copy of the master's table came first."""
+    recorder, master = Recorder(), GroupTable(Recorder(), Clock(2))
+    table = GroupTable(recorder, Clock())
+    assert table.find_or_create("reader") is not None
+    assert table.replace_all(SavedGroups.from_json(master.to_json()))
+    assert "reader" in recorder.groups and "reader" in table
+    master.update(GroupConfig("theirs"))
+    assert table.replace_all(SavedGroups.from_json(master.to_json()))
+    assert "reader" not in recorder.groups and "reader" not in table
+
+
 def test_what_a_master_forbids_or_allows_again_is_told_here_too() -> None:
     told: list[tuple[str, str]] = []
     master = GroupTable(Recorder(), Clock(2))
