@@ -2,8 +2,9 @@
 to them itself.
 RocketMQ: RemotingChannelManager (5.3.3 proxy/remoting/channel/), where clients share the proxy's connections.
 
-Threads  one event loop. Bounds: GROUPS_MAX groups of one guest, TOPICS_MAX topics of a group, NAMES_MAX of all of them with names of up to
-         NAME_MAX characters, LOOKED_UP_MAX topics that are looked up for one heartbeat; as many guests as the port has connections.
+Threads  one event loop. Bounds: BROKERS_MAX lost brokers and GROUPS_MAX groups of one guest, TOPICS_MAX topics of a group, NAMES_MAX of all
+         of them with names of up to NAME_MAX characters, LOOKED_UP_MAX topics that are looked up for one heartbeat; as many guests as the
+         port has connections.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from ..remoting.credentials import Credentials
 from ..remoting.json_codec import JsonError, read_object
 from .relay_rules import NAME_MAX
 
+BROKERS_MAX: Final = 256
+"""That one heartbeat is passed on to."""
 GROUPS_MAX: Final = 256
 TOPICS_MAX: Final = 64
 NAMES_MAX: Final = 1024
@@ -29,12 +32,14 @@ LOOKED_UP_MAX: Final = 16
 
 
 class Guest:
-    """One connection's. `brokers`: those it has to do with, by name; they are told of it, and asked for it."""
+    """One connection's. `brokers`: those it has to do with, by name; they are told of it, and asked for it. `lost`: those among them that
+    could not be reached: they are told of it once they can."""
 
     def __init__(self, connection_id: int, credentials: Credentials | None, on_request: Callable[[Guest, str, Command], None]) -> None:
         """credentials: those of the proxy, where it has some; else what the guest has signed goes on as it is. on_request: a broker's."""
         self.connection_id = connection_id
         self.brokers: set[str] = set()
+        self.lost: set[str] = set()
         self._credentials = credentials
         self._on_request = on_request
         self._client: RemotingClient | None = None
@@ -57,6 +62,12 @@ class Guest:
                 credentials=self._credentials,
             )
         return self._client
+
+    def lose(self, broker: str) -> None:
+        """It cannot be reached now."""
+        self.brokers.discard(broker)
+        if len(self.lost) < BROKERS_MAX:
+            self.lost.add(broker)
 
     async def leave(self) -> None:
         """Brokers see its connections close."""

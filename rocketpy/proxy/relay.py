@@ -33,8 +33,8 @@ from ..remoting.route import MASTER_ID, TopicRoute
 from ..remoting.service import RemotingService
 from .brokers import Brokers
 from .clients import Clients
-from .guests import Guest
-from .relay_rules import FORWARDED, NAME_MAX, locked_broker, named_broker, named_topic, patience_s
+from .guests import BROKERS_MAX, Guest
+from .relay_rules import FORWARDED, NAME_MAX, assigned_topic, locked_broker, named_broker, named_topic, patience_s
 from .settings import KEPT_BYTES_MAX
 from .status import ProxyError
 
@@ -43,8 +43,6 @@ log = logging.getLogger(__name__)
 RelayHandler = Callable[[Request], Awaitable[Response | None]]
 UNDER_WAY_MAX: Final = 4096
 """Pulls of every queue that a client reads wait for messages."""
-BROKERS_MAX: Final = 256
-"""That one heartbeat is passed on to."""
 _NO_BROKER: Final = Response(ResponseCode.VERSION_NOT_SUPPORTED, "Request doesn't have field bname")
 
 
@@ -75,6 +73,7 @@ class Relay:
     def handlers(self) -> Mapping[int, RelayHandler]:
         return {
             **dict.fromkeys(FORWARDED, self._forward),
+            RequestCode.QUERY_ASSIGNMENT: self._assignment,
             RequestCode.LOCK_BATCH_MQ: self._lock,
             RequestCode.UNLOCK_BATCH_MQ: self._lock,
             RequestCode.HEART_BEAT: self._heartbeat,
@@ -127,6 +126,13 @@ class Relay:
         broker = locked_broker(request.body)
         return await self._pass_on(request, broker) if broker else Response(remark="MessageQueue set is empty", body=request.body)
 
+    async def _assignment(self, request: Request) -> Response | None:
+        """Any broker of the topic shares out its queues on all brokers, and no client names one: one that knows the guest is asked. Who is
+        refused pulls for good, whatever mode its group has."""
+        names = await self._masters(assigned_topic(request.body))
+        known = [name for name in names if name in self._guest(request).brokers]
+        return await self._pass_on(request, (known or names)[0]) if names else await self._forward(request)
+
     async def _pass_on(self, request: Request, broker: str) -> Response | None:
         """The broker's answer, whatever it is; None to what wants none."""
         guest, body = self._guest(request), request.body
@@ -145,12 +151,13 @@ class Relay:
         except (ProxyError, RocketpyError) as error:
             self._say(broker, error)
             if isinstance(error, NetworkError):
-                guest.brokers.discard(broker)  # until the guest asks for its route again, or something of it
+                guest.lose(broker)  # until the guest asks for its route again, or something of it
             return Response(ResponseCode.SYSTEM_ERROR, str(error))
         finally:
             guest.under_way -= 1
             self._bytes -= len(body)
         self._unreachable.discard(broker)
+        guest.lost.discard(broker)
         return Response(answer.code, answer.remark, answer.fields, answer.body)
 
     def _say(self, broker: str, error: Exception) -> None:
@@ -179,6 +186,8 @@ class Relay:
         guest.learn(request.body)
         for topic in guest.new_topics():
             guest.brokers.update(await self._masters(topic))
+        for name in sorted(guest.lost - guest.brokers):  # it may be back, and ask a producer about transactions that sends nothing more
+            self._in_background(self._pass_on(request, name))
         return await self._pass_to_all(request, guest)
 
     async def _unregister(self, request: Request) -> Response | None:

@@ -26,7 +26,6 @@ FORWARDED: Final = SHORT_NAMES | {
     RequestCode.POP_MESSAGE,
     RequestCode.ACK_MESSAGE,
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-    RequestCode.QUERY_ASSIGNMENT,
     RequestCode.UPDATE_CONSUMER_OFFSET,
     RequestCode.QUERY_CONSUMER_OFFSET,
     RequestCode.GET_MAX_OFFSET,
@@ -76,3 +75,12 @@ def locked_broker(body: bytes) -> str:
     except (JsonError, KeyError, TypeError, IndexError):
         return ""
     return name if isinstance(name, str) and len(name) <= NAME_MAX else ""
+
+
+def assigned_topic(body: bytes) -> str:
+    """The topic whose queues a client asks for its share of; "": there is none."""
+    try:
+        topic = read_object(body).get("topic")
+    except JsonError:
+        return ""
+    return topic if isinstance(topic, str) and len(topic) <= NAME_MAX else ""

@@ -17,7 +17,7 @@ from rocketpy.proxy.brokers import Brokers
 from rocketpy.proxy.clients import Clients
 from rocketpy.proxy.guests import Guest
 from rocketpy.proxy.relay import Relay, behind
-from rocketpy.proxy.relay_rules import ANSWER_S, locked_broker, named_broker, named_topic, patience_s
+from rocketpy.proxy.relay_rules import ANSWER_S, assigned_topic, locked_broker, named_broker, named_topic, patience_s
 from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import ProxySettings
 from rocketpy.remoting.client import RemotingClient
@@ -55,6 +55,12 @@ def test_the_broker_of_a_request_is_the_one_it_names() -> None:
         b'{"mqSet":7}',
     ):
         assert locked_broker(body) == ""
+
+
+def test_the_topic_of_an_assignment_is_in_its_body() -> None:
+    assert assigned_topic(b'{"topic":"t"}') == "t"
+    for body in (b"", b"[]", b"{}", b'{"topic":1}', b'{"topic":"' + b"x" * 256 + b'"}'):
+        assert assigned_topic(body) == ""
 
 
 def test_a_broker_may_keep_a_pull_as_long_as_it_asks_for() -> None:
@@ -272,6 +278,54 @@ def test_a_broker_that_does_not_answer_keeps_no_heartbeat_waiting(monkeypatch: p
         await relay.stop()
 
     asyncio.run(run())
+
+
+def test_a_broker_of_the_topic_that_knows_the_guest_is_asked_for_an_assignment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java's clients name no broker. One that is refused shares the queues out itself, and pulls what its group is to pop."""
+
+    async def run() -> None:
+        settings = ProxySettings(namesrv_addr="127.0.0.1:1")
+        relay = Relay(Brokers(settings, lambda *_: None), Clients(lambda: 0, 1), None, "p:1")
+        fields = {"body": b'{"topic":"t"}', "fields": {}, "code": RequestCode.QUERY_ASSIGNMENT}
+        relay.opened(event := SimpleNamespace(connection_id=7, **fields))  # type: ignore[arg-type]
+
+        async def pass_on(request: Any, broker: str) -> Response:
+            return Response(remark=broker)
+
+        async def masters(topic: str) -> list[str]:
+            return ["a", "b"] if topic == "t" else []
+
+        monkeypatch.setattr(relay, "_pass_on", pass_on)
+        monkeypatch.setattr(relay, "_masters", masters)
+        ask = relay.handlers()[RequestCode.QUERY_ASSIGNMENT]
+        for known, asked in ((set(), "a"), ({"b", "c"}, "b"), ({"a", "b"}, "a")):
+            relay._guest(event).brokers = known  # type: ignore[arg-type]
+            answer = await ask(event)  # type: ignore[arg-type]
+            assert answer is not None and answer.remark == asked
+        await relay.stop()
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_is_back_is_told_of_producers_that_send_nothing_more() -> None:
+    """It asks them how their transactions ended."""
+    with LocalRocketMQ(keys={"brokerName": BROKER}) as cluster:
+        topic = cluster.make_topic("Back")
+
+        async def test(address: str, peer: Peer) -> None:
+            async with client_of(address) as client, client_of(cluster.broker) as direct:
+                assert (await client.send(topic, b"x", n=BROKER)).code == ResponseCode.SUCCESS
+                await asyncio.to_thread(cluster.stop)
+                assert (await client.send(topic, b"x", n=BROKER)).code == ResponseCode.SYSTEM_ERROR
+                await asyncio.to_thread(cluster.start)
+                async with asyncio.timeout(PATIENCE_S):
+                    while True:
+                        await client.ask(RequestCode.HEART_BEAT, {"clientID": "c1", "producerDataSet": [{"groupName": "producers"}]})
+                        listed = await direct.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, producerGroup="producers")
+                        if listed.code == ResponseCode.SUCCESS:
+                            return
+
+        with_port(cluster, test)
 
 
 def test_a_heartbeat_has_few_topics_looked_up() -> None:
