@@ -48,7 +48,7 @@ from ..remoting.route import MASTER_ID, TopicRoute
 from .events import Departure, MinBrokerIdNotice, Registration
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig, KvConfigFull, encode_table
 from .route_info import RouteInfo
-from .turns import Turns, is_slow, topics_in_slices
+from .turns import BUFFERS_PART, Turns, is_slow, topics_in_slices
 
 if TYPE_CHECKING:
     from .._core.remoting import Request
@@ -105,7 +105,7 @@ class NamesrvRequests:
         self._effects = effects
         self._clock = clock
         self._kv_lock = asyncio.Lock()
-        self.turns = Turns()
+        self.turns = Turns(config.integer("bufferBytesMax") // BUFFERS_PART)
         configuration = ConfigRequests(config, lambda: self.settings.black_list, effects.store_config)
         self.handlers: dict[int, Callable[[Request], Response | Awaitable[Response]]] = {
             RequestCode.PUT_KV_CONFIG: self.put_kv_config,

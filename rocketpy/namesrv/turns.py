@@ -8,7 +8,7 @@ The tables change in one piece behind the last slice, as if all of it had come t
 taken: nobody would ever say that its broker is gone.
 
 Threads  one event loop.
-Bounds   BYTES_MAX of bodies that wait or are read.
+Bounds   bytes_max of bodies that wait or are read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Broker = tuple[str, str]
 SLOW_BYTES: Final = 128 * 1024
 """Of a registration that takes some ten milliseconds."""
 SLOW_ZLIB_BYTES: Final = SLOW_BYTES // 64
-BYTES_MAX: Final = 64 * 1024 * 1024
+BUFFERS_PART: Final = 4
+"""Of bufferBytesMax, in which no request counts any more that has come up here: bodies may have one part in so many beside it."""
 SLICE_TOPICS: Final = 1000
 Put = Callable[[RegisterBrokerBody], Response]
 
@@ -44,7 +45,8 @@ class _Turn:
 class Turns:
     """Of all brokers: what comes of one of them is carried out in the order in which it came."""
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
         self._last: dict[Broker, asyncio.Task[Response]] = {}
         self._turns: set[_Turn] = set()
         self._reading = asyncio.Lock()
@@ -55,7 +57,7 @@ class Turns:
         return broker in self._last
 
     def has_room(self, size: int) -> bool:
-        return self._bytes + size <= BYTES_MAX
+        return self._bytes + size <= self._bytes_max
 
     def take(
         self, broker: Broker, connection_id: int, size: int, read: Callable[[], Awaitable[RegisterBrokerBody]] | None, put: Put

@@ -126,9 +126,9 @@ def test_a_topic_that_cannot_be_read_refuses_a_master_and_not_a_slave(namesrv: H
     run(test)
 
 
-def test_what_waits_has_a_bound(namesrv: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waits_has_a_bound(tmp_path: Path) -> None:
     data = body(MANY)
-    monkeypatch.setattr(turns, "BYTES_MAX", len(data) * 3 // 2)
+    namesrv = Harness(tmp_path, {"bufferBytesMax": str(turns.BUFFERS_PART * len(data) * 3 // 2)})
 
     async def test() -> None:
         first = handle(namesrv, register(data))
