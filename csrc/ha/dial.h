@@ -1,7 +1,7 @@
 /* dial.h: a connection to host:port, whichever of the host's addresses takes it. Private to csrc/ha.
  *
  * Threads  any; blocks, for timeout_ms an address at most, a tenth of a second once
- *          given_up is set; and for as long as the look-up of a name takes.
+ *          given_up is set, also where a name is looked up: then a thread that nobody waits for ends the look-up.
  */
 #ifndef RP_HA_DIAL_H
 #define RP_HA_DIAL_H
