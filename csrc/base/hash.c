@@ -67,8 +67,14 @@ static uint64_t mix(uint64_t a, uint64_t b) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* Lies elsewhere in each process. */
+static const uint8_t place = 1;
+
+/* Who knows k1 has any number of texts that look alike whatever the seed is, as a word that equals it makes the product 0; who knows all of
+ * it, those of a table whose seed is fixed. Strangers do not know where memory lies. */
 uint64_t rp_hash_bytes(const void *data, size_t size, uint64_t seed) {
-    const uint64_t k0 = 0x9E3779B97F4A7C15u, k1 = 0xD6E8FEB86659FD93u, k2 = 0xA0761D6478BD642Fu;
+    const uint64_t own = (uint64_t)(uintptr_t)&place * 0x9FB21C651E98DF25u;
+    const uint64_t k0 = 0x9E3779B97F4A7C15u ^ own, k1 = 0xD6E8FEB86659FD93u ^ own, k2 = 0xA0761D6478BD642Fu;
     const uint8_t *p = data;
     uint64_t hash = seed ^ mix(seed ^ k0, (uint64_t)size ^ k1), a = 0, b = 0;
     size_t rest = size;

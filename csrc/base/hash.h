@@ -9,7 +9,7 @@
  * Malformed UTF-8 counts as the U+FFFD that Java's decoder makes of it (utf8_inl.h). */
 int32_t rp_hash_java(const uint8_t *utf8, size_t size);
 
-/* A 64-bit hash for in-memory tables; not stable between versions, never written to disk. */
+/* A 64-bit hash for in-memory tables; another one in each process, so that no client can know which of its names look alike there. */
 uint64_t rp_hash_bytes(const void *data, size_t size, uint64_t seed);
 
 #endif

@@ -29,7 +29,14 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-int rp_thread_start(rp_thread **thread_out, const char *name, void (*run)(void *context), void *context) {
+static void *alone_main(void *argument) {
+    rp_thread thread = *(rp_thread *)argument;
+    free(argument);
+    pthread_detach(pthread_self());
+    return thread_main(&thread);
+}
+
+static int start(rp_thread **thread_out, const char *name, void *(*begin)(void *), void (*run)(void *context), void *context) {
     rp_thread *thread = calloc(1, sizeof *thread);
     if (thread == NULL) {
         return RP_E_NO_MEMORY;
@@ -41,14 +48,23 @@ int rp_thread_start(rp_thread **thread_out, const char *name, void (*run)(void *
     sigfillset(&all);
     sigdelset(&all, SIGBUS); /* of a mapped file: a blocked one would end the process without its last words (fault_report.h) */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&thread->handle, NULL, thread_main, thread);
+    int failed = pthread_create(&thread->handle, NULL, begin, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0) {
         free(thread);
         return RP_E_BUSY;
     }
-    *thread_out = thread;
+    if (thread_out != NULL)
+        *thread_out = thread;
     return RP_OK;
+}
+
+int rp_thread_start(rp_thread **thread_out, const char *name, void (*run)(void *context), void *context) {
+    return start(thread_out, name, thread_main, run, context);
+}
+
+int rp_thread_start_alone(const char *name, void (*run)(void *context), void *context) {
+    return start(NULL, name, alone_main, run, context);
 }
 
 const char *rp_thread_refusal(int status) {

@@ -12,6 +12,8 @@ typedef struct rp_thread rp_thread;
 /* Runs run(context) on a new thread with every signal blocked but SIGBUS, which is that thread's own. RP_OK; RP_E_NO_MEMORY; RP_E_BUSY
  * when the system has no thread left. */
 int rp_thread_start(rp_thread **thread, const char *name, void (*run)(void *context), void *context);
+/* The same for a thread that nobody joins, and that is none of the process' business at its end: context is its own. */
+int rp_thread_start_alone(const char *name, void (*run)(void *context), void *context);
 /* Why a start failed and what helps; static storage. A limit of addresses (ulimit -v) counts every thread's stack. */
 const char *rp_thread_refusal(int status);
 /* Waits until run has returned, and frees thread. NULL is allowed. */

@@ -14,6 +14,7 @@
 
 #include "../base/address.h"
 #include "../base/error.h"
+#include "look_up.h"
 
 #define ADDRESSES_MAX 4    /* of one name */
 #define GIVEN_UP_AFTER_MS 100 /* a stop does not wait for an address that is silent */
@@ -56,9 +57,8 @@ static int connect_to(const struct addrinfo *one, uint32_t timeout_ms, const ato
 int rp_dial(const char *address, uint32_t timeout_ms, const atomic_int *given_up, char why[RP_DIAL_WHY_MAX]) {
     char host[RP_ENDPOINT_TEXT_MAX];
     const char *port = NULL;
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    if (rp_endpoint_split(address, host, &port) != RP_OK || getaddrinfo(host, port, &hints, &found) != 0) {
+    if (rp_endpoint_split(address, host, &port) != RP_OK || rp_look_up(host, port, given_up, &found) != RP_OK) {
         snprintf(why, RP_DIAL_WHY_MAX, "connect failed: the host name is not known");
         return -1;
     }

@@ -1,7 +1,7 @@
 /* dial.h: a connection to host:port, whichever of the host's addresses takes it. Private to csrc/ha.
  *
- * Threads  any; blocks: for as long as the look-up of a name takes, and for each address timeout_ms at most, or a tenth of a second once
- *          given_up is set.
+ * Threads  any; blocks for timeout_ms an address at most, or a tenth of a second once given_up is set, also while a name is looked up: a
+ *          look-up that takes longer is left to a thread of its own, which nobody waits for.
  */
 #ifndef RP_HA_DIAL_H
 #define RP_HA_DIAL_H

@@ -215,6 +215,9 @@ static int listen_on(rp_ha_master *master, rp_error *error) {
         return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "cannot listen on ha port %s:%u: %s (%sset haListenPort)",
                             master->bind_address, master->options.port, strerror(errno),
                             errno == EADDRINUSE ? "is another broker running? " : "");
+    if (without_ipv6 != 0)
+        rp_log_write(master->options.log, RP_LOG_WARNING, "slaves that use IPv6 cannot connect to ha port %u: %s%s", master->options.port,
+                     strerror(without_ipv6), without_ipv6 == EADDRINUSE ? "; another process has it there (ss -ltnp6 shows which)" : "");
     struct sockaddr_storage address;
     socklen_t size = sizeof address;
     rp_address bound = {0};

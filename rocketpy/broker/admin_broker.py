@@ -114,6 +114,9 @@ class BrokerAdmin:
             updated = parts.config.update(changes)
         except ConfigError as error:
             raise CommandError(ResponseCode.INVALID_PARAMETER, str(error)) from error
+        if "brokerPermission" in changes and "brokerPermission" not in updated.changed:
+            parts.topics.next_version()  # an operator's word to name servers, which may say otherwise since (wipeWritePerm)
+            parts.registration.announce_all()
         self._config_version = self._config_version.next()
         try:
             await self._stored_config.store(changes)

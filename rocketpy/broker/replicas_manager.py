@@ -29,7 +29,7 @@ from ..remoting.command import CommandError
 from ..remoting.replica_bodies import SyncStateSet
 from .broker_metadata import BrokerMetadata, BrokerMetadataFiles, mismatch
 from .controller_calls import ControllerCalls, ReplicaBeat, ReplicaInfo
-from .replica_state import Ask, ReplicaPeriods, ReplicaState, Role
+from .replica_state import Ask, ReplicaPeriods, ReplicaState, Role, Standing
 from .role_switch import RoleSteps, RoleSwitch
 from .sync_state import Follower, SyncStateRules, SyncStates
 
@@ -42,6 +42,8 @@ JOIN_LOOK_S: Final = 0.01
 FIND_MS: Final = 1000
 EXPIRE_MS: Final = 60_000
 NOT_OURS: Final = frozenset({ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST, ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED})
+NO_SET: Final = "metadata is not existed"
+"""In the remark of a set that the controller does not have at all, which has the code of one that is equal, too."""
 REFUSED_ID: Final = frozenset({ResponseCode.CONTROLLER_BROKER_ID_INVALID})
 REFUSED_SET: Final = frozenset(
     {
@@ -139,7 +141,8 @@ class Replicas:
         self._expire_ms = 0
         self._is_cut = False
         self._wanted_code = ""
-        self._complaints: set[str] = set()
+        self._complaints: dict[Ask, set[int]] = {}
+        self._stranger = ""
         self._woken = asyncio.Event()
         self._set_changes = asyncio.Lock()
         self._asks: set[asyncio.Task[None]] = set()
@@ -236,7 +239,7 @@ class Replicas:
             "syncStateSet": ",".join(map(str, sorted(known.ids))),
             "syncStateSetEpoch": str(known.epoch),
             "roleSwitches": str(switch.switches if switch is not None else 0),
-            "roleFailure": switch.failure if switch is not None else "",
+            "roleFailure": self._stranger or (switch.failure if switch is not None else ""),
         }
         if self._states is not None and not self._log.is_slave:
             left_ms = self._states.lease_left_ms(self._followers(), self._clock_ms())
@@ -269,7 +272,7 @@ class Replicas:
         try:
             await self._carry_out(ask, leader, asked_ms)
             is_done = True
-            self._complaints.discard(ask.name)
+            self._complaints.pop(ask, None)
         except CommandError as error:
             is_done = self._take_refusal(ask, leader, error)
         except (NetworkError, TimedOut) as error:
@@ -314,6 +317,7 @@ class Replicas:
                 assert state.broker_id is not None
                 info = await calls.register(leader, state.broker_id)
                 state.registered()
+                self._stranger = ""
                 await self._beat()  # whoever has not been heard cannot be elected
                 self._take(info, asked_ms)
             case Ask.ELECT:
@@ -341,6 +345,8 @@ class Replicas:
 
     def _take_refusal(self, ask: Ask, leader: str, error: CommandError) -> bool:
         """Whether it is an answer to go on with."""
+        if ask is Ask.REGISTER and error.code in NOT_OURS:
+            self._stranger = self._not_known(leader, error)
         self._complain(ask, error)
         if error.code == ResponseCode.CONTROLLER_NOT_LEADER:
             self.state.lost_leader(leader)
@@ -351,11 +357,26 @@ class Replicas:
             self.state.unknown()
         return False
 
+    def _not_known(self, leader: str, error: CommandError) -> str:
+        """The id is on disk, and the controller has it no more: nothing that is asked again changes that, but an operator. A new id is not
+        asked for by itself: of a set that was forgotten whole, whoever comes first would be the master, with whatever its log holds."""
+        path = self._files.path
+        return (
+            f"controller {leader} does not know broker {self.state.broker_id} of {self._settings.broker_name} ({path}): {error.remark}. "
+            f"If that id was cleaned there (cleanBrokerMetadata) and others of the set serve, stop this broker, move {path} away and start "
+            "it: it gets a new id and follows the master. If the whole set is unknown, start the controllers with the directories they "
+            "had, or name the right ones (controllerAddr)"
+        )
+
     def _complain(self, ask: Ask, error: Exception) -> None:
-        """Once per outage, not every second."""
-        if ask.name not in self._complaints:
+        """Once per outage and kind, not every second."""
+        told = self._complaints.setdefault(ask, set())
+        kind = int(error.code) if isinstance(error, CommandError) else 0
+        if kind not in told and ask is Ask.REGISTER and kind in NOT_OURS:
+            log.error("%s; it is asked again until then", self._stranger)
+        elif kind not in told:
             log.warning("%s at controller %s: %s; it is tried again", ask.name, self.state.leader or "?", error)
-        self._complaints.add(ask.name)
+        told.add(kind)
 
     # ---- roles ----
 
@@ -422,12 +443,13 @@ class Replicas:
         if self._states is None or self.switch is None or self.switch.current is None:
             return
         self._renew()
-        if now_ms < self._check_ms or self.state.leader is None:
-            return
+        leader = self.state.leader
+        if now_ms < self._check_ms or leader is None or self.state.standing is Standing.NAMED:
+            return  # no controller would take a set of ours
         self._check_ms = now_ms + self._settings.check_set_ms
         wanted = self._states.proposal(self._followers(), now_ms)
         if wanted is not None:
-            self._spawn(self._alter(self._states, self._states_of, wanted, self.state.leader), "ALTER_SYNC_STATE_SET")
+            self._spawn(self._alter(self._states, self._states_of, wanted, leader), "ALTER_SYNC_STATE_SET")
 
     def _look_for_master(self, now_ms: int) -> None:
         """A slave's: where to the master sends its log, and what of ours it has not."""
@@ -467,6 +489,8 @@ class Replicas:
                 states.refused()
         except CommandError as error:
             self._set_refused(states, wanted, error)
+            if error.code == ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED and NO_SET in (error.remark or ""):
+                self.state.unknown()  # not a word about the set: it is not asked about again before we are registered
             self.hint()
         except asyncio.CancelledError:
             states.failed(self._clock_ms())

@@ -37,7 +37,7 @@ from ..ha.service import HaService
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.listen_address import numeric_address
-from ..remoting.listener_options import VIP_BUFFERS_PART, server_options
+from ..remoting.listener_options import server_options
 from ..remoting.service import Handler, RemotingService
 from ..remoting.tls import ListenerTls, client_context, tls_settings
 from . import unsupported
@@ -323,7 +323,7 @@ class BrokerService:
         self._servers.append(self._listen(port, reactor_count(config), "broker"))
         if port > VIP_PORT_DISTANCE:
             try:
-                self._servers.append(self._listen(port - VIP_PORT_DISTANCE, 1, "vip", VIP_BUFFERS_PART))
+                self._servers.append(self._listen(port - VIP_PORT_DISTANCE, 1, "vip", is_vip=True))
             except NetworkError as error:
                 log.warning(
                     "no VIP channel on port %d, clients with vipChannelEnabled=true cannot connect: %s", port - VIP_PORT_DISTANCE, error
@@ -337,8 +337,8 @@ class BrokerService:
             self._metrics = exporter_of(parts, settings)
             self._metrics.start()
 
-    def _listen(self, port: int, reactors: int, thread_name: str, buffers_part: int = 1) -> Server:
-        options = server_options(self.config, port, reactors=reactors, thread_name=thread_name, buffers_part=buffers_part)
+    def _listen(self, port: int, reactors: int, thread_name: str, *, is_vip: bool = False) -> Server:
+        options = server_options(self.config, port, reactors=reactors, thread_name=thread_name, is_vip=is_vip)
         server = Server(handler=self._native, log=self._log_tap, **options)
         assert self._auth is not None
         self._auth.guard(server)

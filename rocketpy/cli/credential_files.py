@@ -273,6 +273,24 @@ def _obstacles(path: Path, content: bytes | None) -> Iterator[Problem]:
         yield Problem("configFile", f"{place / real.parent.relative_to(place).parts[0]} is not a directory", str(path))
     elif content is not None and not os.access(place, os.W_OK | os.X_OK):
         yield Problem("configFile", f"{place} cannot be written by this user", str(path))
+    yield from _obstacles_beside(real, content)
+
+
+def _obstacles_beside(real: Path, content: bytes | None) -> Iterator[Problem]:
+    """Of what the writing puts beside the file, and of a backup that is closed with it."""
+    user = os.geteuid()
+    for end in (".bak", ".bak.tmp", ".tmp") if content is not None else (".bak",):
+        beside = real.with_name(real.name + end)
+        try:
+            found, directory = beside.lstat(), beside.parent.stat()
+        except OSError:  # not there, or the file's own obstacle
+            continue
+        is_sticky = directory.st_mode & stat.S_ISVTX and user not in (0, found.st_uid, directory.st_uid)
+        is_closed = not found.st_mode & OTHERS and os.access(beside, os.R_OK)
+        if stat.S_ISDIR(found.st_mode) or (content is None and not stat.S_ISREG(found.st_mode)):
+            yield Problem("configFile", f"{beside} is no regular file: move it away", str(real))
+        elif is_sticky if content is not None else user not in (0, found.st_uid) and not is_closed:
+            yield Problem("configFile", f"{beside} belongs to {_user(found.st_uid)}: move it away, or call this as root", str(real))
 
 
 def _written(path: Path, content: bytes | None) -> str:

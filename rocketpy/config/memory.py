@@ -25,6 +25,9 @@ LEAST: Final = 96 << 20
 SHARED_LEAST: Final = 21 << 20
 """Shares are of so much where a machine or a cgroup has less: two thirds of what LEAST leaves, for a proxy beside its broker."""
 BUFFERS_MAX: Final = 1 << 30
+BUFFERS_LEAST: Final = 1 << 20
+VIP_BUFFERS_PART: Final = 8
+"""Of a broker's second listener, which few clients use: with all of its own both would pass what there is."""
 COMPACTION_KEYS_MAX: Final = 100 << 20
 PARTS: Final[Mapping[str, Mapping[str, tuple[int, int]]]] = {
     "namesrv": {"bufferBytesMax": (BUFFERS_MAX, 2)},
@@ -66,17 +69,25 @@ def shares(role: str, values: Mapping[str, Value]) -> dict[str, int]:
     return {name: share(memory, *part) if size == part[0] else size for name, (size, part) in sizes.items()}
 
 
+def vip_buffers(buffers: int) -> int:
+    """Of a broker's second listener, by bufferBytesMax of the first."""
+    return max(BUFFERS_LEAST, buffers // VIP_BUFFERS_PART)
+
+
 def what_does_not_fit(role: str, values: Mapping[str, Value]) -> tuple[str, str] | None:
     """(key to change, complaint), where keys that were set above their shares ask for more than there is."""
     memory, parts = _whole(values["memory"]), shares(role, values)
     larger = {name: size for name, size in parts.items() if size > share(memory, *PARTS[role][name])}
-    if not larger or BASE + sum(parts.values()) <= memory:
+    wanted = dict(parts)
+    if role == "broker":
+        wanted["for the VIP channel"] = vip_buffers(parts["bufferBytesMax"])
+    if not larger or BASE + sum(wanted.values()) <= memory:
         return None
     key = max(larger, key=lambda name: larger[name])
-    wanted = ", ".join(f"{shown_size(size)} {name}" for name, size in parts.items())
+    said = ", ".join(f"{shown_size(size)} {name}" for name, size in wanted.items())
     return (
         key,
-        f"does not fit into the memory of {memory_of(memory)}: {shown_size(BASE)} the server itself, {wanted}; lower it, or give more",
+        f"does not fit into the memory of {memory_of(memory)}: {shown_size(BASE)} the server itself, {said}; lower it, or give more",
     )
 
 

@@ -72,7 +72,7 @@ def edit_properties(text: str, changes: Mapping[str, str]) -> str:
     kept."""
     lines, ends = _lines(text), _LINE_END.findall(text)
     end = ends[0] if ends else "\n"
-    ends += [end] * (len(lines) - len(ends))  # the last line's
+    ends += ends[-1:] if ends and len(ends) < len(lines) else [end] * (len(lines) - len(ends))  # the last line's: CR and LF make one end
     pending = dict(changes)
     for entry in reversed(read_properties(text)):  # from the end, so that line numbers above stay true; the last of duplicates counts
         place = slice(entry.line - 1, entry.line_last)

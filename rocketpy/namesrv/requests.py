@@ -12,6 +12,7 @@ import logging
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .._core.errors import RocketpyError
@@ -43,10 +44,11 @@ from ..remoting.headers import (
     WipeWritePermOfBrokerResponseHeader,
 )
 from ..remoting.json_codec import write_fastjson
-from ..remoting.route import TopicRoute
+from ..remoting.route import MASTER_ID, TopicRoute
 from .events import Departure, MinBrokerIdNotice, Registration
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig, KvConfigFull, encode_table
 from .route_info import RouteInfo
+from .turns import BUFFERS_PART, Turns, is_slow, topics_in_slices
 
 if TYPE_CHECKING:
     from .._core.remoting import Request
@@ -103,6 +105,7 @@ class NamesrvRequests:
         self._effects = effects
         self._clock = clock
         self._kv_lock = asyncio.Lock()
+        self.turns = Turns(config.integer("bufferBytesMax") // BUFFERS_PART)
         configuration = ConfigRequests(config, lambda: self.settings.black_list, effects.store_config)
         self.handlers: dict[int, Callable[[Request], Response | Awaitable[Response]]] = {
             RequestCode.PUT_KV_CONFIG: self.put_kv_config,
@@ -163,12 +166,28 @@ class NamesrvRequests:
 
     # ---- brokers ----
 
-    def register_broker(self, request: Request) -> Response:
+    def register_broker(self, request: Request) -> Response | Awaitable[Response]:
         header = RegisterBrokerRequestHeader.decode(request.fields)
         body_crc = header.body_crc32
         if body_crc and body_crc != zlib.crc32(request.body) & 0x7FFFFFFF:
             log.warning("receive registerBroker request,crc32 not match,from %s", request.remote_address)
             return Response(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+        broker, size = (header.cluster_name, header.broker_addr), len(request.body)
+        has_room = self.turns.has_room(size)
+        if self.turns.has(broker) or (is_slow(request.body) and has_room):
+            if not has_room:
+                return Response(ResponseCode.SYSTEM_BUSY, "registrations that wait to be read hold too much, try again later")
+            read = partial(self._read_in_slices, request, header)
+            return self.turns.take(broker, request.connection_id, size, read, partial(self._register, request, header))
+        return self._register(request, header, _registration_body(request, header.compressed))
+
+    async def _read_in_slices(self, request: Request, header: RegisterBrokerRequestHeader) -> RegisterBrokerBody:
+        body = _registration_body(request, header.compressed)
+        is_looked_at = header.broker_id == MASTER_ID or header.enable_acting_master is not None
+        is_known = self._routes.data_version(header.cluster_name, header.broker_addr) == body.data_version
+        return await topics_in_slices(body) if is_looked_at and not is_known else body
+
+    def _register(self, request: Request, header: RegisterBrokerRequestHeader, body: RegisterBrokerBody) -> Response:
         registered = self._routes.register_broker(
             Registration(
                 cluster=header.cluster_name,
@@ -176,7 +195,7 @@ class NamesrvRequests:
                 broker_name=header.broker_name,
                 broker_id=header.broker_id,
                 ha_address=header.ha_server_addr,
-                body=_registration_body(request, header.compressed),
+                body=body,
                 connection_id=request.connection_id,
                 heartbeat_timeout_ms=header.heartbeat_timeout_millis,
                 enable_acting_master=header.enable_acting_master,
@@ -195,8 +214,14 @@ class NamesrvRequests:
         table = self._kv_config.namespace(ORDER_TOPIC_CONFIG)
         return encode_table(table) if table is not None else b""
 
-    def unregister_broker(self, request: Request) -> Response:
+    def unregister_broker(self, request: Request) -> Response | Awaitable[Response]:
         header = UnRegisterBrokerRequestHeader.decode(request.fields)
+        broker = (header.cluster_name, header.broker_addr)
+        if self.turns.has(broker):
+            return self.turns.take(broker, request.connection_id, 0, None, lambda _: self._unregister(header))
+        return self._unregister(header)
+
+    def _unregister(self, header: UnRegisterBrokerRequestHeader) -> Response:
         registration = self._routes.registration(header.cluster_name, header.broker_addr) or 0  # 0: none, nor one that comes meanwhile
         departure = Departure(header.cluster_name, header.broker_addr, header.broker_name, header.broker_id, registration)
         if not self._effects.unregister(departure):

@@ -139,6 +139,8 @@ class NameServer:
     # ---- brokers that go ----
 
     def _connection_closed(self, event: Request) -> None:
+        if self._requests is not None:
+            self._requests.turns.connection_closed(event.connection_id)
         for departure in self.routes.departures_of_connection(event.connection_id):
             log.info("the broker's channel destroyed, submit the unregister request at once, broker info: %s", departure)
             self._unregister(departure)

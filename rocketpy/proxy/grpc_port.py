@@ -150,6 +150,7 @@ class GrpcPort:
         self._tasks: set[asyncio.Task[None]] = set()
         self._inflated_bytes = 0  # of messages under way that came compressed: the native side has no bound for these
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_over = False
         paths = [(f"/{schema.SERVICE}/{method.name}", method.takes_stream) for method in methods]
         self._grpc = Grpc(paths, handler=handler, message_bytes_max=self._bytes_max, calls_max=STREAMS_MAX)
         try:
@@ -205,6 +206,7 @@ class GrpcPort:
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=LATE_S)
+        self._is_over = True
         await asyncio.get_running_loop().run_in_executor(None, self._server.close)
 
     # ---- what the native side tells ----
@@ -325,8 +327,8 @@ class GrpcPort:
             await call.room.wait()
 
     def _insist(self, say: Callable[..., bool], *arguments: Any) -> None:
-        """Until the reactor, which is behind, takes it; or the connection has ended."""
-        if not say(*arguments):
+        """Until the reactor, which is behind, takes it; or the connection or the port has ended."""
+        if not self._is_over and not say(*arguments):
             asyncio.get_running_loop().call_later(AGAIN_S, self._insist, say, *arguments)
 
 

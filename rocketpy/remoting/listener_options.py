@@ -6,13 +6,11 @@ import os
 
 from .._core.options import ServerOptions
 from ..config import Config
+from ..config.memory import BUFFERS_LEAST, vip_buffers
 from .listen_address import numeric_address
 from .tls import tls_mode
 
 DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
-BUFFERS_LEAST = 1 << 20
-VIP_BUFFERS_PART = 8
-"""Of a broker's second listener, which few clients use: with all of its own both would pass what there is."""
 REACTORS_MAX = 4
 """Of a server that carries no messages, unless reactorThreads says more."""
 
@@ -21,8 +19,9 @@ def few_reactors(config: Config) -> int:
     return config.integer("reactorThreads") or min(os.cpu_count() or 1, REACTORS_MAX)
 
 
-def server_options(config: Config, port: int, *, reactors: int, thread_name: str, buffers_part: int = 1) -> ServerOptions:
-    """buffers_part: of bufferBytesMax, one in so many."""
+def server_options(config: Config, port: int, *, reactors: int, thread_name: str, is_vip: bool = False) -> ServerOptions:
+    """is_vip: a broker's second listener, which has a part of bufferBytesMax."""
+    buffers = config.integer("bufferBytesMax")
     return {
         "bind_address": numeric_address("bindAddress", config.text("bindAddress")),
         "port": port,
@@ -32,7 +31,7 @@ def server_options(config: Config, port: int, *, reactors: int, thread_name: str
         "idle_timeout_ms": config.milliseconds("serverChannelMaxIdleTimeSeconds", unit=1000),
         "stall_timeout_ms": config.integer("stallTimeoutMillis"),
         "output_bytes_max": config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
-        "memory_bytes_max": max(BUFFERS_LEAST, config.integer("bufferBytesMax") // buffers_part),
+        "memory_bytes_max": vip_buffers(buffers) if is_vip else max(BUFFERS_LEAST, buffers),
         "ring_capacity": config.integer("requestRingCapacity"),
         "spin_us": config.integer("reactorSpinMicros"),
         "socket_send_buffer": config.integer("serverSocketSndBufSize"),

@@ -53,6 +53,7 @@ def test_editing_sets_these_keys_and_no_others(text: str, changes: dict[str, str
         ("# mine\r\na=1\\\r\n 2\r\n\r\nb=2\r\n", "# mine\r\na=3\r\n\r\nb=2\r\nc=4\r\n"),
         ("# mine\ra=1", "# mine\ra=3\rc=4\r"),
         ("a=1\r\nb=2\na=2\n", "b=2\na=3\nc=4\r\n"),
+        ("a=1\nb=2\\\r\\", "a=3\nb=2\\\r\rc=4\n"),
     ],
 )
 def test_lines_end_as_they_did(text: str, edited: str) -> None:

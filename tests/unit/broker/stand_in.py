@@ -34,6 +34,8 @@ class Controller:
     """Codes of requests that are carried out without an answer."""
     fails: dict[int, int] = field(default_factory=dict)
     """Codes of requests that are not carried out, and of their answers."""
+    remark: str = "whether it comes true later is open"
+    """Of those answers."""
     gives_up: set[int] = field(default_factory=set)
     """Codes of requests that are carried out, and answered with SYSTEM_ERROR: the log was slow."""
     beats: list[dict[str, str]] = field(default_factory=list)
@@ -43,7 +45,7 @@ class Controller:
         if self.is_away or address != CONTROLLER:
             raise NetworkError(f"nobody answers at {address}")
         self.requests.append(code)
-        failed = answered(self.fails.get(code, ResponseCode.SYSTEM_ERROR), remark="whether it comes true later is open")
+        failed = answered(self.fails.get(code, ResponseCode.SYSTEM_ERROR), remark=self.remark)
         answer = failed if code in self.fails else self._answer(code, dict(encode_fields(fields) or {}), body)
         if code in self.loses_answers:
             raise NetworkError("the answer was lost")

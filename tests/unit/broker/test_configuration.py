@@ -36,6 +36,21 @@ def test_configuration_is_shown_changed_and_kept(tmp_path: Path) -> None:
     run(test)
 
 
+def test_a_permission_that_is_as_it_was_is_told_to_name_servers_again(tmp_path: Path) -> None:
+    """As by RocketMQ's: whatever they have been told since."""
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer, namesrv = at.peer(), f"127.0.0.1:{at.namesrv.port}"
+            assert (await peer.send("t")).code == 0
+            wiped = await peer.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"}, address=namesrv)
+            assert wiped.code == 0 and (await at.namesrv_route("t"))["queueDatas"][0]["perm"] == 4
+            assert (await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"brokerPermission=6\n")).code == 0
+            assert (await at.namesrv_route("t"))["queueDatas"][0]["perm"] == 6
+
+    run(test)
+
+
 def test_what_a_changed_configuration_was_before_is_beside_it(tmp_path: Path) -> None:
     """As RocketMQ leaves it: an operator whose change was a mistake finds the file of before it."""
 

@@ -340,3 +340,60 @@ def test_a_log_that_its_master_does_not_have_is_cut_once(tmp_path: Path) -> None
             assert bench.cuts == [77]
 
     run(test)
+
+
+def test_an_id_that_was_cleaned_at_the_controller_is_told_with_what_helps(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Also behind another failure of the same request, and once."""
+
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        bench.files.write(BrokerMetadata("c", "b", 2))
+        register = RequestCode.CONTROLLER_REGISTER_BROKER
+        bench.controller.fails = {register: ResponseCode.SYSTEM_ERROR}
+        async with started(bench) as replicas:
+            await eventually(lambda: register in bench.controller.requests, "a first failure")
+            bench.controller.fails = {register: ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED}
+            bench.controller.remark = "BrokerId: 2 hasn't been registered in broker-set: b"
+            before = bench.controller.requests.count(register)
+
+            def is_asked_again() -> bool:
+                bench.now_ms += 500
+                return bench.controller.requests.count(register) > before + 3
+
+            await eventually(is_asked_again, "questions")
+            told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+            assert len(told) == 1 and bench.controller.remark in told[0] and str(bench.files.path) in told[0]
+            failure = replicas.counters()["roleFailure"]
+            assert failure in told[0] and "cleanBrokerMetadata" in failure
+            assert bench.files.read()[0] == BrokerMetadata("c", "b", 2) and not bench.roles
+            bench.controller.fails = {}
+            await eventually(lambda: is_asked_again() and bench.roles, "the role of a controller that knows it again")
+            assert replicas.counters()["roleFailure"] == ""
+
+    run(test)
+
+
+def test_a_master_whose_set_the_controller_has_no_more_registers_before_it_asks_for_a_set(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench):
+            await eventually(lambda: bench.roles, "a role")
+            alter, register = RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, RequestCode.CONTROLLER_REGISTER_BROKER
+            bench.controller.requests.clear()
+            bench.controller.fails = {
+                alter: ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
+                register: ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+            }
+            bench.controller.remark = "Broker metadata is not existed"
+            bench.log.slave(2)
+
+            def is_registering() -> bool:
+                bench.now_ms += 1000
+                return bench.controller.requests.count(register) > 3
+
+            await eventually(is_registering, "registrations")
+            assert bench.controller.requests.count(alter) == 1, "nobody takes a set of a stranger"
+            bench.controller.fails = {}
+            await eventually(lambda: is_registering() and bench.controller.known.ids == {1, 2}, "the set")
+
+    run(test)

@@ -212,6 +212,17 @@ static void a_clock_can_be_turned_by_hand(void) {
     CHECK(rp_clock_monotonic_ns(NULL) >= before && rp_clock_wall_ms(NULL) > 1600000000000);
 }
 
+/* A word that the hash mixed in by itself made all before it, and the word behind it, count for nothing. */
+static void no_word_hides_others(void) {
+    static const uint8_t word[] = {0x93, 0xFD, 0x59, 0x66, 0xB8, 0xFE, 0xE8, 0xD6};
+    uint8_t text[40] = {0};
+    memcpy(text + 16, word, sizeof word);
+    uint64_t hash = rp_hash_bytes(text, sizeof text, 7);
+    CHECK(rp_hash_bytes(text, sizeof text, 8) != hash);
+    text[0] = 1;
+    CHECK(rp_hash_bytes(text, sizeof text, 7) != hash);
+}
+
 /* What a JDK 17 says of `new String(bytes, UTF_8).hashCode()`. */
 static void text_hashes_as_in_java_whatever_its_bytes(void) {
     static const struct {
@@ -249,6 +260,7 @@ int main(void) {
     RUN(the_remedy_is_the_causes);
     RUN(an_error_keeps_its_cause_and_cuts_what_is_too_long);
     RUN(text_hashes_as_in_java_whatever_its_bytes);
+    RUN(no_word_hides_others);
     RUN(arena_memory_is_aligned_disjoint_and_bounded);
     RUN(an_arena_keeps_no_large_block_even_when_it_is_the_first);
     RUN(what_is_given_back_to_an_arena_is_taken_again);

@@ -5,16 +5,32 @@
 #include "../../../csrc/ha/dial.h"
 #include "ha_pair.h"
 
+#define UNANSWERED "master.whose.dns.says.nothing"
 #define NAME "rocketmq-broker-0.rocketmq-broker-headless.production.svc.cluster.local" /* as Kubernetes makes them */
 
 static struct addrinfo dead_end; /* in front of what the name really stands for */
 static struct sockaddr_in nobody;
 static _Atomic uint64_t dials; /* begun */
+static atomic_int dns_answers, unanswered_begun, unanswered_over;
+
+/* As a resolver whose servers are silent; it gives up at last. */
+static int wait_for_dns(void) {
+    struct timespec pause = {.tv_nsec = 1000000};
+    atomic_fetch_add(&unanswered_begun, 1);
+    for (int i = 0; i < WAIT_S * 1000 && !atomic_load(&dns_answers); i++)
+        nanosleep(&pause, NULL);
+    atomic_fetch_add(&unanswered_over, 1);
+    return EAI_AGAIN;
+}
 
 /* In front of libc's, for the library too. */
 int getaddrinfo(const char *name, const char *port, const struct addrinfo *hints, struct addrinfo **found) {
     int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
     *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (hints->ai_flags & AI_NUMERICHOST)
+        return real(name, port, hints, found) == 0 ? (atomic_fetch_add(&dials, 1), 0) : EAI_NONAME;
+    if (strcmp(name, UNANSWERED) == 0)
+        return wait_for_dns();
     atomic_fetch_add(&dials, 1);
     if (strcmp(name, NAME) != 0)
         return real(name, port, hints, found);
@@ -138,9 +154,36 @@ static void a_slave_leaves_a_silent_address_for_another(void) {
     close_silence(&silent);
 }
 
+static void wait_until_at_least(const atomic_int *count, int least) {
+    struct timespec pause = {.tv_nsec = 200000};
+    for (int i = 0; atomic_load(count) < least; i++) {
+        CHECK(i < WAIT_S * 5000);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* The system's resolver cannot be told to stop: whoever follows another master, or ends, does not wait for it. */
+static void a_slave_waits_for_no_dns_that_says_nothing(void) {
+    pair both;
+    open_pair(&both);
+    atomic_store(&dns_answers, 0);
+    CHECK(rp_ha_slave_set_master(both.ha_slave, UNANSWERED ":10912") == RP_OK);
+    wait_until_at_least(&unanswered_begun, 1);
+    follow(&both);
+    append(&both, 5);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    CHECK(rp_ha_slave_set_master(both.ha_slave, UNANSWERED ":10912") == RP_OK);
+    wait_until_at_least(&unanswered_begun, 2);
+    close_pair(&both);
+    CHECK(atomic_load(&unanswered_over) == 0);
+    atomic_store(&dns_answers, 1);
+    wait_until_at_least(&unanswered_over, 2);
+}
+
 int main(void) {
     RUN(a_dial_that_is_given_up_does_not_wait_for_a_silent_address);
     RUN(a_slave_leaves_a_silent_address_for_another);
+    RUN(a_slave_waits_for_no_dns_that_says_nothing);
     RUN(a_master_is_found_behind_an_address_that_nobody_listens_on);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* ha_trust_test.c: whom a master and a slave do not believe: strangers, acks of what was never sent, logs that have diverged. */
 #include <sys/socket.h>
 
+#include "../../../csrc/base/bound_socket.h"
 #include "../../../csrc/base/clock_inl.h"
 #include "../../../csrc/ha/ha_connection_inl.h"
 #include "ha_pair.h"
@@ -363,6 +364,38 @@ static void the_highest_limit_of_the_flow_holds_nothing_back(void) {
     close_pair(&both);
 }
 
+static void a_port_that_another_has_by_ipv6_is_told(void) {
+    pair both;
+    int one = 1, probe, without_ipv6, other = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    socklen_t size = sizeof any;
+    int there_is_ipv6 = rp_bound_socket("::1", 0, &probe, &without_ipv6) == RP_OK;
+    close(probe);
+    if (!there_is_ipv6) {
+        close(other);
+        return; /* there is nothing to tell */
+    }
+    CHECK(setsockopt(other, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0 && bind(other, (struct sockaddr *)&any, size) == 0);
+    CHECK(listen(other, 1) == 0 && getsockname(other, (struct sockaddr *)&any, &size) == 0);
+    open_pair(&both);
+    rp_ha_master_options options;
+    rp_ha_master *second;
+    rp_log_line line;
+    rp_error error;
+    rp_ha_master_options_default(&options);
+    options.commit_log = rp_message_store_commit_log(both.master.store);
+    options.commit_log_file_size = FIXTURE_LOG_FILE_SIZE;
+    options.bind_address = "0.0.0.0";
+    options.port = ntohs(any.sin6_port);
+    CHECK(rp_log_create(&options.log) == RP_OK && rp_ha_master_open(&options, &second, &error) == RP_OK);
+    CHECK(rp_log_take(options.log, &line, 1) == 1 && line.level == RP_LOG_WARNING);
+    CHECK(strstr(line.text, "slaves that use IPv6 cannot connect") != NULL && strstr(line.text, "another process has it there") != NULL);
+    rp_ha_master_close(second);
+    rp_log_destroy(options.log);
+    close_pair(&both);
+    close(other);
+}
+
 static void the_size_of_frames_changes_for_slaves_that_connect(void) {
     pair both;
     uint8_t header[RP_HA_HEADER_SIZE];
@@ -457,6 +490,7 @@ int main(void) {
         RUN(who_leaves_without_a_word_is_not_told_of_as_a_slave);
         RUN(the_limit_of_the_flow_changes_for_slaves_that_are_connected);
         RUN(the_highest_limit_of_the_flow_holds_nothing_back);
+        RUN(a_port_that_another_has_by_ipv6_is_told);
         RUN(the_size_of_frames_changes_for_slaves_that_connect);
         RUN(a_limit_of_the_flow_costs_nothing_while_nothing_flows);
         RUN(strangers_that_say_nothing_take_no_slaves_place);

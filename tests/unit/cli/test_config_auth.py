@@ -299,6 +299,35 @@ def test_who_cannot_keep_the_owner_writes_nothing(tmp_path: Path, monkeypatch: p
     assert "Authentication" not in of_root.read_text() + of_group.read_text()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+def test_what_lies_beside_a_file_stops_nobody_half_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backups that others own and all can read; one that is a directory."""
+    done, other = broker_file(tmp_path / "a.conf"), broker_file(tmp_path / "b.conf")
+    set_up(done)
+    for path in (done, other, tmp_path / "conf/tools.yml"):
+        os.chown(path, 65534, 65534)
+    foreign, directory = tmp_path / "a.conf.bak", tmp_path / "b.conf.bak"
+    foreign.chmod(0o644)
+    directory.mkdir()
+    before = other.read_text()
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    monkeypatch.setattr(os, "getgroups", lambda: [65534])
+    said = refused(other, done)
+    assert f"{other}: configFile: {directory} is no regular file: move it away" in said
+    assert f"{done}: configFile: {foreign} belongs to root: move it away, or call this as root" in said
+    assert other.read_text() == before and mode(foreign) == 0o644
+    directory.rmdir()
+    directory.touch()
+    foreign.chmod(0o600)
+    assert f"{other}: written" in set_up(other, done), "a backup that only its owner, and root, can read is closed"
+    tmp_path.chmod(0o1777)
+    other.write_text(before)
+    directory.unlink()
+    directory.touch()
+    os.chown(tmp_path, 12345, 12345)
+    assert f"{directory} belongs to root" in refused(other, done), "nobody replaces another's file here"
+
+
 def test_a_link_goes_on_to_its_file(tmp_path: Path) -> None:
     file = broker_file(tmp_path / "real/broker.conf")
     link = tmp_path / "broker.conf"

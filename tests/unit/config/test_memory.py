@@ -184,7 +184,11 @@ def test_what_an_operator_sets_is_kept_or_refused(tmp_path: Path) -> None:
         load_config("broker", file)
     told = str(refused.value)
     assert told.startswith(f"{file}:3: bufferBytesMax: does not fit into the memory of 512 MiB (as configured, out of ")
-    assert told.endswith("): 64 MiB the server itself, 572 MiB bufferBytesMax, 28 MiB maxOffsetMapSize; lower it, or give more")
+    sizes = "64 MiB the server itself, 572 MiB bufferBytesMax, 28 MiB maxOffsetMapSize, 71 MiB for the VIP channel"
+    assert told.endswith(f"): {sizes}; lower it, or give more")
+    file.write_text("memory=512m\nbufferBytesMax=400000000\n")
+    with pytest.raises(ConfigError, match="47 MiB for the VIP channel"):  # 474 MiB without it
+        load_config("broker", file)
     file.write_text("memory=256m\nmaxOffsetMapSize=200000000\n")
     with pytest.raises(ConfigError, match="2: maxOffsetMapSize: does not fit"):
         load_config("broker", file)

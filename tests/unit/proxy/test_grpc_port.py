@@ -211,6 +211,33 @@ def test_a_port_that_stops_lets_calls_end() -> None:
     talking(test)
 
 
+def test_a_reactor_that_is_behind_is_told_nothing_by_a_port_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its server is closed: what was to be said again raised an error in the event loop."""
+    again: list[Callable[[], Any]] = []
+
+    class Behind:
+        times = 0
+
+        def __call__(self) -> bool:
+            self.times += 1
+            return False
+
+    async def run() -> None:
+        port, say = GrpcPort(SETTINGS, Methods().all()), Behind()
+        await port.start()
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "call_later", lambda _, told, *arguments: again.append(lambda: told(*arguments)))
+        port._insist(say)
+        again.pop()()
+        assert say.times == 2
+        monkeypatch.undo()
+        await port.stop(0)
+        again.pop()()
+        assert say.times == 2
+
+    asyncio.run(run())
+
+
 def test_what_gzip_has_made_smaller_stays_within_its_bound() -> None:
     assert inflated(gzip.compress(bytes(KB)), KB) == bytes(KB)
     for data, code in (

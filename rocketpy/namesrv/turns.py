@@ -1,0 +1,117 @@
+"""Registrations of many topics, which are read in slices: who else asks the name server is answered in between.
+
+    REGISTER_BROKER ─┬─ few topics ─────────────────────────────────────────────────────────────────► RouteInfo
+                     └─ many ─► behind those of this broker ─► one at a time: JSON │ topics │ topics … ─► RouteInfo
+    UNREGISTER_BROKER ─► behind those of this broker, where there are any
+
+The tables change in one piece behind the last slice, as if all of it had come then. Of a connection that has closed meanwhile nothing is
+taken: nobody would ever say that its broker is gone.
+
+Threads  one event loop.
+Bounds   bytes_max of bodies that wait or are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..remoting.bodies import BodyError, RegisterBrokerBody, TopicConfig
+from ..remoting.codes import ResponseCode
+from ..remoting.command import Response
+
+Broker = tuple[str, str]
+"""Cluster and address."""
+SLOW_BYTES: Final = 128 * 1024
+"""Of a registration that takes some ten milliseconds."""
+SLOW_ZLIB_BYTES: Final = SLOW_BYTES // 64
+BUFFERS_PART: Final = 4
+"""Of bufferBytesMax, in which no request counts any more that has come up here: bodies may have one part in so many beside it."""
+SLICE_TOPICS: Final = 1000
+Put = Callable[[RegisterBrokerBody], Response]
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """One request that waits for those before it, or whose body is being read."""
+
+    connection_id: int
+    size: int
+    is_connected: bool = True
+
+
+class Turns:
+    """Of all brokers: what comes of one of them is carried out in the order in which it came."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._last: dict[Broker, asyncio.Task[Response]] = {}
+        self._turns: set[_Turn] = set()
+        self._reading = asyncio.Lock()
+        self._bytes = 0
+
+    def has(self, broker: Broker) -> bool:
+        """Whether something of this broker is under way."""
+        return broker in self._last
+
+    def has_room(self, size: int) -> bool:
+        return self._bytes + size <= self._bytes_max
+
+    def take(
+        self, broker: Broker, connection_id: int, size: int, read: Callable[[], Awaitable[RegisterBrokerBody]] | None, put: Put
+    ) -> asyncio.Task[Response]:
+        """Behind what is under way of this broker, read and then put; size: of what is kept until then."""
+        turn = _Turn(connection_id, size)
+        self._turns.add(turn)
+        self._bytes += size
+        task = asyncio.create_task(self._run(turn, self._last.get(broker), read, put), name=f"registration of {broker[1]}")
+        self._last[broker] = task
+        task.add_done_callback(lambda done: self._over(broker, turn, done))
+        return task
+
+    def connection_closed(self, connection_id: int) -> None:
+        for turn in self._turns:
+            if turn.connection_id == connection_id:
+                turn.is_connected = False
+
+    async def _run(
+        self,
+        turn: _Turn,
+        before: asyncio.Task[Response] | None,
+        read: Callable[[], Awaitable[RegisterBrokerBody]] | None,
+        put: Put,
+    ) -> Response:
+        body = RegisterBrokerBody()
+        if before is not None:
+            await asyncio.wait([before])
+        if read is not None:
+            async with self._reading:  # what a body is made into takes many times its bytes
+                body = await read()
+        return put(body) if turn.is_connected else Response(ResponseCode.SYSTEM_ERROR, "the connection has closed")
+
+    def _over(self, broker: Broker, turn: _Turn, done: asyncio.Task[Response]) -> None:
+        self._turns.discard(turn)
+        self._bytes -= turn.size
+        if self._last.get(broker) is done:
+            del self._last[broker]
+        if not done.cancelled():
+            done.exception()  # it is for who waits for the answer, if anybody does
+
+
+def is_slow(body: bytes) -> bool:
+    return len(body) >= (SLOW_ZLIB_BYTES if body[:1] == b"\x78" else SLOW_BYTES)
+
+
+async def topics_in_slices(body: RegisterBrokerBody) -> RegisterBrokerBody:
+    """With all topics read. One that cannot be read is told by who looks at it, if anybody does."""
+    topics: dict[str, TopicConfig] = {}
+    try:
+        for number, name in enumerate(body.topics):
+            if number % SLICE_TOPICS == 0:
+                await asyncio.sleep(0)
+            topics[name] = body.topics[name]
+    except BodyError:
+        return body
+    return replace(body, topics=topics)
