@@ -1,7 +1,7 @@
 /* crc32.h: the CRC-32 of zlib (polynomial 0xEDB88320), as java.util.zip.CRC32 computes it.
  *
- * VPCLMULQDQ or PCLMULQDQ where the CPU has them, the CRC instructions of ARMv8, slicing-by-8 elsewhere and, on x86-64, for a few bytes; the
- * CPU is asked once, at load.
+ * VPCLMULQDQ or PCLMULQDQ where the CPU has them, the CRC instructions of ARMv8, slicing-by-8 elsewhere and, on x86-64, for a few bytes;
+ * the CPU is asked once, at load.
  * Threads  any; pure.
  */
 #ifndef RP_BASE_CRC32_H

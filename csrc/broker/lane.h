@@ -150,8 +150,8 @@ struct rp_broker {
 /* Which leadership it is, or comes next. */
 static inline uint32_t rp_leadership(const rp_broker *broker) { return atomic_load_explicit(&broker->leaderships, memory_order_acquire); }
 
-/* Behind a change of what is written down from time to time. Whoever sees the number sees the change: else the state before would be written
- * down as that of this number, and stay in the file until there is another. */
+/* Behind a change of what is written down from time to time. Whoever sees the number sees the change: else the state before would be
+ * written down as that of this number, and stay in the file until there is another. */
 static inline void rp_note_change(_Atomic uint64_t *changes) { atomic_fetch_add_explicit(changes, 1, memory_order_release); }
 static inline uint64_t rp_change_number(const _Atomic uint64_t *changes) { return atomic_load_explicit(changes, memory_order_acquire); }
 

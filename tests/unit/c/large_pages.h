@@ -1,5 +1,6 @@
 /* large_pages.h: for a program that runs as on a kernel whose pages have 64 KiB: rp_page_size and the calls about maps, in the place of the
- * library's and the C library's. Such a kernel refuses what does not begin at a page of its own, and does to whole pages what it is asked. */
+ * library's and the C library's. Such a kernel refuses what does not begin at a page of its own, and does to whole pages what it is
+ * asked. */
 #ifndef RP_TESTS_LARGE_PAGES_H
 #define RP_TESTS_LARGE_PAGES_H
 
