@@ -302,6 +302,7 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->timer_stop_dequeue, from->timer_stop_dequeue, memory_order_relaxed);
     atomic_store_explicit(&live->retry_topic_version, from->retry_topic_version, memory_order_relaxed);
     atomic_store_explicit(&live->retry_topic_v1_too, from->retry_topic_v1_too, memory_order_relaxed);
+    atomic_store_explicit(&live->separate_retry_queues, from->separate_retry_queues, memory_order_relaxed);
     atomic_store_explicit(&live->pop_from_retry_percent, from->pop_from_retry_percent, memory_order_relaxed);
     atomic_store_explicit(&live->pop_from_retry_percent_by_priority, from->pop_from_retry_percent_by_priority, memory_order_relaxed);
     atomic_store_explicit(&live->priority_ascends, from->priority_ascends, memory_order_relaxed);

@@ -95,6 +95,7 @@ typedef struct rp_broker_settings {
     int32_t timer_stop_dequeue;         /* timerStopDequeue: what is due waits in its slot; default 0 */
     int32_t retry_topic_version;        /* of popped messages: 2 with enableRetryTopicV2; default 1 */
     int32_t retry_topic_v1_too;         /* retrieveMessageFromPopRetryTopicV1: with version 2 those of 1 are popped, too; default 1 */
+    int32_t separate_retry_queues;      /* useSeparateRetryQueue: what comes again goes to the queue of its old one's number; default 0 */
     int32_t pop_from_retry_percent;     /* popFromRetryProbability 20: pops that look there first */
     int32_t pop_from_retry_percent_by_priority; /* popFromRetryProbabilityForPriority 0: the same of pops by priority */
     int32_t priority_ascends;           /* priorityOrderAsc: the last queue of a priority topic comes first; default 1 */

@@ -90,7 +90,7 @@ typedef struct rp_lane {
 typedef struct rp_live_settings {
     _Atomic int32_t permission, role, slave_read_enable, offset_check_in_slave, lite_pull_enable, property_filter_enable, store_writable,
         flush_mode, slave_acks, slaves_min, long_polling_enable, store_reply_enable, transaction_enable, timer_enable, timer_precision_ms,
-        timer_stop_enqueue, timer_stop_dequeue, retry_topic_version, retry_topic_v1_too, pop_from_retry_percent,
+        timer_stop_enqueue, timer_stop_dequeue, retry_topic_version, retry_topic_v1_too, separate_retry_queues, pop_from_retry_percent,
         pop_from_retry_percent_by_priority, priority_ascends, pop_begins_in_memory, cold_flow_enable;
     _Atomic uint32_t message_size_max, transfer_bytes_max_memory, transfer_count_max_memory, transfer_bytes_max_disk,
         transfer_count_max_disk, filter_bytes_max, memory_ratio_max, short_polling_ms, sync_flush_timeout_ms, slave_timeout_ms;

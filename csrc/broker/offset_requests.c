@@ -118,6 +118,13 @@ static int query_offset(const offset_question *question) {
     return rp_answer(question->to, RP_RESPONSE_QUERY_NOT_FOUND, NULL, 0, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first");
 }
 
+/* RocketMQ's batch queues begin at -1 until they have had a message (BatchConsumeQueue.minOffsetInQueue). */
+static int64_t told_min(const rp_consume_queue *queue) {
+    if (rp_consume_queue_is_batch(queue) && rp_consume_queue_max_offset(queue) == 0)
+        return -1;
+    return rp_message_store_first_offset(queue);
+}
+
 /* Whether it is answered here. */
 static int find_topic(offset_question *question, rp_slice name, const rp_command *command) {
     question->topic = rp_topic_table_find(question->lane->broker->topics, name);
@@ -145,8 +152,8 @@ int rp_offset_request(rp_lane *lane, rp_connection *connection, const rp_command
         return query_offset(&question);
     if (question.queue == NULL)
         return RP_PUNT; /* the topic may have had more queues: only the store knows of those */
-    return answer_offset(&question, command->code == RP_CODE_GET_MAX_OFFSET ? rp_consume_queue_max_offset(question.queue)
-                                                                            : rp_message_store_first_offset(question.queue));
+    return answer_offset(&question,
+                         command->code == RP_CODE_GET_MAX_OFFSET ? rp_consume_queue_max_offset(question.queue) : told_min(question.queue));
 }
 
 /* Java's clients write the enum's name, UPPER. All else is LOWER, as in RocketMQ's BoundaryType. */

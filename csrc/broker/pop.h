@@ -14,9 +14,9 @@
  * RP_E_NO_MEMORY, RP_E_BUSY. */
 int rp_broker_start_revive(rp_broker *broker, rp_error *error);
 void rp_broker_stop_revive(rp_broker *broker);
-/* Copies the name of a missing retry topic into name[256]. Its size; 0: none is missing. Each name is given once, and once more whenever it
- * is found missing again. */
-uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name);
+/* Copies the name of a retry topic that is missing, or has too few queues, into name[256], and into *queues how many it is to have. The
+ * name's size; 0: none is missing. Each name is given once, and once more whenever it is found missing again. */
+uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name, int32_t *queues);
 
 /* What one order consumer has of one queue: consumerOrderInfo.json. */
 typedef struct rp_pop_order_row {

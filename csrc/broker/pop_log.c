@@ -101,3 +101,15 @@ uint32_t rp_pop_retry_topic_name(rp_slice topic, rp_slice group, int version, ui
     memcpy(name + prefix + group.size + 1, topic.data, topic.size);
     return prefix + group.size + 1 + topic.size;
 }
+
+static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
+
+int32_t rp_pop_retry_queues(const rp_broker *broker, const rp_topic *topic) {
+    int32_t queues = setting(&broker->settings.separate_retry_queues) ? setting(&topic->write_queues) : 1;
+    return queues > 1 ? queues : 1;
+}
+
+int32_t rp_pop_retry_width(const rp_topic *retry) {
+    int32_t read_queues = setting(&retry->read_queues), write_queues = setting(&retry->write_queues);
+    return read_queues < write_queues ? read_queues : write_queues;
+}

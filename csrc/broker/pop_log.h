@@ -31,5 +31,9 @@ int rp_pop_log_replace(rp_broker *broker, int32_t revive_queue_id, const rp_pop_
 /* %RETRY%GROUP_TOPIC, or %RETRY%GROUP+TOPIC for version 2, into name[RP_POP_RETRY_NAME_MAX]; its size, 0 when it is too long. */
 #define RP_POP_RETRY_NAME_MAX 256
 uint32_t rp_pop_retry_topic_name(rp_slice topic, rp_slice group, int version, uint8_t *name);
+/* How many queues a retry topic of this topic's is to have at least: one, or as many as are sent to (useSeparateRetryQueue). */
+int32_t rp_pop_retry_queues(const rp_broker *broker, const rp_topic *topic);
+/* How many of its queues are both written and read. */
+int32_t rp_pop_retry_width(const rp_topic *retry);
 
 #endif

@@ -87,7 +87,9 @@ int rp_pop_find_retry_topics(const rp_broker *broker, rp_pop *pop) {
         uint32_t size = rp_pop_retry_topic_name(pop->topic->head.name, pop->group->head.name, version, name);
         pop->retry_topics[version - 1] = size > 0 ? rp_topic_table_find(broker->topics, (rp_slice){name, size}) : NULL;
     }
-    return pop->retry_topics[wanted - 1] != NULL;
+    const rp_topic *retry = pop->retry_topics[wanted - 1];
+    return retry != NULL &&
+           (!setting(&broker->settings.separate_retry_queues) || rp_pop_retry_width(retry) >= rp_pop_retry_queues(broker, pop->topic));
 }
 
 int rp_pop_read(rp_lane *lane, rp_connection *connection, const rp_command *command, rp_pop *pop, rp_pop_header *header) {
@@ -141,8 +143,7 @@ enum queue_order { FROM_ANY, FROM_FIRST, FROM_LAST };
 /* By priority, of which each queue of a priority topic is one, where the group wants that of this pop, `chance` of a hundred. */
 static enum queue_order order_of(const rp_lane *lane, const rp_pop *pop, int32_t chance) {
     int is_ranked = atomic_load_explicit(&pop->topic->flags, memory_order_relaxed) & RP_TOPIC_PRIORITY;
-    if (__builtin_expect(!is_ranked, 1) || pop->order || chance >= 100 - setting(&pop->group->fair_percent) ||
-        setting(&pop->topic->read_queues) > RP_POP_QUEUES_MAX) /* it would never come to the others */
+    if (__builtin_expect(!is_ranked, 1) || pop->order || chance >= 100 - setting(&pop->group->fair_percent))
         return FROM_ANY;
     return setting(&lane->broker->settings.priority_ascends) ? FROM_LAST : FROM_FIRST;
 }
@@ -152,6 +153,8 @@ static int each_queue(rp_lane *lane, rp_pop *pop, rp_topic *topic, enum queue_or
     if (topic == NULL || !rp_topic_is_live(topic))
         return 0;
     int32_t queues = setting(&topic->read_queues), first = 0;
+    if (queues > RP_POP_QUEUES_MAX) /* it would never come to the others */
+        order = FROM_ANY;
     if (order == FROM_ANY && queues > 0)
         first = (int32_t)(rp_lane_random(lane) % (uint32_t)queues);
     for (int32_t i = 0; i < queues && i < RP_POP_QUEUES_MAX; i++) {

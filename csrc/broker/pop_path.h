@@ -2,8 +2,8 @@
  * RocketMQ: PopMessageProcessor, AckMessageProcessor, ChangeInvisibleTimeProcessor, PeekMessageProcessor, NotificationProcessor,
  * PollingInfoProcessor (5.3.3 broker/processor/). Design: docs/design-pop.md.
  *
- * Punts    unknown topic or group, a retry topic that is not there yet (once: Python makes it and gives the request back), expressions that
- *          are neither tags nor SQL92, SQL92 while it is not enabled.
+ * Punts    unknown topic or group, a retry topic that is not there yet or has too few queues (once: Python makes them and gives the request
+ *          back), expressions that are neither tags nor SQL92, SQL92 while it is not enabled.
  * Threads  the reactor's.
  */
 #ifndef RP_BROKER_POP_PATH_H
@@ -64,7 +64,7 @@ int rp_pop_polling_info_request(struct rp_lane *lane, rp_connection *connection,
 struct rp_pop_catch;
 int rp_pop_read(struct rp_lane *lane, rp_connection *connection, const rp_command *command, rp_pop *pop, rp_pop_header *header);
 int rp_pop_check(const rp_broker *broker, const rp_pop *pop, rp_answer_to to);
-/* The retry topics there are. 0: the one that what is not acked goes to is missing. */
+/* The retry topics there are. 0: the one that what is not acked goes to is missing, or has too few queues. */
 int rp_pop_find_retry_topics(const rp_broker *broker, rp_pop *pop);
 /* What a look leaves is forgotten; how it stands with the disk, as the pop looks, perhaps for the last time. */
 void rp_pop_begin_look(const struct rp_lane *lane, rp_pop *pop, int last);

@@ -230,13 +230,15 @@ void rp_pop_revive_destroy(rp_pop_revive *revive) {
 
 /* ---- for others ---- */
 
-uint32_t rp_pop_revive_wanted_topic(rp_pop_revive *revive, uint8_t *name) {
+uint32_t rp_pop_revive_wanted_topic(rp_pop_revive *revive, uint8_t *name, int32_t *queues) {
     uint32_t size = 0;
     pthread_mutex_lock(&revive->lock);
     while (size == 0 && revive->wanted_count > 0) {
         const revive_wanted *wanted = &revive->wanted[--revive->wanted_count];
-        if (rp_topic_table_find(revive->broker->topics, (rp_slice){wanted->name, wanted->size}) != NULL)
+        const rp_topic *topic = rp_topic_table_find(revive->broker->topics, (rp_slice){wanted->name, wanted->size});
+        if (topic != NULL && (wanted->queues == 1 || rp_pop_retry_width(topic) >= wanted->queues))
             continue; /* it was made */
+        *queues = wanted->queues;
         size = wanted->size;
         memcpy(name, wanted->name, size);
     }

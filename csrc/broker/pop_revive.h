@@ -9,7 +9,9 @@
  * While the timer service is behind, so is this: of a store that RocketMQ wrote it brings the acks (rp_timer_delivered_until).
  * A message revived has the stored one's body, properties, flags and born time, this broker's host, reconsumeTimes + 1, and 1ST_POP_TIME
  * from its first time on. One that was sent with a delay comes at once; RocketMQ delays it again. What is gone (retention) is passed over.
- * What cannot be read or appended just now, or whose retry topic is missing (Python may make it: wanted_topic), is tried again each second;
+ * It goes to the retry topic's queue of its own queue's number with useSeparateRetryQueue, else to the first.
+ * What cannot be read or appended just now, or whose retry topic is missing or too narrow (Python may mend that: wanted_topic), is tried
+ * again each second;
  * after 30 s each message gets a checkpoint of its own with a longer and longer invisible time (rePutTimes), so that the offset moves on.
  * Where the group or topic is gone the checkpoint is dropped, with a line now and then: the tables are filled before the start.
  * The broker's name in a checkpoint is not asked for: its messages are in this store.
@@ -41,8 +43,9 @@ int rp_pop_revive_start(rp_pop_revive *revive, rp_error *error);
 void rp_pop_revive_stop(rp_pop_revive *revive);
 /* One round with the clock passed in, for tests; not while the thread runs. How long it may sleep. */
 int64_t rp_pop_revive_round(rp_pop_revive *revive, int64_t now_ms);
-/* Takes the name of a retry topic that a checkpoint waits for; its size, 0: none. Each try of the checkpoint names it again. Any thread. */
-uint32_t rp_pop_revive_wanted_topic(rp_pop_revive *revive, uint8_t *name);
+/* Takes the name of a retry topic that a checkpoint waits for, and how many queues it is to have; the name's size, 0: none. Each try of the
+ * checkpoint names it again. Any thread. */
+uint32_t rp_pop_revive_wanted_topic(rp_pop_revive *revive, uint8_t *name, int32_t *queues);
 
 typedef struct rp_pop_revive_stats {
     uint64_t checkpoints_kept, checkpoints_done, revived, put_again, dropped, append_failures;

@@ -53,7 +53,6 @@ static void drop(rp_pop_revive *revive, rp_kept_checkpoint *kept, rp_slice topic
 /* Takes its messages. What is not over afterwards is tried again. */
 static void revive_checkpoint(revive_batch *batch, rp_kept_checkpoint *kept) {
     rp_pop_revive *revive = batch->revive;
-    rp_topic *target;
     due_checkpoint due;
     int status = open_checkpoint(revive, kept, &due);
     if (status == RP_E_NOT_FOUND)
@@ -62,15 +61,15 @@ static void revive_checkpoint(revive_batch *batch, rp_kept_checkpoint *kept) {
         return;
     const rp_pop_checkpoint *record = &due.record;
     rp_group *group = rp_group_table_find(revive->broker->groups, record->group);
+    const rp_topic *normal = rp_topic_table_find(revive->broker->topics, revive_normal_topic(record->topic, record->group));
     if (group == NULL)
         drop(revive, kept, record->topic, record->group, "the group was deleted");
-    else if (rp_topic_table_find(revive->broker->topics, revive_normal_topic(record->topic, record->group)) == NULL)
+    else if (normal == NULL)
         drop(revive, kept, record->topic, record->group, "the topic was deleted");
-    else if ((target = revive_target(revive, record)) != NULL) {
-        for (uint32_t i = 0; i < record->count && !batch->is_refused; i++) {
-            if ((kept->over >> i & 1) == 0)
-                (void)revive_take(batch, kept, record, group, target, i); /* not over: that says it */
-        }
+    rp_topic *target = group != NULL && normal != NULL ? revive_target(revive, record, normal) : NULL;
+    for (uint32_t i = 0; target != NULL && i < record->count && !batch->is_refused; i++) {
+        if ((kept->over >> i & 1) == 0)
+            (void)revive_take(batch, kept, record, group, target, i); /* not over: that says it */
     }
     rp_stored_message_close(&due.stored);
 }

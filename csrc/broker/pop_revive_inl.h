@@ -34,8 +34,9 @@ typedef struct revive_queue {
     rp_kept_queue kept;
 } revive_queue;
 
-/* A retry topic that is missing. */
+/* A retry topic that is missing, or has too few queues. */
 typedef struct revive_wanted {
+    int32_t queues; /* that it is to have */
     uint32_t size;
     uint8_t name[RP_POP_RETRY_NAME_MAX];
 } revive_wanted;
@@ -101,8 +102,8 @@ typedef struct revive_batch {
 
 /* The topic whose messages these are: of a pop retry topic's name the part behind the group. */
 rp_slice revive_normal_topic(rp_slice topic, rp_slice group);
-/* The live retry topic; NULL: it is missing, which is said where Python may look. */
-rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record);
+/* The live retry topic of this topic's messages; NULL: it is missing or has too few queues, which is said where Python may look. */
+rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record, const rp_topic *normal);
 /* Takes one message into the batch, appending the batch first when it is full; or marks the message as over when the log has it no more.
  * RP_OK, or an error after which it is to be tried again. */
 int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_checkpoint *record, rp_group *group, rp_topic *target,

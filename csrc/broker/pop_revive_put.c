@@ -35,17 +35,18 @@ static bool is_wanted(const rp_pop_revive *revive, rp_slice name) {
     return false;
 }
 
-static void want_topic(rp_pop_revive *revive, rp_slice name) {
+static void want_topic(rp_pop_revive *revive, rp_slice name, int32_t queues) {
     pthread_mutex_lock(&revive->lock);
     if (revive->wanted_count < REVIVE_WANTED_MAX && !is_wanted(revive, name)) {
         revive_wanted *wanted = &revive->wanted[revive->wanted_count++];
         memcpy(wanted->name, name.data, name.size);
         wanted->size = name.size;
+        wanted->queues = queues;
     }
     pthread_mutex_unlock(&revive->lock);
 }
 
-rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record) {
+rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record, const rp_topic *normal) {
     rp_broker *broker = revive->broker;
     uint8_t room[RP_POP_RETRY_NAME_MAX];
     rp_slice name = record->topic;
@@ -56,15 +57,25 @@ rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record) 
     if (name.size == 0 || name.size > RP_TOPIC_NAME_MAX)
         return NULL;
     rp_topic *topic = rp_topic_table_find(broker->topics, name);
-    if (topic == NULL)
-        want_topic(revive, name);
-    return topic;
+    int32_t queues = rp_pop_retry_queues(broker, normal);
+    if (topic != NULL && (queues == 1 || rp_pop_retry_width(topic) >= queues))
+        return topic;
+    want_topic(revive, name, queues);
+    return NULL;
+}
+
+/* The first one, or the one of the number that the message's queue has, so that its priority stays: of a topic that had more queues than it
+ * has now that may be missing. */
+static int32_t queue_of(const rp_broker *broker, const rp_topic *target, const rp_message *message) {
+    bool is_own = atomic_load_explicit(&broker->settings.separate_retry_queues, memory_order_relaxed) && message->queue_id > 0 &&
+                  message->queue_id < rp_pop_retry_width(target);
+    return is_own ? message->queue_id : 0;
 }
 
 /* A group begins a retry topic with its first message, not where its topics begin. RocketMQ: initPopRetryOffset. */
 static void begin_offset(rp_pop_revive *revive, rp_group *group, rp_topic *topic, const rp_consume_queue *queue) {
     rp_consumption *consumption = rp_group_table_consumption_entry(revive->broker->groups, group, topic);
-    rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_open(&consumption->offsets, 0) : NULL;
+    rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_open(&consumption->offsets, rp_consume_queue_id(queue)) : NULL;
     int64_t none = RP_OFFSET_NONE;
     if (cell != NULL && atomic_compare_exchange_strong_explicit(&cell->committed, &none, rp_consume_queue_min_offset(queue),
                                                                 memory_order_relaxed, memory_order_relaxed))
@@ -217,7 +228,8 @@ int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_chec
     item->reconsume_times = (int32_t)((uint32_t)item->reconsume_times + 1); /* a producer may have sent any number */
     set_born_host(revive->broker, item);
     status = set_properties(item, message);
-    if (status == RP_OK && rp_topic_open_queue_to_send(revive->broker->topics, target, 0, &item->queue) == NULL)
+    int32_t queue_id = queue_of(revive->broker, target, &message->stored.message);
+    if (status == RP_OK && rp_topic_open_queue_to_send(revive->broker->topics, target, queue_id, &item->queue) == NULL)
         status = RP_E_IO;
     if (status != RP_OK) {
         release(message);

@@ -13,7 +13,9 @@
 
 int rp_broker_start_revive(rp_broker *broker, rp_error *error) { return rp_pop_revive_start(broker->revive, error); }
 void rp_broker_stop_revive(rp_broker *broker) { rp_pop_revive_stop(broker->revive); }
-uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name) { return rp_pop_revive_wanted_topic(broker->revive, name); }
+uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name, int32_t *queues) {
+    return rp_pop_revive_wanted_topic(broker->revive, name, queues);
+}
 
 typedef struct order_walk {
     rp_broker *broker;

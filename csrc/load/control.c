@@ -95,7 +95,7 @@ static int ask_all(control *control) {
             return status;
         rp_load_reading *reading = &load->readings[queue];
         int from_end = options->mode != RP_LOAD_PULL || options->pull_start == RP_LOAD_FROM_MAX;
-        reading->start_offset = from_end ? max : min;
+        reading->start_offset = from_end ? max : min > 0 ? min : 0; /* -1 of a batch queue that has had no message */
         if (!from_end && options->pull_start == RP_LOAD_FROM_GIVEN)
             reading->start_offset = options->start_offsets[queue];
         int endless = from_end || (options->count != 0 && !options->repeat);

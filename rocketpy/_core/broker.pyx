@@ -33,8 +33,8 @@ cdef extern from *:
         ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms), ROW(store_reply_enable), ROW(transaction_enable),
         ROW(transaction_timeout_ms), ROW(timer_enable), ROW(timer_precision_ms), ROW(timer_delay_max_ms),
         ROW(timer_slot_messages_max), ROW(timer_stop_enqueue), ROW(timer_stop_dequeue),
-        ROW(retry_topic_version), ROW(retry_topic_v1_too), ROW(pop_from_retry_percent),
-        ROW(pop_from_retry_percent_by_priority), ROW(priority_ascends), ROW(pop_begins_in_memory),
+        ROW(retry_topic_version), ROW(retry_topic_v1_too), ROW(separate_retry_queues),
+        ROW(pop_from_retry_percent), ROW(pop_from_retry_percent_by_priority), ROW(priority_ascends), ROW(pop_begins_in_memory),
         ROW(cold_flow_enable), ROW(cold_group_bytes), ROW(cold_all_bytes), ROW(store_writable), ROW(store_reason), RP_FIELD_END};
     #undef ROW
     """

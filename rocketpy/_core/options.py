@@ -137,6 +137,7 @@ class BrokerSettings(TypedDict, total=False):
     timer_stop_dequeue: int
     retry_topic_version: int
     retry_topic_v1_too: int
+    separate_retry_queues: int
     pop_from_retry_percent: int
     pop_from_retry_percent_by_priority: int
     priority_ascends: int

@@ -24,7 +24,7 @@ cdef extern from "broker/pop.h" nogil:
         pass
     int rp_broker_start_revive(rp_broker *broker, rp_error *error)
     void rp_broker_stop_revive(rp_broker *broker)
-    uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name)
+    uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name, int32_t *queues)
     void rp_broker_each_pop_order(rp_broker *broker, int (*visit)(void *context, const rp_pop_order_row *row) noexcept nogil,
                                   void *context)
     int rp_broker_put_pop_order(rp_broker *broker, const rp_pop_order_row *row)

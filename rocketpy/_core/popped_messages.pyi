@@ -13,8 +13,9 @@ class PoppedMessages(Handler):
         """What was popped and not acked in time goes to its retry topic. A master's. Idempotent. Raises Busy, NoMemory."""
     def stop_revive(self) -> None:
         """Returns when nothing is revived any more. Idempotent."""
-    def wanted_retry_topic(self) -> str | None:
-        """Takes a retry topic that is missing, of some; what goes there waits for it, and names it again while it is missing."""
+    def wanted_retry_topic(self) -> tuple[str, int] | None:
+        """Takes a retry topic that is missing or has too few queues, of some, and how many it is to have; what goes there waits for it, and
+        names it again while it is missing."""
     def pop_orders(self) -> list[PopOrder]:
         """What order consumers have: of consumerOrderInfo.json."""
     def put_pop_order(self, order: PopOrder) -> None:

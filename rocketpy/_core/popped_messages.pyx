@@ -122,13 +122,14 @@ cdef class PoppedMessages(Handler):
 
     def wanted_retry_topic(self):
         cdef uint8_t name[256]
+        cdef int32_t queues = 0
         cdef rp_slice text
         text.data = name
         self.enter()
         with nogil:
-            text.size = rp_broker_wanted_retry_topic(self.native, name)
+            text.size = rp_broker_wanted_retry_topic(self.native, name, &queues)
         self.leave()
-        return text_of_slice(text) if text.size > 0 else None
+        return (text_of_slice(text), queues) if text.size > 0 else None
 
     def pop_orders(self):
         cdef order_buffer buffer

@@ -44,7 +44,8 @@ def queue_text(queue: Any) -> str:
 
 async def min_offset(session: Session, address: str, topic: str, queue_id: int) -> int:
     header = GetMinOffsetRequestHeader(topic=topic, queue_id=queue_id)
-    return offset_in(await session.call(address, RequestCode.GET_MIN_OFFSET, header), address, RequestCode.GET_MIN_OFFSET)
+    offset = offset_in(await session.call(address, RequestCode.GET_MIN_OFFSET, header), address, RequestCode.GET_MIN_OFFSET)
+    return max(0, offset)  # -1 of a batch queue that has had no message
 
 
 async def max_offset(session: Session, address: str, topic: str, queue_id: int) -> int:

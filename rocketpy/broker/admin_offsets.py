@@ -42,6 +42,7 @@ from .parts import HandlerTable, Parts, json_response, now_ms, queue_json, queue
 from .rebalance_locks import MessageQueue
 from .set_aside import HALVES_SET_ASIDE
 from .static_topics import BOUNDARIES, NOT_LED_TO_BEGIN, StaticTopics
+from .topics import has_batch_queues
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,10 @@ class OffsetAdmin:
         header = GetMinOffsetRequestHeader.decode(request.fields)
         if (queue := self._static.queue(request, header.topic, header.queue_id, NOT_LED_TO_BEGIN)) is not None:
             return await self._static.min_offset(request, queue)
-        return Response(fields=GetMinOffsetResponseHeader(offset=self._parts.store.first_offset(header.topic, header.queue_id)))
+        offset, config = self._parts.store.first_offset(header.topic, header.queue_id), self._parts.topics.get(header.topic)
+        if config is not None and has_batch_queues(config) and self._parts.store.max_offset(header.topic, header.queue_id) == 0:
+            offset = -1  # as the reactor says of those that it knows
+        return Response(fields=GetMinOffsetResponseHeader(offset=offset))
 
     async def _search(self, request: Request) -> Response:
         """What the reactor has left: all that may wait for the disk, and what is not so plain."""

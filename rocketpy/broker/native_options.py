@@ -144,6 +144,7 @@ def native_settings(config: Config) -> NativeSettings:
         "timer_stop_dequeue": int(config.boolean("timerStopDequeue")),
         "retry_topic_version": 2 if config.boolean("enableRetryTopicV2") else 1,
         "retry_topic_v1_too": int(config.boolean("retrieveMessageFromPopRetryTopicV1")),
+        "separate_retry_queues": int(config.boolean("useSeparateRetryQueue")),
         "pop_from_retry_percent": config.integer("popFromRetryProbability"),
         "pop_from_retry_percent_by_priority": config.integer("popFromRetryProbabilityForPriority"),
         "priority_ascends": int(config.boolean("priorityOrderAsc")),

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Any, Protocol, TypeVar
 
@@ -198,6 +198,16 @@ class Parts:
                 await self.saved.topics.save_or_log()  # a message in it is acknowledged next
         await self.release_new(topic)
         return topic
+
+    async def widen_topic(self, topic: str, queues: int) -> None:
+        """Gives one that make_topic made more queues, where it has fewer. Returns when they are in its file."""
+        config = self.topics.get(topic)
+        if config is None or min(config.read_queue_nums, config.write_queue_nums) >= queues:
+            return
+        wider = replace(config, read_queue_nums=max(config.read_queue_nums, queues), write_queue_nums=max(config.write_queue_nums, queues))
+        if self.topics.update(wider):
+            self.registration.announce([topic])
+            await self.saved.topics.save_or_log()
 
     async def topics_changed(self, topics: Collection[str]) -> None:
         """Persists and tells the name servers; an operator's answer waits for both."""

@@ -32,7 +32,7 @@ from .pull import expression_fault, make_group, not_supported
 log = logging.getLogger(__name__)
 
 RETRY_QUEUES: Final = 1
-"""PopAckConstants.retryQueueNum"""
+"""PopAckConstants.retryQueueNum, while useSeparateRetryQueue is off."""
 
 RETRY_TOPICS_AT_ONCE: Final = 64
 """As many as the revive thread names."""
@@ -107,7 +107,7 @@ class PopRequests:
         newer, older = names.pop_retry_topics(header.topic, header.consumer_group)
         topic = newer if self._parts.settings.retry_topic_v2 else older
         try:
-            await self._parts.make_topic(topic, RETRY_QUEUES)
+            await make_retry_topic(self._parts, topic, self._retry_queues(header.topic))
         except CommandError:
             return Response(
                 ResponseCode.INVALID_PARAMETER,
@@ -115,9 +115,23 @@ class PopRequests:
             )
         return None
 
+    def _retry_queues(self, topic: str) -> int:
+        """How many queues the retry topic of this topic's is to have: the same as rp_pop_retry_queues."""
+        config = self._parts.topics.get(topic)
+        if config is None or not self._parts.settings.separate_retry_queues:
+            return RETRY_QUEUES
+        return max(RETRY_QUEUES, config.write_queue_nums)
+
+
+async def make_retry_topic(parts: Parts, topic: str, queues: int) -> None:
+    """Makes it, or gives it more queues; never fewer, as RocketMQ does: what is in the others would not be popped. Raises CommandError."""
+    await parts.make_topic(topic, queues)
+    await parts.widen_topic(topic, queues)
+
 
 class RetryTopics:
-    """Retry topics that are missing in a store that another broker wrote; what is due there waits for them."""
+    """Retry topics that are missing in a store that another broker wrote, or have too few queues since their topic has more; what is due
+    there waits for them."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -129,14 +143,14 @@ class RetryTopics:
         if len(self._refused) > REFUSED_MAX:
             self._refused.clear()
         for _ in range(RETRY_TOPICS_AT_ONCE):
-            topic = self._parts.native.wanted_retry_topic()
-            if topic is None:
+            wanted = self._parts.native.wanted_retry_topic()
+            if wanted is None:
                 return
-            await self._make(topic)
+            await self._make(*wanted)
 
-    async def _make(self, topic: str) -> None:
+    async def _make(self, topic: str, queues: int) -> None:
         try:
-            await self._parts.make_topic(topic, RETRY_QUEUES)
+            await make_retry_topic(self._parts, topic, queues)
         except CommandError as error:
             if topic not in self._refused:
                 log.error("the retry topic %s of popped messages cannot be made, they stay where they are: %s", topic, error)

@@ -49,6 +49,8 @@ class BrokerSettings:
     default_pop_share: int = -1
     retry_topic_v2: bool = False
     """How retry topics of popped messages are named."""
+    separate_retry_queues: bool = False
+    """Whether those have as many queues as the topics whose messages come again."""
     reject_transaction: bool = False
     transaction_timeout_ms: int = 6000
     transaction_checks_max: int = 15
@@ -108,6 +110,7 @@ def broker_settings(config: Config) -> BrokerSettings:
         default_request_mode=config.text("defaultMessageRequestMode"),
         default_pop_share=config.integer("defaultPopShareQueueNum"),
         retry_topic_v2=config.boolean("enableRetryTopicV2"),
+        separate_retry_queues=config.boolean("useSeparateRetryQueue"),
         reject_transaction=config.boolean("rejectTransactionMessage"),
         transaction_timeout_ms=config.integer("transactionTimeOut"),
         transaction_checks_max=config.integer("transactionCheckMax"),

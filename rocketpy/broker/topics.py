@@ -315,7 +315,7 @@ class TopicTable:
             checked_send=is_checked_send(config),
             static=config.topic_name in self._static,
             lite=is_lite_parent(config),
-            batch=_has_batch_queues(config),
+            batch=has_batch_queues(config),
             compacted=is_compacted(config),
             priority=config.attributes.get(MESSAGE_TYPE) == "PRIORITY",
             retry_send=is_checked_send(config) and is_saved and names.topic_fault(config.topic_name) is None,
@@ -352,7 +352,8 @@ def is_checked_send(config: TopicConfig) -> bool:
     return config.topic_name.startswith(names.RETRY_PREFIX) and _takes_messages(config)
 
 
-def _has_batch_queues(config: TopicConfig) -> bool:
+def has_batch_queues(config: TopicConfig) -> bool:
+    """Whether a batch that is sent to it is one record."""
     return config.attributes.get(QUEUE_TYPE) == BATCH_QUEUES
 
 
@@ -362,11 +363,11 @@ def _wants_compaction(config: TopicConfig) -> bool:
 
 def is_compacted(config: TopicConfig) -> bool:
     """Whether of each key only the last message is kept; one with batch queues gets no messages at all."""
-    return _wants_compaction(config) and not _has_batch_queues(config)
+    return _wants_compaction(config) and not has_batch_queues(config)
 
 
 def _takes_messages(config: TopicConfig) -> bool:
-    return not (_wants_compaction(config) and _has_batch_queues(config))
+    return not (_wants_compaction(config) and has_batch_queues(config))
 
 
 @dataclass(frozen=True, slots=True)

@@ -335,7 +335,7 @@ _POP_KEYS: tuple[Key, ...] = (
     number("popReviveConcurrency", 32, "Messages delivered again at once.", "messages", least=1, idle=ROCKSDB),
     number("popReviveMaxAttemptTimes", 16, "Times a message is delivered again.", "times", least=1, idle=ROCKSDB),
     switch("popReviveSkipIfGroupAbsent", True, "Drop what a deleted group left behind.", idle="always so"),
-    switch("useSeparateRetryQueue", False, "One retry queue for every queue.", idle="a retry topic has one queue"),
+    switch("useSeparateRetryQueue", False, "POP's retry topics have a queue for every queue of their topic; false: one.", live=True),
     switch("useMessageFilterForNotification", True, "Wake only those whose filter matches.", idle=POP_TOLD),
     number(
         "maxMessageFilterNumForNotification",

@@ -169,7 +169,8 @@ class Cluster:
         def header(queue: Queue) -> GetMinOffsetRequestHeader:
             return GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id, lo=False)
 
-        return self._offsets(queues, RequestCode.GET_MIN_OFFSET, header)
+        found = self._offsets(queues, RequestCode.GET_MIN_OFFSET, header)
+        return {queue: max(0, offset) for queue, offset in found.items()}  # -1 of a batch queue that has had no message
 
     def max_offsets(self, queues: Iterable[Queue]) -> dict[Queue, int]:
         def header(queue: Queue) -> GetMaxOffsetRequestHeader:

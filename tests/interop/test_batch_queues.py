@@ -104,12 +104,14 @@ SIZES = (3, 1, 40, 7)
 
 def what_is_said(cluster: Cluster) -> dict[str, Any]:
     """Everything a client can see, but for times and places."""
+    empty = [ask(cluster, code, topic=TOPIC, queueId=queue).fields["offset"] for code in (MIN_OFFSET, MAX_OFFSET) for queue in (0, 99)]
     sends = [send(cluster, f"w{number}", size) for number, size in enumerate(SIZES)]
     said: dict[str, Any] = {
+        "empty": empty,
         "sends": [
             (each.code, each.fields["queueOffset"], each.fields["batchUniqId"], each.fields["transactionId"], len(each.fields["msgId"]))
             for each in sends
-        ]
+        ],
     }
     wait_until(lambda: end_of(cluster) == sum(SIZES), 20, "the queue has its messages")
     said["records"] = records(cluster)

@@ -17,7 +17,7 @@ from .products import Cluster, Product
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 TOPIC, GROUP, PLAIN = "ranked", "rankers", "plain"
-SEND_V2, PULL, UPDATE_TOPIC, UPDATE_GROUP = 310, 11, 17, 200
+SEND_V2, PULL, UPDATE_TOPIC, UPDATE_GROUP, GET_TOPIC_CONFIG = 310, 11, 17, 200, 351
 PRIORITY = "_SYS_MSG_PRIORITY_\x01"
 SAID = [
     "", f"{PRIORITY}0\x02", f"{PRIORITY}2\x02", f"{PRIORITY}9\x02", f"{PRIORITY}+1\x02", f"{PRIORITY}-1\x02", f"{PRIORITY}x\x02",
@@ -36,10 +36,10 @@ def send(cluster: Cluster, topic: str, said: str, body: str) -> tuple[int, str |
     return reply.code, reply.fields.get("queueId")
 
 
-def make(cluster: Cluster, topic: str, attributes: str) -> None:
+def make(cluster: Cluster, topic: str, attributes: str, queues: int = 4) -> None:
     fields = {
-        "topic": topic, "defaultTopic": "TBW102", "readQueueNums": "4", "writeQueueNums": "4", "perm": "6", "topicFilterType": "SINGLE_TAG",
-        "topicSysFlag": "0", "order": "false", "attributes": attributes,
+        "topic": topic, "defaultTopic": "TBW102", "readQueueNums": str(queues), "writeQueueNums": str(queues), "perm": "6",
+        "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false", "attributes": attributes,
     }  # fmt: skip
     assert wire.call(cluster.broker.address, UPDATE_TOPIC, fields).code == 0
 
@@ -98,3 +98,33 @@ def test_a_group_with_priority_factor_0_pops_in_another_order(new_cluster: Calla
     body = b'{"groupName":"rankers","attributes":{"+priority.factor":"0"}}'
     assert wire.call(cluster.broker.address, UPDATE_GROUP, {}, body).code == 0
     assert order_of(cluster, TOPIC, GROUP)[:12] != [3] * 12
+
+
+def what_comes_again(cluster: Cluster) -> list[Any]:
+    """Of each priority one message, that comes again twice; then its topic has more queues."""
+    address = cluster.broker.address
+    popper, seen = Popper(address, GROUP, TOPIC), []
+    for queues, priorities in ((4, (0, 1, 2, 3)), (8, (2, 7))):
+        make(cluster, TOPIC, "+message.type=PRIORITY", queues)
+        before = {priority: stored.queue_end(address, TOPIC, priority) for priority in priorities}
+        for priority in priorities:
+            assert send(cluster, TOPIC, f"{PRIORITY}{priority}\x02", f"q{queues}p{priority}")[0] == 0
+        wait_until(
+            lambda before=before: all(stored.queue_end(address, TOPIC, each) > end for each, end in before.items()), 20, "all are there"
+        )
+        assert len(popper.pop(initMode=0, invisibleTime=1000)) == len(priorities)
+        for tries in (1, 2):
+            popped = popper.pop_until(len(priorities), initMode=0)
+            seen.append(sorted((each.body, each.record.queue_id, each.record.reconsume_times) for each in popped))
+            for each in popped:
+                popper.change(each, 1000) if tries == 1 else popper.ack(each)
+        retry = wire.call(address, GET_TOPIC_CONFIG, {"topic": f"%RETRY%{GROUP}_{TOPIC}", "lo": "false"}).json()
+        seen.append({name: retry[name] for name in ("readQueueNums", "writeQueueNums", "perm")})
+    return seen
+
+
+def test_what_comes_again_keeps_its_priority_in_both(new_cluster: Callable[..., Cluster], product: Product, peer: Product) -> None:
+    ours, theirs = (new_cluster(brokers=[each], useSeparateRetryQueue="true") for each in (product, peer))
+    seen = what_comes_again(ours)
+    assert seen[0] == [(f"q4p{priority}", priority, 1) for priority in range(4)] and seen[4] == [("q8p2", 2, 2), ("q8p7", 7, 2)]
+    assert seen == what_comes_again(theirs)

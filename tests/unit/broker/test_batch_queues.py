@@ -70,6 +70,27 @@ def test_a_batch_is_one_record_with_an_offset_for_each_message(tmp_path: Path, f
     run(test)
 
 
+def test_a_queue_that_has_had_no_message_begins_at_minus_one(tmp_path: Path) -> None:
+    """As RocketMQ's do; queue 99 is none of the topic's, and asked of the store alone."""
+
+    async def begin_of(peer: Peer, topic: str, queue_id: int) -> str:
+        answer = await peer.ask(RequestCode.GET_MIN_OFFSET, {"topic": topic, "queueId": queue_id})
+        return (answer.fields or {})["offset"]
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            await create_topic(at, "batches", attributes="+queue.type=BatchCQ")
+            await create_topic(at, "plain")
+            assert [await begin_of(peer, topic, queue) for topic in ("batches", "plain") for queue in (0, 99)] == ["-1", "-1", "0", "0"]
+            await send_batch(peer, batch_of(b"a", b"b"))
+            assert await begin_of(peer, "batches", 0) == "0"
+        async with running(tmp_path) as at:
+            assert [await begin_of(at.peer(), "batches", queue) for queue in (0, 1)] == ["0", "-1"]
+
+    run(test)
+
+
 def test_what_only_a_broker_says_is_not_believed(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:

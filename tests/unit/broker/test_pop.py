@@ -25,7 +25,7 @@ from rocketpy.remoting.command import CommandError
 from rocketpy.remoting.json_codec import read_json, write_fastjson
 from tests.unit.broker.pair import pair
 from tests.unit.broker.recorder import Clock, Recorder
-from tests.unit.broker.running import Peer, eventually, run, running, started
+from tests.unit.broker.running import Peer, Running, eventually, run, running, started
 
 REVIVE_TOPIC = names.REVIVE_TOPIC_PREFIX + "DefaultCluster"
 
@@ -323,14 +323,17 @@ class FewParts:
         self.wanted = wanted
         self.made: list[str] = []
 
-    def wanted_retry_topic(self) -> str | None:
-        return self.wanted.pop() if self.wanted else None
+    def wanted_retry_topic(self) -> tuple[str, int] | None:
+        return (self.wanted.pop(), 1) if self.wanted else None
 
     async def make_topic(self, topic: str, queues: int) -> str:
         if "no" in topic:
             raise CommandError(ResponseCode.SYSTEM_ERROR, "no room")
         self.made.append(topic)
         return topic
+
+    async def widen_topic(self, topic: str, queues: int) -> None:
+        pass
 
 
 def test_a_retry_topic_that_cannot_be_made_stops_no_other_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -344,6 +347,75 @@ def test_a_retry_topic_that_cannot_be_made_stops_no_other_and_is_told_once(caplo
     run(test)
     assert parts.made == ["one", "two"] * 3 and not parts.wanted
     assert sorted(record.getMessage().split()[3] for record in caplog.records) == ["no-one", "no-two"]
+
+
+async def make_topic(peer: Peer, topic: str, queues: int) -> None:
+    header = {
+        "topic": topic, "defaultTopic": "TBW102", "readQueueNums": queues, "writeQueueNums": queues, "perm": 6,
+        "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False,
+    }  # fmt: skip
+    assert (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).code == 0
+
+
+def queues_of(at: Running, topic: str) -> tuple[int, int]:
+    assert at.broker.parts is not None
+    config = at.broker.parts.topics.get(topic)
+    return (config.read_queue_nums, config.write_queue_nums) if config is not None else (0, 0)
+
+
+def test_a_retry_topic_gets_as_many_queues_as_its_topic_and_keeps_them(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, useSeparateRetryQueue="true") as at:
+            peer, parts = at.peer(), at.broker.parts
+            assert parts is not None
+            await make_topic(peer, "t", 4)
+            await pop(peer)
+            assert queues_of(at, "%RETRY%g_t") == (4, 4)
+            await make_topic(peer, "t", 8)
+            await pop(peer)
+            assert queues_of(at, "%RETRY%g_t") == (8, 8)
+            saved = read_json((tmp_path / "store/config/topics.json").read_bytes())["topicConfigTable"]["%RETRY%g_t"]
+            assert (saved["readQueueNums"], saved["writeQueueNums"]) == (8, 8)
+            await make_topic(peer, "t", 2)
+            await pop(peer)
+            assert queues_of(at, "%RETRY%g_t") == (8, 8), "what is in the others would not be popped"
+            assert parts.native.pop_stats()["pops_punted"] == 2, "once each time"
+
+    run(test)
+
+
+async def let_come_again(peer: Peer, offset: int) -> None:
+    """Of queue 3, by a checkpoint that is over."""
+    checkpoint = (
+        f'{{"bm":0,"bn":"broker-a","c":"g","d":[0],"it":1000,"n":1,"pt":{time.time_ns() // 1_000_000 - 60_000},"q":3,'
+        f'"ro":0,"so":{offset},"t":"t"}}'
+    )
+    await peer.send(REVIVE_TOPIC, checkpoint.encode(), "TAGS\x01ck\x02UNIQ_KEY\x01k\x02")
+
+
+def test_separate_retry_queues_are_turned_on_and_off_and_nothing_is_lost(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer, parts = at.peer(), at.broker.parts
+            assert parts is not None
+            store = parts.store
+            await make_topic(peer, "t", 4)
+            await peer.heartbeat("c", "g", "t")
+            for body in (b"first", b"second"):
+                await peer.send("t", body, queue_id=3)
+            await let_come_again(peer, 0)
+            await eventually(lambda: store.max_offset("%RETRY%g_t", 0) == 1, "it comes again in the only queue")
+            assert (await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"useSeparateRetryQueue=true\n")).code == 0
+            await let_come_again(peer, 1)
+            await eventually(lambda: store.max_offset("%RETRY%g_t", 3) == 1, "it comes again in its own")
+            assert queues_of(at, "%RETRY%g_t") == (4, 4)
+        async with running(tmp_path) as at:
+            bodies = b""
+            for _ in range(3):
+                bodies += (await pop(at.peer(), queueId=0)).body
+            assert bodies.count(b"first") == bodies.count(b"second") == 1
+
+    run(test)
 
 
 def test_missing_retry_topics_are_made_for_what_waits_there(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ static void revive_with(int64_t from, int64_t behind) {
     for (int i = 0; i < 40; i++, now_ms += REVIVE_AGAIN_MS)
         counted_turn(&fx, now_ms);
     uint8_t name[RP_POP_RETRY_NAME_MAX];
-    CHECK(rp_broker_wanted_retry_topic(fx.broker, name) > 0);
+    int32_t queues;
+    CHECK(rp_broker_wanted_retry_topic(fx.broker, name, &queues) > 0);
     CHECK(rp_broker_put_topic(fx.broker, text("%RETRY%G2_T"), 1, 1, 6, 0, NATIVE) == RP_OK);
     for (int i = 0; i < 40; i++, now_ms += REVIVE_AGAIN_MS)
         counted_turn(&fx, now_ms);
