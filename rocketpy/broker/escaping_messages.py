@@ -4,6 +4,7 @@ RocketMQ: EscapeBridge, TransactionalMessageUtil (5.3.3 broker/failover/, broker
     delivered     as it was sent, for its topic; nothing in it makes it wait once more
     rolled        waits longer than the wheel reaches: sent for its topic, with the time that it has
     prepared      sent as prepared for its topic: the other master asks its producer
+    checkpoint    of what was popped, or its ack: as it is, for the revive topic there
 
 A topic's queue goes to one queue of another master, as long as the same masters have the topic: what lay in order there comes in order.
 
@@ -52,6 +53,11 @@ def place_of(message: Message) -> Place | None:
     return Place(topic, int(queue_id))
 
 
+def is_of_pop(topic: str) -> bool:
+    """Whether checkpoints and acks lie in it."""
+    return topic.startswith(names.REVIVE_TOPIC_PREFIX)
+
+
 def request_of(message: Message, place: Place, queue_id: int, broker_name: str, own_group: str) -> SendMessageRequestHeader:
     """To be sent with the message's body. queue_id: at the broker of that name; own_group: the producer where it names none."""
     properties, sys_flag = _properties(message), message.sys_flag & ~NOT_SENT
@@ -76,6 +82,8 @@ def request_of(message: Message, place: Place, queue_id: int, broker_name: str, 
 
 def _properties(message: Message) -> Mapping[str, str]:
     sent = {name: value for name, value in message.properties.items() if name not in PUT_BY_BROKERS}
+    if is_of_pop(message.topic):
+        return sent
     if message.topic == names.TRANS_HALF_TOPIC:
         return {**_without(sent, OF_CHECKS), "TRAN_MSG": "true"}
     if message.topic == names.TIMER_TOPIC:

@@ -3,7 +3,8 @@ on their way to its file when it was killed. Else whoever starts again asks it, 
 RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), with enableSlaveActingMaster only.
 
 Offsets move forward only, and not past what this master's queues hold: where it has lost messages that a slave still has, their offsets
-are given to new ones, which nobody has read. What was popped stays as the master's file has it: its checkpoints may be among what is lost.
+are given to new ones, which nobody has read. What was popped stays as the master's file has it: its checkpoints may be among what is
+lost. Where a slave's log is all in ours, which acting_progress looks at, those are taken, too.
 
 Threads  one event loop, at the start. A slave that does not answer holds the start up for TIMEOUT_S at most.
 """
