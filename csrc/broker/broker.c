@@ -8,11 +8,13 @@
 #include "../store/commit_log_ledger.h"
 #include "escape_bridge.h"
 #include "escaping_messages.h"
+#include "foreign_messages.h"
 #include "half_messages.h"
 #include "lane.h"
 #include "lite_path.h"
 #include "lite_readers.h"
 #include "offset_requests.h"
+#include "pop_escape.h"
 #include "pop_log.h"
 #include "pop_path.h"
 #include "pop_revive.h"
@@ -112,6 +114,7 @@ static void on_wake(void *context, rp_reactor *reactor) {
     rp_lite_drain(lane);
     rp_pushes_drain(lane);
     rp_replies_drain(lane);
+    rp_pop_escape_drain(lane);
     rp_lane_complete(lane);
 }
 
@@ -405,11 +408,12 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->revive = broker->topics != NULL ? rp_pop_revive_create(broker) : NULL;
     broker->lite = rp_lite_readers_create();
     broker->escape = rp_escape_bridge_create();
+    broker->foreign = rp_foreign_messages_create();
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
-        broker->schedule == NULL || broker->timers == NULL || broker->revive == NULL || broker->escape == NULL || broker->put_ns == NULL ||
-        broker->cold_reads == NULL || broker->lite == NULL) {
+        broker->schedule == NULL || broker->timers == NULL || broker->revive == NULL || broker->escape == NULL || broker->foreign == NULL ||
+        broker->put_ns == NULL || broker->cold_reads == NULL || broker->lite == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }
@@ -454,7 +458,7 @@ void rp_broker_close(rp_broker *broker) {
     rp_schedule_service_destroy(broker->schedule); /* before what its thread uses */
     rp_timer_service_destroy(broker->timers);
     rp_pop_revive_destroy(broker->revive);
-    rp_escape_bridge_destroy(broker->escape);
+    rp_foreign_messages_destroy(broker->foreign);
     rp_message_store_on_flushed(broker->store, NULL, NULL);
     rp_message_store_on_arrival(broker->store, NULL, NULL);
     rp_cold_reads_close(broker->cold_reads); /* before the lanes it wakes */
@@ -462,6 +466,7 @@ void rp_broker_close(rp_broker *broker) {
     uint32_t lanes = atomic_load(&broker->lane_count);
     for (uint32_t i = 0; i < lanes; i++)
         rp_lane_destroy(broker->lanes[i]);
+    rp_escape_bridge_destroy(broker->escape); /* behind the lanes, whose pops let go of their queues */
     rp_lite_readers_destroy(broker->lite);
     rp_group_table_destroy(broker->groups);
     rp_producer_table_destroy(broker->producers);

@@ -15,21 +15,16 @@
 
 enum escape_state { SHUT, OPEN, REFUSING };
 
-/* One append that waits; it lies on the stack of whoever waits. */
-typedef struct escape_batch {
-    struct escape_batch *next;
-    rp_append_item *items;
-    uint64_t first_id;
-    uint32_t count, taken, left;
-} escape_batch;
-
 struct rp_escape_bridge {
     int event_fd; /* fixed */
     _Atomic int32_t state; /* written under lock */
     pthread_mutex_t lock;
     pthread_cond_t settled;
-    escape_batch *batches; /* lock, as the next; in the order in which they came */
+    rp_escape_batch *batches; /* lock, as the next ones; in the order in which they came; of a thread that sleeps on its stack */
     uint64_t next_id;
+    uint32_t begun;   /* of rp_escape_begin */
+    uint32_t claimed; /* places of `claims`, without gaps */
+    const void *claims[RP_ESCAPE_WAITING_MAX];
 };
 
 rp_escape_bridge *rp_escape_bridge_create(void) {
@@ -59,52 +54,114 @@ static int32_t state_of(const rp_escape_bridge *bridge) { return atomic_load_exp
 
 int rp_escape_is_on(const rp_broker *broker) { return state_of(broker->escape) != SHUT; }
 
+int rp_escape_is_open(const rp_broker *broker) { return state_of(broker->escape) == OPEN; }
+
 int rp_broker_escape_fd(const rp_broker *broker) { return broker->escape->event_fd; }
 
 /* ---- who waits ---- */
 
-static void link_batch(rp_escape_bridge *bridge, escape_batch *batch) {
-    escape_batch **last = &bridge->batches;
+static void link_batch(rp_escape_bridge *bridge, rp_escape_batch *batch) {
+    rp_escape_batch **last = &bridge->batches;
     while (*last != NULL)
         last = &(*last)->next;
     *last = batch;
+    batch->next = NULL;
     batch->first_id = bridge->next_id;
     bridge->next_id += batch->count;
 }
 
-static void unlink_batch(rp_escape_bridge *bridge, const escape_batch *batch) {
-    escape_batch **at = &bridge->batches;
+static void unlink_batch(rp_escape_bridge *bridge, const rp_escape_batch *batch) {
+    rp_escape_batch **at = &bridge->batches;
     while (*at != batch)
         at = &(*at)->next;
     *at = batch->next;
 }
 
-static void wait_settled(rp_escape_bridge *bridge, escape_batch *batch) {
+/* 1: nothing of it waits any more, and it may be gone. */
+static int settle(rp_escape_bridge *bridge, rp_escape_batch *batch, uint32_t index, int status) {
+    if (index >= batch->count || batch->items[index].status != WAITS)
+        return 0;
+    batch->items[index].status = status;
+    if (--batch->left > 0)
+        return 0;
+    unlink_batch(bridge, batch);
+    if (batch->settled == NULL) {
+        pthread_cond_broadcast(&bridge->settled);
+    } else {
+        bridge->begun--;
+        batch->settled(batch);
+    }
+    return 1;
+}
+
+/* Of a batch that comes: what becomes of it at once. */
+static void begin(rp_escape_batch *batch, int status) {
+    batch->taken = 0;
+    batch->left = batch->count;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        batch->items[i].status = status;
+        batch->items[i].size = 0;
+    }
+}
+
+static void wait_settled(rp_escape_bridge *bridge, rp_escape_batch *batch) {
     link_batch(bridge, batch);
     (void)eventfd_write(bridge->event_fd, 1);
     while (batch->left > 0)
         pthread_cond_wait(&bridge->settled, &bridge->lock);
-    unlink_batch(bridge, batch);
 }
 
 int64_t rp_escape_append(rp_broker *broker, rp_append_item *items, uint32_t count) {
     rp_escape_bridge *bridge = broker->escape;
     if (state_of(bridge) == SHUT)
         return rp_commit_log_append(broker->commit_log, items, count);
-    escape_batch batch = {.items = items, .count = count, .left = count};
+    rp_escape_batch batch = {.items = items, .count = count};
     int64_t passed_on = 0;
     pthread_mutex_lock(&bridge->lock);
     int is_open = state_of(bridge) == OPEN;
-    for (uint32_t i = 0; i < count; i++) {
-        items[i].status = is_open ? WAITS : RP_E_CLOSED;
-        items[i].size = 0;
-    }
+    begin(&batch, is_open ? WAITS : RP_E_CLOSED);
     if (is_open && count > 0)
         wait_settled(bridge, &batch);
     pthread_mutex_unlock(&bridge->lock);
     for (uint32_t i = 0; i < count; i++)
         passed_on += items[i].status == RP_OK;
     return passed_on;
+}
+
+int rp_escape_begin(rp_broker *broker, rp_escape_batch *batch) {
+    rp_escape_bridge *bridge = broker->escape;
+    pthread_mutex_lock(&bridge->lock);
+    int status = state_of(bridge) != OPEN ? RP_E_CLOSED : bridge->begun >= RP_ESCAPE_WAITING_MAX ? RP_E_BUSY : RP_OK;
+    if (status == RP_OK) {
+        bridge->begun++;
+        begin(batch, WAITS);
+        link_batch(bridge, batch);
+        (void)eventfd_write(bridge->event_fd, 1);
+    }
+    pthread_mutex_unlock(&bridge->lock);
+    return status;
+}
+
+int rp_escape_claim(rp_broker *broker, const void *cell) {
+    rp_escape_bridge *bridge = broker->escape;
+    pthread_mutex_lock(&bridge->lock);
+    int is_free = bridge->claimed < RP_ESCAPE_WAITING_MAX;
+    for (uint32_t i = 0; i < bridge->claimed; i++)
+        is_free &= bridge->claims[i] != cell;
+    if (is_free)
+        bridge->claims[bridge->claimed++] = cell;
+    pthread_mutex_unlock(&bridge->lock);
+    return is_free;
+}
+
+void rp_escape_unclaim(rp_broker *broker, const void *cell) {
+    rp_escape_bridge *bridge = broker->escape;
+    pthread_mutex_lock(&bridge->lock);
+    for (uint32_t i = 0; i < bridge->claimed; i++) {
+        if (bridge->claims[i] == cell)
+            bridge->claims[i] = bridge->claims[--bridge->claimed];
+    }
+    pthread_mutex_unlock(&bridge->lock);
 }
 
 /* ---- who sends ---- */
@@ -139,12 +196,21 @@ static int encode(const rp_broker *broker, const rp_append_item *item, rp_escapi
     return RP_OK;
 }
 
-static void settle(rp_escape_bridge *bridge, escape_batch *batch, uint32_t index, int status) {
-    if (index >= batch->count || batch->items[index].status != WAITS)
-        return;
-    batch->items[index].status = status;
-    if (--batch->left == 0)
-        pthread_cond_broadcast(&bridge->settled);
+/* The next one of the batch that nobody has taken. RP_OK; RP_E_NOT_FOUND; RP_E_NO_MEMORY: it waits on. */
+static int take_of(rp_broker *broker, rp_escape_batch *batch, rp_escaping_message *message) {
+    while (batch->taken < batch->count) {
+        uint32_t index = batch->taken;
+        int status = batch->items[index].status == WAITS ? encode(broker, &batch->items[index], message) : RP_E_NOT_FOUND;
+        if (status == RP_E_NO_MEMORY)
+            return status;
+        batch->taken++;
+        message->id = batch->first_id + index;
+        if (status == RP_OK)
+            return status;
+        if (status != RP_E_NOT_FOUND && settle(broker->escape, batch, index, status)) /* it fits into no record, and never will */
+            break;
+    }
+    return RP_E_NOT_FOUND;
 }
 
 int rp_broker_take_escaping(rp_broker *broker, rp_escaping_message *message) {
@@ -152,20 +218,9 @@ int rp_broker_take_escaping(rp_broker *broker, rp_escaping_message *message) {
     int status = RP_E_NOT_FOUND;
     *message = (rp_escaping_message){0};
     pthread_mutex_lock(&bridge->lock);
-    for (escape_batch *batch = bridge->batches; batch != NULL && status == RP_E_NOT_FOUND; batch = batch->next) {
-        while (batch->taken < batch->count && status == RP_E_NOT_FOUND) {
-            uint32_t index = batch->taken;
-            if (batch->items[index].status == WAITS)
-                status = encode(broker, &batch->items[index], message);
-            if (status == RP_E_NO_MEMORY)
-                break;
-            batch->taken++;
-            message->id = batch->first_id + index;
-            if (status != RP_E_NOT_FOUND && status != RP_OK) { /* it does not fit into a record, and never will */
-                settle(bridge, batch, index, status);
-                status = RP_E_NOT_FOUND;
-            }
-        }
+    for (rp_escape_batch *batch = bridge->batches, *next; batch != NULL && status == RP_E_NOT_FOUND; batch = next) {
+        next = batch->next;
+        status = take_of(broker, batch, message);
     }
     pthread_mutex_unlock(&bridge->lock);
     return status;
@@ -174,9 +229,10 @@ int rp_broker_take_escaping(rp_broker *broker, rp_escaping_message *message) {
 void rp_broker_settle_escaping(rp_broker *broker, uint64_t id, int status) {
     rp_escape_bridge *bridge = broker->escape;
     pthread_mutex_lock(&bridge->lock);
-    for (escape_batch *batch = bridge->batches; batch != NULL; batch = batch->next) {
+    for (rp_escape_batch *batch = bridge->batches, *next; batch != NULL; batch = next) {
+        next = batch->next;
         if (id >= batch->first_id && id - batch->first_id < batch->count)
-            settle(bridge, batch, (uint32_t)(id - batch->first_id), status <= RP_OK ? status : RP_E_INVALID);
+            (void)settle(bridge, batch, (uint32_t)(id - batch->first_id), status <= RP_OK ? status : RP_E_INVALID);
     }
     pthread_mutex_unlock(&bridge->lock);
 }
@@ -186,9 +242,11 @@ void rp_broker_settle_escaping(rp_broker *broker, uint64_t id, int status) {
 static void set_state(rp_escape_bridge *bridge, enum escape_state state) {
     pthread_mutex_lock(&bridge->lock);
     atomic_store_explicit(&bridge->state, state, memory_order_release);
-    for (escape_batch *batch = bridge->batches; state != OPEN && batch != NULL; batch = batch->next) {
-        for (uint32_t i = 0; i < batch->count; i++)
-            settle(bridge, batch, i, RP_E_CLOSED);
+    for (rp_escape_batch *batch = bridge->batches, *next; state != OPEN && batch != NULL; batch = next) {
+        next = batch->next;
+        uint32_t count = batch->count;
+        for (uint32_t i = 0; i < count && !settle(bridge, batch, i, RP_E_CLOSED); i++)
+            ;
     }
     pthread_mutex_unlock(&bridge->lock);
 }

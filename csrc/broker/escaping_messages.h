@@ -3,7 +3,8 @@
  * RocketMQ: EscapeBridge (5.3.3 broker/failover/).
  *
  *   delivery, timers, revive ─ append ─┬─ the bridge is shut: the own commit log
- *                                      └─ open: they wait ─ event fd ─► taken, sent ─► settled ─► they go on
+ *                                      └─ open: they wait ─┬─ event fd ─► taken, sent ─► settled ─► they go on
+ *   pops, acks ─ begin ─ their requests wait, no thread ──┘                                    └─► answers (pop_escape.h)
  *
  * A slave must not append: what it did would stand in its log where its master's next bytes belong.
  *
@@ -12,7 +13,7 @@
  * The owner opens it before it starts the three, and refuses before it stops them: a thread that waits is let go then. It shuts it when
  * they have stopped.
  *
- * Threads  any. Bounds: each of the three waits with one append, of at most 32 messages.
+ * Threads  any. Bounds: each of the three waits with one append, of at most 32 messages; beside them RP_ESCAPE_WAITING_MAX requests.
  */
 #ifndef RP_BROKER_ESCAPING_MESSAGES_H
 #define RP_BROKER_ESCAPING_MESSAGES_H

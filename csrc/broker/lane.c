@@ -5,6 +5,7 @@
 
 #include "../base/clock_inl.h"
 #include "lite_path.h"
+#include "pop_escape.h"
 
 #define SLOW_MS 5 /* an append takes microseconds */
 #define QUICK_NS (RP_NS_PER_MS / 4) /* what takes no longer is no sign of a slow log, however many there are */
@@ -37,6 +38,7 @@ void rp_lane_destroy(rp_lane *lane) {
     rp_get_scratch_free(&lane->scratch);
     rp_parked_responses_free(&lane->parked);
     rp_suspended_pulls_free(&lane->suspended);
+    rp_pop_escape_free_all(lane);
     rp_pop_waits_free(lane);
     rp_subscription_reader_free(&lane->subscription);
     rp_replies_free(lane);

@@ -69,6 +69,7 @@ typedef struct rp_lane {
     rp_pushes pushes;   /* to requesters here */
     rp_suspended_pulls suspended;
     rp_pop_waits pop_waits;
+    _Atomic(struct rp_pop_escape *) escaped; /* stack: pushed with release by whoever settles, taken whole with acquire by the lane */
     int64_t lite_due_ns; /* of what is held of lite topics, as the reactor was told last */
     rp_cold_looks looks;
     rp_subscription_reader subscription;
@@ -121,6 +122,7 @@ struct rp_broker {
     struct rp_pop_revive *revive; /* fixed */
     struct rp_lite_readers *lite; /* fixed */
     struct rp_escape_bridge *escape; /* fixed */
+    struct rp_foreign_messages *foreign; /* fixed */
     rp_slice revive_topic; /* fixed; behind the options' strings */
     pthread_mutex_t pop_locks[RP_POP_LOCKS]; /* by offset cell: pop_choice.h */
     rp_live_settings settings;

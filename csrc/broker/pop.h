@@ -18,6 +18,21 @@ void rp_broker_stop_revive(rp_broker *broker);
  * name's size; 0: none is missing. Each name is given once, and once more whenever it is found missing again. */
 uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name, int32_t *queues);
 
+/* A message of another broker that a checkpoint here stands for (foreign_messages.h). */
+#define RP_FOREIGN_NAME_MAX 255u
+typedef struct rp_foreign_wanted {
+    uint64_t id;
+    int64_t offset;
+    int32_t queue_id;
+    uint32_t broker_name_size, topic_size;
+    uint8_t broker_name[RP_FOREIGN_NAME_MAX], topic[RP_FOREIGN_NAME_MAX];
+} rp_foreign_wanted;
+/* The next that is wanted and that nobody has taken. RP_OK; RP_E_NOT_FOUND: there is none. */
+int rp_broker_take_foreign(rp_broker *broker, rp_foreign_wanted *wanted);
+/* What became of it: RP_OK with its record, which is copied; RP_E_NOT_FOUND: it is gone; else it may be taken again. RP_OK; RP_E_BUSY, too
+ * many bytes wait for the revive thread, and RP_E_NO_MEMORY: so it may. */
+int rp_broker_put_foreign(rp_broker *broker, uint64_t id, int status, rp_slice record);
+
 /* What one order consumer has of one queue: consumerOrderInfo.json. */
 typedef struct rp_pop_order_row {
     rp_slice group, topic;

@@ -4,6 +4,7 @@
  * An ack is in the log when it is answered. One that was never popped costs a record that no checkpoint asks for.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "../base/clock.h"
 #include "../base/log_inl.h"
@@ -12,10 +13,12 @@
 #include "lite_path.h"
 #include "long_polling.h"
 #include "pop_choice.h"
+#include "pop_escape.h"
 #include "pop_extra_info.h"
 #include "pop_log.h"
 #include "pop_order.h"
 #include "pop_path.h"
+#include "pop_revive.h"
 #include "response_writer_inl.h"
 
 #define CHANGES_AHEAD_MS 1000 /* one a millisecond; a pop time further ahead is a stranger's, or of a clock that was set back */
@@ -35,9 +38,10 @@ static int64_t wall_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
 
 /* ---- checks ---- */
 
+/* One that stands in for its master passes them on. */
 static int refuse_slave(const rp_lane *lane, rp_answer_to to) {
     const rp_broker *broker = lane->broker;
-    if (atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE)
+    if (atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE || rp_pop_escapes(broker))
         return RP_OK;
     return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the broker[%s] is a slave: its master answers this",
                      broker->options.broker_ip);
@@ -69,6 +73,8 @@ static int answer_failure(rp_lane *lane, rp_answer_to to, int status) {
     rp_count(&lane->counters.acks_failed, 1);
     if (status == RP_E_NOT_FOUND)
         return rp_answer(to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, "the handle names no revive queue of this broker");
+    if (status == RP_E_BUSY)
+        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the ack cannot be stored: %s", rp_status_text(status));
 }
 
@@ -125,6 +131,41 @@ static int answer_out_of_order(const acking *acking, int64_t offset) {
                      offset);
 }
 
+/* ---- of an acting slave ---- */
+
+static void finish_acks(rp_pop_escape *escape, int status) {
+    rp_answer_to to = rp_pop_escape_answer_to(escape);
+    if (to.connection == NULL)
+        return;
+    int outcome = status == RP_OK ? rp_answer(to, RP_RESPONSE_SUCCESS, NULL, 0, NULL) : answer_failure(escape->lane, to, status);
+    if (outcome < 0)
+        rp_server_close_connection(escape->lane->server, escape->connection_id);
+}
+
+/* Frees what does not go. */
+static int send_acks(rp_lane *lane, rp_answer_to to, rp_pop_escape *escape, int status) {
+    if (status == RP_OK)
+        status = rp_pop_escape_send(escape, to, finish_acks);
+    if (status == RP_OK)
+        return RP_HANDLED;
+    rp_pop_escape_free(escape);
+    return answer_failure(lane, to, status);
+}
+
+/* Of what the master gave before it went, this slave looks after the checkpoint; of what the slave gave, another master. */
+static int add_ack(rp_pop_escape *escape, int32_t revive_queue_id, const rp_pop_ack *ack) {
+    int status = rp_pop_escape_add_ack(escape, revive_queue_id, ack);
+    if (status == RP_OK)
+        rp_pop_revive_note(escape->lane->broker->revive, rp_noted_ack_copy(ack));
+    return status;
+}
+
+static int escape_ack(const acking *acking, int32_t revive_queue_id, const rp_pop_ack *ack) {
+    rp_pop_escape *escape = rp_pop_escape_create(acking->lane, 1, NULL);
+    int status = escape != NULL ? add_ack(escape, revive_queue_id, ack) : RP_E_NO_MEMORY;
+    return send_acks(acking->lane, acking->to, escape, status);
+}
+
 /* ---- one ack ---- */
 
 static rp_pop_ack ack_of(const acking *acking, const rp_pop_extra_info *info, const int64_t *offset) {
@@ -156,6 +197,8 @@ static int ack_one(const acking *acking, const rp_pop_ack_header *header) {
         return rp_answer(acking->to, RP_RESPONSE_SUCCESS, NULL, 0, NULL);
     }
     rp_pop_ack ack = ack_of(acking, &info, &header->offset);
+    if (rp_pop_escapes(acking->lane->broker))
+        return escape_ack(acking, info.revive_queue_id, &ack);
     int status = rp_pop_log_put_ack(acking->lane->broker, info.revive_queue_id, &ack);
     return status == RP_OK ? rp_answer(acking->to, RP_RESPONSE_SUCCESS, NULL, 0, NULL) : answer_failure(acking->lane, acking->to, status);
 }
@@ -175,7 +218,10 @@ static int answer_one(rp_lane *lane, rp_connection *connection, const rp_command
         outcome = open_acking(&acking, header.topic);
     }
     rp_count(&lane->counters.acks, 1);
-    if (outcome == RP_OK && rp_names_lite_topic(header.lite_topic))
+    int is_lite = outcome == RP_OK && rp_names_lite_topic(header.lite_topic);
+    if (is_lite && rp_pop_escapes(lane->broker))
+        outcome = rp_answer(acking.to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, RP_POP_NOT_OF_LITE);
+    else if (is_lite)
         outcome = rp_lite_acked(lane, acking.to, acking.topic, &header);
     else if (outcome == RP_OK)
         outcome = answer(&acking, &header);
@@ -217,8 +263,8 @@ static int ack_batch_in_order(const acking *acking, const rp_batch_ack *batch, u
     return status;
 }
 
-/* What is not there is passed over, as by RocketMQ. */
-static int ack_batch(rp_lane *lane, rp_slice broker_name, rp_batch_ack *batch) {
+/* What is not there is passed over, as by RocketMQ. escape: what gets the record of an acting slave, else NULL. */
+static int ack_batch(rp_lane *lane, rp_slice broker_name, rp_batch_ack *batch, rp_pop_escape *escape) {
     uint8_t name[RP_POP_RETRY_NAME_MAX];
     rp_slice topic = real_topic(batch, name);
     rp_broker *broker = lane->broker;
@@ -244,7 +290,7 @@ static int ack_batch(rp_lane *lane, rp_slice broker_name, rp_batch_ack *batch) {
         .offset_count = count,
         .offsets = batch->offsets,
     };
-    return rp_pop_log_put_ack(broker, batch->revive_queue_id, &ack);
+    return escape != NULL ? add_ack(escape, batch->revive_queue_id, &ack) : rp_pop_log_put_ack(broker, batch->revive_queue_id, &ack);
 }
 
 int rp_pop_batch_ack_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
@@ -260,11 +306,17 @@ int rp_pop_batch_ack_request(rp_lane *lane, rp_connection *connection, const rp_
         return rp_answer(to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, "the body is not a list of acks: %s", rp_status_text(status));
     if (acks.count == 0)
         return rp_answer(to, RP_RESPONSE_NO_MESSAGE, NULL, 0, "there is nothing to ack");
+    rp_pop_escape *escape = NULL;
+    if (rp_pop_escapes(lane->broker) && (escape = rp_pop_escape_create(lane, acks.count, NULL)) == NULL)
+        return answer_failure(lane, to, RP_E_NO_MEMORY);
     for (uint32_t i = 0; i < acks.count; i++) {
-        int one = ack_batch(lane, acks.broker_name, &acks.acks[i]);
+        int one = ack_batch(lane, acks.broker_name, &acks.acks[i], escape);
         status = status == RP_OK ? one : status;
     }
     rp_count(&lane->counters.acks, acks.count);
+    if (escape != NULL && escape->batch.count > 0 && status != RP_E_RANGE)
+        return send_acks(lane, to, escape, status);
+    rp_pop_escape_free(escape);
     if (status == RP_E_RANGE)
         return rp_answer(to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, "offset is illegal");
     return status == RP_OK ? rp_answer(to, RP_RESPONSE_SUCCESS, NULL, 0, NULL) : answer_failure(lane, to, status);
@@ -315,6 +367,79 @@ static int64_t changed_at(int64_t now_ms, int64_t before_ms) {
     return before_ms >= now_ms && before_ms - now_ms < CHANGES_AHEAD_MS ? before_ms + 1 : now_ms;
 }
 
+/* What a change at an acting slave has left to do. */
+typedef struct escaping_change {
+    rp_pop_escape *ack;  /* of the old checkpoint; NULL: it is on its way, or freed */
+    rp_noted_ack *noted; /* the same; only where the new one is safe */
+    int64_t pop_time_ms, invisible_ms;
+    int32_t revive_queue_id;
+} escaping_change;
+
+static void drop_change(rp_pop_escape *escape) {
+    escaping_change *change = escape->context;
+    rp_pop_escape_free(change->ack);
+    free(change->noted);
+    change->ack = NULL;
+    change->noted = NULL;
+}
+
+/* The new checkpoint counts, whatever became of the ack: else the message comes twice. */
+static void finish_change(rp_pop_escape *escape, int status) {
+    const escaping_change *change = escape->context;
+    rp_answer_to to = rp_pop_escape_answer_to(escape);
+    (void)status;
+    if (to.connection != NULL &&
+        rp_pop_answer_change(to, change->pop_time_ms, change->invisible_ms, change->revive_queue_id) == RP_E_NO_MEMORY)
+        rp_server_close_connection(escape->lane->server, escape->connection_id);
+}
+
+/* Another master has the new checkpoint, or has not. */
+static void ack_old(rp_pop_escape *escape, int status) {
+    escaping_change *change = escape->context;
+    rp_pop_escape *ack = change->ack;
+    if (status != RP_OK) {
+        drop_change(escape);
+        finish_acks(escape, status);
+        return;
+    }
+    rp_pop_revive_note(escape->lane->broker->revive, change->noted);
+    change->ack = NULL;
+    change->noted = NULL;
+    escape->context = NULL;
+    ack->context = change;
+    ack->connection_id = escape->connection_id;
+    if (rp_pop_escape_send(ack, escape->to, finish_change) != RP_OK) {
+        finish_change(ack, RP_E_CLOSED);
+        rp_pop_escape_free(ack);
+    }
+}
+
+static int escape_change(const acking *acking, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint, const rp_pop_ack *ack) {
+    rp_lane *lane = acking->lane;
+    escaping_change *change = malloc(sizeof *change);
+    rp_pop_escape *escape = change != NULL ? rp_pop_escape_create(lane, 1, change) : NULL;
+    if (escape == NULL)
+        return answer_failure(lane, acking->to, RP_E_NO_MEMORY);
+    *change = (escaping_change){
+        .ack = rp_pop_escape_create(lane, 1, NULL),
+        .noted = rp_noted_ack_copy(ack),
+        .pop_time_ms = checkpoint->pop_time_ms,
+        .invisible_ms = checkpoint->invisible_ms,
+        .revive_queue_id = revive_queue_id,
+    };
+    escape->drop = drop_change;
+    int status = change->ack != NULL ? rp_pop_escape_add_checkpoint(escape, revive_queue_id, checkpoint) : RP_E_NO_MEMORY;
+    if (status == RP_OK)
+        status = rp_pop_escape_add_ack(change->ack, revive_queue_id, ack);
+    if (status == RP_OK)
+        status = rp_pop_escape_send(escape, acking->to, ack_old);
+    if (status == RP_OK)
+        return RP_HANDLED;
+    drop_change(escape);
+    rp_pop_escape_free(escape);
+    return answer_failure(lane, acking->to, status);
+}
+
 /* A new checkpoint for the one message, then the ack of the old one's. */
 static int change(const acking *acking, const rp_pop_ack_header *header) {
     rp_pop_extra_info info;
@@ -337,6 +462,8 @@ static int change(const acking *acking, const rp_pop_ack_header *header) {
         .diff_count = 1,
     };
     rp_pop_ack ack = ack_of(acking, &info, &header->offset);
+    if (rp_pop_escapes(acking->lane->broker))
+        return escape_change(acking, info.revive_queue_id, &checkpoint, &ack);
     int status = rp_pop_log_replace(acking->lane->broker, info.revive_queue_id, &checkpoint, &ack);
     if (status != RP_OK)
         return answer_failure(acking->lane, acking->to, status);

@@ -9,6 +9,7 @@
 #include "inner_messages.h"
 #include "lane.h"
 #include "offset_requests.h"
+#include "pop_escape.h"
 #include "pop_extra_info.h"
 #include "pop_log.h"
 #include "pop_order.h"
@@ -17,6 +18,7 @@
 
 #define ROUNDS_MAX 4 /* gets of one queue whose messages do not match; what is left is for the next turn */
 
+#define ESCAPING_MS 20 /* until a queue is looked at again whose last pop waits for another master; none is told of that */
 #define UNREADABLE_MS 100 /* until a queue that could not be read just now is looked at again */
 
 /* One queue while it is looked at. */
@@ -30,6 +32,7 @@ typedef struct choice {
     rp_consume_queue *queue;
     int32_t queue_id;
     int32_t is_light; /* of a lite topic: what is out is in memory alone, and counted for its parent */
+    int32_t is_escaping; /* the queue is claimed for a checkpoint that goes to another master */
     int64_t offset;
     int64_t offsets[RP_POP_MESSAGES_MAX];
 } choice;
@@ -190,6 +193,22 @@ static int note_order(const choice *choice, uint32_t count) {
 
 /* ---- the checkpoint ---- */
 
+/* Of an acting slave: in its catch, on its way later. */
+static int escape_checkpoint(const choice *choice, const rp_pop_checkpoint *checkpoint, int64_t next_offset) {
+    rp_pop_catch *caught = choice->caught;
+    rp_pop_escape *escape = rp_pop_escape_create(choice->lane, 1, NULL);
+    int status = escape != NULL ? rp_pop_escape_add_checkpoint(escape, caught->revive_queue_id, checkpoint) : RP_E_NO_MEMORY;
+    if (status != RP_OK) {
+        rp_pop_escape_free(escape);
+        return status;
+    }
+    caught->escape = escape;
+    caught->escape_topic = choice->topic;
+    caught->escape_cell = choice->cell;
+    caught->escape_next = next_offset;
+    return RP_OK;
+}
+
 static int put_checkpoint(const choice *choice, const rp_get_result *result) {
     const rp_broker_options *options = &choice->lane->broker->options;
     rp_pop_checkpoint checkpoint = {
@@ -205,6 +224,8 @@ static int put_checkpoint(const choice *choice, const rp_get_result *result) {
     };
     for (uint32_t i = 0; i < result->count; i++)
         checkpoint.diffs[i] = (int32_t)(choice->offsets[i] - choice->offset); /* of at most filter_bytes_max / 20 entries */
+    if (choice->is_escaping)
+        return escape_checkpoint(choice, &checkpoint, result->next_offset);
     return rp_pop_log_put_checkpoint(choice->lane->broker, choice->caught->revive_queue_id, &checkpoint);
 }
 
@@ -260,7 +281,7 @@ static void take(const choice *choice, const rp_get_result *result) {
         caught->rest += result->max_offset - choice->offset;
         return;
     }
-    if (!caught->is_peek && !choice->pop->order)
+    if (!caught->is_peek && !choice->pop->order && !choice->is_escaping)
         commit(choice, result->next_offset);
     memcpy(caught->ranges + caught->range_count, choice->lane->scratch.ranges, result->range_count * sizeof *caught->ranges);
     if (!choice->is_light)
@@ -420,8 +441,20 @@ static void look(choice *choice) {
     }
 }
 
+/* An acting slave gives the messages of one queue: of two checkpoints one might not be taken. */
 static int is_full(const rp_pop *pop, const rp_pop_catch *caught) {
+    if (caught->escape != NULL)
+        return 1;
     return caught->count >= (uint32_t)pop->max_messages || (caught->count > 0 && caught->bytes >= caught->limits.transfer_bytes_memory);
+}
+
+/* 0: the queue's last pop is on its way still. */
+static int claim(choice *choice) {
+    rp_broker *broker = choice->lane->broker;
+    if (choice->pop->order || choice->caught->is_peek || !rp_pop_escapes(broker))
+        return 1;
+    choice->is_escaping = rp_escape_claim(broker, choice->cell);
+    return choice->is_escaping;
 }
 
 /* Under the lock, so that a deletion of the topic or the group either comes later and forgets our offset, or is seen here. */
@@ -429,6 +462,10 @@ static void choose(choice *choice) {
     rp_pop_catch *caught = choice->caught;
     if (!rp_topic_is_live(choice->topic) || !rp_group_is_live(choice->pop->group) || !open_queue(choice))
         return;
+    if (!claim(choice)) {
+        look_again_at(choice->pop, rp_clock_wall_ms(rp_clock_system()) + ESCAPING_MS);
+        return;
+    }
     choice->offset = caught->is_peek ? begin_of_peek(choice) : begin(choice);
     if (choice->pop->order && !caught->is_peek && is_blocked(choice))
         return;
@@ -446,7 +483,23 @@ void rp_pop_choose(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id
     pthread_mutex_t *lock = rp_pop_lock_of(lane->broker, one.cell);
     pthread_mutex_lock(lock);
     choose(&one);
+    if (one.is_escaping && caught->escape_cell != one.cell)
+        rp_escape_unclaim(lane->broker, one.cell);
     pthread_mutex_unlock(lock);
+}
+
+void rp_pop_escaped(rp_broker *broker, const rp_pop *pop, rp_pop_catch *caught, int status) {
+    pthread_mutex_t *lock = rp_pop_lock_of(broker, caught->escape_cell);
+    pthread_mutex_lock(lock);
+    if (status == RP_OK && rp_topic_is_live(caught->escape_topic) && rp_group_is_live(pop->group) &&
+        rp_offset_cell_commit(caught->escape_cell, caught->escape_next))
+        atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
+    rp_escape_unclaim(broker, caught->escape_cell);
+    pthread_mutex_unlock(lock);
+    caught->escape = NULL;
+    caught->escape_cell = NULL;
+    if (status != RP_OK)
+        rp_pop_catch_release(caught);
 }
 
 /* Under the lock. */

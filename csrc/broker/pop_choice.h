@@ -30,6 +30,11 @@ typedef struct rp_pop_catch {
     int32_t revive_queue_id;
     int32_t is_peek;
     int status; /* why nothing more can be popped: of the log; RP_OK */
+    struct rp_pop_escape *escape; /* of an acting slave: the checkpoint that has to be at another master before anybody gets the messages,
+                                     of one queue; NULL: there is none */
+    rp_topic *escape_topic;
+    rp_offset_cell *escape_cell; /* claimed (rp_escape_claim) */
+    int64_t escape_next;         /* the group's offset behind it */
     rp_file_range ranges[RP_POP_MESSAGES_MAX];
     uint32_t start_size, offset_size, order_size;
     uint8_t start_text[RP_POP_START_TEXT_MAX], offset_text[RP_POP_OFFSET_TEXT_MAX], order_text[RP_POP_ORDER_TEXT_MAX];
@@ -53,6 +58,8 @@ int64_t rp_pop_rest(struct rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t 
 /* Forgets the group's offsets of the topic and what its order consumers have; a pop that has found the topic before, or the group, and both
  * are deleted now, writes none of that again. 1: there was an offset. */
 int rp_pop_forget(rp_broker *broker, rp_consumption *consumption);
+/* Of a pop whose checkpoint another master has, or (status) has not: the offset moves, or the messages are there to be popped again. */
+void rp_pop_escaped(rp_broker *broker, const rp_pop *pop, rp_pop_catch *caught, int status);
 /* Gives the pins back. */
 void rp_pop_catch_release(rp_pop_catch *caught);
 

@@ -20,7 +20,15 @@ int rp_pop_log_open_queue(rp_broker *broker, int32_t revive_queue_id, rp_consume
     return rp_topic_open_queue_to_send(broker->topics, topic, revive_queue_id, queue) != NULL ? RP_OK : RP_E_IO;
 }
 
-static void fill_item(const rp_broker *broker, rp_consume_queue *queue, const rp_pop_record *record, rp_append_item *item) {
+int rp_pop_log_find_queue(rp_broker *broker, int32_t revive_queue_id, rp_consume_queue **queue) {
+    const rp_topic *topic = rp_pop_log_topic(broker);
+    if (topic == NULL || revive_queue_id < 0 || revive_queue_id >= atomic_load_explicit(&topic->write_queues, memory_order_relaxed))
+        return RP_E_NOT_FOUND;
+    *queue = rp_message_store_queue(broker->store, topic->head.name, revive_queue_id, 1, NULL);
+    return *queue != NULL ? RP_OK : RP_E_IO;
+}
+
+void rp_pop_log_fill_item(const rp_broker *broker, rp_consume_queue *queue, const rp_pop_record *record, rp_append_item *item) {
     *item = (rp_append_item){
         .queue = queue,
         .sys_flag = broker->options.store_host_is_v6 ? RP_SYSFLAG_BORN_V6 : 0,
@@ -36,12 +44,12 @@ static void fill_item(const rp_broker *broker, rp_consume_queue *queue, const rp
 static int append(rp_broker *broker, int32_t revive_queue_id, uint64_t cuts, const rp_pop_record *record) {
     rp_append_item item;
     rp_consume_queue *queue;
-    if (rp_escape_is_on(broker))
-        return RP_E_READ_ONLY; /* a slave's */
+    if (rp_escape_is_on(broker) || atomic_load_explicit(&broker->settings.role, memory_order_relaxed) == RP_ROLE_SLAVE)
+        return RP_E_READ_ONLY; /* also where it stood in for its master a moment ago */
     int status = rp_pop_log_open_queue(broker, revive_queue_id, &queue);
     if (status != RP_OK)
         return status;
-    fill_item(broker, queue, record, &item);
+    rp_pop_log_fill_item(broker, queue, record, &item);
     rp_commit_log_append_behind(broker->commit_log, &item, 1, cuts);
     if (item.status == RP_OK)
         rp_broker_request_flush(broker, item.commit_log_offset + item.size);

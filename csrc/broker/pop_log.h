@@ -22,6 +22,11 @@ rp_topic *rp_pop_log_topic(const rp_broker *broker);
 /* RP_OK; RP_E_NOT_FOUND: no such queue; RP_E_IO: it cannot be opened. */
 int rp_pop_log_open_queue(rp_broker *broker, int32_t revive_queue_id, rp_consume_queue **queue);
 
+/* Of an acting slave, whose records go to another master: only its name and number are asked for, and it gets no file. */
+int rp_pop_log_find_queue(rp_broker *broker, int32_t revive_queue_id, rp_consume_queue **queue);
+/* The record as it is appended, or sent. */
+void rp_pop_log_fill_item(const rp_broker *broker, rp_consume_queue *queue, const rp_pop_record *record, rp_append_item *item);
+
 /* Append one record; replace appends a new checkpoint and then the ack of the one it replaces. Nobody waits for disk or slaves. RP_OK, or
  * the status of the append or of rp_pop_log_open_queue. When only the ack of a replace failed, the message comes twice, which is logged. */
 int rp_pop_log_put_checkpoint(rp_broker *broker, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint);

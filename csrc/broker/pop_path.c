@@ -1,6 +1,7 @@
 /* pop_path.c: see pop_path.h. Pops and notifications; the order of the checks is RocketMQ's. */
 #include "pop_path.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../base/clock.h"
@@ -8,6 +9,7 @@
 #include "lane.h"
 #include "lite_path.h"
 #include "pop_choice.h"
+#include "pop_escape.h"
 #include "pop_log.h"
 #include "pop_order.h"
 #include "pull_path.h"
@@ -32,7 +34,7 @@ static int check_broker(const rp_broker *broker, const rp_pop *pop, rp_answer_to
     const char *what = is_pop ? "pop" : "peeking";
     if (atomic_load_explicit(&broker->pulls_dismissed, memory_order_acquire))
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_STOPPING);
-    if (setting(&broker->settings.role) == RP_ROLE_SLAVE)
+    if (setting(&broker->settings.role) == RP_ROLE_SLAVE && (pop->lite != NULL || !rp_pop_escapes(broker)))
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the broker[%s] is a slave: its master answers this",
                          broker->options.broker_ip);
     if (!(setting(&broker->settings.permission) & RP_PERMISSION_READ))
@@ -241,12 +243,69 @@ void rp_pop_catch_begin(rp_lane *lane, const rp_pop *pop, rp_pop_catch *caught) 
     caught->count = caught->range_count = caught->start_size = caught->offset_size = caught->order_size = 0;
     caught->is_peek = 0;
     caught->status = RP_OK;
+    caught->escape = NULL;
+    caught->escape_cell = NULL;
     caught->pop_time_ms = wall_ms();
     caught->revive_queue_id = RP_POP_ORDER_QUEUE;
     if (!pop->order)
         caught->revive_queue_id =
             queues > 0 ? (int32_t)(atomic_fetch_add_explicit(&lane->broker->pop_serial, 1, memory_order_relaxed) % (uint32_t)queues) : 0;
     rp_pull_read_limits(lane->broker, &caught->limits);
+}
+
+/* ---- of an acting slave ---- */
+
+typedef struct escaping_pop {
+    rp_pop pop; /* its filter and attempt id are gone */
+    rp_pop_catch caught;
+} escaping_pop;
+
+static int answer_untaken(rp_answer_to to, int status) {
+    if (status == RP_E_BUSY)
+        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
+    return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "no other master took the checkpoint of what was popped of this slave: %s",
+                     rp_status_text(status));
+}
+
+static void drop_escaping(rp_pop_escape *escape) {
+    escaping_pop *escaping = escape->context;
+    rp_pop_escaped(escape->lane->broker, &escaping->pop, &escaping->caught, RP_E_CLOSED);
+}
+
+/* Without a consumer that reads the answer the messages come again when they are due. */
+static void finish_escaping(rp_pop_escape *escape, int status) {
+    rp_lane *lane = escape->lane;
+    escaping_pop *escaping = escape->context;
+    rp_answer_to to = rp_pop_escape_answer_to(escape);
+    int outcome = RP_OK;
+    rp_pop_escaped(lane->broker, &escaping->pop, &escaping->caught, status);
+    if (to.connection == NULL)
+        rp_pop_catch_release(&escaping->caught);
+    else if (status != RP_OK)
+        outcome = answer_untaken(to, status);
+    else
+        outcome = rp_pop_answer(lane, &escaping->pop, to, RP_RESPONSE_SUCCESS, &escaping->caught);
+    if (outcome < 0)
+        rp_server_close_connection(lane->server, escape->connection_id);
+}
+
+/* What was caught is answered once another master has its checkpoint. */
+static int escape(rp_lane *lane, const rp_pop *pop, rp_answer_to to, rp_pop_catch *caught) {
+    escaping_pop *escaping = malloc(sizeof *escaping);
+    rp_pop_escape *records = caught->escape;
+    int status = RP_E_NO_MEMORY;
+    if (escaping != NULL) {
+        escaping->pop = *pop;
+        escaping->caught = *caught;
+        records->context = escaping;
+        records->drop = drop_escaping;
+        status = rp_pop_escape_send(records, to, finish_escaping);
+    }
+    if (status == RP_OK)
+        return RP_HANDLED;
+    rp_pop_escaped(lane->broker, pop, caught, status);
+    rp_pop_escape_free(records);
+    return answer_untaken(to, status);
 }
 
 /* RP_OK: nothing for it yet. */
@@ -262,6 +321,8 @@ static int try_messages(rp_lane *lane, rp_pop *pop, rp_answer_to to, rp_pop_catc
     if (caught->count == 0)
         return RP_OK;
     rp_count(&lane->counters.pops_found, 1);
+    if (caught->escape != NULL)
+        return escape(lane, pop, to, caught);
     return rp_pop_answer(lane, pop, to, RP_RESPONSE_SUCCESS, caught);
 }
 
@@ -316,7 +377,7 @@ int rp_pop_request(rp_lane *lane, rp_connection *connection, const rp_command *c
         outcome = rp_answer(to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "maxMsgNums[%d] is less than 1", pop.max_messages);
     if (outcome == RP_OK && header.expression.size > 0)
         outcome = rp_pull_read_filter(lane, header.expression, header.expression_type, to, &pop.filter);
-    if (outcome == RP_OK && !rp_pop_find_retry_topics(lane->broker, &pop) && !resubmitted && !pop.order) {
+    if (outcome == RP_OK && !rp_pop_find_retry_topics(lane->broker, &pop) && !resubmitted && !pop.order && !rp_pop_escapes(lane->broker)) {
         outcome = rp_pop_check(lane->broker, &pop, to); /* for a pop that is refused none is made */
         if (outcome == RP_OK)
             outcome = RP_PULL_PUNTED;

@@ -124,13 +124,25 @@ static int64_t next_look(const rp_pop_revive *revive) {
     return next;
 }
 
+/* What the acting slave was told; what it does not keep is another master's to know. */
+static void take_notes(rp_pop_revive *revive) {
+    rp_noted_ack *noted = revive->has_read ? rp_noted_acks_take(&revive->noted) : NULL;
+    for (rp_noted_ack *next; noted != NULL; noted = next) {
+        next = noted->next;
+        (void)rp_kept_ack(&revive->kept, &noted->ack, revive_broker_name(revive));
+        free(noted);
+    }
+}
+
 int64_t rp_pop_revive_round(rp_pop_revive *revive, int64_t now_ms) {
     rp_topic *topic = rp_pop_log_topic(revive->broker);
     if (topic == NULL || open_queues(revive, topic) != RP_OK)
         return REVIVE_AGAIN_MS;
     bool goes_on = true;
+    take_notes(revive);
     for (uint32_t i = 0; goes_on && i < revive->queue_count && !revive_is_stopping(revive); i++)
         goes_on = turn_queue(revive, topic, (int32_t)i, now_ms);
+    revive->has_read |= goes_on;
     int64_t next = next_look(revive), wait_ms = next == INT64_MAX ? REVIVE_ROUND_MS : next - now_ms;
     atomic_store_explicit(&revive->oldest_due_ms, next == INT64_MAX ? 0 : next - REVIVE_GRACE_MS, memory_order_relaxed);
     atomic_store_explicit(&revive->kept_now, (uint64_t)revive->kept.count[RP_KEPT_SHORT] + revive->kept.count[RP_KEPT_LONG],
@@ -172,12 +184,20 @@ static void forget(rp_pop_revive *revive) {
     free(revive->queues);
     revive->queues = NULL;
     revive->queue_count = 0;
-    revive->is_refused = false;
+    revive->is_refused = revive->has_read = false;
     pthread_mutex_lock(&revive->lock);
     revive->wanted_count = 0;
     pthread_mutex_unlock(&revive->lock);
     atomic_store_explicit(&revive->oldest_due_ms, 0, memory_order_relaxed);
     atomic_store_explicit(&revive->kept_now, 0, memory_order_relaxed);
+}
+
+/* Not at a start: acks come as soon as the slave stands in, which is before. */
+static void forget_notes(rp_pop_revive *revive) {
+    for (rp_noted_ack *noted = rp_noted_acks_take(&revive->noted), *next; noted != NULL; noted = next) {
+        next = noted->next;
+        free(noted);
+    }
 }
 
 int rp_pop_revive_start(rp_pop_revive *revive, rp_error *error) {
@@ -198,6 +218,7 @@ void rp_pop_revive_stop(rp_pop_revive *revive) {
     revive->thread = NULL;
     set_stopping(revive, false);
     forget(revive);
+    forget_notes(revive);
 }
 
 rp_pop_revive *rp_pop_revive_create(rp_broker *broker) {
@@ -221,6 +242,7 @@ void rp_pop_revive_destroy(rp_pop_revive *revive) {
         return;
     rp_pop_revive_stop(revive);
     forget(revive);
+    forget_notes(revive);
     rp_kept_table_free(&revive->kept);
     rp_arena_destroy(revive->arena);
     pthread_cond_destroy(&revive->woken);
@@ -229,6 +251,8 @@ void rp_pop_revive_destroy(rp_pop_revive *revive) {
 }
 
 /* ---- for others ---- */
+
+void rp_pop_revive_note(rp_pop_revive *revive, rp_noted_ack *noted) { rp_noted_acks_add(&revive->noted, noted); }
 
 uint32_t rp_pop_revive_wanted_topic(rp_pop_revive *revive, uint8_t *name, int32_t *queues) {
     uint32_t size = 0;

@@ -14,7 +14,8 @@
  * again each second;
  * after 30 s each message gets a checkpoint of its own with a longer and longer invisible time (rePutTimes), so that the offset moves on.
  * Where the group or topic is gone the checkpoint is dropped, with a line now and then: the tables are filled before the start.
- * The broker's name in a checkpoint is not asked for: its messages are in this store.
+ * A checkpoint that names another broker was sent by a slave that stands in for its master: its messages are fetched from there
+ * (foreign_messages.h). One that names none, or this one, is of this store.
  *
  * Restart  CID_RMQ_SYS_REVIVE_GROUP's offset is that of the last record that is over, as in RocketMQ. What was revived behind it is known
  *          by its ack. A checkpoint a million records behind is written again at the end.
@@ -30,6 +31,7 @@
 
 #include "../base/error.h"
 #include "broker.h"
+#include "pop_noted_acks.h"
 
 #define RP_POP_KEPT_MAX 1000000u
 
@@ -46,6 +48,10 @@ int64_t rp_pop_revive_round(rp_pop_revive *revive, int64_t now_ms);
 /* Takes the name of a retry topic that a checkpoint waits for, and how many queues it is to have; the name's size, 0: none. Each try of the
  * checkpoint names it again. Any thread. */
 uint32_t rp_pop_revive_wanted_topic(rp_pop_revive *revive, uint8_t *name, int32_t *queues);
+
+/* An ack that is not in the log: that of an acting slave (pop_noted_acks.h). It marks what the thread has read before. Takes it over; NULL
+ * is allowed. Any thread. */
+void rp_pop_revive_note(rp_pop_revive *revive, rp_noted_ack *noted);
 
 typedef struct rp_pop_revive_stats {
     uint64_t checkpoints_kept, checkpoints_done, revived, put_again, dropped, append_failures;

@@ -57,6 +57,8 @@ struct rp_pop_revive {
     int64_t carry_records; /* fixed: a checkpoint so far behind is written again, the next start need not read all that came since */
     rp_arena *arena; /* texts of the record that is looked at */
     rp_inner_places inner_places;
+    bool has_read; /* a round has come to its end: what the log had at the start is kept */
+    rp_noted_acks noted; /* any */
     bool is_refused; /* the last append was, and the log has a line about it */
     _Atomic int64_t line_due_ns; /* of lines that may come often */
     _Atomic uint64_t done, revived, put_again, dropped, append_failures, kept_now;

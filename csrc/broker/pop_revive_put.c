@@ -2,12 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/clock.h"
 #include "../base/slice_inl.h"
 #include "../store/light_queue.h"
 #include "../store/message.h"
 #include "../store/compaction_log.h"
 #include "../store/topic_prefix_inl.h"
 #include "escape_bridge.h"
+#include "foreign_messages.h"
 #include "inner_messages.h"
 #include "pop_revive_inl.h"
 #include "property_text.h"
@@ -140,9 +142,49 @@ static int take_apart(revive_batch *batch, int64_t log_offset, int64_t offset, r
     return kind == RP_RECORD_MESSAGE ? RP_OK : RP_E_NOT_FOUND;
 }
 
+static rp_slice broker_of(const rp_pop_revive *revive, const rp_pop_checkpoint *record) {
+    return record->broker_name.size > 0 ? record->broker_name : revive_broker_name(revive);
+}
+
+/* Of a batch queue its broker gives the whole batch. */
+static int part_of(revive_batch *batch, int64_t offset, revived_message *due) {
+    rp_message whole = due->stored.message;
+    uint8_t *record = due->record;
+    int64_t found;
+    uint64_t size;
+    due->record = NULL;
+    int status = rp_inner_messages(&batch->revive->inner_places, &whole, offset, 1, &found, &size, NULL) == 1 ? RP_OK : RP_E_NOT_FOUND;
+    if (status == RP_OK && (due->record = malloc(size)) == NULL)
+        status = RP_E_NO_MEMORY;
+    if (status == RP_OK) {
+        (void)rp_inner_messages(&batch->revive->inner_places, &whole, offset, 1, &found, &size, due->record);
+        int kind = rp_message_decode(due->record, size, RP_CHECK_NO_CRC, &due->stored.message, NULL);
+        status = kind == RP_RECORD_MESSAGE ? RP_OK : RP_E_NOT_FOUND;
+    }
+    free(record);
+    return status;
+}
+
+/* As open_message, of the broker that gave it out; RP_E_BUSY: it is on its way. */
+static int open_foreign(revive_batch *batch, const rp_pop_checkpoint *record, int64_t offset, revived_message *due) {
+    uint32_t size = 0;
+    int status = rp_foreign_messages_find(batch->revive->broker->foreign, record->broker_name, record->topic, record->queue_id, offset,
+                                          rp_clock_wall_ms(rp_clock_system()), &due->record, &size);
+    if (status == RP_E_INVALID)
+        return RP_E_NOT_FOUND;
+    if (status != RP_OK)
+        return status;
+    int kind = rp_message_decode(due->record, size, RP_CHECK_BODY_CRC, &due->stored.message, NULL);
+    if (kind != RP_RECORD_MESSAGE)
+        return RP_E_BUSY; /* damaged on its way: once more */
+    return due->stored.message.sys_flag & RP_SYSFLAG_INNER_BATCH ? part_of(batch, offset, due) : RP_OK;
+}
+
 /* The stored record; RP_E_NOT_FOUND: it is gone, and so is what was to come of it; RP_E_IO, RP_E_NO_MEMORY. */
 static int open_message(revive_batch *batch, const rp_pop_checkpoint *record, int64_t offset, revived_message *due) {
     rp_pop_revive *revive = batch->revive;
+    if (!rp_slice_equals(broker_of(revive, record), revive_broker_name(revive)))
+        return open_foreign(batch, record, offset, due);
     rp_consume_queue *queue = rp_message_store_queue(revive->broker->store, record->topic, record->queue_id, 0, NULL);
     if (queue == NULL || offset < 0)
         return RP_E_NOT_FOUND;

@@ -25,6 +25,15 @@ cdef extern from "broker/pop.h" nogil:
     int rp_broker_start_revive(rp_broker *broker, rp_error *error)
     void rp_broker_stop_revive(rp_broker *broker)
     uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name, int32_t *queues)
+    ctypedef struct rp_foreign_wanted:
+        uint64_t id
+        int64_t offset
+        int32_t queue_id
+        uint32_t broker_name_size, topic_size
+        uint8_t broker_name[255]
+        uint8_t topic[255]
+    int rp_broker_take_foreign(rp_broker *broker, rp_foreign_wanted *wanted)
+    int rp_broker_put_foreign(rp_broker *broker, uint64_t id, int status, rp_slice record)
     void rp_broker_each_pop_order(rp_broker *broker, int (*visit)(void *context, const rp_pop_order_row *row) noexcept nogil,
                                   void *context)
     int rp_broker_put_pop_order(rp_broker *broker, const rp_pop_order_row *row)

@@ -3,7 +3,7 @@
 from typing_extensions import disjoint_base
 
 from .remoting import Handler
-from .results import PopOrder
+from .results import ForeignMessage, PopOrder
 
 @disjoint_base
 class PoppedMessages(Handler):
@@ -16,6 +16,11 @@ class PoppedMessages(Handler):
     def wanted_retry_topic(self) -> tuple[str, int] | None:
         """Takes a retry topic that is missing or has too few queues, of some, and how many it is to have; what goes there waits for it, and
         names it again while it is missing."""
+    def take_foreign(self) -> ForeignMessage | None:
+        """The next message of another broker that a checkpoint here stands for; None: there is none that nobody has taken."""
+    def put_foreign(self, id: int, status: int, record: bytes) -> None:
+        """What became of it: 0 and its record; NotFound.status: it is gone; another error's: it may be taken again. Raises Busy, NoMemory:
+        so it may."""
     def pop_orders(self) -> list[PopOrder]:
         """What order consumers have: of consumerOrderInfo.json."""
     def put_pop_order(self, order: PopOrder) -> None:

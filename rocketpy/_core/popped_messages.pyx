@@ -4,8 +4,8 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from rocketpy._core.base cimport check, read_fields, rp_field_row, slice_of_text, text_of_slice
-from rocketpy._core.errors import InvalidArgument, NoMemory
-from rocketpy._core.results import PopOrder
+from rocketpy._core.errors import InvalidArgument, NoMemory, NotFound
+from rocketpy._core.results import ForeignMessage, PopOrder
 
 cdef extern from *:
     """
@@ -130,6 +130,31 @@ cdef class PoppedMessages(Handler):
             text.size = rp_broker_wanted_retry_topic(self.native, name, &queues)
         self.leave()
         return (text_of_slice(text), queues) if text.size > 0 else None
+
+    def take_foreign(self):
+        cdef rp_foreign_wanted wanted
+        cdef rp_slice broker_name, topic
+        cdef int status
+        self.enter()
+        with nogil:
+            status = rp_broker_take_foreign(self.native, &wanted)
+        self.leave()
+        if status == NotFound.status:
+            return None
+        broker_name.data, broker_name.size = wanted.broker_name, wanted.broker_name_size
+        topic.data, topic.size = wanted.topic, wanted.topic_size
+        return ForeignMessage(
+            wanted.id, text_of_slice(broker_name), text_of_slice(topic), wanted.queue_id, wanted.offset
+        )
+
+    def put_foreign(self, uint64_t id, int status, bytes record not None):
+        cdef rp_slice text
+        text.data, text.size = <const uint8_t *><char *>record, <uint32_t>len(record)
+        self.enter()
+        with nogil:
+            status = rp_broker_put_foreign(self.native, id, status, text)
+        self.leave()
+        check(status, NULL)
 
     def pop_orders(self):
         cdef order_buffer buffer

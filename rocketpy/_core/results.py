@@ -70,6 +70,16 @@ class PopOrder(NamedTuple):
     messages: tuple[tuple[int, int, int], ...]
 
 
+class ForeignMessage(NamedTuple):
+    """A message of another broker that a checkpoint here stands for (rp_foreign_wanted)."""
+
+    id: int
+    broker_name: str
+    topic: str
+    queue_id: int
+    offset: int
+
+
 class AppendResult(NamedTuple):
     """Where a message was put."""
 

@@ -2,12 +2,14 @@
 RocketMQ: EscapeBridge, TopicRouteInfoManager (5.3.3 broker/failover/, broker/topic/).
 
     native delivery, timers, revive ─ event fd ─► records ─┐
+    native pops, acks ── checkpoints, acks ────────────────┤
                                                            ├─ put ─ route ─ SEND_MESSAGE ─► another master
     prepared messages (escaped_halves.py) ─────────────────┘
 
 The part that gave a message gets an answer once another master has it or has refused it; the bridge itself gives nothing up. When no master
 answers, or all are busy, the answer comes a second later, so that the masters are asked no oftener; it says nothing about the message.
 When a master refuses a message for its content or its topic, the answer comes at once, and the part that gave the message sets it aside.
+For a checkpoint or an ack of POP a request is waiting, so whatever became of it is told at once.
 
 Threads  one event loop. Bounds: IN_FLIGHT messages, BYTES_IN_FLIGHT of their records and one more; ROUTES_MAX routes.
 """
@@ -28,10 +30,11 @@ from .._core.results import Message
 from .._core.store import decode_message
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
-from ..remoting.headers import GetRouteInfoRequestHeader
+from ..remoting.headers import GetRouteInfoRequestHeader, GetSubscriptionGroupConfigRequestHeader
 from ..remoting.route import TopicRoute
 from . import names
-from .escaping_messages import Master, choose, other_masters, place_of, popped_topics, request_of, topics_to_ask
+from .escaped_checkpoints import EscapedCheckpoints, PopRecord
+from .escaping_messages import Master, Place, choose, is_of_pop, other_masters, place_of, popped_topics, request_of, topics_to_ask
 from .parts import Parts, monotonic_ms
 
 log = logging.getLogger(__name__)
@@ -42,6 +45,7 @@ ROUTES_MAX: Final = 1000
 ROUTE_MS: Final = 5_000
 NO_ROUTE_MS: Final = 1_000
 FAILING_MS: Final = 3_000
+KNOWING_MS: Final = 60_000
 TIMEOUT_S: Final = 3.0
 REFUSED_S: Final = 1.0
 STORED: Final = (
@@ -98,6 +102,9 @@ class EscapeBridge:
         self._bytes = 0
         self._is_refused = self._is_started = False
         self._told_ms: int | None = None
+        self._told_of_pops_ms: int | None = None
+        self._popped = EscapedCheckpoints()
+        self._knowing: dict[tuple[str, str], int] = {}
         identity = parts.registration.identity
         self._own_group = f"InnerProducerGroup_{identity.broker_name}_{identity.broker_id}"
         self.passed_on = 0
@@ -134,6 +141,68 @@ class EscapeBridge:
         self.passed_on += 1
         return PASSED_ON
 
+    async def _put_of_pop(self, message: Message) -> int:
+        try:
+            record = PopRecord.read(message)
+            self._forget_failures()
+            place = Place(message.topic, message.queue_id)
+            masters = await self._masters_of_pop(message.topic, record)
+            noted = self._popped.place_of(record, masters)
+            if record.is_checkpoint:
+                masters = await self._that_know(record.group, masters)
+            chosen = noted or choose(masters, place, self._failing)
+            if chosen is None:
+                raise Stuck(f"no other master has topic {record.popped_topic} and group {record.group}, of which it is")
+            if noted is not None and noted[0].address in self._failing:
+                raise Refused(f"master {noted[0].broker_name}, which has the checkpoint, does not answer")
+            await self._send_to(message, place, chosen)
+            self._popped.note(record, chosen)
+        except (Refused, RocketpyError, CommandError, ValueError) as error:
+            now_ms = self._clock_ms()
+            if self._told_of_pops_ms is None or now_ms - self._told_of_pops_ms >= TELL_AGAIN_MS:
+                self._told_of_pops_ms = now_ms
+                log.warning("a checkpoint or an ack of popped messages cannot be passed on: %s; who pops or acks is refused", error)
+            return STUCK if isinstance(error, (Stuck, ValueError)) else WAITS
+        self.passed_on += 1
+        return PASSED_ON
+
+    async def _that_know(self, group: str, masters: tuple[Master, ...]) -> tuple[Master, ...]:
+        """Those that have the group, or make it because they are asked: others would drop its checkpoints."""
+        return tuple([master for master in masters if master.address not in self._failing and await self._knows(group, master)])
+
+    async def _knows(self, group: str, master: Master) -> bool:
+        known = master.address, group
+        if self._knowing.get(known, 0) > self._clock_ms():
+            return True
+        header = GetSubscriptionGroupConfigRequestHeader(group=group)
+        try:
+            answer = await self._parts.client.invoke(master.address, RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header, timeout_s=TIMEOUT_S)
+        except RocketpyError:
+            self._failing[master.address] = self._clock_ms() + FAILING_MS
+            return False
+        if answer.code != ResponseCode.SUCCESS:
+            return False
+        if len(self._knowing) >= ROUTES_MAX:
+            self._knowing.clear()
+        self._knowing[known] = self._clock_ms() + KNOWING_MS
+        return True
+
+    def _forget_failures(self) -> None:
+        now_ms = self._clock_ms()
+        self._failing = {address: until_ms for address, until_ms in self._failing.items() if until_ms > now_ms}
+
+    async def _masters_of_pop(self, revive_topic: str, record: PopRecord) -> tuple[Master, ...]:
+        """Those that have the popped topic, too: others would not know what to do with the record."""
+        named = {master.broker_name for master in await self._masters_that_have(record.popped_topic)}
+        return tuple(master for master in await self._masters_that_have(revive_topic) if master.broker_name in named)
+
+    async def _masters_that_have(self, topic: str) -> tuple[Master, ...]:
+        key = f"{topic} itself"  # no topic's name
+        known = self._routes.get(key)
+        if known is not None and known.until_ms > self._clock_ms():
+            return known.masters
+        return self._keep_route(key, await self._fetch(topic))
+
     def _tell_stuck(self, message: Message, error: Exception) -> None:
         now_ms = self._clock_ms()
         if self._told_ms is None or now_ms - self._told_ms >= TELL_AGAIN_MS:
@@ -167,6 +236,8 @@ class EscapeBridge:
     async def _pass_on(self, record: bytes) -> int:
         try:
             message = decode_message(record)
+            if is_of_pop(message.topic):
+                return await self._put_of_pop(message)
             if place_of(message) is not None:
                 return await self.put(message)
         except RocketpyError as error:
@@ -191,12 +262,14 @@ class EscapeBridge:
         place = place_of(message)
         if place is None:
             raise Stuck("its properties name no queue that it may go to")
-        now_ms = self._clock_ms()
-        self._failing = {address: until_ms for address, until_ms in self._failing.items() if until_ms > now_ms}
+        self._forget_failures()
         chosen = choose(await self._masters(place.topic), place, self._failing)
         if chosen is None:
             refusal = Stuck if await self._masters(names.SELF_TEST_TOPIC) else Refused
             raise refusal(f"no other master takes messages of topic {place.topic}")
+        await self._send_to(message, place, chosen)
+
+    async def _send_to(self, message: Message, place: Place, chosen: tuple[Master, int]) -> None:
         master, queue_id = chosen
         header = request_of(message, place, queue_id, master.broker_name, self._own_group)
         try:
@@ -221,9 +294,12 @@ class EscapeBridge:
             masters = await self._fetch(topic)
             if masters:
                 break
+        return self._keep_route(wanted, masters)
+
+    def _keep_route(self, key: str, masters: tuple[Master, ...]) -> tuple[Master, ...]:
         if len(self._routes) >= ROUTES_MAX:
             self._routes.clear()
-        self._routes[wanted] = _Route(masters, self._clock_ms() + (ROUTE_MS if masters else NO_ROUTE_MS))
+        self._routes[key] = _Route(masters, self._clock_ms() + (ROUTE_MS if masters else NO_ROUTE_MS))
         return masters
 
     async def _fetch(self, topic: str) -> tuple[Master, ...]:

@@ -4,6 +4,7 @@ RocketMQ: EscapeBridge, TransactionalMessageUtil (5.3.3 broker/failover/, broker
     delivered     a message that is due: sent to its topic as it was sent at first, without the properties that would make it wait again
     rolled        one that waits for longer than the wheel reaches: sent to its topic with the time that it is due
     prepared      one of a transaction: sent to its topic as prepared; the other master asks its producer
+    checkpoint    of what was popped, or its ack: sent as it is to the other master's revive topic
 
 As long as the same masters have a topic, each of its queues goes to one queue of one of them, so messages stay in order.
 
@@ -52,6 +53,11 @@ def place_of(message: Message) -> Place | None:
     return Place(topic, int(queue_id))
 
 
+def is_of_pop(topic: str) -> bool:
+    """Whether checkpoints and acks lie in it."""
+    return topic.startswith(names.REVIVE_TOPIC_PREFIX)
+
+
 def request_of(message: Message, place: Place, queue_id: int, broker_name: str, own_group: str) -> SendMessageRequestHeader:
     """The header of the send; its body is the message's. queue_id: at the broker of that name; own_group: the producer group of a message
     that names none."""
@@ -77,6 +83,8 @@ def request_of(message: Message, place: Place, queue_id: int, broker_name: str, 
 
 def _properties(message: Message) -> Mapping[str, str]:
     sent = {name: value for name, value in message.properties.items() if name not in PUT_BY_BROKERS}
+    if is_of_pop(message.topic):
+        return sent
     if message.topic == names.TRANS_HALF_TOPIC:
         return {**_without(sent, OF_CHECKS), "TRAN_MSG": "true"}
     if message.topic == names.TIMER_TOPIC:

@@ -16,6 +16,7 @@ from .acting_master import ActingMaster
 from .acting_state import may_act
 from .addresses import looked_up
 from .compacted_gaps import CompactedGaps
+from .foreign_messages import ForeignMessages
 from .lite_lifecycle import LiteLifecycle
 from .mapping_cleaner import MappingCleaner
 from .parts import Parts, monotonic_ms
@@ -36,6 +37,7 @@ CLEAN_OFFSETS_S = 600.0
 CLEAN_MAPPINGS_S = 300.0
 STALLED_QUEUES_S = 10.0
 RETRY_TOPICS_S = 1.0
+FOREIGN_MESSAGES_S = 1.0
 LITE_MISSED_S = 10.0
 CHECKS_LOOK_S = 1.0  # how often their interval, which may change, is looked at
 SLAVE_SYNCHRONIZE_S = 3.0
@@ -74,6 +76,7 @@ class Housekeeping:
             every("persist delay offsets", delay_offsets_s, parts.saved.delay_offsets.save_or_log),
             every("checks of transactions", CHECKS_LOOK_S, self.checks.run_if_due),
             every("retry topics of popped messages", RETRY_TOPICS_S, RetryTopics(parts).make_wanted),
+            every("messages that other brokers gave out", FOREIGN_MESSAGES_S, ForeignMessages(parts).fetch),
             every("persist tables", SAVE_TABLES_S, self.save_all),
             every("retention", retention_s, parts.retention.run_once),
             every("clean offsets", CLEAN_OFFSETS_S, plain(self._clean_offsets)),

@@ -72,7 +72,7 @@ class PopRequests:
 
     def _refusal(self, header: PopHeader, request: Request) -> Response | None:
         settings = self._parts.settings
-        if settings.is_slave:
+        if settings.is_slave and not self._parts.acting.is_acting:
             return Response(ResponseCode.SYSTEM_ERROR, f"the broker[{settings.broker_ip}] is a slave: its master answers this")
         if not settings.permission & names.PERM_READ:
             what = "pop" if isinstance(header, PopMessageRequestHeader) else "peeking"
@@ -102,7 +102,7 @@ class PopRequests:
         return bool(is_queue) and 1 <= header.max_msg_nums <= MESSAGES_MAX and (group is None or group.consume_enable)
 
     async def _retry_topic_fault(self, header: PopMessageRequestHeader) -> Response | None:
-        if header.order:
+        if header.order or self._parts.settings.is_slave:  # what a slave gives out comes again by another master
             return None
         newer, older = names.pop_retry_topics(header.topic, header.consumer_group)
         topic = newer if self._parts.settings.retry_topic_v2 else older

@@ -5,7 +5,7 @@ RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), with enabl
 
 Offsets move forward only, and not past the end of this master's queues: if it has lost messages that a slave still has, their offsets are
 given to new messages, which nobody has read. Positions of POP stay as the master's file has them, because their checkpoints may be among
-the lost messages.
+the lost messages. Only from a slave whose whole log is in ours are they taken, too: acting_progress looks at that.
 
 Threads  one event loop, at the start. A slave that does not answer holds the start up for TIMEOUT_S at most.
 """

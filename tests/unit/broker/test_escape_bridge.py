@@ -7,9 +7,15 @@ import os
 from types import SimpleNamespace
 from typing import Any, cast
 
-from rocketpy.broker.escape_bridge import IN_FLIGHT, WAITS, EscapeBridge
+from rocketpy._core.errors import NetworkError
+from rocketpy.broker import names
+from rocketpy.broker.escape_bridge import IN_FLIGHT, PASSED_ON, STUCK, WAITS, EscapeBridge
 from rocketpy.broker.parts import Parts
+from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.json_codec import write_json
 from tests.processes import PATIENCE_S
+
+from .test_escaped_checkpoints import record
 
 
 class Native:
@@ -45,5 +51,44 @@ def test_what_is_taken_in_the_turn_of_a_stop_keeps_no_place() -> None:
             await bridge.stop()
         assert native.settled == [(number, WAITS) for number in range(IN_FLIGHT + 1)]
         os.close(native.escape_fd)
+
+    asyncio.run(run())
+
+
+class Others:
+    """Other masters, which have the topics and any group; what they were sent."""
+
+    def __init__(self, *brokers: str) -> None:
+        self.brokers, self.sent, self.silent = list(brokers), list[str](), set[str]()
+
+    async def invoke(self, address: str, code: int, *_: object, **__: object) -> Any:
+        if address in self.silent:
+            raise NetworkError("no answer")
+        if code == RequestCode.SEND_MESSAGE:
+            self.sent.append(address)
+        queues = [{"brokerName": name, "readQueueNums": 4, "writeQueueNums": 4, "perm": 6, "topicSysFlag": 0} for name in self.brokers]
+        brokers = [{"cluster": "c", "brokerName": name, "brokerAddrs": {"0": f"{name}:1"}} for name in self.brokers]
+        route = write_json({"queueDatas": queues, "brokerDatas": brokers, "filterServerTable": {}})
+        return SimpleNamespace(code=0, body=route, fields={"msgId": "1"}, remark=None)
+
+
+def test_an_ack_is_sent_where_its_checkpoint_went_or_nowhere() -> None:
+    """Though a checkpoint that came now would go to another one."""
+
+    async def run() -> None:
+        others = Others("m")
+        registration = SimpleNamespace(identity=SimpleNamespace(broker_name="own", broker_id=1), name_servers=["names:1"])
+        parts = SimpleNamespace(native=None, registration=registration, client=others)
+        bridge, now = EscapeBridge(cast(Parts, cast(Any, parts)), clock_ms=lambda: now[0]), [0]
+        assert await bridge._put_of_pop(record("ck", 1)) == PASSED_ON
+        others.brokers, now[0] = [f"{letter}" for letter in "abcdefghm"], 10_000
+        for start in range(2, 6):
+            assert await bridge._put_of_pop(record("ck", start)) == PASSED_ON
+        assert "m:1" not in others.sent[1:], "for this test the others come first"
+        assert await bridge._put_of_pop(record("ack", 1)) == PASSED_ON and others.sent[-1] == "m:1"
+        others.silent.add("m:1")
+        count = len(others.sent)
+        assert [await bridge._put_of_pop(record("ack", 1)) for _ in range(2)] == [WAITS, WAITS] and len(others.sent) == count
+        assert await bridge._put_of_pop(record("ck")._replace(body=b"{}", topic=names.REVIVE_TOPIC_PREFIX)) == STUCK
 
     asyncio.run(run())

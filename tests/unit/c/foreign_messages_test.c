@@ -1,0 +1,166 @@
+/* foreign_messages_test.c: checkpoints of a slave that stands in for its master, at another master: their messages are fetched from there,
+ * and go to the retry topic here. And acks that such a slave notes of checkpoints in its own log. */
+#include <stdbool.h>
+
+#include "../../../csrc/broker/foreign_messages.h"
+#include "pop_revive_fixture.h"
+
+static rp_pop_checkpoint foreign(int64_t start, uint32_t count) {
+    rp_pop_checkpoint checkpoint = checkpoint_of(start, count, 1000);
+    checkpoint.broker_name = text("broker-a");
+    return checkpoint;
+}
+
+static rp_foreign_wanted wanted_of(const fixture *fx) {
+    rp_foreign_wanted wanted;
+    CHECK(rp_broker_take_foreign(fx->broker, &wanted) == RP_OK);
+    CHECK(slice_is((rp_slice){wanted.broker_name, wanted.broker_name_size}, "broker-a"));
+    return wanted;
+}
+
+static bool nothing_is_wanted(const fixture *fx) {
+    rp_foreign_wanted none;
+    return rp_broker_take_foreign(fx->broker, &none) == RP_E_NOT_FOUND;
+}
+
+/* As the other broker answers: here, a record of this one. */
+static void put_record(const fixture *fx, uint64_t id, int64_t offset) {
+    rp_log_range range;
+    rp_queue_entry entry;
+    rp_consume_queue *queue = rp_message_store_queue(fx->store, text("T"), 0, 0, NULL);
+    CHECK(rp_consume_queue_read(queue, offset, &entry, 1) == 1);
+    CHECK(rp_commit_log_read(fx->broker->commit_log, entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK);
+    CHECK(rp_broker_put_foreign(fx->broker, id, RP_OK, (rp_slice){range.address, (uint32_t)entry.size}) == RP_OK);
+    rp_log_range_release(range.pin);
+}
+
+static void what_another_broker_gave_out_is_fetched_from_it(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    for (int i = 0; i < 3; i++)
+        CHECK(send_message(&c, "T", 0, "KEYS\1k\2", i == 1 ? "theirs" : "ours") == i);
+    rp_pop_checkpoint checkpoint = foreign(1, 2);
+    put(&fx, 0, &checkpoint);
+    put_ack(&fx, 0, &checkpoint, 0, (const int64_t[]){2}, 1);
+    turn(&fx, DUE_MS(1000) - 1);
+    CHECK(nothing_is_wanted(&fx));
+    turn(&fx, DUE_MS(1000));
+    CHECK(end_of(&fx, RETRY, 0) == 0 && stats_of(&fx).checkpoints_kept == 1); /* nor one of ours in its place */
+    rp_foreign_wanted wanted = wanted_of(&fx);
+    CHECK(wanted.offset == 1 && wanted.queue_id == 0 && slice_is((rp_slice){wanted.topic, wanted.topic_size}, "T"));
+    CHECK(nothing_is_wanted(&fx));
+    turn(&fx, DUE_MS(1000) + REVIVE_AGAIN_MS);
+    CHECK(nothing_is_wanted(&fx)); /* it is on its way */
+    CHECK(rp_broker_put_foreign(fx.broker, wanted.id, RP_E_NETWORK, text("")) == RP_OK);
+    wanted = wanted_of(&fx);
+    put_record(&fx, wanted.id, 1);
+    CHECK(rp_broker_put_foreign(fx.broker, wanted.id, RP_E_NOT_FOUND, text("")) == RP_OK); /* it was put */
+    turn(&fx, DUE_MS(1000) + 2 * REVIVE_AGAIN_MS);
+    CHECK(end_of(&fx, RETRY, 0) == 1 && body_is(&fx, RETRY, 0, 0, "theirs") && stats_of(&fx).checkpoints_kept == 0);
+    turn(&fx, DUE_MS(1000) + 9 * REVIVE_AGAIN_MS);
+    CHECK(end_of(&fx, RETRY, 0) == 1 && nothing_is_wanted(&fx));
+    close_revive(&fx, &c);
+}
+
+static void what_is_gone_there_is_over(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    CHECK(send_message(&c, "T", 0, NULL, "ours") == 0);
+    rp_pop_checkpoint checkpoint = foreign(0, 1);
+    put(&fx, 0, &checkpoint);
+    turn(&fx, DUE_MS(1000));
+    CHECK(rp_broker_put_foreign(fx.broker, wanted_of(&fx).id, RP_E_NOT_FOUND, text("")) == RP_OK);
+    turn(&fx, DUE_MS(1000) + REVIVE_AGAIN_MS);
+    CHECK(stats_of(&fx).checkpoints_kept == 0 && end_of(&fx, RETRY, 0) == 0);
+    close_revive(&fx, &c);
+}
+
+/* After its patience each has a checkpoint of its own, which names that broker still. More than find room are asked for later. */
+static void what_cannot_be_had_waits_and_holds_nothing_up(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    CHECK(send_message(&c, "T", 0, NULL, "ours") == 0);
+    for (int64_t i = 0; i < RP_FOREIGN_MAX + 8; i++) {
+        rp_pop_checkpoint checkpoint = foreign(i, 1);
+        put(&fx, 0, &checkpoint);
+    }
+    rp_pop_checkpoint own = checkpoint_of(0, 1, 1000);
+    put(&fx, 0, &own);
+    turn(&fx, DUE_MS(1000));
+    CHECK(end_of(&fx, RETRY, 0) == 1 && body_is(&fx, RETRY, 0, 0, "ours"));
+    uint32_t count = 0;
+    for (rp_foreign_wanted wanted; rp_broker_take_foreign(fx.broker, &wanted) == RP_OK; count++)
+        CHECK(rp_broker_put_foreign(fx.broker, wanted.id, count < 8 ? RP_E_NOT_FOUND : RP_OK, text("no record")) == RP_OK);
+    CHECK(count == RP_FOREIGN_MAX);
+    turn(&fx, DUE_MS(1000) + REVIVE_AGAIN_MS);
+    CHECK(stats_of(&fx).checkpoints_kept == RP_FOREIGN_MAX && end_of(&fx, RETRY, 0) == 1);
+    turn(&fx, DUE_MS(1000) + 31000);
+    CHECK(stats_of(&fx).put_again == RP_FOREIGN_MAX && end_of(&fx, RETRY, 0) == 1);
+    close_revive(&fx, &c);
+}
+
+/* One that is larger than all may be is taken alone. */
+static void few_bytes_wait_for_the_thread(void) {
+    static uint8_t large[RP_FOREIGN_BYTES_MAX + 1];
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    rp_pop_checkpoint checkpoint = foreign(0, 2);
+    put(&fx, 0, &checkpoint);
+    CHECK(send_message(&c, "T", 0, NULL, "ours") == 0);
+    turn(&fx, DUE_MS(1000));
+    rp_foreign_wanted first = wanted_of(&fx), second = wanted_of(&fx);
+    CHECK(rp_broker_put_foreign(fx.broker, first.id, RP_OK, (rp_slice){large, sizeof large}) == RP_OK);
+    CHECK(rp_broker_put_foreign(fx.broker, second.id, RP_OK, (rp_slice){large, 1}) == RP_E_BUSY);
+    CHECK(wanted_of(&fx).id == second.id);
+    turn(&fx, DUE_MS(1000) + REVIVE_AGAIN_MS); /* which is no record */
+    CHECK(rp_broker_put_foreign(fx.broker, second.id, RP_OK, (rp_slice){large, 1}) == RP_OK);
+    close_revive(&fx, &c);
+}
+
+static void note(const fixture *fx, const rp_pop_checkpoint *checkpoint, int64_t offset) {
+    rp_pop_ack ack = {.topic = checkpoint->topic,
+                      .group = checkpoint->group,
+                      .broker_name = checkpoint->broker_name,
+                      .start_offset = checkpoint->start_offset,
+                      .pop_time_ms = checkpoint->pop_time_ms,
+                      .offset_count = 1,
+                      .offsets = &offset};
+    rp_pop_revive_note(fx->broker->revive, rp_noted_ack_copy(&ack));
+}
+
+/* The first round reads the checkpoint, though the ack came before. */
+static void an_ack_that_was_noted_counts_as_one_in_the_log(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    for (int i = 0; i < 2; i++)
+        CHECK(send_message(&c, "T", 0, NULL, i == 0 ? "acked" : "not acked") == i);
+    rp_pop_checkpoint checkpoint = checkpoint_of(0, 2, 1000);
+    put(&fx, 3, &checkpoint);
+    note(&fx, &checkpoint, 0);
+    turn(&fx, POP_MS);
+    turn(&fx, DUE_MS(1000));
+    CHECK(end_of(&fx, RETRY, 0) == 1 && body_is(&fx, RETRY, 0, 0, "not acked"));
+    checkpoint.pop_time_ms++;
+    put(&fx, 3, &checkpoint);
+    turn(&fx, POP_MS);
+    note(&fx, &checkpoint, 0);
+    note(&fx, &checkpoint, 1);
+    turn(&fx, DUE_MS(1001));
+    CHECK(end_of(&fx, RETRY, 0) == 1 && stats_of(&fx).checkpoints_kept == 0);
+    note(&fx, &checkpoint, 1); /* of none, and freed with the thread's state */
+    close_revive(&fx, &c);
+}
+
+int main(void) {
+    what_another_broker_gave_out_is_fetched_from_it();
+    what_is_gone_there_is_over();
+    what_cannot_be_had_waits_and_holds_nothing_up();
+    few_bytes_wait_for_the_thread();
+    an_ack_that_was_noted_counts_as_one_in_the_log();
+    return 0;
+}
