@@ -304,9 +304,14 @@ class ProxyService:
         async def answer(requests: AsyncIterator[Any], call: Call) -> AsyncGenerator[Any, None]:
             self._streams += 1
             try:
+                try:
+                    context = context_of(call)
+                except ProxyError as error:
+                    yield schema.message("TelemetryCommand")(status=status_of(error))
+                    return
                 if self._streams > self.settings.grpc_thread_pool_queue_capacity:
                     raise ProxyError("TOO_MANY_REQUESTS", "flow limit")
-                async with aclosing(telemetry.telemetry(context_of(call), requests)) as answers:
+                async with aclosing(telemetry.telemetry(context, requests)) as answers:
                     async for each in answers:
                         yield each
             except (ProxyError, RocketpyError) as error:
