@@ -304,13 +304,15 @@ class ProxyService:
         async def answer(requests: AsyncIterator[Any], call: Call) -> AsyncGenerator[Any, None]:
             self._streams += 1
             try:
+                if self._streams > self.settings.grpc_thread_pool_queue_capacity:
+                    raise ProxyError("TOO_MANY_REQUESTS", "flow limit")
                 try:
                     context = context_of(call)
                 except ProxyError as error:
-                    yield schema.message("TelemetryCommand")(status=status_of(error))
+                    async for _ in requests:  # the answer to its first command, as with RocketMQ's
+                        yield schema.message("TelemetryCommand")(status=status_of(error))
+                        return
                     return
-                if self._streams > self.settings.grpc_thread_pool_queue_capacity:
-                    raise ProxyError("TOO_MANY_REQUESTS", "flow limit")
                 async with aclosing(telemetry.telemetry(context, requests)) as answers:
                     async for each in answers:
                         yield each
