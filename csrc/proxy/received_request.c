@@ -160,7 +160,7 @@ static bool read_field(const rp_protobuf_field *field, rp_received_request *rece
     }
 }
 
-/* Of visible letters and blanks, with a tag in it where it is of tags. */
+/* Of visible letters and blanks, with a tag in it where it is of tags, and of one letter at least where it is SQL. */
 static bool is_filter(rp_slice filter, bool is_sql) {
     if (filter.size > RP_FILTER_SIZE_MAX)
         return false;
@@ -168,7 +168,7 @@ static bool is_filter(rp_slice filter, bool is_sql) {
         if (filter.data[at] < 0x20 || filter.data[at] > 0x7E)
             return false;
     }
-    return is_sql || rp_tag_filter_is_one(filter);
+    return is_sql ? filter.size > 0 : rp_tag_filter_is_one(filter);
 }
 
 int rp_received_request_read(rp_slice request, const rp_receive_rules *rules, rp_received_request *received) {
@@ -187,7 +187,7 @@ int rp_received_request_read(rp_slice request, const rp_receive_rules *rules, rp
         received->invisible_ms = rules->invisible_renewed;
     else if (received->invisible_ms < rules->invisible_min || (rules->invisible_max > 0 && received->invisible_ms > rules->invisible_max))
         return 0;
-    if (received->filter.size == 0)
+    if (received->filter.size == 0 && !received->is_sql)
         received->filter = (rp_slice){(const uint8_t *)"*", 1};
     return status == 0 && seen.queues == 1 && is_filter(received->filter, received->is_sql != 0) && rp_resource_is_topic(received->topic) &&
            rp_resource_is_group(received->group);

@@ -89,20 +89,18 @@ class AttributeFault(ValueError):
 
 
 def parse_attributes(text: str | None) -> dict[str, str]:
-    """`+a=b,-c` as a map of signed names. Raises AttributeFault."""
+    """`+a=b,-c` as a map of signed names: blanks are part of what they stand in, commas at the end are not. Raises AttributeFault."""
     result: dict[str, str] = {}
-    for part in (text or "").split(","):
-        if not part:
-            continue
+    stripped = (text or "").rstrip(",")
+    for part in stripped.split(",") if stripped else ():
         name, equals, value = part.partition("=")
-        name = name.strip()
         if equals and not name.startswith("+"):
             raise AttributeFault(f"add/alter attribute format is wrong: {name}")
         if not equals and not name.startswith("-"):
             raise AttributeFault(f"delete attribute format is wrong: {name}")
         if name in result:
             raise AttributeFault(f"key duplication: {name}")
-        result[name] = value.strip()
+        result[name] = value
     return result
 
 

@@ -236,10 +236,10 @@ class NamesrvRequests:
 
     def query_data_version(self, request: Request) -> Response:
         header = QueryDataVersionRequestHeader.decode(request.fields)
-        asked = DataVersion.decode(request.body)
+        asked = DataVersion.decode(request.body) if request.body else None
         known = self._routes.data_version(header.cluster_name, header.broker_addr)
         self._routes.hear(header.cluster_name, header.broker_addr)
-        answer = QueryDataVersionResponseHeader(changed=known != asked)
+        answer = QueryDataVersionResponseHeader(changed=known is None or known != asked)
         return Response(fields=answer, body=known.encode() if known is not None else b"")
 
     def wipe_write_perm(self, request: Request) -> Response:

@@ -222,7 +222,11 @@ class Brokers:
         return self._readable(await self.route(topic))
 
     def _readable(self, route: TopicRoute) -> list[str]:
-        return sorted(data.broker_name for data in route.queue_datas if data.perm & READ and data.broker_name in self._addresses)
+        return sorted(
+            data.broker_name
+            for data in route.queue_datas
+            if data.perm & READ and data.read_queue_nums > 0 and data.broker_name in self._addresses
+        )
 
     def known_reading(self, topic: str, group: str) -> KnownReading | None:
         """What readable_brokers and group have found out; None where it has to be found out again."""

@@ -15,7 +15,7 @@ from .encoding import COMPRESSED
 from .handles import Popped, message_id_of
 from .settings import ProxySettings, delay_levels
 from .status import ProxyError
-from .validation import check_text, has_control, lite_topic_of, millis, set_millis
+from .validation import check_text, has_control, is_blank, lite_topic_of, millis, set_millis
 
 _SYSTEM: Final = """TRACE_ON MSG_REGION KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
     ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME UNIQ_KEY MAX_RECONSUME_TIMES CONSUME_START_TIME POP_CK
@@ -90,7 +90,7 @@ def properties_of(message: Any, settings: ProxySettings, group: str, peer_host: 
     if size > settings.max_user_property_size:
         most = settings.max_user_property_size
         raise ProxyError("MESSAGE_PROPERTIES_TOO_LARGE", f"the total size of user property is too large, max is {most}")
-    if not system.message_id.strip():
+    if is_blank(system.message_id):
         raise ProxyError("ILLEGAL_MESSAGE_ID", "message id cannot be empty")
     for code, what, text in (
         ("ILLEGAL_MESSAGE_ID", "message id", system.message_id),

@@ -31,7 +31,7 @@ from .native_calls import NativeCalls
 from .renewals import HANDLES_MAX, Held, Renewal, Renewals
 from .settings import ProxySettings
 from .status import OK, ProxyError, joined, status, status_of
-from .validation import check_invisible, group_of, millis, topic_of
+from .validation import check_invisible, filter_of, group_of, millis, topic_of
 
 log = logging.getLogger(__name__)
 
@@ -57,16 +57,6 @@ _EMPTY: Final[Mapping[int, tuple[str, str]]] = {
     ResponseCode.POLLING_TIMEOUT: ("MESSAGE_NOT_FOUND", "no new message"),
     ResponseCode.PULL_NOT_FOUND: ("MESSAGE_NOT_FOUND", "no new message"),
 }
-
-
-def tags_of(expression: str) -> frozenset[str]:
-    """What a tag filter lets through; empty: everything. Raises ProxyError."""
-    if expression in ("", "*"):
-        return frozenset()
-    tags = frozenset(tag for part in expression.split("||") if (tag := part.strip()))
-    if not tags:
-        raise ProxyError("ILLEGAL_FILTER_EXPRESSION", "subString split error")
-    return tags
 
 
 class Receiving:
@@ -149,9 +139,7 @@ class Receiving:
             invisible_ms = self._settings.default_invisible_time_mills
         else:
             check_invisible(invisible_ms, self._settings.min_invisible_time_mills_for_recv, self._settings.max_invisible_time_mills)
-        is_sql = request.filter_expression.type == schema.number("FilterType", "SQL")
-        expression = request.filter_expression.expression or "*"
-        tags = frozenset() if is_sql else tags_of(expression)
+        expression, is_sql, tags = filter_of(request.filter_expression)
         broker, config = await self._look_up(topic, group, request.message_queue.broker.name, is_lite=client.is_lite)
         most, attempt_id = min(max(request.batch_size, 1), BATCH_MAX), request.attempt_id if request.HasField("attempt_id") else None
         header: PopMessageRequestHeader | PopLiteMessageRequestHeader

@@ -26,7 +26,7 @@ from .native_calls import NativeCalls
 from .settings import ProxySettings
 from .status import OK, ProxyError, joined, status
 from .transactions import Prepared, Transactions
-from .validation import topic_of
+from .validation import is_blank, topic_of
 
 _SENT: Final[Mapping[int, str]] = {
     ResponseCode.SUCCESS: OK,
@@ -183,7 +183,7 @@ class Sending:
 
     async def end_transaction(self, context: Context, request: Any) -> Any:
         topic = topic_of(request.topic)
-        if not request.transaction_id.strip():
+        if is_blank(request.transaction_id):
             raise ProxyError("INVALID_TRANSACTION_ID", "transaction id cannot be empty")
         resolution = schema.label("TransactionResolution", request.resolution)
         is_check = request.source == schema.number("TransactionSource", "SOURCE_SERVER_CHECK")

@@ -306,7 +306,14 @@ class ProxyService:
             try:
                 if self._streams > self.settings.grpc_thread_pool_queue_capacity:
                     raise ProxyError("TOO_MANY_REQUESTS", "flow limit")
-                async with aclosing(telemetry.telemetry(context_of(call), requests)) as answers:
+                try:
+                    context = context_of(call)
+                except ProxyError as error:
+                    async for _ in requests:  # the answer to its first command, as with RocketMQ's
+                        yield schema.message("TelemetryCommand")(status=status_of(error))
+                        return
+                    return
+                async with aclosing(telemetry.telemetry(context, requests)) as answers:
                     async for each in answers:
                         yield each
             except (ProxyError, RocketpyError) as error:

@@ -19,7 +19,7 @@ from .settings import ProxySettings
 from .status import OK, ProxyError, status, status_of
 from .told import ENDS, Told
 from .transactions import Transactions
-from .validation import group_of, topic_of
+from .validation import filter_of, group_of, topic_of
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +101,8 @@ class Telemetry:
         topics = [topic_of(topic) for topic in given.publishing.topics]
         if side == "subscription":
             group_of(given.subscription.group)
+            for entry in given.subscription.subscriptions:
+                filter_of(entry.expression)
             await self._find_brokers(given)
             await self._lite.check(given)
         client = self._clients.put(context.client_id, given, stream, address=context.address, language=context.language)

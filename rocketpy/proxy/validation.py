@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from ..broker.names import SYSTEM_GROUP_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
+from . import schema
 from .status import ProxyError
 
 TOPIC_MAX: Final = 127
@@ -13,16 +14,23 @@ GROUP_MAX: Final = 255
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _LITE_NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+_BLANK: Final = re.compile("[\t-\r\x1c- \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]*")
+"""Java's white space, which knows of no space that does not break."""
 
 
 def has_control(text: str) -> bool:
     return _CONTROL.search(text) is not None
 
 
+def is_blank(text: str) -> bool:
+    """RocketMQ: StringUtils.isBlank."""
+    return _BLANK.fullmatch(text) is not None
+
+
 def topic_of(resource: Any) -> str:
     """The topic's name. Raises ProxyError."""
     name = str(resource.name)
-    if not name.strip():
+    if is_blank(name):
         raise ProxyError("ILLEGAL_TOPIC", "The specified topic is blank")
     if len(name) > TOPIC_MAX:
         raise ProxyError("ILLEGAL_TOPIC", f"The specified topic is longer than topic max length {TOPIC_MAX}.")
@@ -36,7 +44,7 @@ def topic_of(resource: Any) -> str:
 def group_of(resource: Any) -> str:
     """The consumer group's name. Raises ProxyError."""
     name = str(resource.name)
-    if not name.strip():
+    if is_blank(name):
         raise ProxyError("ILLEGAL_CONSUMER_GROUP", "the specified group is blank")
     if len(name) > GROUP_MAX:
         raise ProxyError("ILLEGAL_CONSUMER_GROUP", f"the specified group is longer than group max length {GROUP_MAX}.")
@@ -51,7 +59,7 @@ def group_of(resource: Any) -> str:
 
 def lite_topic_of(name: str, size_max: int) -> str:
     """The lite topic's name: it is part of a light queue's. Raises ProxyError."""
-    if not name.strip():
+    if is_blank(name):
         raise ProxyError("ILLEGAL_LITE_TOPIC", "lite topic cannot be the char sequence of whitespace")
     if len(name.encode()) > size_max:
         raise ProxyError("ILLEGAL_LITE_TOPIC", f"lite topic exceed the max size {size_max}")
@@ -65,12 +73,30 @@ def check_text(code: str, what: str, text: str, *, forbidden: str = "") -> None:
     """Tags, keys and message groups: not only blanks, no control characters. Raises ProxyError with the code."""
     if not text:
         return
-    if not text.strip():
+    if is_blank(text):
         raise ProxyError(code, f"{what} cannot be the char sequence of whitespace")
     if forbidden and forbidden in text:
         raise ProxyError(code, f"{what} cannot contain '{forbidden}'")
     if has_control(text):
         raise ProxyError(code, f"{what} cannot contain control character")
+
+
+def tags_of(expression: str) -> frozenset[str]:
+    """What a tag filter lets through; empty: everything. Raises ProxyError."""
+    if expression in ("", "*"):
+        return frozenset()
+    tags = frozenset(tag for part in expression.split("||") if (tag := part.strip()))
+    if not tags:
+        raise ProxyError("ILLEGAL_FILTER_EXPRESSION", "subString split error")
+    return tags
+
+
+def filter_of(given: Any) -> tuple[str, bool, frozenset[str]]:
+    """(a FilterExpression's text, whether it is SQL92, the tags that it lets through; none: all messages). Raises ProxyError."""
+    expression, is_sql = str(given.expression), given.type == schema.number("FilterType", "SQL")
+    if is_sql and not expression:
+        raise ProxyError("ILLEGAL_FILTER_EXPRESSION", "Expression can't be null! SQL92")
+    return expression or "*", is_sql, frozenset() if is_sql else tags_of(expression)
 
 
 def millis(given: Any) -> int:

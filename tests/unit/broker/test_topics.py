@@ -350,8 +350,12 @@ def test_a_bad_change_of_attributes_says_why(current: dict[str, str] | None, req
 
 def test_attributes_travel_as_a_list_of_signed_pairs() -> None:
     assert parse_attributes("+message.type=FIFO,-reserve.time") == {"+message.type": "FIFO", "-reserve.time": ""}
-    assert parse_attributes(None) == {} and parse_attributes("") == {}
+    assert parse_attributes(None) == parse_attributes("") == parse_attributes(",") == {}
+    assert parse_attributes("+message.type=FIFO,,") == {"+message.type": "FIFO"}
+    assert parse_attributes("+a = b ") == {"+a ": " b "}, "then it is no attribute that is known, or not one of its values"
     for bad, remark in (
+        (",+message.type=FIFO", "delete attribute format is wrong: "),
+        ("+a=1,,-b", "delete attribute format is wrong: "),
         ("message.type=FIFO", "add/alter attribute format is wrong: message.type"),
         ("message.type", "delete attribute format is wrong: message.type"),
         ("+a=1,+a=2", "key duplication: +a"),

@@ -222,6 +222,10 @@ def test_data_versions_are_compared_and_heard(namesrv: Harness) -> None:
     assert body_of(same) == {"counter": 1, "stateVersion": 0, "timestamp": 1}
     other = namesrv.ask(RequestCode.QUERY_DATA_VERSION, fields, b"{counter:2,timestamp:1}")
     assert encode_fields(other.fields) == {"changed": "true"}
+    silent = namesrv.ask(RequestCode.QUERY_DATA_VERSION, fields)
+    assert (encode_fields(silent.fields), silent.body) == ({"changed": "true"}, same.body)
+    nobody = namesrv.ask(RequestCode.QUERY_DATA_VERSION, {**fields, "brokerAddr": "b:1"})
+    assert (encode_fields(nobody.fields), nobody.body) == ({"changed": "true"}, b"")
     namesrv.now_ms = 240_000
     assert namesrv.routes.departures_by_silence() == []
 

@@ -25,13 +25,13 @@ from rocketpy.proxy.clients import Clients, language_of
 from rocketpy.proxy.context import now_ms
 from rocketpy.proxy.handles import ReceiptHandle
 from rocketpy.proxy.messages import check_type, delay_level, grpc_message, properties_of
-from rocketpy.proxy.receiving import Receiving, tags_of
+from rocketpy.proxy.receiving import Receiving
 from rocketpy.proxy.renewals import RENEWED_FOR_MS, Held, Renewals
 from rocketpy.proxy.routing import numbered_permissions
 from rocketpy.proxy.sending import broker_of_recall, has_more_fields, log_offset_of
 from rocketpy.proxy.settings import ProxySettings, load_settings
 from rocketpy.proxy.status import ProxyError
-from rocketpy.proxy.validation import group_of, topic_of
+from rocketpy.proxy.validation import filter_of, group_of, is_blank, tags_of, topic_of
 from rocketpy.remoting.credentials import Credentials
 from rocketpy.remoting.records import read_records
 from rocketpy.remoting.route import BrokerData, QueueData, TopicRoute
@@ -180,6 +180,24 @@ def test_tags_are_split_as_clients_split_them() -> None:
     assert tags_of("a || b||") == {"a", "b"}
     with pytest.raises(ProxyError):
         tags_of(" || ")
+
+
+def test_a_filter_says_what_it_lets_through() -> None:
+    expression = schema.message("FilterExpression")
+    assert filter_of(expression()) == ("*", False, frozenset())
+    assert filter_of(expression(type=1, expression="a||b")) == ("a||b", False, {"a", "b"})
+    assert filter_of(expression(type=2, expression="a > 1")) == ("a > 1", True, frozenset())
+    with pytest.raises(ProxyError, match="SQL92") as refused:
+        filter_of(expression(type=2))
+    assert refused.value.code == "ILLEGAL_FILTER_EXPRESSION"
+
+
+def test_what_is_blank_is_what_java_calls_blank() -> None:
+    assert all(is_blank(each) for each in ("", " ", "\t\n\x0b\x0c\r\x1c\x1f", "\u1680\u2006\u2008\u2028\u2029\u205f\u3000"))
+    assert not any(is_blank(each) for each in ("a", " a ", "\u00a0", "\u2007", "\u202f", "\x85", "\x00"))
+    message = schema.message("Message")(body=b"b", system_properties={"message_id": "M", "tag": "\u00a0", "keys": ["\u202f"]})
+    properties = properties_of(message, SETTINGS, "t", "10.0.0.1", NOW_MS)
+    assert (properties["TAGS"], properties["KEYS"]) == ("\u00a0", "\u202f")
 
 
 def test_queues_are_numbered_by_what_may_be_done_with_them() -> None:

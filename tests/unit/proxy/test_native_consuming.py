@@ -11,17 +11,23 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rocketpy._core.remoting import Command, encode_command
 from rocketpy.proxy import schema
 from rocketpy.proxy.context import now_ms
 from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import NO_PORT, ProxySettings
+from rocketpy.proxy.status import ProxyError
+from rocketpy.proxy.validation import tags_of
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.json_codec import write_json
 from rocketpy.remoting.latencies import Kind
 from tests.processes import PATIENCE_S
+from tests.unit.native import lib
 from tests.unit.proxy.test_native_receiving import record
+from tests.unit.proxy.test_native_sending import slice_of
 from tests.unit.proxy.test_native_service import HEADERS, STORED, TOPIC, Answer, Broker, figures, until
 
 
@@ -360,3 +366,15 @@ def test_a_receive_that_would_wait_for_too_short_a_time_is_refused_by_python() -
     least_ms = int(PATIENCE_S * 600)
     polls = {f"grpc_client_consumer_{bound}_long_polling_timeout_millis": least_ms for bound in ("min", "max")}
     running(test, **polls)
+
+
+@settings(max_examples=60)
+@given(st.text(alphabet="ab| ", max_size=12), st.text(alphabet="ab| ", max_size=3))
+def test_tags_are_those_that_python_lets_through(expression: str, tag: str) -> None:
+    try:
+        tags = tags_of(expression)
+    except ProxyError:
+        tags = frozenset()
+    if tags:
+        keep: list[Any] = []
+        assert bool(lib.rp_tag_filter_takes(slice_of(expression.encode(), keep), slice_of(tag.encode(), keep))) == (tag in tags)

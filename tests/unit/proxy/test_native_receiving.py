@@ -24,7 +24,7 @@ from rocketpy.proxy.context import Context, now_ms
 from rocketpy.proxy.encoding import write_properties
 from rocketpy.proxy.handles import ReceiptHandle, popped
 from rocketpy.proxy.messages import received_message
-from rocketpy.proxy.receiving import Receiving, tags_of
+from rocketpy.proxy.receiving import Receiving
 from rocketpy.proxy.settings import ProxySettings
 from rocketpy.proxy.status import OK, ProxyError, status
 from rocketpy.remoting.records import read_records
@@ -199,6 +199,7 @@ def test_usual_requests_go_without_python_and_say_the_same(fields: dict[str, Any
         request_of(filter_expression={"type": 1, "expression": "a\x01"}),
         request_of(filter_expression={"type": 1, "expression": "a" * 1025}),
         request_of(filter_expression={"type": 7, "expression": "a"}),
+        request_of(filter_expression={"type": 2}),
         request_of(long_polling_timeout={"seconds": -1}),
         request_of(attempt_id="a" * 257),
         request_of()[:-1],
@@ -207,7 +208,7 @@ def test_usual_requests_go_without_python_and_say_the_same(fields: dict[str, Any
         request_of().replace(b"127.0.0.1", b"127.0.0.\xff"),
         request_of(broker="xyz").replace(b"xyz", b"x\xffz"),
     ],
-    ids=range(22),
+    ids=range(23),
 )
 def test_what_is_unusual_or_wrong_is_left_to_python(request_bytes: bytes) -> None:
     assert not compare(request_bytes)
@@ -240,18 +241,6 @@ def test_a_broker_polls_for_as_long_as_python_says(remaining_ms: int, polling_ms
         assert native == -1
     else:
         assert receiving._polling_ms(context, request) == polling_ms == native
-
-
-@settings(max_examples=60)
-@given(st.text(alphabet="ab| ", max_size=12), st.text(alphabet="ab| ", max_size=3))
-def test_tags_are_those_that_python_lets_through(expression: str, tag: str) -> None:
-    try:
-        tags = tags_of(expression)
-    except ProxyError:
-        tags = frozenset()
-    if tags:
-        keep: list[Any] = []
-        assert bool(lib.rp_tag_filter_takes(slice_of(expression.encode(), keep), slice_of(tag.encode(), keep))) == (tag in tags)
 
 
 # ---- what a client is answered ----

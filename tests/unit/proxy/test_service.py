@@ -218,6 +218,43 @@ def test_what_is_wrong_is_answered_by_its_code(cluster: LocalRocketMQ, wanted: s
     running(cluster, test)
 
 
+def consumer_filtering(kind: int, text: str) -> dict[str, Any]:
+    entry = {"topic": {"name": "Filtered"}, "expression": {"type": kind, "expression": text}}
+    return {"client_type": 3, "subscription": {"group": {"name": "filtering"}, "subscriptions": [entry]}}
+
+
+@pytest.mark.parametrize(("kind", "text"), [(1, "||"), (2, "")])
+def test_a_filter_that_is_none_is_refused_where_it_is_announced_and_where_it_is_used(cluster: LocalRocketMQ, kind: int, text: str) -> None:
+    cluster.make_topic("Filtered")
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            async with peer.telemetry(**consumer_filtering(kind, text)):
+                pass
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        limits = {"invisible_duration": {"seconds": 30}, "long_polling_timeout": {"seconds": 1}}
+        async with peer.telemetry(**consumer_filtering(1, "*")):
+            for _ in range(2):  # what is usual is native once the topic is known
+                assert (await peer.receive("Filtered", "filtering", **limits))[0] == "MESSAGE_NOT_FOUND"
+                used = {"filter_expression": {"type": kind, "expression": text}, **limits}
+                assert await peer.receive("Filtered", "filtering", **used) == ("ILLEGAL_FILTER_EXPRESSION", [])
+
+    running(cluster, test)
+
+
+def test_nothing_is_received_of_a_topic_without_queues_to_read(cluster: LocalRocketMQ) -> None:
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        async with RemotingClient() as client:
+            queues = {"read_queue_nums": 0, "write_queue_nums": 4, "perm": 6}
+            header = CreateTopicRequestHeader(topic="Unread", default_topic="", topic_filter_type="SINGLE_TAG", order=False, **queues)
+            await client.call(cluster.broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        async with peer.telemetry(**consumer("Unread", "g")):
+            limits = {"invisible_duration": {"seconds": 30}, "long_polling_timeout": {"seconds": 1}}
+            assert await peer.receive("Unread", "g", **limits) == ("FORBIDDEN", [])
+
+    running(cluster, test)
+
+
 def test_who_has_not_said_what_he_is_receives_nothing(cluster: LocalRocketMQ) -> None:
     async def test(peer: Peer, proxy: ProxyService) -> None:
         assert await peer.receive("Shop", "g") == ("UNRECOGNIZED_CLIENT_TYPE", [])
@@ -225,6 +262,8 @@ def test_who_has_not_said_what_he_is_receives_nothing(cluster: LocalRocketMQ) ->
             async with peer.telemetry(client_type=1):
                 pass
         assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        async with peer.telemetry(headers=HEADERS[1:], client_type=1, publishing={"topics": [{"name": "Shop"}]}) as stream:
+            assert code(stream.answer) == "CLIENT_ID_REQUIRED"
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await peer.ask("GetOffset")
         assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
