@@ -38,7 +38,9 @@ _CUSTOMIZED_RETRY: Mapping[str, Any] = {"type": "CUSTOMIZED"}
 READ_FORBIDDEN = 1 << 2
 """Bit of a topic's forbidden value: PermName.INDEX_PERM_READ."""
 MADE_MAX = 256
-"""Groups made by use since the last copy of a master's table that this copy leaves alone."""
+"""Groups that are remembered as just made by use."""
+JUST_MADE_MS = 5000
+"""For so long a copy of a master's table leaves such a group alone."""
 
 _MEMBERS = (
     "groupName",
@@ -179,7 +181,8 @@ class GroupTable:
         self._configs: dict[str, GroupConfig] = {}
         self._light: set[str] = set()
         self._forbidden: dict[str, dict[str, int]] = {}
-        self._made: deque[str] = deque(maxlen=MADE_MAX)
+        self._made: deque[tuple[str, int]] = deque(maxlen=MADE_MAX)
+        self._spared = False
         self.version = DataVersion(now_ms())
         for group in names.PREDEFINED_GROUPS:
             self._put(GroupConfig(group))
@@ -216,7 +219,7 @@ class GroupTable:
         config = GroupConfig(group)
         log.info("auto create a subscription group, %s", group)
         self._change(config)
-        self._made.append(group)
+        self._made.append((group, self._now_ms()))
         return config
 
     def serves(self, group: str) -> bool:
@@ -283,14 +286,15 @@ class GroupTable:
     def replace_all(self, saved: SavedGroups) -> bool:
         """Takes over a master's table. False when this version is here already.
 
-        A group that was made here by use since the last time stays for this once: the request that it was made for may be on its way to
-        the fast path, which would not find it.
+        A group that was made here by use a moment ago stays until a later call: the request that it was made for may be on its way to the
+        fast path, which would not find it.
         """
-        if saved.version == self.version:
+        if saved.version == self.version and not self._spared:
             return False
-        wanted = {*saved.configs, *self._made}
-        self._made.clear()
-        for group in [group for group in self._configs if group not in wanted]:
+        since_ms = self._now_ms() - JUST_MADE_MS
+        just_made = {group for group, made_ms in self._made if made_ms > since_ms and group in self._configs and group not in saved.configs}
+        self._spared = bool(just_made)
+        for group in [group for group in self._configs if group not in saved.configs and group not in just_made]:
             del self._configs[group]
             self._sink.delete_group(group)
         for config in saved.configs.values():
