@@ -60,7 +60,7 @@ collect: $(VENV)/.built ## whether pytest finds and can import all the tests
 	@$(KEEP_BYTECODE) $(PY) -m pytest -q --collect-only >$(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
 wheel: $(VENV)/.built ## the wheel: built, installed into an empty environment, used from an empty directory; ARCH=aarch64 makes one for those hosts in dist/
-	@$(if $(ARCH),$(PY) .ci/wheel.py "$(ARCH)",$(PY) -m pytest -q -m slow tests/test_wheel.py)
+	@$(if $(filter command,$(firstword $(origin ARCH))),$(PY) .ci/wheel.py "$(ARCH)",$(PY) -m pytest -q -m slow tests/test_wheel.py)
 
 aarch64: $(VENV)/.built ## csrc/ by a cross compiler and its programs under qemu-user (needs gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user)
 	@$(PY) -m pytest -q tests/test_aarch64.py -m "slow or not slow" $(if $(T),-k "$(T)")

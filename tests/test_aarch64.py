@@ -29,6 +29,9 @@ def library() -> Library:
         pytest.skip("the other tests are of aarch64 here")
     if shutil.which(COMPILER) is None:
         pytest.skip(f"no {COMPILER}: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross")
+    command = [COMPILER, "-x", "c", "-fsyntax-only", "-"]
+    if subprocess.run(command, input=b"#include <stdio.h>\n", capture_output=True, check=False).returncode != 0:
+        pytest.skip("no C library for aarch64: apt-get install libc6-dev-arm64-cross")
     made = Library(BUILD, COMPILER, ("-Werror",))
     made.build()
     return made

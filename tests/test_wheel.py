@@ -34,7 +34,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reason="no cross compiler: apt-get install gcc-aarch64-linux-gnu",
 )
 def test_one_for_aarch64_is_made_by_a_cross_compiler(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, ROOT / ".ci" / "wheel.py", "aarch64", tmp_path], check=True)
+    made = subprocess.run([sys.executable, ROOT / ".ci" / "wheel.py", "aarch64", tmp_path], stderr=subprocess.PIPE, text=True, check=False)
+    if "Python.h cannot be compiled" in made.stderr:
+        pytest.skip(made.stderr)
+    assert made.returncode == 0, made.stderr
     (wheel,) = tmp_path.iterdir()
     assert re.search(r"-manylinux_2_\d+_aarch64\.whl$", wheel.name)
     with zipfile.ZipFile(wheel) as archive:

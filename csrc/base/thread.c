@@ -48,14 +48,17 @@ static int start(rp_thread **thread_out, const char *name, void *(*begin)(void *
     sigfillset(&all);
     sigdelset(&all, SIGBUS); /* of a mapped file: a blocked one would end the process without its last words (fault_report.h) */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&thread->handle, NULL, begin, thread);
+    pthread_t handle;
+    int failed = pthread_create(&handle, NULL, begin, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0) {
         free(thread);
         return RP_E_BUSY;
     }
-    if (thread_out != NULL)
+    if (thread_out != NULL) { /* else the thread may have given it back already */
+        thread->handle = handle;
         *thread_out = thread;
+    }
     return RP_OK;
 }
 

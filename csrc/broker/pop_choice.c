@@ -493,7 +493,7 @@ void rp_pop_escaped(rp_broker *broker, const rp_pop *pop, rp_pop_catch *caught, 
     pthread_mutex_lock(lock);
     if (status == RP_OK && rp_topic_is_live(caught->escape_topic) && rp_group_is_live(pop->group) &&
         rp_offset_cell_commit(caught->escape_cell, caught->escape_next))
-        atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
+        rp_note_change(&broker->offset_version);
     rp_escape_unclaim(broker, caught->escape_cell);
     pthread_mutex_unlock(lock);
     caught->escape = NULL;

@@ -6,7 +6,8 @@
  *
  * Nobody waits for it: an appender says `pending`, then tries the lock; whoever holds it looks at `pending` after giving it up. The ha
  * thread does so after it has said `sleeping`, so that an appender who needs it knows whether to write its eventfd. All of these are
- * sequentially consistent, as is the log's published offset before them: one of the two always sees the other.
+ * sequentially consistent or have such a fence behind them, as has the log's published offset before them: one of the two always sees the
+ * other.
  */
 #include "ha_master.h"
 

@@ -48,7 +48,7 @@ struct rp_ha_master {
     atomic_int is_leading; /* written under transfer_lock */
     atomic_int_fast64_t ids[RP_HA_SLAVES_MAX]; /* of the slaves, -1: none, or not known yet; stored with release before acked */
     atomic_int_fast64_t confirmed; /* INT64_MAX: the log's end, wherever that is; released under set_lock */
-    atomic_int has_slaves, sleeping, pending; /* sequentially consistent: see the head of ha_master.c */
+    atomic_int has_slaves, sleeping, pending; /* one sequence: see the head of ha_master.c */
     atomic_int stopping;
     struct {
         atomic_uint_fast64_t accepted, refused, dropped_bad_ack, dropped_silent, dropped_other, frames, heartbeats, bytes, acks;

@@ -31,26 +31,26 @@ static void let_go(look_up *one) {
     free(one);
 }
 
+static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+
 static void ask(void *context) {
     look_up *one = context;
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     one->status = getaddrinfo(one->host, one->port, &hints, &one->found);
     atomic_store(&one->is_done, 1);
     eventfd_write(one->done_fd, 1);
     let_go(one);
 }
 
-static look_up *begin(const char *host, const char *port, int *status) {
+/* A thread asks. NULL: there is none to be had. */
+static look_up *begin(const char *host, const char *port) {
     look_up *one = calloc(1, sizeof *one);
-    *status = RP_E_NO_MEMORY;
     if (one == NULL)
         return NULL;
     snprintf(one->host, sizeof one->host, "%s", host);
     snprintf(one->port, sizeof one->port, "%s", port);
     one->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     one->owners = 2;
-    *status = one->done_fd < 0 ? RP_E_BUSY : rp_thread_start_alone("look-up", ask, one);
-    if (*status == RP_OK)
+    if (one->done_fd >= 0 && rp_thread_start_alone("look-up", ask, one) == RP_OK)
         return one;
     if (one->done_fd >= 0)
         close(one->done_fd);
@@ -62,15 +62,14 @@ int rp_look_up(const char *host, const char *port, const atomic_int *given_up, s
     const struct addrinfo numbers = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
     if (getaddrinfo(host, port, &numbers, found) == 0)
         return RP_OK;
-    int status;
-    look_up *one = begin(host, port, &status);
+    look_up *one = begin(host, port);
     *found = NULL;
     if (one == NULL)
-        return status;
+        return getaddrinfo(host, port, &hints, found) == 0 ? RP_OK : RP_E_NETWORK;
     struct pollfd polled = {.fd = one->done_fd, .events = POLLIN};
     while (!atomic_load(&one->is_done) && !atomic_load(given_up))
         (void)poll(&polled, 1, STEP_MS);
-    status = RP_E_TIMEOUT;
+    int status = RP_E_TIMEOUT;
     if (atomic_load(&one->is_done)) {
         status = one->status == 0 ? RP_OK : RP_E_NETWORK;
         *found = one->found;

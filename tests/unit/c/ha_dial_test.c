@@ -1,8 +1,12 @@
 /* ha_dial_test.c: a master whose name stands for several addresses, and one that is silent. */
 #include <dlfcn.h>
 #include <netdb.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "../../../csrc/ha/dial.h"
+#include "../../../csrc/ha/look_up.h"
 #include "ha_pair.h"
 
 #define UNANSWERED "master.whose.dns.says.nothing"
@@ -23,6 +27,12 @@ static int wait_for_dns(void) {
     return EAI_AGAIN;
 }
 
+static pthread_t asked_by; /* of a name that is answered */
+static atomic_int are_threads_refused;
+
+/* What a look-up by a thread begins with. */
+int eventfd(unsigned count, int flags) { return atomic_load(&are_threads_refused) ? -1 : (int)syscall(SYS_eventfd2, count, flags); }
+
 /* In front of libc's, for the library too. */
 int getaddrinfo(const char *name, const char *port, const struct addrinfo *hints, struct addrinfo **found) {
     int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
@@ -32,6 +42,7 @@ int getaddrinfo(const char *name, const char *port, const struct addrinfo *hints
     if (strcmp(name, UNANSWERED) == 0)
         return wait_for_dns();
     atomic_fetch_add(&dials, 1);
+    asked_by = pthread_self();
     if (strcmp(name, NAME) != 0)
         return real(name, port, hints, found);
     int rc = real("127.0.0.1", port, hints, found);
@@ -180,10 +191,22 @@ static void a_slave_waits_for_no_dns_that_says_nothing(void) {
     wait_until_at_least(&unanswered_over, 2);
 }
 
+static void who_asks_when_there_is_no_thread_asks_itself(void) {
+    const atomic_int wanted = 0;
+    struct addrinfo *found;
+    CHECK(rp_look_up(NAME, "10912", &wanted, &found) == RP_OK && !pthread_equal(asked_by, pthread_self()));
+    freeaddrinfo(found);
+    atomic_store(&are_threads_refused, 1);
+    CHECK(rp_look_up(NAME, "10912", &wanted, &found) == RP_OK && pthread_equal(asked_by, pthread_self()));
+    freeaddrinfo(found);
+    atomic_store(&are_threads_refused, 0);
+}
+
 int main(void) {
     RUN(a_dial_that_is_given_up_does_not_wait_for_a_silent_address);
     RUN(a_slave_leaves_a_silent_address_for_another);
     RUN(a_slave_waits_for_no_dns_that_says_nothing);
+    RUN(who_asks_when_there_is_no_thread_asks_itself);
     RUN(a_master_is_found_behind_an_address_that_nobody_listens_on);
     return 0;
 }
