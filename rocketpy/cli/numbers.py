@@ -20,7 +20,7 @@ SECONDS_MAX: Final = 4_000_000
 
 
 def real(*names: str, least: float = 0, most: float = SECONDS_MAX, told: str) -> Any:
-    """A typer.Option that may have a fraction."""
+    """A typer.Option for a number that may have a fraction."""
     return typer.Option(*names, min=least, max=most, callback=_number, help=told)
 
 
