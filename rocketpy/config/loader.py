@@ -487,7 +487,7 @@ def _is_hidden(name: str, text: str) -> bool:
 
 
 def _suggestion(name: str, table: Mapping[str, Key]) -> str:
-    """"; did you mean brokerIP1?", or nothing if no known name is similar."""
+    """ "; did you mean brokerIP1?", or nothing if no known name is similar."""
     if len(name) > NAME_MAX:
         return ""
     lowered = {known.lower(): known for known in table}
