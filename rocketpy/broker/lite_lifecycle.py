@@ -39,7 +39,7 @@ class LiteQueue:
 
 
 def is_expired(queue: LiteQueue, minutes: int, least_ms: int, now_ms: int) -> bool:
-    """minutes: of the parent topic. A message from the future, of a clock that was set back, keeps it."""
+    """`minutes`: the parent topic's setting. A message from the future, stored before the clock was set back, keeps the queue."""
     idle_ms = now_ms - max(0, queue.last_ms)
     return minutes > 0 and idle_ms >= least_ms and idle_ms > minutes * 60_000
 

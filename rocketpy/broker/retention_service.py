@@ -50,15 +50,15 @@ class RetentionService:
 
     @property
     def plan(self) -> tuple[str, datetime] | None:
-        """The commit log file that goes next and when, local time, as long as the disk has room; None: none."""
+        """The next commit log file to be deleted and when (local time), as long as the disk has room; None if there is none."""
         return self._plan
 
     def apply(self, settings: RetentionSettings) -> None:
-        """Settings changed while running: they count from the next look on."""
+        """Takes settings that changed at run time. They count from the next look on."""
         self._settings = settings
 
     async def run_once(self, *, now: bool = False) -> int:
-        """How many files were deleted."""
+        """Deletes what may be deleted, and returns how many files that were."""
         async with self._lock:
             loop = asyncio.get_running_loop()
             try:
