@@ -157,8 +157,8 @@ class RetentionService:
 
 
 def _disk(paths: Iterable[Path]) -> Disk:
-    """As df computes it: what root keeps for itself counts as used. A file system that does not say how large it is (ramfs, tmpfs without a
-    limit, some behind FUSE) is none that fills, as in RocketMQ."""
+    """The use of the disk as df computes it: what is reserved for root counts as used. A file system that does not say how large it is
+    (ramfs, tmpfs without a limit, some behind FUSE) never fills up, as in RocketMQ."""
     disks = [disk for disk in map(os.statvfs, paths) if disk.f_blocks > 0]
     if not disks:
         return Disk(0.0)
