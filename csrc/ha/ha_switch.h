@@ -14,11 +14,11 @@
 #include "sync_state_set.h"
 
 /* Leads from the log's end on, confirmed or not; queue offsets continue behind it. Cuts off an incomplete record, writes the epoch's entry
- * unless it exists, begins with this SyncStateSet, opens the log for appends and serves slaves. If this broker is alone in the set,
- * everything is confirmed and in the queues; else, with all_in_sync_state_set, what is not in them yet waits for the others' acks. Does
- * nothing if it leads in that epoch already. RP_OK; RP_E_INVALID: no epochs, too many ids, or none of them this broker's; RP_E_RANGE: the
- * last epoch is a later one; RP_E_CORRUPT: bytes that are not a record follow the last one; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY: it
- * does not lead, and may be asked again. */
+ * unless this broker has led in that epoch before, begins with this SyncStateSet, opens the log for appends and serves slaves. If this
+ * broker is alone in the set, everything is confirmed and in the queues; else, with all_in_sync_state_set, what is not in them yet waits
+ * for the others' acks. Does nothing while it leads in that epoch already. RP_OK; RP_E_INVALID: no epochs, too many ids, or none of them
+ * this broker's; RP_E_RANGE: the last epoch is a later one; RP_E_CORRUPT: bytes that are not a record follow the last one; RP_E_IO,
+ * RP_E_DISK_FULL, RP_E_NO_MEMORY: it does not lead, and may be asked again. */
 int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, const int64_t *ids, uint32_t count, rp_error *error);
 /* Closes the log to appends, disconnects the slaves and refuses others until the next lead. on_acked is called with -1. When this returns,
  * nothing is appended or sent any more. */
