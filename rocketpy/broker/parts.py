@@ -117,7 +117,7 @@ class Parts:
     store: MessageStore
     reads: StoreReads
     copies: StoreReads
-    """Of clients who wait for a stored message to be stored again: operators' reads do not hold them up."""
+    """For clients who wait for a stored message to be stored again, so that operators' reads do not hold them up."""
     native: Broker
     topics: TopicTable
     queue_mappings: QueueMappings
@@ -149,13 +149,13 @@ class Parts:
     """A slave's master from now on, by its address and its HA address; None for what is not known. Nothing on a master."""
     act: Callable[[Iterable[Action]], None]
     auth_stats: Callable[[], Mapping[str, int]]
-    """As AuthService.stats."""
+    """The method AuthService.stats."""
     server_of: Callable[[int], Server]
     boot_ms: int
     memory_bytes: int
-    """Of this machine."""
+    """The memory of this machine."""
     latencies: Latencies = field(default_factory=Latencies)
-    """Of what Python answers, on all listeners."""
+    """The latencies of what Python answers, on all listeners."""
 
     @property
     def settings(self) -> BrokerSettings:

@@ -68,7 +68,7 @@ class RebalanceLocks:
         self._expires_ms = expires_ms
         self._on_granted = on_granted
         self._locks: OrderedDict[tuple[str, MessageQueue], _Lock] = OrderedDict()
-        """By group and queue; who was renewed last is last, so that what has expired is found in front."""
+        """By group and queue; the lock that was renewed last is last, so that expired ones are found at the front."""
         self._groups: dict[str, set[MessageQueue]] = {}
 
     def __len__(self) -> int:

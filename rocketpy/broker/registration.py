@@ -85,7 +85,7 @@ class TopicsSnapshot:
     version: DataVersion
     broker_permission: int
     queue_mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Of the static ones among them."""
+    """The mappings of the static topics among them."""
 
     def part(self, begin: int, end: int) -> TopicsSnapshot:
         configs = self.configs[begin:end]

@@ -90,9 +90,9 @@ class CopiedState:
     asked: Callable[[str], object] | None = None
     """Called just before the request goes out, with the master's address."""
     finish: Callable[[], Awaitable[object]] | None = None
-    """What is left to do behind each answer, changed or not."""
+    """What is left to do after each answer, whether it changed anything or not."""
     read: Callable[[Command], Any] = _read_json
-    """What take gets of an answer. Raises ValueError."""
+    """Makes of an answer what `take` gets. Raises ValueError."""
 
 
 class SlaveSynchronize:

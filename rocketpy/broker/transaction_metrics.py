@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class TransactionMetrics:
-    """Of one broker."""
+    """The metrics of one broker's transactions."""
 
     def __init__(self, parts: Parts, families: MetricFamilies) -> None:
         self._parts = parts

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PROGRAM = "rocketpy admin"
 EXIT_FAILED, EXIT_USAGE = 1, 2
 STRANGE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""What comes of a server's answer that has another shape."""
+"""The errors that a server's answer of an unexpected shape leads to."""
 
 
 def run_admin(words: Sequence[str]) -> int:

@@ -37,7 +37,7 @@ class CheckOptions:
     count: int
     message_size: int
     durability: str
-    """As people read it."""
+    """In words."""
     as_json: bool
 
 

@@ -43,9 +43,9 @@ AT_ONCE: Final = 32
 BROKERS_MAX: Final = 1000
 NAMES_TOLD_MAX: Final = 3
 MOVES_IDS: Final = ("enableControllerMode", "enableSlaveActingMaster", "enableDLegerCommitLog")
-"""With these a broker may be registered by another id than its file has."""
+"""Keys with which a broker may be registered under another id than its file has."""
 DOCKER_BRIDGE: Final = ipaddress.ip_network("172.17.0.0/16")
-"""What Docker gives its first network unless it is told otherwise."""
+"""The addresses that Docker gives its first network by default."""
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """How a client of HTTP/2 begins, with settings of which there are none."""
 FRAME_HEADER_BYTES, FRAME_KIND_AT, SETTINGS = 9, 3, 4

@@ -20,9 +20,9 @@ from ..remoting.listen_address import numeric_address
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SAMPLES = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
-"""In the package where it is installed, beside it in a source tree."""
+"""Inside the package if that is installed, beside it in a source tree."""
 FILES = ("*.properties", "*.conf")
-"""Of brokers; the second where there are none of the first."""
+"""Patterns of brokers' files; the second one counts if the first matches none."""
 DEPLOYED_ELSEWHERE = (
     "storePathCommitLog",
     "namesrvAddr",

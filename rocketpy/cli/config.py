@@ -16,7 +16,7 @@ from .terminal import EXIT_USAGE, complain, say
 config_app = typer.Typer(help=__doc__, no_args_is_help=True)
 DEFAULTS = "default"
 PROXY = "proxy"
-"""Whose file is JSON, and read by the proxy itself."""
+"""The role whose file is JSON, and read by the proxy itself."""
 
 File = Annotated[Path, typer.Argument(help="A configuration file, RocketMQ's or ours.", show_default=False)]
 RoleName = Annotated[str, typer.Option("--role", help=f"Whose file it is: {', '.join(TABLES)}.")]

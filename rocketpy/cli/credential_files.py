@@ -43,7 +43,7 @@ SWITCHES: Final = ("authenticationEnabled", "authorizationEnabled")
 SIGNS: Final = "enableAclRpcHookForClusterMode"
 INNER_NAME: Final = "inner"
 SECRET_BYTES: Final = 20
-"""As many as SHA-1 has. They are written as hexadecimal digits, which no format has to escape."""
+"""As many bytes as a SHA-1 has. They are written as hexadecimal digits, which no format has to escape."""
 OTHERS: Final = 0o007
 _SCALAR = r"""(?:'[^']*'|"[^"\\]*"|(?:[^\s'"\[\]{},#&*!|>%@`?:-]|[?:-](?=\S))(?:[^:#\t]|:(?=\S)|(?<=\S)#)*?)"""
 _TOOLS_LINE = re.compile(rf" *(?:#.*)?|(?P<name>[A-Za-z_][\w.-]*):(?: +{_SCALAR})? *(?: #.*)?", re.ASCII)
@@ -90,7 +90,7 @@ class BrokerFile:
 
 
 _ELSEWHERE: Final = {"namesrvAddr": ANY_NAME_SERVER}
-"""What a proxy's command line may say."""
+"""Values that a proxy's command line may supply."""
 
 
 class ProxyFile:

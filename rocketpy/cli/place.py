@@ -13,9 +13,9 @@ from pathlib import Path
 LASTING = Path("/var/tmp")
 """The other directory for everybody's temporary files: it outlives a reboot, so it is on a disk."""
 AHEAD_BYTES = 2 << 30
-"""Of the commit log: the file that is written and the next one."""
+"""What the commit log takes beyond the messages: the file being written and the next one."""
 BESIDE_BODY_BYTES = 256
-"""Of a message: header, properties, topic, its entries in queue and index."""
+"""What a message takes beside its body: header, properties, topic, its entries in queue and index."""
 FILL_MAX = 0.9
 """diskSpaceWarningLevelRatio: above it a broker takes no messages."""
 

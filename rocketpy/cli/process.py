@@ -28,7 +28,7 @@ from .terminal import EXIT_USAGE, complain, forget_output, is_read, settle_logs
 log = logging.getLogger(__name__)
 
 EXECUTOR_THREADS = 6
-"""What the event loop leaves to others: files that are written and deleted, reads of the store that may wait for the disk."""
+"""For work that the event loop leaves to others: writing and deleting files, reads of the store that may wait for the disk."""
 
 
 class Service(Protocol):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..proxy.settings import ProxySettings
 
 LOG_KEYS = ("logPath", "logLevel", "logFormat", "logFileSize", "logFileCount")
-"""Those of rocketpy's servers; in the proxy's file, too."""
+"""The keys of rocketpy's servers that may also stand in a proxy's file."""
 
 
 def parser_of(program: str) -> argparse.ArgumentParser:

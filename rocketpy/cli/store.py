@@ -48,7 +48,7 @@ STAYS = {
     "commitlog": "commit log damage stays",
     "timer": "damage of timed messages stays, until rocketpy's broker starts and makes their files again from their queue",
 }
-"""Of what a repair leaves as it is."""
+"""What is said about damage that a repair leaves as it is, by kind."""
 
 Root = Annotated[Path, typer.Argument(help="The store's root directory (storePathRootDir).", show_default=False)]
 LogPath = Annotated[Path | None, typer.Option("--commitlog", help="The log, where it is not ROOT/commitlog or ROOT/dledger-ID/data.")]

@@ -12,7 +12,7 @@ from typing import TextIO
 from .._core.errors import DiskFull
 
 EXIT_USAGE = 2
-"""Of a command line or a configuration that cannot be."""
+"""The exit code for an invalid command line or configuration."""
 READ_WITHIN_MS = 1000
 """So long a reader of ours may be busy with something else."""
 HEAD_MAX, TAIL_MAX = 4096, 500

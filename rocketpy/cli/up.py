@@ -50,11 +50,11 @@ class UpOptions:
     flush: str = "ASYNC_FLUSH"
     json: bool = False
     proxy_port: int | None = None
-    """Of a proxy for clients that speak gRPC, STANDARD_PORT as above; None: there is none."""
+    """The port of a proxy for clients that speak gRPC, STANDARD_PORT as above; None: no proxy."""
     cluster: str = ""
     """A sample deployment by name, or a directory of broker files; "" is one broker."""
     memory: str | None = None
-    """What this process may take; with a cluster, what each of its brokers plans with. None is what there is."""
+    """How much memory this process may take; with a cluster, what each of its brokers plans with. None: what there is."""
 
     @property
     def keys(self) -> dict[str, str]:

@@ -31,7 +31,7 @@ from .rules import CHECKED, MISSING, check_rules, derive_values, path_doubt
 log = logging.getLogger(__name__)
 
 HIDDEN: Final = "******"
-"""In place of a secret."""
+"""What is shown in place of a secret."""
 
 Role = Literal["namesrv", "broker", "controller"]
 MS_MAX = 2**32 - 1
@@ -57,7 +57,7 @@ NAME_MAX: Final = 64
 """Characters of a name that nobody knows: more are not shown, and no key is near."""
 NAMES_TOLD_MAX: Final = 10
 SECRETS: Final = frozenset(name for table in TABLES.values() for name, key in table.items() if key.secret)
-"""Of any role: a broker's key in the file of a name server, say, is kept and still a secret."""
+"""The secret keys of all roles: a broker's key in a name server's file, say, is kept and is still a secret."""
 
 
 @dataclass(frozen=True, slots=True)

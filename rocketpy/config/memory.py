@@ -19,15 +19,15 @@ from typing import Final
 from .keys import Value
 
 BASE: Final = 64 << 20
-"""Of a server itself, with the tables of a small cluster."""
+"""What a server itself takes, with the tables of a small cluster."""
 LEAST: Final = 96 << 20
-"""That an operator may say: a third of it is left for shares."""
+"""The least that an operator may configure: a third of it is left for shares."""
 SHARED_LEAST: Final = 21 << 20
 """Shares are of so much where a machine or a cgroup has less: two thirds of what LEAST leaves, for a proxy beside its broker."""
 BUFFERS_MAX: Final = 1 << 30
 BUFFERS_LEAST: Final = 1 << 20
 VIP_BUFFERS_PART: Final = 8
-"""Of a broker's second listener, which few clients use: with all of its own both would pass what there is."""
+"""A broker's second listener gets this part of bufferBytesMax: few clients use it, and with all of it both would exceed the memory."""
 COMPACTION_KEYS_MAX: Final = 100 << 20
 PARTS: Final[Mapping[str, Mapping[str, tuple[int, int]]]] = {
     "namesrv": {"bufferBytesMax": (BUFFERS_MAX, 2)},
@@ -36,9 +36,9 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[int, int]]]] = {
 }
 """Keys by role and name: the default, and which part of the memory it may be at most. Another value is the operator's, and stays."""
 NAMESRV_BESIDE: Final = (BUFFERS_MAX, 7)
-"""Of a name server in the process of a broker, and perhaps of a proxy."""
+"""The share of a name server in the process of a broker, and perhaps of a proxy."""
 LIMIT_FILES: Final = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
-"""By the kind of file system."""
+"""The names of the files with the limit, by kind of file system."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ PORT_MAX = 65535
 VIP_PORT_DISTANCE = 2  # below the listener
 MEMBER = re.compile("[^-;:][0-9]{1,9}")
 MEMBERS_MAX = 16
-"""Of a DLedger group of brokers, as many as csrc/ha/dledger_log.h takes."""
+"""The most members of a DLedger group of brokers, as csrc/ha/dledger_log.h allows."""
 
 # What an operator relies on and this release does not have: better no start than a broker without it.
 MISSING: dict[str, tuple[Value, str]] = {

@@ -43,7 +43,7 @@ class AutoSwitchHaService(HaService):
         self._is_to_copy: Callable[[], None] | None = None
         self._set_changed: Callable[[], None] | None = None
         self.describe: Callable[[], Mapping[str, str]] = dict
-        """What else brokerStatus says of the role."""
+        """What else brokerStatus shows about the role."""
         self.broker_id = -1
 
     @property

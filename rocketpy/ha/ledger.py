@@ -29,7 +29,7 @@ TLS_DISABLED: Final = 0
 """Members of RocketMQ speak plainly, whatever tlsMode says."""
 OVER_MS: Final = 200
 BATCH_BYTES: Final = 256 * 1024
-"""Of a push with enableBatchPush."""
+"""The size of a push with enableBatchPush."""
 
 
 class _MembersLog(StoreLog):
@@ -72,13 +72,13 @@ class LedgerHa(HaService):
         self._config = config
         self.broker_id = broker_id
         self.leads = False
-        """As a master: for a moment longer than the log is led."""
+        """Whether this broker is a master, which lasts a moment longer than the lead of the log."""
         self.describe: Callable[[], Mapping[str, str]] = dict
-        """What else brokerStatus says of the member."""
+        """What else brokerStatus shows about the member."""
         self._is_to_copy: Callable[[], None] | None = None
         self._members_log = _MembersLog(store, self._is_led)
         self.server: Server | None = None
-        """Of the members' port, from start on."""
+        """The server of the members' port, from start on."""
         self.ledger = DLedgerLog(
             store,
             native,

@@ -25,7 +25,7 @@ from ..remoting.command import Response
 Broker = tuple[str, str]
 """Cluster and address."""
 SLOW_BYTES: Final = 128 * 1024
-"""Of a registration that takes some ten milliseconds."""
+"""The size of a registration that takes some ten milliseconds to read."""
 SLOW_ZLIB_BYTES: Final = SLOW_BYTES // 64
 BUFFERS_PART: Final = 4
 """Of bufferBytesMax, in which no request counts any more that has come up here: bodies may have one part in so many beside it."""

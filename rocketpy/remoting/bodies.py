@@ -26,7 +26,7 @@ from .json_codec import TOLERANT_MAX, Allowance, JsonError, read_json, read_obje
 
 INFLATED_MAX = 128 * 1024 * 1024
 INFLATED_FREE = 16 * 1024 * 1024
-"""Of any body, however small: some topics with the same long attributes inflate a thousandfold."""
+"""How much any body may inflate to, however small it is: a few topics with the same long attributes inflate a thousandfold."""
 INFLATION_MAX = 256
 """How many times what was sent is the JSON in it, and all of a larger one. 100,000 topics that differ in a number alone and have the
 same 500 bytes of attributes inflate 133-fold."""

@@ -22,7 +22,7 @@ from typing import Any
 DEPTH_MAX = 200
 TOLERANT_MAX = 1 << 20
 MEMBERS_MAX = 1_000_000
-"""Of a value with references, each counted as often as it is written: a few hundred bytes can stand for more than any memory holds."""
+"""The most members of a value with references, each counted as often as it is written: a few hundred bytes could fill any memory."""
 
 
 class JsonError(ValueError):

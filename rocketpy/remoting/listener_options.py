@@ -12,7 +12,7 @@ from .tls import tls_mode
 
 DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
 REACTORS_MAX = 4
-"""Of a server that carries no messages, unless reactorThreads says more."""
+"""The most reactors of a server that carries no messages, unless reactorThreads says more."""
 
 
 def few_reactors(config: Config) -> int:

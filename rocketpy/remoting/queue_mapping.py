@@ -38,7 +38,7 @@ class MappingItem:
     """The global offset of start_offset; -1: not decided yet."""
     start_offset: int = 0
     end_offset: int = -1
-    """Behind its last message; -1: not decided, which is all that RocketMQ's tools write."""
+    """The offset after its last message; -1: not decided, the only value that RocketMQ's tools write."""
     time_of_start: int = -1
     time_of_end: int = -1
 

@@ -15,7 +15,7 @@ UNWRAPPED = 0xC0
 """Sys flags of a batch in one record (csrc/store/inner_batch.h)."""
 
 _INNER_HEAD = struct.Struct(">12xiI")
-"""Of a message of a batch: flag and body size, behind what no client looks at."""
+"""The head of a message in a batch: flag and body size, after fields that no client looks at."""
 
 
 def read_records(body: bytes) -> list[Message]:

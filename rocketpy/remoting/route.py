@@ -13,7 +13,7 @@ from .json_codec import JsonError, read_object, write_fastjson, write_json
 
 MASTER_ID = 0
 NUMBER_DIGITS = 5
-"""Of a queue's."""
+"""The most digits of a queue's number."""
 
 
 @dataclass(frozen=True, slots=True)

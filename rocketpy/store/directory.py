@@ -23,7 +23,7 @@ from rocketpy.remoting.json_codec import read_object
 ENTRY_SIZE = 20
 BATCH_ENTRY_SIZE = 46
 GONE_SIZE = 2**31 - 1
-"""Of an entry that stands for a message that was gone before the queue began."""
+"""The size in an entry that stands for a message which was gone before the queue began."""
 QUEUE_DIRECTORIES = {"consumequeue": ENTRY_SIZE, "batchconsumequeue": BATCH_ENTRY_SIZE}
 ENTRIES_AT_ONCE = 1024
 LOCKS = Path("/proc/locks")

@@ -52,7 +52,7 @@ class LocalRocketMQ:
         self._ending: list[threading.Thread] = []
         """Told to stop, and waited for: more than one only where a stop was given up."""
         self._serving: set[threading.Thread] = set()
-        """Whose servers have started, and not stopped yet."""
+        """The threads whose servers have started, and not stopped yet."""
         self._ended: asyncio.Event | None = None
         self._embedded: Embedded | None = None
         self.namesrv = ""
