@@ -44,15 +44,15 @@ void rp_broker_options_default(rp_broker_options *options);
 int rp_broker_open(const rp_broker_options *options, rp_broker **broker, rp_error *error);
 /* The handler to give to rp_server_open; valid until rp_broker_close. Then tell the broker its server. */
 const rp_handler *rp_broker_handler(rp_broker *broker);
-/* A second listener (VIP channel, listenPort-2) uses the same handler and needs attaching too, each between rp_server_open and
- * rp_server_start. RP_OK; RP_E_BUSY past 4 servers or 64 reactors together; RP_E_NO_MEMORY. */
+/* Attaches a server, between rp_server_open and rp_server_start. A second listener (VIP channel, listenPort-2) uses the same handler and
+ * has to be attached, too. RP_OK; RP_E_BUSY past 4 servers or 64 reactors in all; RP_E_NO_MEMORY. */
 int rp_broker_attach(rp_broker *broker, rp_server *server);
-/* After every attached server has stopped. Suspended pulls and parked responses go with it. */
+/* To be called after every attached server has stopped. Frees suspended pulls and parked responses, too. */
 void rp_broker_close(rp_broker *broker);
 
-/* Behind a controller: nothing is appended and sends are answered SERVICE_NOT_AVAILABLE from until_ms of the monotonic clock on: whoever
- * does not hear the controller may be master no more. A time, not a span: the lease ends when it has to, however late this call comes.
- * 0: at once; negative, as at first: never. Any thread. */
+/* Behind a controller: from until_ms of the monotonic clock on, nothing is appended and sends are answered SERVICE_NOT_AVAILABLE, because a
+ * broker that does not hear from the controller may no longer be the master. It is a point in time, not a span, so the lease ends when it
+ * has to, however late this call comes. 0: at once; negative, the initial state: never. Any thread. */
 void rp_broker_renew_lease(rp_broker *broker, int64_t until_ms);
 
 /* In the order of brokerRole's values. */
@@ -108,8 +108,9 @@ typedef struct rp_broker_settings {
 } rp_broker_settings;
 void rp_broker_settings_default(rp_broker_settings *settings);
 void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *settings);
-/* The broker is about to stop: every waiting pull is answered SYSTEM_BUSY, and so is each that comes from now on. Any thread, for good.
- * A pull that is under way while its connection closes may be lost to RocketMQ's Java client for half a minute: its queue stands still. */
+/* The broker is about to stop: every waiting pull is answered SYSTEM_BUSY, and so is each that arrives from now on. Any thread; cannot be
+ * undone. To RocketMQ's Java client, a pull whose connection closes while it waits may be lost for half a minute, in which its queue stands
+ * still. */
 void rp_broker_dismiss_pulls(rp_broker *broker);
 /* The commit log offset that slaves_min slaves hold; -1 with fewer. Any thread. */
 void rp_broker_set_in_sync(rp_broker *broker, int64_t offset);
@@ -117,10 +118,10 @@ void rp_broker_set_in_sync(rp_broker *broker, int64_t offset);
 /* The commit log offset that slave_acks slaves hold; -1 with fewer slaves. Any thread; wakes the responses it completes. */
 void rp_broker_set_replicated(rp_broker *broker, int64_t offset);
 
-/* Of a store whose log has entries (commit_log_ledger.h): up to which log offset it is committed; -1 while this broker does not lead its
- * group. Every send waits until that has passed its message. After slave_timeout_ms it is answered SYSTEM_ERROR, as by RocketMQ; with the
- * next -1, SERVICE_NOT_AVAILABLE, by which producers try another broker, as another leader may take the message back. Any thread; wakes
- * the responses it completes. */
+/* For a store whose log has entries (commit_log_ledger.h): the log offset up to which it is committed; -1 while this broker does not lead
+ * its group. Every send waits until this has passed its message. After slave_timeout_ms it is answered SYSTEM_ERROR, as by RocketMQ; at the
+ * next -1 SERVICE_NOT_AVAILABLE, which makes producers try another broker, because another leader may take the message back. Any thread;
+ * wakes the responses that it completes. */
 void rp_broker_set_committed(rp_broker *broker, int64_t offset);
 
 /* Topics. RP_TOPIC_NATIVE_SEND, _PULL: plain sends or pulls may take the fast path (not: batch queues that are compacted).
@@ -147,16 +148,16 @@ int rp_broker_compact_topic(rp_broker *broker, rp_slice topic, int32_t queues, r
  * hears of it with the next rp_broker_put_topic. RP_OK; RP_E_INVALID: a name, queue or offset that cannot be; RP_E_NO_MEMORY. */
 int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice topic, int32_t global_id, int32_t queue_id, int64_t logic_offset,
                                 int64_t start_offset, int32_t is_earliest);
-/* After a change of mappings, on the thread that puts them. Mark notes the sends that may have seen the mappings from before; are_over is 1
- * once all of those are stored or refused: then nothing more comes to a queue that was given up. */
+/* To be called after a change of mappings, on the thread that puts them. Mark notes the sends that may have seen the earlier mappings;
+ * are_over is 1 once all of those are stored or refused, and nothing more will get into a queue that was given up. */
 void rp_broker_mark_mapped_sends(rp_broker *broker);
 int rp_broker_mapped_sends_are_over(const rp_broker *broker);
-/* Before rp_message_store_delete_topic. Its offsets stay until rp_broker_delete_offsets. */
+/* To be called before rp_message_store_delete_topic. The topic's offsets stay until rp_broker_delete_offsets. */
 void rp_broker_delete_topic(rp_broker *broker, rp_slice topic);
 
-/* Producers, for replies: the connection of a client id, in place of the one it had; of the server that was attached as the `server`-th,
- * from 0. RP_OK; RP_E_INVALID: an empty client id or one past RP_CLIENT_ID_MAX bytes, no such server or reactor; RP_E_BUSY past
- * RP_PRODUCERS_MAX; RP_E_NO_MEMORY. What has gone is to be deleted. */
+/* Producers, to whom replies are sent: sets the connection of a client id in place of its earlier one. `server`: the number of the attached
+ * server, from 0. RP_OK; RP_E_INVALID: an empty client id or one of more than RP_CLIENT_ID_MAX bytes, no such server or reactor; RP_E_BUSY
+ * past RP_PRODUCERS_MAX; RP_E_NO_MEMORY. Producers that are gone have to be deleted. */
 #define RP_CLIENT_ID_MAX 1024
 #define RP_PRODUCERS_MAX 1048576
 int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id);
@@ -176,7 +177,8 @@ void rp_broker_stop_delivery(rp_broker *broker);
 int rp_broker_put_delay_offset(rp_broker *broker, int32_t level, int64_t offset);
 int rp_broker_put_delay_aside(rp_broker *broker, int32_t level, int64_t reached, const int64_t *offsets, uint32_t count);
 int rp_broker_read_delay_offset(const rp_broker *broker, int32_t level, int64_t *offset, int64_t *max_offset);
-/* How many, by offset; 0: none are, or there is no such level. offsets has room for RP_DELAY_ASIDE_MAX; NULL: they are counted. */
+/* Copies the offsets that are set aside in a level, ascending, and returns how many there are; 0 also if there is no such level. offsets
+ * has room for RP_DELAY_ASIDE_MAX; NULL only counts. */
 uint32_t rp_broker_read_delay_aside(const rp_broker *broker, int32_t level, int64_t *reached, int64_t *offsets);
 
 /* A message that a consumer could not process is stored again, for a later try or, after its last, among the dead letters of its group. */
@@ -191,42 +193,42 @@ typedef struct rp_send_back {
     rp_slice unique_key; /* which message is meant if a batch lies there; size 0: unknown */
 } rp_send_back;
 enum rp_sent_back { RP_SENT_BACK_TO_RETRY = 0, RP_SENT_BACK_TO_DEAD_LETTERS = 1 };
-/* Any thread; blocks on the disk where the message is read from. With SYNC_FLUSH the copy's sync is asked for, and not waited for. One of
- * rp_sent_back; RP_E_NOT_FOUND: there is no message at log_offset; RP_E_INVALID: a batch lies there, in one record, and the request is for
- * a later try, or its unique_key is none of the batch; RP_E_EXISTS: the message goes to the dead letters, whose topic has to be made first;
- * as of rp_append_item's status. With a log of entries it waits for the commit: RP_E_TIMEOUT, RP_E_READ_ONLY (the lead was lost) if that
- * did not come; then the copy may be there or not. */
+/* Any thread; blocks on the disk that the message is read from. With SYNC_FLUSH the copy's sync is requested, but not waited for. Returns
+ * one of rp_sent_back; RP_E_NOT_FOUND: there is no message at log_offset; RP_E_INVALID: a batch lies there in one record, and the request
+ * is for a later try, or the batch has no message with this unique_key; RP_E_EXISTS: the message goes to the dead letters, whose topic has
+ * to be made first; or an error as in rp_append_item's status. If the log has entries, it waits for the commit: after RP_E_TIMEOUT or
+ * RP_E_READ_ONLY (the lead was lost) the copy may exist or not. */
 int rp_broker_send_back(rp_broker *broker, const rp_send_back *request);
 
 /* Consumer groups. */
 int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id,
                         int64_t which_broker_when_slow, int32_t sys_flag);
-/* priority.factor: so many of a hundred pops of priority topics go by priority, the others like pops of any topic. Clipped to 0..100; 100
- * for a new group, and kept when the group is put again. RP_OK; RP_E_INVALID: no group has such a name; RP_E_NO_MEMORY. */
+/* priority.factor: the percentage of pops of priority topics that go by priority; the others are like pops of any topic. Clipped to 0..100;
+ * 100 for a new group, and kept when the group is put again. RP_OK; RP_E_INVALID: no group can have that name; RP_E_NO_MEMORY. */
 int rp_broker_set_priority_percent(rp_broker *broker, rp_slice group, int32_t percent);
-/* retryQueueNums, retryMaxTimes. queues 0, as of a new group: the group's retries are Python's. RP_OK; RP_E_INVALID: no group has such a
- * name, or no topic so many queues; RP_E_NO_MEMORY. */
+/* Sets retryQueueNums and retryMaxTimes. With queues 0, as in a new group, Python handles the group's retries. RP_OK; RP_E_INVALID: no
+ * group can have that name, or no topic that many queues; RP_E_NO_MEMORY. */
 int rp_broker_set_retries(rp_broker *broker, rp_slice group, int32_t queues, int32_t times_max);
-/* Whether a client may have a queue of the group locked, to read it in order. A group begins with 1: with the first send to its retry topic
- * Python sees that nobody has, and says so until the next lock. Of groups that are known; of others nothing is kept. */
+/* Says whether a client may have a queue of the group locked, to read it in order. A group begins with 1; at the first send to its retry
+ * topic Python finds out that nobody has one, and says so until the next lock. Unknown groups are ignored. */
 void rp_broker_set_locked(rp_broker *broker, rp_slice group, int32_t is_locked);
 void rp_broker_delete_group(rp_broker *broker, rp_slice group);
 
-/* What a live group subscribed to by heartbeat. code_count 0: everything ("*"); native 0: punt pulls of it (class filter, forbidden).
- * RP_OK, RP_E_INVALID past RP_SUBSCRIPTION_CODES_MAX codes, RP_E_NO_MEMORY. */
+/* What a live group subscribed to by heartbeat. code_count 0: everything ("*"). native 0: its pulls are punted (class filter, forbidden).
+ * RP_OK; RP_E_INVALID past RP_SUBSCRIPTION_CODES_MAX codes; RP_E_NO_MEMORY. */
 #define RP_SUBSCRIPTION_CODES_MAX 4096
 int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count,
                                int64_t version, int32_t broadcast, int32_t native);
-/* By a SQL92 expression over the properties of messages. RP_OK, and *end: where it ends, before the end of the text when more follows,
- * which is not looked at; RP_E_INVALID, with the place in the expression and what is wrong there, and nothing is changed; RP_E_NO_MEMORY.
- * Pulls of it are punted while property_filter_enable is 0. */
+/* Subscribes by a SQL92 expression over the properties of messages. RP_OK, and *end is where the expression ends; text that follows it is
+ * not looked at. RP_E_INVALID, with the place in the expression and what is wrong there, and nothing is changed; RP_E_NO_MEMORY. Its pulls
+ * are punted while property_filter_enable is 0. */
 int rp_broker_put_sql_subscription(rp_broker *broker, rp_slice group, rp_slice topic, rp_slice expression, int64_t version,
                                    int32_t broadcast, uint32_t *end, rp_error *error);
-/* Whether an expression is one; *end as above. */
+/* Checks a SQL92 expression; results as for rp_broker_put_sql_subscription. */
 int rp_broker_check_sql(rp_slice expression, uint32_t *end, rp_error *error);
 void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic);
 
-/* Consumer offsets. Reads return -1 when there is none. */
+/* Consumer offsets. Reading returns -1 if there is none. */
 int rp_broker_put_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset);
 int64_t rp_broker_read_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id);
 void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic /* data NULL: all topics */);
@@ -242,20 +244,20 @@ typedef struct rp_stalled_row {
     int64_t messages; /* behind what is committed */
     int64_t idle_ms;
 } rp_stalled_row;
-/* Queues with messages that a group has not pulled, and in which it has neither pulled nor committed for idle_ms: those it has committed
- * in, and that somebody has sent to or pulled from since the start. */
+/* Visits the queues with messages that a group has not pulled, if the group has neither pulled nor committed there for idle_ms, has
+ * committed there before, and somebody has sent to the queue or pulled from it since the start. */
 void rp_broker_each_stalled(rp_broker *broker, int64_t idle_ms, int (*visit)(void *context, const rp_stalled_row *row), void *context);
 uint64_t rp_broker_offset_version(const rp_broker *broker); /* grows with each change; unchanged: nothing to persist */
-/* Where the last pull of the group left off (RocketMQ's pull offset table); the committed offset when it never pulled. */
+/* The offset after the group's last pull (RocketMQ's pull offset table); the committed offset if it never pulled. */
 int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id);
-/* Server side reset: the next pull is sent to offset (once), commits in between are ignored. */
+/* Server-side reset: the next pull is sent to offset, once; commits until then are ignored. */
 int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset);
 
-/* Flow control of cold data (cold_flow.h). An operator's limit for a group, in bytes a window of RP_COLD_WINDOW_MS, in place
- * of cold_group_bytes; below 0: cold_group_bytes counts again. RP_OK; RP_E_INVALID: no group has such a name; RP_E_NO_MEMORY. */
+/* Flow control of cold data (cold_flow.h): sets an operator's limit for a group, in bytes per window of RP_COLD_WINDOW_MS, in place of
+ * cold_group_bytes; if negative, cold_group_bytes applies again. RP_OK; RP_E_INVALID: no group can have that name; RP_E_NO_MEMORY. */
 int rp_broker_set_cold_limit(rp_broker *broker, rp_slice group, int64_t bytes);
-/* What a group, by an empty name all of them, had read from the disk in this window, and since when it reads there. RP_OK; RP_E_NOT_FOUND:
- * nothing was read for a minute. */
+/* How many bytes a group (with an empty name: all of them) has read from the disk in this window, and when it read there first and last.
+ * RP_OK; RP_E_NOT_FOUND: nothing was read for a minute. */
 int rp_broker_read_cold_use(const rp_broker *broker, rp_slice group, int64_t *bytes, int64_t *first_ms, int64_t *last_ms);
 
 #endif

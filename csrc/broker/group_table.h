@@ -33,8 +33,8 @@ typedef struct rp_group {
     rp_cold_use cold_use;
 } rp_group;
 
-/* What consumers said by heartbeat, under a sequence lock: odd while the writer is inside; readers copy and try again. An array
- * that is no longer needed is used for another subscription: whoever still reads it then sees that the sequence has moved. */
+/* What consumers subscribed to by heartbeat, under a sequence lock: odd while the writer is inside; readers copy and try again. An array
+ * that is no longer needed is reused for another subscription; whoever still reads it then sees that the sequence has moved. */
 typedef struct rp_subscription {
     _Atomic uint32_t sequence;
     _Atomic int32_t present, native, broadcast;
@@ -65,12 +65,12 @@ rp_group *rp_group_table_known(const rp_group_table *table, rp_slice name); /* l
 rp_group *rp_group_table_entry(rp_group_table *table, rp_slice name);      /* made when missing; NULL: memory, bound, bad name */
 int rp_group_is_live(const rp_group *group);
 
-/* What group does with topic; made by `entry` when it is missing (NULL: memory or the bound). */
+/* What a group does with a topic; `entry` makes it if it is missing (NULL: memory or bound exhausted). */
 rp_consumption *rp_group_table_consumption(const rp_group_table *table, const rp_group *group, const rp_topic *topic);
 rp_consumption *rp_group_table_consumption_entry(rp_group_table *table, rp_group *group, rp_topic *topic);
 void rp_group_table_each_consumption(const rp_group_table *table, int (*visit)(void *context, rp_name_entry *entry), void *context);
 
-/* Writer side of subscriptions; one thread. The filter is copied. RP_OK; RP_E_NO_MEMORY, at the bound of all words, too. */
+/* The writer's side of subscriptions, for one thread. The filter is copied. RP_OK; RP_E_NO_MEMORY, also at the bound of all words. */
 int rp_consumption_subscribe(rp_group_table *table, rp_consumption *consumption, const rp_message_filter *filter, int64_t version,
                              int32_t broadcast, int32_t native);
 void rp_consumption_unsubscribe(rp_group_table *table, rp_consumption *consumption);
@@ -82,7 +82,7 @@ typedef struct rp_subscription_view {
     rp_message_filter filter; /* its words are the reader's, until it reads the next subscription */
 } rp_subscription_view;
 
-/* What one thread has read last: the same again is not copied. */
+/* What one thread read last, so that the same subscription is not copied again. */
 typedef struct rp_subscription_reader {
     const rp_consumption *of; /* NULL: nothing */
     rp_subscription_view view;

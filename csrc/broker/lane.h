@@ -149,19 +149,19 @@ struct rp_broker {
     uint32_t server_reactors[RP_SERVERS_MAX]; /* owner's thread: how many it has */
 };
 
-/* Which leadership it is, or comes next. */
+/* The number of the current leadership, or of the next one. */
 static inline uint32_t rp_leadership(const rp_broker *broker) { return atomic_load_explicit(&broker->leaderships, memory_order_acquire); }
 
-/* Behind a change of what is written down from time to time. Whoever sees the number sees the change: else the state before would be
- * written down as that of this number, and stay in the file until there is another. */
+/* To be called after a change of something that is saved from time to time. Whoever sees the new number sees the change; otherwise the
+ * earlier state could be saved under this number, and stay in the file until the next change. */
 static inline void rp_note_change(_Atomic uint64_t *changes) { atomic_fetch_add_explicit(changes, 1, memory_order_release); }
 static inline uint64_t rp_change_number(const _Atomic uint64_t *changes) { return atomic_load_explicit(changes, memory_order_acquire); }
 
 static inline void rp_count(_Atomic uint64_t *counter, uint64_t more) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
 }
-/* A record that the broker itself puts of what it was sent: due or rolled, committed, asked about, revived, recalled. RocketMQ:
- * incTopicPutNums and incBrokerPutNums. */
+/* Counts a record that the broker itself appends for a message it was sent: due or rolled, committed, asked about, revived, recalled.
+ * RocketMQ: incTopicPutNums and incBrokerPutNums. */
 static inline void rp_count_put_inside(rp_broker *broker, rp_topic *topic, enum rp_message_type type, uint32_t size) {
     rp_intake_add_one(&topic->in[type], size);
     atomic_fetch_add_explicit(&broker->puts_inside, 1, memory_order_relaxed);

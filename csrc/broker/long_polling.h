@@ -39,24 +39,24 @@ typedef struct rp_suspended_pulls {
 
 void rp_suspended_pulls_free(rp_suspended_pulls *pulls);
 
-/* Takes the pull in (copies it and its filter). 1: it waits; 0: bound or memory reached, answer it at once.
- * The caller has found nothing for it; when messages came meanwhile it is tried again before this returns. */
+/* Suspends the pull (copies it and its filter). 1: it waits; 0: bound or memory exhausted, answer it at once. The caller has found nothing
+ * for it; if messages arrived meanwhile, it is tried again before this returns. */
 int rp_long_polling_suspend(struct rp_lane *lane, const struct rp_pull *pull);
-/* Tries again what arrivals concern; all, for the last time, when pulls are dismissed. */
+/* Tries the pulls again that arrivals concern; when pulls are dismissed, all of them, for the last time. */
 void rp_long_polling_drain(struct rp_lane *lane);
-/* Answers what is out of time; returns the next deadline, INT64_MAX: none. */
+/* Answers the pulls whose time is up. Returns the next deadline; INT64_MAX: none. */
 int64_t rp_long_polling_expire(struct rp_lane *lane, int64_t now_ns);
 int64_t rp_long_polling_deadline(const rp_suspended_pulls *pulls);
 void rp_long_polling_connection_closed(struct rp_lane *lane, uint64_t connection_id);
 
-/* The store's callback (context: rp_broker): queue got messages, lanes of `waiting` have pulls on it. */
+/* The store's callback (context: rp_broker): the queue got messages, and the lanes in `waiting` have pulls on it. */
 void rp_long_polling_arrived(void *context, rp_consume_queue *queue, uint64_t waiting);
 /* Wakes everybody who waits on one queue: any thread. */
 void rp_long_polling_wake(rp_queue_slot *slot);
-/* For pops, which wait on many queues: has the lane told of arrivals in this one. 1: from now on, so it has to be looked at again; 0: it
- * was already; RP_E_NO_MEMORY. */
+/* For pops, which wait on many queues: makes arrivals in this one reach the lane. 1: from now on, so the queue has to be looked at again;
+ * 0: they did already; RP_E_NO_MEMORY. */
 int rp_long_polling_mark(struct rp_lane *lane, rp_queue_slot *slot, rp_consume_queue *queue);
-/* Wakes everybody who waits on a queue of the topic: it is gone, or has others. */
+/* Wakes everybody who waits on a queue of the topic, because the topic is gone or has other queues now. */
 void rp_long_polling_topic_changed(rp_topic *topic);
 /* For rp_topic_table_destroy. */
 void rp_queue_waiters_free(rp_queue_waiters *waiters);

@@ -28,17 +28,17 @@ typedef struct rp_offset_cells {
 } rp_offset_cells;
 
 void rp_offset_cells_free(rp_offset_cells *cells);
-/* NULL when it was never made, or for a queue id outside 0..RP_TOPIC_QUEUES_MAX-1. */
+/* The cell; NULL if it was never made, or for a queue id outside 0..RP_TOPIC_QUEUES_MAX-1. */
 rp_offset_cell *rp_offset_cells_find(const rp_offset_cells *cells, int32_t queue_id);
-/* Made when missing; NULL: memory or queue id. */
+/* The cell, made if it is missing. NULL: memory is exhausted, or the queue id is out of range. */
 rp_offset_cell *rp_offset_cells_open(rp_offset_cells *cells, int32_t queue_id);
-/* Stores an offset; 1 when that changed anything. */
+/* Stores an offset. Returns 1 if that changed anything. */
 int rp_offset_cell_commit(rp_offset_cell *cell, int64_t offset);
-/* Notes where a pull has left off. */
+/* Notes the offset after a pull. */
 void rp_offset_cell_pull(rp_offset_cell *cell, int64_t next_offset);
-/* Some ms behind, for no more than a load: CLOCK_MONOTONIC_COARSE. */
+/* The time in ms, up to a few ms behind, at the cost of a load: CLOCK_MONOTONIC_COARSE. */
 int64_t rp_offset_now_ms(void);
-/* Forgets its offsets. 1 when there was one. */
+/* Forgets the cell's offsets. Returns 1 if there was one. */
 int rp_offset_cell_clear(rp_offset_cell *cell);
 
 #endif

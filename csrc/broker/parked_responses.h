@@ -67,29 +67,29 @@ typedef struct rp_parked_responses {
 void rp_parked_responses_free(rp_parked_responses *parked);
 int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more);
 
-/* Changes the frame of a SUCCESS to the outcome, 0 for none. Its new size. */
+/* Turns the frame of a SUCCESS into one of the outcome; 0 leaves it as it is. Returns its new size. */
 uint32_t rp_outcome_write(int32_t outcome, uint8_t *frame, uint32_t size);
 
-/* What a message that ends at end_offset has to wait for now: rp_parked_need bits; *outcome is what is already known to be wrong, 0 for
- * nothing. */
+/* What a message that ends at end_offset has to wait for now, as rp_parked_need bits. *outcome is what is already known to have gone wrong;
+ * 0: nothing. */
 uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *outcome);
 
-/* Takes a copy of the frame. RP_OK, RP_E_NO_MEMORY. */
+/* Parks a copy of the frame. RP_OK, RP_E_NO_MEMORY. */
 int rp_parked_responses_push(struct rp_lane *lane, const rp_answer_to *to, int64_t end_offset, uint32_t needs, int32_t outcome,
                              const uint8_t *frame, uint32_t size);
-/* The same for a reply that was stored: rp_reply_stored when it is complete or late. */
+/* The same for a reply that was stored: rp_reply_stored is called when it is complete or late. */
 int rp_parked_responses_push_reply(struct rp_lane *lane, struct rp_reply *reply, int64_t end_offset, uint32_t needs);
-/* For whoever appends by itself and goes on behind it, on no reactor: blocks until what it appended, up to end_offset, is committed.
- * leadership: of before the append. RP_OK, at once without entries; RP_E_TIMEOUT; RP_E_READ_ONLY: the lead was lost, and another leader
- * may take it back. */
+/* For callers that append by themselves, on no reactor: blocks until what they appended, up to end_offset, is committed. leadership: the
+ * value from before the append. RP_OK, at once if the log has no entries; RP_E_TIMEOUT; RP_E_READ_ONLY: the lead was lost, and another
+ * leader may take it back. */
 int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end_offset, int64_t timeout_ms);
-/* Likewise, on any thread and without waiting: asks for the sync of what was appended, up to end_offset. Without SYNC_FLUSH: nothing. */
+/* On any thread, without waiting: requests the sync of what was appended, up to end_offset. Does nothing without SYNC_FLUSH. */
 void rp_broker_request_flush(const rp_broker *broker, int64_t end_offset);
-/* slaveTimeout: as long as senders wait. */
+/* How long senders wait for a commit, in ms: slaveTimeout. */
 int64_t rp_broker_commit_patience_ms(const rp_broker *broker);
 /* At a turn's end: asks the store to flush what was parked in it, if that waits for the disk. */
 void rp_parked_responses_request_flush(struct rp_lane *lane);
-/* Sends what is complete or late; returns the next deadline in monotonic ns, INT64_MAX when nothing waits. */
+/* Sends the responses that are complete or late. Returns the next deadline in monotonic ns; INT64_MAX if nothing waits. */
 int64_t rp_parked_responses_complete(struct rp_lane *lane, int64_t now_ns);
 
 #endif

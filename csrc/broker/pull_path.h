@@ -34,7 +34,7 @@ struct rp_lane;
 #define RP_PULL_SUBSCRIPTION 4
 #define RP_PULL_CLASS_FILTER 8
 
-/* A pull as this broker understands it: nothing in it points into the request; the filter's words lie in the arena. */
+/* A pull as this broker understands it. Nothing in it points into the request; the filter's words lie in the arena. */
 typedef struct rp_pull {
     rp_topic *topic; /* whose rights, subscription and counts hold */
     rp_topic *light; /* whose messages it gets instead: a lite topic of it; NULL: none */
@@ -76,9 +76,9 @@ enum rp_pull_attempt {
 
 #define RP_PULL_PUNTED 100 /* a check's third outcome, beside RP_OK and RP_HANDLED */
 
-/* The filter that a request says, in the reactor's arena. RP_OK, RP_PULL_PUNTED, or answered. */
+/* Reads the filter of a request into the reactor's arena. RP_OK, RP_PULL_PUNTED, or the request was answered. */
 int rp_pull_read_filter(struct rp_lane *lane, rp_slice expression, rp_slice type, rp_answer_to to, rp_message_filter *filter);
-/* What one request may get, by the settings. */
+/* The limits for one request according to the settings. */
 void rp_pull_read_limits(const rp_broker *broker, rp_get_limits *limits);
 int rp_pull_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
 

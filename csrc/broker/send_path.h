@@ -72,17 +72,17 @@ typedef struct rp_send_request {
     int32_t is_prepared; /* it waits for the end of its transaction */
 } rp_send_request;
 
-/* Each RP_OK, RP_PUNT, or what the answer to a refusal returned. Whether the broker takes sends by now; topic, permission and queue;
- * flags and properties; the body. */
+/* The checks, in order: whether the broker accepts sends by now; topic, permission and queue; flags and properties; the body. Each returns
+ * RP_OK, RP_PUNT, or what answering with a refusal returned. */
 int rp_send_check_time(const rp_send_request *request);
 int rp_send_check_topic(rp_send_request *request);
 int rp_send_check_properties(rp_send_request *request);
 int rp_send_check_body(const rp_send_request *request);
-/* Has the message appended with the others of this turn, for the reply, if it can be now: 1. Else 0, and nobody is told. */
+/* Has the message of a reply appended with the others of this turn, if that is possible now: 1. Otherwise 0, and nobody gets an answer. */
 int rp_send_add_reply(rp_send_request *request, struct rp_reply *reply);
 
 int rp_send_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command, enum rp_send_found found);
-/* After a turn's flush: what it sent to global queues is stored now. */
+/* To be called after a turn's flush: what the turn sent to global queues is stored now. */
 void rp_send_path_settle(struct rp_lane *lane);
 /* Appends what this turn collected and answers it. */
 void rp_send_path_flush(struct rp_lane *lane);

@@ -59,25 +59,25 @@ void rp_topic_table_destroy(rp_topic_table *table, void (*free_waiters)(rp_queue
 
 /* The entry of a live topic, NULL otherwise. */
 rp_topic *rp_topic_table_find(const rp_topic_table *table, rp_slice name);
-/* The entry whether live or not, NULL when there never was one. */
+/* The entry, live or not; NULL if there never was one. */
 rp_topic *rp_topic_table_known(const rp_topic_table *table, rp_slice name);
-/* The entry whether live or not, made when it is missing. NULL: memory, bound, or an empty or too long name. */
+/* The entry, live or not, made if it is missing. NULL: memory or bound exhausted, or an empty or too long name. */
 rp_topic *rp_topic_table_entry(rp_topic_table *table, rp_slice name);
 void rp_topic_table_each(const rp_topic_table *table, int (*visit)(void *context, rp_name_entry *entry), void *context);
 
 int rp_topic_put(rp_topic *topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag, uint32_t flags);
 void rp_topic_delete(rp_topic *topic);
 int rp_topic_is_live(const rp_topic *topic);
-/* Which of its queues a global queue of a static topic is, as rp_queue_mapping_put. RP_OK, RP_E_INVALID, RP_E_NO_MEMORY. */
+/* Says which of its queues a global queue of a static topic is; as rp_queue_mapping_put. RP_OK, RP_E_INVALID, RP_E_NO_MEMORY. */
 int rp_topic_map_queue(rp_topic *topic, int32_t global_id, const rp_mapped_queue *queue);
 /* As rp_queue_mapping_find. */
 int rp_topic_mapped_queue(const rp_topic *topic, int32_t global_id, rp_mapped_queue *queue);
 /* Calls visit for every slot that was ever used. */
 void rp_topic_each_slot(rp_topic *topic, void (*visit)(void *context, rp_queue_slot *slot), void *context);
 
-/* The slot of a queue with its queue open in the store. NULL: memory or disk is out, or the topic is being deleted. */
+/* The slot of a queue, with its queue open in the store. NULL: memory or disk space is exhausted, or the topic is being deleted. */
 rp_queue_slot *rp_topic_open_queue(rp_topic_table *table, rp_topic *topic, int32_t queue_id, rp_consume_queue **queue);
-/* The same for a sender: a queue without messages gets its first file. NULL: disk is out, too. */
+/* As rp_topic_open_queue, for a sender: a queue without messages gets its first file. NULL also if that fails for lack of disk space. */
 rp_queue_slot *rp_topic_open_queue_to_send(rp_topic_table *table, rp_topic *topic, int32_t queue_id, rp_consume_queue **queue);
 
 #endif

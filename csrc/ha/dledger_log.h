@@ -55,35 +55,36 @@ typedef struct rp_dledger_options {
 } rp_dledger_options;
 
 void rp_dledger_options_default(rp_dledger_options *options);
-/* Follows nobody at first. RP_OK; RP_E_INVALID (peers, group, a store without entries), RP_E_NO_MEMORY, RP_E_BUSY (no threads), RP_E_IO. */
+/* Opens the log; it follows nobody at first. RP_OK; RP_E_INVALID (peers, group, a store without entries), RP_E_NO_MEMORY, RP_E_BUSY (no
+ * threads), RP_E_IO. */
 int rp_dledger_open(const rp_dledger_options *options, rp_dledger_log **dledger, rp_error *error);
-/* After the server that has its handler has stopped, and before the store is closed. NULL is allowed. */
+/* To be called after the server that uses its handler has stopped, and before the store is closed. NULL is allowed. */
 void rp_dledger_close(rp_dledger_log *dledger);
-/* Answers PUSH and hands all else to Python: for rp_server_open of the DLedger port. */
+/* The handler for the server of the DLedger port (rp_server_open): it answers PUSH and hands everything else to Python. */
 const rp_handler *rp_dledger_handler(rp_dledger_log *dledger);
 
-/* This member has won the vote and leads in that term. RP_OK: appends are taken from now on. Else an error of rp_commit_log_lead_entries:
- * the term has begun, but this member does not lead in it. RP_E_RANGE also for a term below the present one. */
+/* This member has won the vote and leads in that term. RP_OK: appends are accepted from now on. Otherwise an error of
+ * rp_commit_log_lead_entries: the term has begun, but this member does not lead in it. Also RP_E_RANGE for a term below the present one. */
 int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error);
-/* The term has begun, and leader_id leads it; NULL: no leader is known. When this returns RP_OK no append is under way, nothing of an
- * earlier leader is stored any more, and whoever waits for a commit has been told -1. RP_E_INVALID: no such member, or this one;
- * RP_E_RANGE: a term below the present one; RP_E_BUSY: the disk still holds up an append or a push after half a second. After RP_E_BUSY, of
- * lead too, nothing has changed, and nobody may be told of that term yet. */
+/* The term has begun, and leader_id leads it; NULL: no leader is known. When this returns RP_OK, no append is under way, nothing of an
+ * earlier leader will be stored any more, and everybody who waits for a commit has been told -1. RP_E_INVALID: there is no such member, or
+ * it is this one; RP_E_RANGE: a term below the present one; RP_E_BUSY: after half a second the disk still holds up an append or a push.
+ * After RP_E_BUSY, also from rp_dledger_lead, nothing has changed, and nobody may be told about that term yet. */
 int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_id, rp_error *error);
 
-/* For a leader that hands its lead over: from when this returns RP_OK no append is taken, until it is called with 0 or another term begins.
- * What the log has is still pushed. RP_E_READ_ONLY: this member does not lead; RP_E_BUSY: as of follow. */
+/* For a leader that hands its lead over: once this returns RP_OK, no append is accepted until it is called with 0 or another term begins.
+ * What the log has is still pushed. RP_E_READ_ONLY: this member does not lead; RP_E_BUSY: as for rp_dledger_follow. */
 int rp_dledger_pause(rp_dledger_log *dledger, int is_paused, rp_error *error);
 
-/* What Python has to hear: a push named a leader of this or a later term whom this member does not follow; or a follower knows a later
- * term (leader_id empty). */
+/* What Python has to be told: a push named a leader of this or a later term whom this member does not follow, or a follower knows a later
+ * term (leader_id is then empty). */
 typedef struct rp_dledger_claim {
     int64_t term; /* 0: there is none */
     char leader_id[RP_DLEDGER_ID_MAX];
 } rp_dledger_claim;
-/* Readable since there is a claim until it is taken; this object's until close. */
+/* An eventfd that is readable while there is a claim; owned by this object until close. */
 int rp_dledger_fd(const rp_dledger_log *dledger);
-/* The claim of the latest term, which is gone then. */
+/* Takes the claim of the latest term out. */
 void rp_dledger_take_claim(rp_dledger_log *dledger, rp_dledger_claim *claim);
 
 typedef struct rp_dledger_state {
@@ -98,7 +99,7 @@ typedef struct rp_dledger_state {
     int64_t gap_index; /* the leader's first entry, where this log ends before it and has to begin again; -1: it does not */
     uint64_t pushes_taken, pushes_refused, entries_appended, cuts;
 } rp_dledger_state;
-/* Never waits for the disk: the state is that after the last finished push, commit or change of term. */
+/* Reads the state after the last finished push, commit or change of term. Never waits for the disk. */
 void rp_dledger_read_state(rp_dledger_log *dledger, rp_dledger_state *state);
 
 typedef struct rp_dledger_follower_row {

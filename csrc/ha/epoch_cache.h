@@ -34,32 +34,34 @@ typedef struct rp_epoch_cache_options {
     rp_log *log;
 } rp_epoch_cache_options;
 
-/* RP_OK, also when there is no file, or neither it nor its .bak can be understood: then the list is empty, and the log says so. RP_E_IO,
- * RP_E_NO_MEMORY, RP_E_INVALID (the path). */
+/* RP_OK, also if there is no file, or if neither the file nor its .bak can be understood: the list is then empty, and the log says so.
+ * RP_E_IO, RP_E_NO_MEMORY, RP_E_INVALID (the path). */
 int rp_epoch_cache_open(const rp_epoch_cache_options *options, rp_epoch_cache **cache, rp_error *error);
 void rp_epoch_cache_close(rp_epoch_cache *cache); /* nothing on NULL */
 
-/* The log is [begin, end): entries that begin behind its end go, those that end at or before its begin too. An empty list of a log that
- * has bytes stays empty: whose they are nobody can tell, and a slave without entries is compared byte by byte with its master. */
+/* Fits the list to a log of [begin, end): removes entries that begin behind its end, and those that end at or before its begin. An empty
+ * list stays empty even if the log has bytes: nobody can tell whose they are, and a slave without entries is compared with its master byte
+ * by byte. */
 int rp_epoch_cache_fit(rp_epoch_cache *cache, int64_t begin, int64_t end, rp_error *error);
 
-/* A master of `epoch` goes on at start_offset. Entries of that epoch or later, or that begin there or later, make room: nothing was
- * written under them. RP_OK; RP_E_INVALID below 0 or past INT32_MAX; RP_E_RANGE: the last epoch is a later one; RP_E_IO, RP_E_DISK_FULL. */
+/* A master of `epoch` continues the log at start_offset. Entries of that epoch or later, or that begin there or later, are removed: nothing
+ * was written under them. RP_OK; RP_E_INVALID below 0 or past INT32_MAX; RP_E_RANGE if the last epoch is a later one; RP_E_IO,
+ * RP_E_DISK_FULL. */
 int rp_epoch_cache_append(rp_epoch_cache *cache, int64_t epoch, int64_t start_offset, rp_error *error);
-/* The log was cut at offset: entries that begin there or later go. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
+/* The log was cut at offset: removes entries that begin there or later. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_epoch_cache_truncate_suffix(rp_epoch_cache *cache, int64_t offset, rp_error *error);
-/* Retention: entries that end at or before offset go. Likewise. */
+/* For retention: removes entries that end at or before offset. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_epoch_cache_truncate_prefix(rp_epoch_cache *cache, int64_t offset, rp_error *error);
 
-/* Up to entries_max of them, by rising epoch; how many there are. */
+/* Copies up to entries_max entries in ascending order of epochs. Returns how many there are. */
 uint32_t rp_epoch_cache_read(rp_epoch_cache *cache, rp_epoch_entry *entries, uint32_t entries_max);
 int64_t rp_epoch_cache_last(rp_epoch_cache *cache); /* -1: the list is empty */
-/* The entry of the byte at offset; the first one for what lies before it, so that a transfer never stops for want of an entry. RP_OK;
- * RP_E_NOT_FOUND: the list is empty. */
+/* The entry that covers the byte at offset; for bytes before the first entry, the first one, so that a transfer never stops for lack of an
+ * entry. RP_OK; RP_E_NOT_FOUND if the list is empty. */
 int rp_epoch_cache_find(rp_epoch_cache *cache, int64_t offset, rp_epoch_entry *entry);
 
-/* Up to where two logs are the same: of the last epoch that begins at the same offset in both, the end that comes first. -1: there is no
- * such epoch. `ours_end` and `theirs_end` end the last epoch of each. Pure. */
+/* The offset up to which two logs are the same: for the last epoch that begins at the same offset in both, the smaller of its two ends. -1
+ * if there is no such epoch. `ours_end` and `theirs_end` are the ends of the last epochs. A pure function. */
 int64_t rp_epoch_consistent_point(const rp_epoch_entry *ours, uint32_t ours_count, int64_t ours_end, const rp_epoch_entry *theirs,
                                   uint32_t theirs_count, int64_t theirs_end);
 

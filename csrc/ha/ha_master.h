@@ -58,14 +58,14 @@ typedef struct rp_ha_master_options {
     const rp_clock *clock;
     rp_log *log;
     uint32_t slaves_required; /* how many slaves' acks on_acked speaks of, default 1; rp_ha_master_require changes it */
-    /* On the ha thread (or in rp_ha_master_require's), whenever it may have moved: the offset that slaves_required slaves hold,
-     * -1 with fewer. One call at a time, the last one with the last word. May be NULL. */
+    /* Called on the ha thread (or the caller's of rp_ha_master_require) whenever the offset may have moved that slaves_required slaves
+     * hold; -1 with fewer slaves. One call at a time; the last one counts. May be NULL. */
     void (*on_acked)(void *context, int64_t acked_offset);
     uint32_t slaves_min; /* as slaves_required, for on_in_sync; 0, the default: it is not told */
     void (*on_in_sync)(void *context, int64_t acked_offset);
-    /* Not 0: a slave that many bytes behind or more is not in sync, and with fewer in sync than slaves_required their acks will do, down
-     * to slaves_min; with none required on_acked is told INT64_MAX. Looked at whenever a slave speaks, comes or goes. 0, the default:
-     * slaves_required it is. */
+    /* If not 0, a slave that is this many bytes behind or more is not in sync. With fewer in sync than slaves_required, the acks of those
+     * that are suffice, down to slaves_min; with none required on_acked is told INT64_MAX. Checked whenever a slave reports, connects or
+     * leaves. 0, the default: always slaves_required. */
     int64_t fewer_gap_bytes;
     void *context; /* of both */
     /* Behind a controller; borrowed, closed after the master. NULL, the default: no controller. */
@@ -81,18 +81,19 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **master
 void rp_ha_master_close(rp_ha_master *master);
 uint16_t rp_ha_master_port(const rp_ha_master *master);
 
-/* The log has grown. Without appenders_send one atomic read while the thread is awake, an eventfd write when it sleeps; with it a
- * sendmsg to each slave that has kept up, unless another appender is about to. Never waits for a lock. */
+/* Tells the master that the log has grown. Without appenders_send: one atomic read while the thread is awake, an eventfd write while it
+ * sleeps. With it: a sendmsg to each slave that has kept up, unless another appender is about to send. Never waits for a lock. */
 void rp_ha_master_notify(rp_ha_master *master);
 
-/* Changes slaves_required (1..slaves_max), slaves_min (0..slaves_max) and fewer_gap_bytes (0 or more) and tells both.
+/* Changes slaves_required (1..slaves_max), slaves_min (0..slaves_max) and fewer_gap_bytes (0 or more), then calls on_acked and on_in_sync.
  * RP_OK, RP_E_INVALID. */
 int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min, int64_t fewer_gap_bytes);
 
-/* Changes flow_bytes_per_second, for the slaves that are connected too; 0: no limit. Any thread; waits for a transfer's turn to end. */
+/* Changes flow_bytes_per_second, also for connected slaves; 0: no limit. Any thread; waits for a turn of the transfer to end. */
 void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second);
 
-/* Changes transfer_bytes for slaves that connect, and the intervals for those that are connected too. RP_OK, RP_E_INVALID. As above. */
+/* Changes transfer_bytes for slaves that connect from now on, and the intervals for connected ones, too. RP_OK, RP_E_INVALID. Any thread;
+ * waits for a turn of the transfer to end. */
 int rp_ha_master_set_pace(rp_ha_master *master, uint32_t transfer_bytes, uint32_t heartbeat_interval_ms, uint32_t housekeeping_interval_ms,
                           rp_error *error);
 

@@ -59,15 +59,16 @@ typedef struct rp_ha_slave_options {
 void rp_ha_slave_options_default(rp_ha_slave_options *options);
 int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **slave, rp_error *error);
 void rp_ha_slave_close(rp_ha_slave *slave); /* joins the thread */
-/* "host:port" of the master's HA listener, NULL or "" for none. A change drops the old connection, and the state is READY
- * when this returns. RP_OK, RP_E_INVALID. */
+/* Sets the "host:port" of the master's HA listener; NULL or "" for none. A change closes the old connection, and the state is READY when
+ * this returns. RP_OK, RP_E_INVALID. */
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address);
-/* As set_master with none, and the thread has let go when this returns: nothing of the old master is stored after it. Waits for what is
- * under way: a connect (connect_timeout_ms) at most. */
+/* As rp_ha_slave_set_master with none; in addition, when this returns nothing of the old master will be stored any more. Waits for what is
+ * under way: at most for a connect (connect_timeout_ms). */
 void rp_ha_slave_let_go(rp_ha_slave *slave);
-/* report_interval_ms and housekeeping_interval_ms from now on. RP_OK, RP_E_INVALID. Any thread. */
+/* Changes report_interval_ms and housekeeping_interval_ms from now on. RP_OK, RP_E_INVALID. Any thread. */
 int rp_ha_slave_set_intervals(rp_ha_slave *slave, uint32_t report_interval_ms, uint32_t housekeeping_interval_ms);
-/* Readable since a transfer or a queue began until the caller reads it. The slave's until close; non-blocking. Any thread. */
+/* An eventfd that becomes readable when a transfer or a queue begins, until the caller reads it. Non-blocking; the slave owns it until
+ * close. Any thread. */
 int rp_ha_slave_transfer_fd(const rp_ha_slave *slave);
 
 typedef struct rp_ha_slave_stats {

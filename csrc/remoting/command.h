@@ -43,9 +43,10 @@ typedef struct rp_command {
     rp_field fields[RP_COMMAND_FIELDS_MAX]; /* only the first field_count are written or read: a command need not be zeroed */
 } rp_command;
 
-/* A command without fields, remark and body, by members: nothing else of it is touched. */
+/* Makes the command one without fields, remark and body, by setting single members: nothing else of it is touched. */
 void rp_command_clear(rp_command *command, int32_t code, uint8_t serialize_type);
-/* A response to request: its opaque, its encoding, the response flag, language JAVA (what every client's table knows). */
+/* Makes the command a response to request: with its opaque and encoding, the response flag, and language JAVA (which every client's table
+ * knows). */
 void rp_command_clear_response(rp_command *response, const rp_command *request, int32_t code);
 /* Adds a field; nothing is copied. RP_OK, RP_E_TOO_LARGE past RP_COMMAND_FIELDS_MAX. */
 int rp_command_add_field(rp_command *command, rp_slice key, rp_slice value);
@@ -61,14 +62,14 @@ int rp_frame_scan(const uint8_t *data, size_t size, uint32_t frame_max, uint32_t
  * empty ones, count as absent, as RocketMQ reads them. A member that is missing is 0. */
 int rp_command_decode(const uint8_t *frame, uint32_t size, rp_arena *arena, rp_command *command, rp_error *error);
 
-/* The value of a field by its name, data NULL when it is absent. Of fields with one name the last counts. */
+/* The value of a field by its name; data is NULL if it is absent. If several fields have that name, the last one counts. */
 rp_slice rp_command_field(const rp_command *command, const char *name);
 
-/* LanguageCode: "JAVA" for 0 and so on, "OTHER" for numbers it does not have; 255 for names it does not have. */
+/* RocketMQ's LanguageCode: "JAVA" for 0 and so on; "OTHER" for unknown numbers, 255 for unknown names. */
 const char *rp_language_name(uint8_t language);
 uint8_t rp_language_number(rp_slice name);
 
-/* Upper bound of the frame this command encodes to, body included (0: too large). */
+/* An upper bound for the size of the frame that this command encodes to, body included; 0 if it is too large. */
 size_t rp_command_size_max(const rp_command *command);
 
 /* Encodes into target in command->serialize_type; returns the bytes written, RP_E_TOO_LARGE when target_size is too small or the header
@@ -77,7 +78,7 @@ size_t rp_command_size_max(const rp_command *command);
  * it behind (what is written then ends with the header). */
 int64_t rp_command_encode(const rp_command *command, uint8_t *target, size_t target_size);
 
-/* Decimal parse of a whole slice. 0, or RP_E_PROTOCOL for empty, signs alone, other characters, overflow. */
+/* Parses a whole slice as a decimal number. 0; RP_E_PROTOCOL if it is empty, only a sign, has other characters, or overflows. */
 int rp_slice_to_i64(rp_slice slice, int64_t *value);
 int rp_slice_to_i32(rp_slice slice, int32_t *value);
 /* "true"/"false" as Java's Boolean.parseBoolean: 1 only for "true" in any case. */

@@ -50,17 +50,17 @@ enum rp_flush_result {
     RP_FLUSH_BROKEN = 3   /* the connection is gone; *os_errno says why, 0 when a file ended before its range */
 };
 
-/* A buffer outside of any pool, for other threads. NULL when memory is out. */
+/* A buffer that belongs to no pool, for other threads. NULL if memory is exhausted. */
 rp_output_piece *rp_output_piece_create(size_t capacity);
 uint8_t *rp_output_reserve(rp_output *output, rp_output_pool *pool, uint32_t size); /* NULL when memory is out */
 void rp_output_commit(rp_output *output, uint32_t size);
-/* Takes piece over: copies it into the last buffer when it is small and fits, else chains it. */
+/* Takes ownership of piece: copies it into the last buffer if it is small and fits, else appends it to the chain. */
 void rp_output_append(rp_output *output, rp_output_pool *pool, rp_output_piece *piece);
 /* RP_OK, RP_E_NO_MEMORY: nothing queued. */
 int rp_output_append_ranges(rp_output *output, rp_output_pool *pool, const rp_file_range *ranges, uint32_t range_count);
-/* Writes what the socket takes of limit (not 0) bytes; *sent is how many that were. */
+/* Writes as much as the socket takes, at most limit (not 0) bytes; *sent is how many bytes that were. */
 enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, int socket_fd, uint64_t limit, uint64_t *sent, int *os_errno);
-/* Takes `sent` bytes from the front; pieces that are out are freed, empty ones too. */
+/* Removes `sent` bytes from the front and frees the pieces that are used up, empty ones too. */
 void rp_output_consume(rp_output *output, rp_output_pool *pool, uint64_t sent);
 /* Drops everything unsent, releasing ranges. */
 void rp_output_drop(rp_output *output, rp_output_pool *pool);

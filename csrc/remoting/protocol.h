@@ -25,7 +25,7 @@ enum rp_fill {
     RP_FILL_MORE = 1 /* there is more, when the socket has taken this */
 };
 
-/* Begins what other threads send by rp_server_post; allocated by them with malloc. */
+/* The head of an item that other threads send by rp_server_post and allocate with malloc. */
 typedef struct rp_posted {
     rp_inbox_item inbox;
     uint32_t bytes; /* counted against the connection's output bound while it is under way; 0: it is always admitted */
@@ -34,30 +34,30 @@ typedef struct rp_posted {
 struct rp_protocol {
     void *context;
     const char *alpn; /* what TLS agrees upon, such as "h2"; NULL: nothing */
-    /* The protocol's first byte has come. RP_OK, else the connection is closed. */
+    /* The protocol's first byte has arrived. RP_OK, or the connection is closed. */
     int (*begin)(void *context, rp_connection *connection);
-    /* Takes all of the bytes, which are valid until the turn ends. RP_OK, or why the connection is to be closed, once what was said in
-     * answer has had one chance to leave. */
+    /* Takes all the bytes, which are valid until the turn ends. RP_OK, or the reason to close the connection; what was written in answer
+     * then gets one chance to be sent. */
     int (*take)(void *context, rp_connection *connection, const uint8_t *data, uint32_t size);
-    /* Puts what is to be sent, by rp_connection_put, until RP_PROTOCOL_AHEAD_BYTES are unsent. */
+    /* Calls rp_connection_put with what is to be sent, until RP_PROTOCOL_AHEAD_BYTES are unsent. */
     enum rp_fill (*fill)(void *context, rp_connection *connection);
-    /* Whether more may be read now: no, while too many answers to what was read before cannot leave. */
+    /* Whether more may be read now. Not while too many answers to earlier input cannot be sent. */
     bool (*may_read)(void *context, const rp_connection *connection);
-    /* The time for which the protocol asked has come (rp_connection_look_at), or the connection may have been idle for too long. Returns
-     * the time of the next look; INT64_MAX: none. */
+    /* The time that the protocol asked for has come (rp_connection_look_at), or the connection may have been idle for too long. Returns
+     * when to look next; INT64_MAX: never. */
     int64_t (*look)(void *context, rp_connection *connection, int64_t now_ns);
     /* connection is NULL when it has ended meanwhile. Frees the item. */
     void (*on_item)(void *context, rp_reactor *reactor, rp_connection *connection, rp_posted *item);
-    /* The server stops: what is under way may end, nothing new begins. */
+    /* The server stops: what is under way may finish, nothing new begins. */
     void (*drain)(void *context, rp_connection *connection);
-    /* Whether something is under way that a server that stops waits for. */
+    /* Whether something is under way that a stopping server waits for. */
     bool (*is_busy)(void *context, const rp_connection *connection);
-    /* The connection ends. Called after on_turn_end, when its output has gone as far as it could; lets go of what begin made. */
+    /* The connection ends. Called after on_turn_end, when as much output as possible was sent; frees what `begin` made. */
     void (*end)(void *context, rp_connection *connection);
 };
 
-/* Any thread: item goes to the connection's protocol. RP_OK; else it stays the caller's: RP_E_CLOSED, or RP_E_BUSY when the connection's
- * bound or the inbox is full. */
+/* Any thread: passes item to the connection's protocol. RP_OK. Otherwise the item stays the caller's: RP_E_CLOSED, or RP_E_BUSY if the
+ * connection's bound is reached or the inbox full. */
 int rp_server_post(rp_server *server, uint64_t connection_id, rp_posted *item);
 
 /* ---- for protocols, on the reactor's thread ---- */
@@ -66,9 +66,9 @@ void *rp_connection_spoken(const rp_connection *connection); /* what `begin` has
 void rp_connection_set_spoken(rp_connection *connection, void *spoken);
 const rp_server_options *rp_connection_options(const rp_connection *connection);
 rp_reactor *rp_connection_reactor(const rp_connection *connection);
-/* The client's address: of the socket's other end, or what a balancer there has told. */
+/* The client's address: that of the socket's other end, or the one that a load balancer there has reported. */
 const rp_address *rp_connection_address(const rp_connection *connection);
-/* There is something for fill: it is called before the turn ends. */
+/* There is something to send: fill is called before the turn ends. */
 void rp_connection_want_fill(rp_connection *connection);
 uint32_t rp_connection_room(const rp_connection *connection); /* how much more output it may have ahead of its socket */
 /* Adds output behind what was put before; only while fill runs. RP_OK, RP_E_NO_MEMORY. */

@@ -95,7 +95,7 @@ struct rp_connection {
     rp_held_request *closed_event; /* made at opening, so that the event cannot fail for memory when its time comes; NULL: dialed */
 };
 
-/* Written by the reactor, read by rp_server_read_stats; figures, so relaxed. */
+/* Written by the reactor, read by rp_server_read_stats. Only statistics, so relaxed. */
 typedef struct rp_reactor_stats {
     _Atomic uint64_t closed_idle, closed_stalled, frames_in, frames_out, bytes_in, bytes_out, frames_bad, punted, rejected_busy, refused,
         oneway_dropped, turns, buffer_bytes;
@@ -210,35 +210,36 @@ void rp_reactor_nudge(rp_reactor *reactor); /* any thread: makes it turn */
 
 /* reactor_wait.c */
 int64_t rp_reactor_next_deadline(const rp_reactor *reactor); /* monotonic ns */
-/* Waits for what a turn has to do; without the lock while it sleeps. Returns how many events, as epoll_wait. */
+/* Waits until a turn has something to do, and does not hold the lock while it sleeps. Returns the number of events, as epoll_wait. */
 int rp_reactor_wait(rp_reactor *reactor, struct epoll_event *events, int events_max);
-/* After a turn, with stats.turns and stats.frames_out before it: whether polling for the next request may pay. */
+/* To be called after a turn, with the stats.turns and stats.frames_out from before it: decides whether polling for the next request may
+ * pay. */
 void rp_reactor_expect_asker(rp_reactor *reactor, uint64_t turn, uint64_t answers_before);
 
 /* dialed.c */
-/* The connect of one of our own connections is over. False: it failed, and the connection is being closed. */
+/* The connect of one of our own connections has ended. False: it failed, and the connection is being closed. */
 bool rp_connection_finish_dial(rp_connection *connection);
 
 /* connection.c */
-/* Makes a connection of a socket that is already counted (server's connections, reactor's connection_count), without its opened event.
- * NULL: it failed; the socket is closed, and both counts have gone back. */
+/* Makes a connection from a socket that is already counted (in the server's connections and the reactor's connection_count), without its
+ * opened event. NULL if that failed: the socket is closed, and both counts are reduced again. */
 rp_connection *rp_connection_enter(rp_reactor *reactor, int fd, const rp_address *address);
-/* The same of a socket that was accepted, with its opened event. */
+/* As rp_connection_enter, for an accepted socket, with its opened event. */
 void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address);
 void rp_connection_close(rp_connection *connection, const char *reason); /* goes at the turn's end; reason is of static storage */
 void rp_connection_reap(rp_connection *connection);                      /* at the turn's end */
 rp_connection *rp_connection_find(rp_reactor *reactor, uint64_t id);     /* any thread; only atomics may be read by others */
-/* Any thread: admits size more bytes into the inbox for the connection, 0 when its bound is reached. Settled when they arrive. */
+/* Any thread: admits size more bytes into the inbox for the connection; 0 if its bound is reached. They are settled when they arrive. */
 int rp_connection_admit_inbox(rp_connection *connection, uint64_t size);
 void rp_connection_settle_inbox(rp_reactor *reactor, uint64_t id, uint64_t size);
 void rp_connection_pause(rp_connection *connection, enum rp_pause cause);
-/* True when more_bytes may be allocated for its input: there is memory, or it is the reactor's overdrawn one (and becomes it when there
- * is none). Else it is paused until there is. */
+/* True if more_bytes may be allocated for the connection's input: there is memory, or it is the reactor's overdrawn connection (which it
+ * becomes if there is none). Otherwise it is paused until there is memory. */
 bool rp_connection_may_grow(rp_connection *connection, uint32_t more_bytes);
 void rp_reactor_resume_starved(rp_reactor *reactor);
 void rp_connection_mark_dirty(rp_connection *connection);
 void rp_connection_show_unsent(rp_connection *connection); /* to senders of other threads */
-/* Writes limit bytes at most, and marks it dirty when there is more that its socket may take. Returns how many. */
+/* Writes at most limit bytes, and marks the connection dirty if there is more that its socket may take. Returns how many were written. */
 uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit);
 void rp_connection_on_timer(rp_connection *connection);
 void rp_connection_look_again(rp_connection *connection); /* its time limits may be nearer than they were */
@@ -248,7 +249,7 @@ void rp_connection_read(rp_connection *connection);
 void rp_connection_handle_held_back(rp_connection *connection);
 void rp_connection_drop_input(rp_connection *connection);
 void rp_connection_account_input(rp_reactor *reactor, uint32_t taken, uint32_t given_back);
-/* Handles size bytes at the read arena's cursor: the rest of a frame that came before, and behind it what TLS has opened. */
+/* Handles size bytes at the read arena's cursor: the rest of an earlier frame, and behind it what TLS has decrypted. */
 void rp_connection_take_opened(rp_connection *connection, uint32_t size);
 
 /* connection_protocol.c: connections that speak a protocol of their own */
@@ -263,11 +264,12 @@ void rp_connection_end_spoken(rp_connection *connection);
 void rp_connection_take_posted(rp_reactor *reactor, rp_posted *item);
 
 /* connection_opening.c */
-/* Whether a connection that is undecided speaks frames, is not known yet (0), or has gone on to the passage. As rp_passage_scan. */
+/* For a connection that is still undecided: whether it speaks frames, is not known yet (0), or was forwarded to the passage. As
+ * rp_passage_scan. */
 int rp_connection_decide(rp_connection *connection, const uint8_t *data, uint32_t size);
-/* Looks at the first bytes of a connection, and takes those that are no frame's. False: more are needed to know. */
+/* Looks at the first bytes of a connection and consumes those that belong to no frame. False: more bytes are needed to decide. */
 bool rp_connection_begin(rp_connection *connection, const uint8_t **data, uint32_t *size);
-/* Opens what TLS has received; what comes out is put into the read arena, size_before bytes behind its cursor. */
+/* Decrypts what TLS has received; the result is put into the read arena, size_before bytes behind its cursor. */
 void rp_connection_open_sealed(rp_connection *connection, const uint8_t *bytes, uint32_t size, uint32_t size_before);
 void rp_connection_end_tls(rp_connection *connection); /* with the connection, before its socket is closed */
 

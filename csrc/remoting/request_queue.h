@@ -47,13 +47,14 @@ int rp_request_queue_init(rp_request_queue *queue, uint32_t capacity); /* RP_OK,
 /* Frees what nobody took. */
 void rp_request_queue_close(rp_request_queue *queue);
 int rp_request_is_admitted(int32_t kind); /* 1: requests of this kind count against the capacity; 0: they are always taken */
-/* 1, and one more is counted, when one more of those that count may wait. */
+/* 1, and one more is counted, if another request that counts against the capacity may wait; else 0. */
 int rp_request_queue_admits(rp_request_queue *queue);
-/* Copies command (NULL: a connection event) into a block of its own; NULL when memory is out. */
+/* Copies command (NULL for a connection event) into a block of its own. NULL if memory is exhausted. */
 rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind kind, uint64_t connection_id, const rp_address *remote,
                                  const rp_command *command);
 uint64_t rp_request_copy_size(const rp_command *command); /* bytes of its slices, which are what may be large */
-/* 1: all held and reserved requests stay within bytes_max with these bytes more, which are reserved until rp_request_queue_release. */
+/* 1 if all held and reserved requests, with these bytes more, stay within bytes_max; the bytes are then reserved until
+ * rp_request_queue_release. */
 int rp_request_queue_reserve(rp_request_queue *queue, uint64_t bytes, uint64_t bytes_max);
 void rp_request_queue_release(rp_request_queue *queue, uint64_t bytes);
 void rp_request_batch_add(rp_request_batch *batch, rp_held_request *held);

@@ -45,11 +45,12 @@ typedef struct rp_handler {
     int (*on_request)(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted);
     /* Once in every turn, after all frames of it were handled; responses written now still leave in this turn. */
     void (*on_turn_end)(void *context, rp_reactor *reactor);
-    /* After rp_reactor_wake by any thread, once per turn at most, before on_turn_end; in rp_reactor_serve, on the caller's thread. */
+    /* Called after any thread's rp_reactor_wake, at most once per turn, before on_turn_end; during rp_reactor_serve on the caller's thread.
+     * */
     void (*on_wake)(void *context, rp_reactor *reactor);
     /* The handler's deadline passed; returns the next one in monotonic ns (INT64_MAX: none). Set again by rp_reactor_set_deadline. */
     int64_t (*on_deadline)(void *context, rp_reactor *reactor, int64_t now_ns);
-    /* A connection ends; after this turn its id and pointer mean nothing. Called behind on_turn_end. Write nothing to it. */
+    /* A connection ends; after this turn its id and pointer are invalid. Called after on_turn_end. Write nothing to the connection. */
     void (*on_close)(void *context, rp_reactor *reactor, rp_connection *connection);
     /* After a turn that asked for it by rp_reactor_leave: may block, as another thread turns the reactor meanwhile, or soon. Touches
      * nothing of the reactor's; rp_reactor_serve is allowed. */
@@ -58,11 +59,11 @@ typedef struct rp_handler {
     int (*on_response)(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command);
 } rp_handler;
 
-/* Who may ask: looks at every request of a client before the handler or Python does, once each; not at responses. */
+/* Decides who may ask: sees every request of a client once, before the handler or Python does; responses are not checked. */
 typedef struct rp_gate {
     void *context;
-    /* On the reactor's thread. 0: it may. Else the code it is answered with, and why in *remark, which lives in the reactor's arena or in
-     * static storage; oneway requests are dropped. Slices as for on_request. */
+    /* Called on the reactor's thread. 0 lets the request through. Otherwise the response code of the refusal, with the reason in *remark,
+     * which lives in the reactor's arena or in static storage; oneway requests are dropped. Slices are valid as for on_request. */
     int32_t (*admit)(void *context, rp_reactor *reactor, const rp_address *remote, const rp_command *command, rp_slice *remark);
 } rp_gate;
 
@@ -99,12 +100,13 @@ void rp_server_options_default(rp_server_options *options);
 
 /* Binds and listens; no thread runs yet. RP_OK; RP_E_INVALID; RP_E_NETWORK (address in use: error says who to look for). */
 int rp_server_open(const rp_server_options *options, const rp_handler *handler, rp_server **server, rp_error *error);
-/* Borrowed until rp_server_stop has returned. Before rp_server_start: RP_OK, or RP_E_BUSY afterwards. NULL: everybody may. */
+/* Sets the gate; NULL lets everybody in. The gate is borrowed until rp_server_stop has returned. RP_OK; RP_E_BUSY after rp_server_start. */
 int rp_server_set_gate(rp_server *server, const rp_gate *gate);
-/* What connections speak that are accepted. Before rp_server_start: RP_OK, or RP_E_BUSY afterwards. Borrowed until rp_server_close. */
+/* Sets the protocol that accepted connections speak, borrowed until rp_server_close. RP_OK; RP_E_BUSY after rp_server_start. */
 int rp_server_set_protocol(rp_server *server, const rp_protocol *protocol);
-/* What begins as HTTP/2 does is not refused as a frame, but goes on to the server at target, and its answers back; behind a PROXY header
- * that says who the client is. Before rp_server_start and rp_server_load_tls: RP_OK; RP_E_BUSY afterwards, or with a protocol. */
+/* Connections that begin with HTTP/2 are not refused as bad frames but forwarded to the server at target, and its answers back; a PROXY
+ * header tells it who the client is. To be called before rp_server_start and rp_server_load_tls. RP_OK; RP_E_BUSY afterwards, or if a
+ * protocol is set. */
 int rp_server_pass_http2_on(rp_server *server, const rp_address *target);
 int rp_server_start(rp_server *server, rp_error *error);
 
@@ -123,14 +125,14 @@ typedef struct rp_tls_options {
     uint32_t verifies_clients;    /* 0: any certificate is as good as another */
 } rp_tls_options;
 
-/* Reads the files; handshakes that begin from now on go by them, connections that are there go on. Before the first time, and without
- * it, whoever begins a handshake is closed. Any thread; blocks on files. RP_OK; else what was loaded before stays: RP_E_UNSUPPORTED without
- * OpenSSL; RP_E_NOT_FOUND, RP_E_IO for a file that cannot be read; RP_E_INVALID for one that holds something else; RP_E_NO_MEMORY. */
+/* Reads the files. Handshakes that begin from now on use them; existing connections continue. Until the first successful call, clients that
+ * begin a handshake are disconnected. Any thread; blocks on files. RP_OK. On an error what was loaded before stays: RP_E_UNSUPPORTED
+ * without OpenSSL; RP_E_NOT_FOUND, RP_E_IO for a file that cannot be read; RP_E_INVALID for one with other contents; RP_E_NO_MEMORY. */
 int rp_server_load_tls(rp_server *server, const rp_tls_options *options, rp_error *error);
-/* Stops accepting and reading, lets output drain for drain_ms at most, closes everything, joins the threads. Idempotent. CLOSED events
- * of all connections can be taken afterwards. */
+/* Stops accepting and reading, lets output drain for at most drain_ms, closes everything, joins the threads. Idempotent. The CLOSED events
+ * of all connections can still be taken afterwards. */
 void rp_server_stop(rp_server *server, uint32_t drain_ms);
-/* Frees; stops first when needed. Every rp_request taken must have been freed. */
+/* Frees the server, and stops it first if needed. Every rp_request that was taken must have been freed. */
 void rp_server_close(rp_server *server);
 uint16_t rp_server_port(const rp_server *server);
 uint16_t rp_server_reactor_count(const rp_server *server);
@@ -155,14 +157,14 @@ typedef struct rp_request {
     uint64_t connection_id;
     int64_t deadline_ns; /* of RP_REQUEST_CALL: monotonic, INT64_MAX: none */
     char remote_address[RP_ADDRESS_TEXT_MAX];
-    /* Last, and cut short: only field_count of its fields are allocated. Use it by pointer, never copy the struct. Slices point into the
-     * request's own memory. */
+    /* The last member, because it is cut short: only field_count of its fields are allocated. Use the request by pointer, never copy the
+     * struct. Slices point into the request's own memory. */
     rp_command command;
 } rp_request;
 
 int rp_server_event_fd(const rp_server *server); /* readable when requests wait; for asyncio's add_reader */
-/* Takes up to requests_max; 0 when empty, and only then the eventfd is cleared: take until 0, or wait for the eventfd again. One
- * consumer thread. */
+/* Takes up to requests_max requests and returns how many. The eventfd is cleared only when that is 0: call until then, or wait for the
+ * eventfd again. One consumer thread. */
 uint32_t rp_server_take(rp_server *server, rp_request **requests, uint32_t requests_max);
 void rp_request_free(rp_request *request);
 
@@ -227,8 +229,8 @@ typedef struct rp_file_range {
     void *owner;
 } rp_file_range;
 
-/* Queues ranges behind what was committed; they leave by writev, or sendfile when large. RP_OK; RP_E_NO_MEMORY: nothing was queued or
- * released. */
+/* Queues ranges behind what was committed; they are sent by writev, or by sendfile when large. RP_OK; RP_E_NO_MEMORY, and nothing was
+ * queued or released. */
 int rp_connection_send_ranges(rp_connection *connection, const rp_file_range *ranges, uint32_t range_count);
 
 /* ---- figures ---- */

@@ -32,7 +32,7 @@ typedef struct rp_checkpoint {
     int64_t queues_offset; /* entries of all records below it are synced */
     int64_t flushed_offset; /* records below it are synced; -1 unless is_exact */
     int64_t index_offset;   /* synced index files hold the records up to the one that begins there; -1: no record, or not is_exact */
-    /* What a clean stop left, so that missing and foreign files show; -1 else. */
+    /* The counts at a clean stop, by which missing and foreign files are noticed; else -1. */
     int64_t queue_count;    /* that are not empty */
     int64_t entry_count;    /* sum of their max offsets */
     int64_t begin_bytes;    /* sum of where their first files begin */
@@ -41,13 +41,13 @@ typedef struct rp_checkpoint {
     uint8_t foreign[RP_CHECKPOINT_SIZE]; /* the file as read */
 } rp_checkpoint;
 
-/* Sets the counts to -1: the store is open, and they change. */
+/* Sets the counts to -1, because the store is open and they change. */
 void rp_checkpoint_forget_counts(rp_checkpoint *checkpoint);
-/* RP_OK also when there is no file or a short one: then the offsets of log, queues and index and the counts are -1, and every other field
- * is 0. RP_E_IO. */
+/* RP_OK, also if there is no file or a short one: the offsets of log, queues and index and the counts are then -1, and every other field is
+ * 0. RP_E_IO. */
 int rp_checkpoint_read(const rp_file_ops *ops, const char *path, rp_checkpoint *checkpoint, rp_error *error);
-/* Writes and syncs, as RocketMQ's own unless is_exact; the file keeps its old content or has the new one (one page, one write).
- * RP_OK, RP_E_IO, RP_E_DISK_FULL. */
+/* Writes and syncs the file; without is_exact in RocketMQ's own form. After a crash the file has its old content or the new one (one page,
+ * one write). RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_checkpoint_write(const rp_file_ops *ops, const char *path, const rp_checkpoint *checkpoint, rp_error *error);
 
 #endif

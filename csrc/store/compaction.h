@@ -34,7 +34,7 @@ typedef struct rp_compaction_options {
     uint64_t key_memory;      /* maxOffsetMapSize */
     int32_t checks_records;   /* the store was not closed cleanly */
     rp_commit_log *commit_log;
-    /* Until every byte of the log below offset is on disk: only what no power cut takes back may take another message's place. As
+    /* Returns when every byte of the log below offset is on disk: only what a power cut cannot take back may replace another message. As
      * rp_message_store_wait_flushed. */
     int (*wait_flushed)(void *context, int64_t offset, uint32_t timeout_ms);
     void *context;
@@ -45,33 +45,33 @@ typedef struct rp_compaction_options {
 
 /* RP_OK; RP_E_INVALID (sizes, interval), RP_E_IO, RP_E_NO_MEMORY. */
 int rp_compaction_open(const rp_compaction_options *options, rp_compaction **compaction, rp_error *error);
-/* Joins the thread and syncs. NULL is allowed. Nobody follows or reads any more. */
+/* Joins the thread and syncs. NULL is allowed. Nobody may follow or read any more. */
 void rp_compaction_close(rp_compaction *compaction);
 
 /* Loads the queue's files and copies it from now on. RP_OK, also when it is followed already; errors of rp_compaction_log_open, and
  * RP_E_BUSY: no thread could be started. */
 int rp_compaction_follow(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error);
-/* It is a plain queue again; its files stay. */
+/* Makes the queue a plain one again; its files stay. */
 void rp_compaction_leave(rp_compaction *compaction, rp_consume_queue *queue);
-/* Removes what was copied of the queue: its topic is deleted. RP_OK, RP_E_IO. */
+/* Removes the copies of a queue whose topic is deleted. RP_OK, RP_E_IO. */
 int rp_compaction_delete(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error);
 
-/* A slave's log may begin later than what its master has kept of a queue. While `holds` is set, such a queue is not copied: it waits until
- * the gap was filled. Any thread. */
+/* A slave's log may begin later than what its master has kept of a queue. While `holds` is set, such a queue is not copied, but waits until
+ * the gap is filled. Any thread. */
 void rp_compaction_hold_gaps(rp_compaction *compaction, int holds);
 /* A queue that waits, and the queue offsets that it lacks: [from, to); `to` is INT64_MAX while the queue has no messages. */
 typedef struct rp_compaction_gap {
     rp_consume_queue *queue;
     int64_t from, to;
 } rp_compaction_gap;
-/* The next queue that waits. *cursor is 0 before the first call. 1; 0: there are no more. Any thread. */
+/* The next queue that waits. *cursor must be 0 before the first call. Returns 1, or 0 if there are no more. Any thread. */
 int rp_compaction_next_gap(rp_compaction *compaction, uint32_t *cursor, rp_compaction_gap *gap);
-/* Puts records into a gap, from its `from` on. next_offset: where the records behind these begin; at `to` or behind it nothing is missing
- * any more. RP_OK, also when the queue no longer waits; RP_E_PROTOCOL, RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. One thread at a time;
+/* Puts records into a gap, from its `from` on. next_offset is the offset of the first record after these; if it is `to` or more, nothing is
+ * missing any more. RP_OK, also if the queue no longer waits; RP_E_PROTOCOL, RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. One thread at a time;
  * blocks on the disk. */
 int rp_compaction_fill(rp_compaction *compaction, rp_consume_queue *queue, rp_slice records, int64_t next_offset, rp_error *error);
 
-/* The commit log is needed from this log offset on: there lies the first message that its compacted log does not have on disk yet.
+/* The log offset from which on the commit log is needed: that of the first message that its compacted log does not have on disk yet.
  * INT64_MAX: there is no such message. */
 int64_t rp_compaction_needed_from(rp_compaction *compaction);
 

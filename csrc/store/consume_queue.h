@@ -40,35 +40,35 @@ int rp_consume_queue_is_lite(const rp_consume_queue *queue); /* the light queue 
 int rp_consume_queue_is_batch(const rp_consume_queue *queue);
 int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue); /* first queue offset that still exists */
 int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue); /* one past the last dispatched entry */
-/* Where the next message is going to be: the max offset, or behind messages whose entries are held back (commit_log_held.c). Exact under
- * the append lock; elsewhere it may be a moment old. */
+/* The offset of the next message: the max offset, or behind messages whose entries are held back (commit_log_held.c). Exact under the
+ * append lock; elsewhere it may be slightly out of date. */
 int64_t rp_consume_queue_next_offset(const rp_consume_queue *queue);
-/* Copies entries from offset on; of a batch queue the first is the one that holds it, or comes behind it. How many (0..entries_max); 0 when
- * offset == max; RP_E_RANGE outside min..max; RP_E_NOT_FOUND when the file is gone; RP_E_IO, RP_E_NO_MEMORY as of rp_commit_log_read.
- * The next begins at queue_offset + messages of the last. */
+/* Copies entries from offset on; in a batch queue the first is the one that contains the offset, or the next one. Returns how many
+ * (0..entries_max): 0 if offset == max; RP_E_RANGE outside min..max; RP_E_NOT_FOUND if the file is gone; RP_E_IO, RP_E_NO_MEMORY as for
+ * rp_commit_log_read. The next entry begins at queue_offset + messages of the last one. */
 int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max);
-/* The last entry that begins below offset, which is above the min: 1, or as rp_consume_queue_read. */
+/* Reads the last entry that begins below offset; offset must be above the min offset. Returns 1, or an error as rp_consume_queue_read. */
 int64_t rp_consume_queue_read_before(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entry);
-/* 1: the entries [offset, end) are in memory; 0: the disk has to be asked for some. Reads none of them. */
+/* 1 if the entries [offset, end) are in memory, 0 if some have to be read from disk. Reads none of them. */
 int rp_consume_queue_in_memory(rp_consume_queue *queue, int64_t offset, int64_t end);
-/* Returns when they are: blocks on the disk. */
+/* Reads those entries into memory. Blocks on the disk. */
 void rp_consume_queue_read_in(rp_consume_queue *queue, int64_t offset, int64_t end);
-/* boundary 0 LOWER: the first offset whose store time is >= timestamp_ms (max offset when none);
- * 1 UPPER: the last whose store time is <= timestamp_ms. As RocketMQ's getOffsetInQueueByTime, which for a batch queue gives the
- * last entry instead of the max offset. RP_E_IO, RP_E_NO_MEMORY as of rp_commit_log_read: any offset might be wrong. */
+/* boundary 0 (LOWER): the first offset whose store time is >= timestamp_ms (the max offset if there is none); 1 (UPPER): the last one whose
+ * store time is <= timestamp_ms. As RocketMQ's getOffsetInQueueByTime, which for a batch queue gives the last entry instead of the max
+ * offset. RP_E_IO, RP_E_NO_MEMORY as for rp_commit_log_read; no offset can be given then. */
 int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
-/* As rp_message_store_offset_by_time, for who may not wait for the disk: RP_E_BUSY when it would have to be asked, and of any batch or
- * compacted queue. */
+/* As rp_message_store_offset_by_time, for callers that must not wait for the disk: RP_E_BUSY if the disk would have to be read, and for
+ * every batch or compacted queue. */
 int64_t rp_consume_queue_offset_by_time_in_memory(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
 /* Store timestamp of the first message, or of the one at offset; -1 when there is none. */
 int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue);
 int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset);
 
-/* For long polling: bit i set means reactor i has pulls suspended on this queue. Set bit, then read max_offset again.
- * The appender reads it after it has published the new max offset; both sides sequentially consistent. */
+/* For long polling: bit i is set if reactor i has pulls suspended on this queue. Set the bit, then read max_offset again. The appender
+ * reads the bits after it has published the new max offset; both sides are sequentially consistent. */
 void rp_consume_queue_set_waiting(rp_consume_queue *queue, uint16_t reactor_index);
 void rp_consume_queue_clear_waiting(rp_consume_queue *queue, uint16_t reactor_index);
-/* What is kept of a compacted queue; good until the store closes. NULL: it is a plain queue (rp_message_store_compact). */
+/* What is kept of a compacted queue, valid until the store closes. NULL for a plain queue (rp_message_store_compact). */
 rp_compaction_log *rp_consume_queue_compacted(const rp_consume_queue *queue);
 /* One pointer per queue for the broker's own use (suspended pulls, statistics). */
 void rp_consume_queue_set_user(rp_consume_queue *queue, void *user);

@@ -51,19 +51,20 @@ void rp_flusher_close(rp_flusher *flusher);
 /* See rp_message_store_wait_flushed, rp_message_store_request_flush, rp_message_store_flush_is_idle, rp_message_store_on_flushed. */
 int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms);
 void rp_flusher_request(rp_flusher *flusher, int64_t offset);
-/* Holds from now on; a sync that is due later than the new intervals allow is brought forward. Any thread. */
+/* Changes the timing from now on; a sync that is due later than the new intervals allow is brought forward. Any thread. */
 void rp_flusher_set_timing(rp_flusher *flusher, const rp_flush_timing *timing);
 int rp_flusher_is_idle(const rp_flusher *flusher);
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context);
-/* For the next checkpoint: index files on disk hold every message up to the one at log_offset, stored at time_ms. Any thread. */
+/* For the next checkpoint: the index files on disk have every message up to the one at log_offset, which was stored at time_ms. Any thread.
+ * */
 void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms, int64_t log_offset);
-/* For the last checkpoint: the index is closed and has that many files. */
+/* For the last checkpoint: the index is closed, and has this many files. */
 void rp_flusher_set_index_count(rp_flusher *flusher, uint32_t files);
-/* Writes a checkpoint that says that the log is flushed up to offset, which must be true. Needed when the log comes to begin further on: to
+/* Writes a checkpoint which says that the log is flushed up to offset; that must be true. Needed when the log's beginning moves forward: to
  * recovery, a log that begins behind what the checkpoint knows looks as if it had lost its first files. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_flusher_checkpoint_log(rp_flusher *flusher, int64_t offset, rp_error *error);
-/* Syncs log and queues now and writes that into the checkpoint, so that recovery dispatches nothing again that is in the log at the call.
- * RP_OK, RP_E_IO, RP_E_DISK_FULL, RP_E_BUSY. */
+/* Syncs log and queues now and notes it in the checkpoint, so that recovery does not dispatch again what is in the log at the call. RP_OK,
+ * RP_E_IO, RP_E_DISK_FULL, RP_E_BUSY. */
 int rp_flusher_checkpoint_queues(rp_flusher *flusher, rp_error *error);
 void rp_flusher_read_stats(const rp_flusher *flusher, rp_flusher_stats *stats);
 

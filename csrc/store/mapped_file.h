@@ -22,15 +22,15 @@ enum rp_map_mode {
     RP_MAP_WRITE_ONLY_MAP = 2 /* writable, descriptor closed after mapping: consume queues, of which there are thousands */
 };
 
-/* A file that is not opened yet. NULL when memory is out. */
+/* Makes a file that is not opened yet. NULL if memory is exhausted. */
 rp_mapped_file *rp_mapped_file_new(const rp_file_ops *ops, int64_t base_offset, uint64_t size);
 /* Frees the struct; the file must be unmapped (no pins). */
 void rp_mapped_file_free(rp_mapped_file *file);
 
-/* Opens and maps path, with create 1 giving it its full length first (bytes are allocated by the writer, ahead of itself). One that is
- * there on a file system that has become read-only is mapped for reading alone, whatever the mode: rp_mapped_file_hold refuses, and whoever
- * writes by its descriptor asks is_writable. RP_OK; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY, RP_E_NOT_FOUND with the file in error; then
- * nothing has changed. */
+/* Opens and maps path. With create 1 the file gets its full length first; its bytes are allocated by the writer, ahead of itself. An
+ * existing file on a file system that has become read-only is only mapped for reading, whatever the mode: rp_mapped_file_hold then refuses,
+ * and whoever writes by the descriptor asks is_writable. RP_OK; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY, RP_E_NOT_FOUND with the file in
+ * error, and nothing changed. */
 int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int create, rp_error *error);
 
 /* Makes sure that [at, at + size) of a file that is mapped writable can be stored to now (map_hold.h). RP_OK; RP_E_DISK_FULL, RP_E_IO,
@@ -38,7 +38,7 @@ int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int cre
  * the store that follows ends the process. */
 int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error);
 
-/* 1 and a pin, 0 when the file has been removed. A pinned file may still have to be mapped. */
+/* Takes a pin. 1; 0 if the file has been removed. A pinned file may still have to be mapped. */
 int rp_mapped_file_pin(rp_mapped_file *file);
 void rp_mapped_file_release(rp_mapped_file *file);
 

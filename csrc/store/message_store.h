@@ -72,101 +72,103 @@ void rp_message_store_options_default(rp_message_store_options *options);
 
 /* RP_OK; RP_E_LOCKED (error names the holder's pid); RP_E_CORRUPT, RP_E_IO, RP_E_DISK_FULL, RP_E_INVALID with cause and remedy. */
 int rp_message_store_open(const rp_message_store_options *options, rp_message_store **store, rp_error *error);
-/* Flushes everything, writes the checkpoint, removes abort, joins threads, unmaps. Pinned ranges must have been released. RP_OK; else what
- * did not reach the disk, and abort stays, so that the next open recovers. */
+/* Flushes everything, writes the checkpoint, removes abort, joins threads, unmaps. Pinned ranges must have been released. RP_OK; else an
+ * error for what did not reach the disk. The file abort then stays, so that the next open recovers. */
 int rp_message_store_close(rp_message_store *store, rp_error *error);
 
 rp_commit_log *rp_message_store_commit_log(rp_message_store *store);
 /* Changes message_size_max for the appends that follow. */
 void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t bytes);
-/* Likewise append_busy_timeout_ms and append_wait_timeout_ms. */
+/* Changes append_busy_timeout_ms and append_wait_timeout_ms for the appends that follow. */
 void rp_message_store_set_append_timing(rp_message_store *store, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms);
-/* When timed syncs are due from now on. RP_OK, RP_E_INVALID. */
+/* Changes when timed syncs are due, from now on. RP_OK, RP_E_INVALID. */
 int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_timing *timing, rp_error *error);
-/* The queue, made in memory when create is 1: files come with its first entry, a queue that is only read has none. NULL when absent
- * (create 0), or a bound or memory is out (create 1, error says which). */
+/* The queue; with create 1 it is made in memory if it does not exist. Its files come with its first entry, so a queue that is only read has
+ * none. NULL if there is no such queue (create 0), or if a bound or the memory is exhausted (create 1, error says which). */
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);
-/* Says whether the topic's queues are batch queues (batch_queue.h). It counts for queues that are made later, so it is said before the
- * first of them is. RP_OK, RP_E_NO_MEMORY. */
+/* Says whether the topic's queues are batch queues (batch_queue.h). It applies to queues that are made later, so it has to be called before
+ * the first of them is. RP_OK, RP_E_NO_MEMORY. */
 int rp_message_store_set_batch_topic(rp_message_store *store, rp_slice topic, int is_batch);
-/* The levels that messageDelayLevel names. */
+/* How many delay levels messageDelayLevel names. */
 int32_t rp_message_store_delay_level_max(const rp_message_store *store);
-/* How long a message of a level, from 1, waits. */
+/* How long, in ms, a message of a level (from 1) waits. */
 int64_t rp_message_store_delay_ms(const rp_message_store *store, int32_t level);
-/* The queue of that level, as rp_message_store_queue. From now on its entries say by their tags codes when their messages are due. To be
- * called before the first append to the level, and by one thread at a time for a level. */
+/* The queue of a delay level, as rp_message_store_queue. From now on the tags codes of its entries say when their messages are due. To be
+ * called before the first append to the level, by one thread at a time for each level. */
 rp_consume_queue *rp_message_store_delay_queue(rp_message_store *store, int32_t level, int create, rp_error *error);
-/* To be called before an append to the queue: it gets its first file here, not under the append lock. Any thread. */
+/* To be called before an append to the queue: the queue gets its first file here instead of under the append lock. Any thread. */
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
-/* A topic with cleanup.policy=COMPACTION: its queues from 0 to queue_count are compacted from now on (compaction.h), and what their files
- * hold can be read. Before anybody is served from them. RP_OK, also of a store that compacts nothing or is only read; RP_E_IO,
- * RP_E_CORRUPT, RP_E_NO_MEMORY, RP_E_BUSY with the file or the bound. */
+/* For a topic with cleanup.policy=COMPACTION: its queues 0 to queue_count - 1 are compacted from now on (compaction.h), and what their
+ * files hold can be read. To be called before anybody is served from them. RP_OK, also if the store compacts nothing or is read only;
+ * RP_E_IO, RP_E_CORRUPT, RP_E_NO_MEMORY, RP_E_BUSY, with the file or the bound in error. */
 int rp_message_store_compact(rp_message_store *store, rp_slice topic, int32_t queue_count, rp_error *error);
-/* The topic's queues are plain queues again; the files of what was kept stay until the topic is deleted. */
+/* Makes the topic's queues plain queues again. The files of what was kept stay until the topic is deleted. */
 void rp_message_store_compact_no_more(rp_message_store *store, rp_slice topic);
 /* A slave's log may begin later than what its master has kept of a compacted queue. While `holds` is set such a queue is not copied, but
  * waits until this gap is filled. */
 void rp_message_store_hold_gaps(rp_message_store *store, int holds);
 /* The next queue that waits, and the queue offsets that it lacks, [*from, *to); *to is INT64_MAX while the queue has no messages. *cursor
- * is 0 before the first call. 1; 0: there are no more. */
+ * must be 0 before the first call. Returns 1, or 0 if there are no more. */
 int rp_message_store_next_gap(rp_message_store *store, uint32_t *cursor, rp_consume_queue **queue, int64_t *from, int64_t *to);
-/* Puts records, as a pull's answer holds them, into the gap. next_offset: where the records behind these begin; at the gap's `to` or behind
- * it nothing is missing any more. RP_OK; RP_E_PROTOCOL: they are no messages of this queue; RP_E_NOT_FOUND: there is no such queue;
+/* Puts records, in the form of a pull's answer, into the gap. next_offset is the offset of the first record after these; if it is `to` or
+ * more, nothing is missing any more. RP_OK; RP_E_PROTOCOL if they are not messages of this queue; RP_E_NOT_FOUND if there is no such queue;
  * RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. */
 int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t queue_id, rp_slice records, int64_t next_offset,
                               rp_error *error);
-/* The first offset that can be read; of a compacted queue, the first that is kept. */
+/* The first offset that can be read; in a compacted queue, the first one that is kept. */
 int64_t rp_message_store_first_offset(const rp_consume_queue *queue);
-/* As rp_consume_queue_offset_by_time; of a compacted queue what is kept is searched, too. */
+/* As rp_consume_queue_offset_by_time; in a compacted queue, what is kept is searched, too. */
 int64_t rp_message_store_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
-/* All zeros of a store that compacts nothing. */
+/* Fills stats; all zeros if the store compacts nothing. */
 void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats);
-/* Has the next open of this store cut its log at offset, where a record begins, and cut queues and index accordingly. The intent is a file
- * (truncate.to); it goes when the cut is on disk, so an open that is killed on the way is followed by one that cuts. RP_OK; RP_E_RANGE
- * outside the log; RP_E_IO, RP_E_DISK_FULL, RP_E_READ_ONLY. */
+/* Makes the next open of this store cut its log at offset, where a record must begin, and its queues and index accordingly. The intent is
+ * kept in a file (truncate.to) until the cut is on disk, so if that open is killed, the next one cuts. RP_OK; RP_E_RANGE outside the log;
+ * RP_E_IO, RP_E_DISK_FULL, RP_E_READ_ONLY. */
 int rp_message_store_cut_at_open(rp_message_store *store, int64_t offset, rp_error *error);
 /* Drops the queues of a topic: files unlinked, entries gone, also after a crash. Its messages stay in the commit log until retention. */
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error);
-/* The same, but a queue stays if its last message lies at or behind log_offset: then it belongs to the topic as it was made again, after
- * the log had come that far. How many queues with messages stay, or an error. */
+/* As rp_message_store_delete_topic, but a queue stays if its last message lies at or behind log_offset: it then belongs to a topic that was
+ * made again after the log had reached that offset. Returns how many queues with messages stay, or an error. */
 int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic, int64_t log_offset, rp_error *error);
-/* Deletes the first file of the commit log, and of queues and index what pointed only into it. Readers that have it pinned keep it until
- * they let go; its blocks are given back in steps, here or by a later call or reclaim. Blocks on the file system, never on an append.
- * RP_OK; RP_E_NOT_FOUND when the files that are left are needed: being written, not on disk, not covered by the checkpoint; RP_E_BUSY when
- * too many deleted files are still read; RP_E_IO (the file stays); RP_E_READ_ONLY. Any thread. */
+/* Deletes the first file of the commit log, and the files of queues and index that only pointed into it. Readers that have it pinned keep
+ * it until they release it; its blocks are freed in steps, here or by a later call or by rp_message_store_reclaim. Blocks on the file
+ * system, never on an append. RP_OK; RP_E_NOT_FOUND if the remaining files are needed: they are being written, not on disk yet, or not
+ * covered by the checkpoint; RP_E_BUSY if too many deleted files are still being read; RP_E_IO (the file stays); RP_E_READ_ONLY. Any
+ * thread. */
 int rp_message_store_expire_file(rp_message_store *store, rp_error *error);
-/* Gives back the blocks of deleted files whose last reader has left. How many are still read. */
+/* Frees the blocks of deleted files whose last reader has left. Returns how many deleted files are still being read. */
 uint32_t rp_message_store_reclaim(rp_message_store *store);
 /* Calls visit for each queue; stops when it returns non-zero. */
 void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue), void *context);
 
-/* Called after each sync that moved the flushed offset, on the thread that did it (the flusher's, or a waiter's). Two syncs may call in
- * either order: keep the larger offset. Also called when a sync fails, with the offset as it was: rp_message_store_writable says so. Set
- * before the first append; taking it away (NULL) returns when it runs no more. */
+/* Called after each sync that moved the flushed offset, on the thread that made the sync (the flusher's, or a waiter's). Two syncs may call
+ * in either order: keep the larger offset. Also called when a sync fails, with the offset unchanged; rp_message_store_writable then tells.
+ * Set it before the first append. When a call that sets it to NULL returns, no callback is running. */
 void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *context, int64_t flushed_offset), void *context);
-/* Called outside the lock, in the appender's thread, for each queue of the batch that has waiting reactors or is a lite topic's. Entries
- * that are made later than their append (a slave's, held ones) are told of by the thread that makes them; it also calls, with waiting 0,
- * for each delay level's queue. */
+/* Called outside the lock, in the appender's thread, for each queue of the batch that has waiting reactors or belongs to a lite topic. If
+ * entries are made later than their append (a slave's, or held ones), the thread that makes them calls; it also calls, with waiting 0, for
+ * each delay level's queue. */
 void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting),
                                  void *context);
-/* Called in the appender's thread after every append or replicated piece, outside the lock: the log has grown. RP_OK; RP_E_BUSY when
- * too many follow. Forget it by its context, only while nobody appends. */
+/* Called in the appender's thread, outside the lock, after every append or replicated piece: the log has grown. RP_OK; RP_E_BUSY if there
+ * are too many callbacks. A callback is removed by its context, only while nobody appends. */
 int rp_message_store_on_appended(rp_message_store *store, void (*appended)(void *context), void *context);
 void rp_message_store_forget_appended(rp_message_store *store, const void *context);
-/* Log offsets by key (see rp_key_index_query); found is 0 when the index is off. What was stored before the call is found: waits for the
- * index thread, 200 ms at most. */
+/* Log offsets by key (see rp_key_index_query); found is 0 if the index is off. Finds everything that was stored before the call: it waits
+ * for the index thread, 200 ms at most. */
 rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms,
                                     int64_t *offsets, uint32_t offsets_max);
-/* Waits until every byte below offset is on disk, syncing in the caller's thread unless another's sync covers it: many waiters share
- * one sync, a lone one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed: for good),
- * RP_E_BUSY (descriptors are out: the flusher tries again). */
+/* Waits until every byte below offset is on disk. Syncs in the caller's thread unless another thread's sync covers the offset: many waiters
+ * share one sync, and a single one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed, and so
+ * will every later one), RP_E_BUSY (no descriptors left: the flusher tries again). */
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
-/* The same, and of a log with entries (commit_log_ledger.h) until they are committed, too. cuts: commit_log_cuts of the stats, read before
- * offset was taken. Also RP_E_RANGE: some were taken back since. */
+/* As rp_message_store_wait_flushed; in a log with entries (commit_log_ledger.h) also waits until they are committed. cuts: commit_log_cuts
+ * of the stats, read before offset was. Also RP_E_RANGE if the log was cut since. */
 int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint64_t cuts, uint32_t timeout_ms);
-/* Wants every byte below offset on disk soon, without waiting: the flusher syncs at once, on_flushed tells. Any thread. */
+/* Asks for every byte below offset to be on disk soon, without waiting: the flusher syncs at once, and on_flushed reports it. Any thread.
+ * */
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset);
-/* No sync is under way or asked for just now: whoever needs one may lead it by rp_message_store_wait_flushed. A hint. Any thread. */
+/* 1 if no sync is under way or requested: whoever needs one may then lead it by rp_message_store_wait_flushed. Only a hint. Any thread. */
 int rp_message_store_flush_is_idle(const rp_message_store *store);
 /* RP_OK while the store takes appends; else RP_E_READ_ONLY (a sync failed, error says which) or RP_E_CLOSED. */
 int rp_message_store_writable(rp_message_store *store, rp_error *error);
@@ -177,7 +179,7 @@ typedef struct rp_message_store_stats {
     uint64_t append_lock_ns_max;
     int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset, dispatched_offset;
     int64_t commit_log_end_offset; /* commit_log_max_offset, and of a log with entries what is not committed yet, too */
-    uint64_t commit_log_cuts; /* how often its end went back, as of before that end */
+    uint64_t commit_log_cuts; /* how often the log's end went back, read before commit_log_end_offset */
     int64_t appended_not_synced_bytes;
     int64_t queue_count;
     int64_t indexed_offset; /* messages below it can be found by key */

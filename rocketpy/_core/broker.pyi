@@ -14,23 +14,24 @@ from .results import HalfCopy, UndecidedHalf
 from .store import MessageStore
 
 def check_sql(expression: str) -> str:
-    """What of the text follows behind the whole expression, which is not looked at; "" as a rule. Raises InvalidArgument, with the place
-    in it and what is wrong there, NoMemory."""
+    """Checks a SQL92 expression. Returns the text that follows it and is not looked at, "" as a rule. Raises NoMemory, or InvalidArgument
+    with the place in the expression and what is wrong there."""
 
 @disjoint_base
 class Broker(BrokerCounters):
-    """Owner of one rp_broker over an open store. Give it to Server(handler=…), which attaches it; close() stops those servers first."""
+    """Owns one rp_broker over an open store. Pass it to Server(handler=…), which attaches it; close() stops those servers first."""
 
     def __init__(self, store: MessageStore, *, log: LogTap | None = None, **options: Unpack[BrokerOptions]) -> None: ...
     def close(self) -> None: ...
     def set_settings(self, **settings: Unpack[BrokerSettings]) -> None:
-        """Those not given keep their value."""
+        """Changes these settings; the others keep their values."""
     def renew_lease(self, until_ms: int) -> None:
-        """Sends are refused (SERVICE_NOT_AVAILABLE) from until_ms of the monotonic clock on: 0 at once, negative, as at first, never."""
+        """Sends are refused (SERVICE_NOT_AVAILABLE) from until_ms of the monotonic clock on. 0: at once; negative, the initial state:
+        never."""
     def dismiss_pulls(self) -> None:
-        """Before a stop: pulls that wait and those that still come are answered SYSTEM_BUSY, for good."""
+        """To be called before a stop: waiting pulls, and those that arrive from now on, are answered SYSTEM_BUSY."""
     def settings(self) -> BrokerSettings:
-        """What is in force."""
+        """The settings that are in force."""
     def put_topic(
         self,
         topic: str,
@@ -54,25 +55,27 @@ class Broker(BrokerCounters):
         """compacted: its messages need keys, and its queues are compacted if the store does that. Raises InvalidArgument, NoMemory; for a
         compacted topic StoreIOError, StoreCorrupt, Busy, too. Blocks on the disk for such a one."""
     def put_queue_mapping(self, topic: str, global_id: int, queue_id: int, logic_offset: int, start_offset: int, earliest: bool) -> None:
-        """Which queue a global one of a static topic is here; queue_id -1: it is not led here. Raises InvalidArgument, NoMemory."""
+        """Sets the queue that is here for a global queue of a static topic; queue_id -1: it is not led here. Raises InvalidArgument,
+        NoMemory."""
     def mark_mapped_sends(self) -> None:
-        """Behind changes of queue mappings: the sends that may have met them as they were."""
+        """To be called after changes of queue mappings: marks the sends that may have seen the earlier ones."""
     def mapped_sends_are_over(self) -> bool:
-        """Whether those that were marked last are stored or refused by now."""
+        """Whether the sends that were marked last have been stored or refused."""
     def delete_topic(self, topic: str) -> None: ...
     def put_producer(self, client_id: str, listener: int, connection_id: int) -> None:
-        """Where replies to this client are pushed: a connection of the listener-th Server that was attached, from 0. Raises InvalidArgument
+        """Sets where replies to this client are pushed: a connection of the listener-th attached Server, from 0. Raises InvalidArgument
         (client ids have 1 to 1,024 bytes), Busy past 1,048,576, NoMemory."""
     def delete_producer(self, client_id: str) -> None: ...
     def start_delivery(self) -> None:
-        """Delayed messages go to where they were sent, each when it is due, from their levels' offsets on. Raises Busy, NoMemory."""
+        """Starts to deliver delayed messages, each when it is due, from the offsets of their levels on. Raises Busy, NoMemory."""
     def stop_delivery(self) -> None:
-        """Returns when nothing is delivered any more. Idempotent."""
+        """Returns when nothing is being delivered any more. Idempotent."""
     def put_delay_offset(self, level: int, offset: int) -> None:
-        """Where the delivery of a level, from 1, begins; before its start. Raises InvalidArgument: no such level, or below 0."""
+        """Sets where the delivery of a level (from 1) begins, before it is started. Raises InvalidArgument if there is no such level, or
+        the offset is negative."""
     def delay_offsets(self) -> list[tuple[int, int]]:
-        """(offset, end of the queue) by level, the first is level 1's. Offset -1: nothing of it was ever delivered. What lies below an
-        offset was appended to its target's queue before, which may not be on disk yet."""
+        """(offset, end of the queue) by level, beginning with level 1. Offset -1: nothing of the level was ever delivered. What lies below
+        an offset has been appended to its target's queue, but may not be on disk yet."""
     def send_back(
         self,
         log_offset: int,
@@ -93,13 +96,13 @@ class Broker(BrokerCounters):
     def end_transaction(
         self, producer_group: str, queue_offset: int, log_offset: int, decision: int, is_from_check: bool
     ) -> tuple[int, str | None]:
-        """Commits (decision 8) or rolls back (12) the prepared message at log_offset. Code and remark of the response. Blocks on the
-        disk."""
+        """Commits (decision 8) or rolls back (12) the prepared message at log_offset. Returns code and remark of the response. Blocks on
+        the disk."""
     def undecided_halves(self, half_position: int, op_position: int, count_max: int) -> tuple[list[UndecidedHalf], int]:
         """Prepared messages from half_position on that no operation from op_position on has ended, count_max at most, and the offset below
         which there are no others. Blocks on the disk. Raises StoreIOError, NoMemory."""
     def half_counts(self, half_position: int, op_position: int) -> list[tuple[str, int]]:
-        """(topic, how many of those were sent to it), of topics that are there. Blocks on the disk. Raises as undecided_halves."""
+        """(topic, how many undecided messages were sent to it), for topics that exist. Blocks on the disk. Raises as undecided_halves."""
     def needed_operation(self, op_position: int, half_position: int, copied: array[int]) -> int:
         """The first operation from op_position on that is about a prepared message not below half_position, or about one of `copied` ("q"):
         those whose immune copies are not below it. Raises as undecided_halves."""
@@ -119,29 +122,30 @@ class Broker(BrokerCounters):
         retry_queues: int = 1,
         retry_times_max: int = 16,
     ) -> None:
-        """retry_queues 0: whatever the group has tried again comes up."""
+        """retry_queues 0: the group's retries are passed up to Python."""
     def set_locked(self, group: str, is_locked: bool) -> None:
-        """Whether a client may have a queue of the group locked: sends to its retry topic come up then, as they do before it is said."""
+        """Says whether a client may have a queue of the group locked. If so, sends to its retry topic are passed up to Python, as they are
+        until this is called."""
     def delete_group(self, group: str) -> None: ...
     def set_cold_limit(self, group: str, bytes: int) -> None:
-        """What the group may have read from the disk in 5 s, instead of cgColdReadThreshold; below 0: that again. Raises InvalidArgument:
-        no group has such a name; NoMemory."""
+        """How many bytes the group may read from the disk within 5 s, in place of cgColdReadThreshold; negative: that applies again. Raises
+        InvalidArgument if no group can have that name; NoMemory."""
     def cold_use(self, group: str) -> tuple[int, int, int] | None:
-        """What the group, for an empty name all together, had read from the disk in these 5 s: bytes, and since when and when last in ms of
-        the wall clock. None: nothing for a minute."""
+        """What the group (with an empty name: all groups together) has read from the disk in the present 5 s: (bytes, first and last time
+        of reading there in ms of the wall clock). None: nothing for a minute."""
     def put_subscription(
         self, group: str, topic: str, tag_codes: Iterable[int], version: int, *, broadcast: bool = False, native: bool = True
     ) -> None: ...
     def put_sql_subscription(self, group: str, topic: str, expression: str, version: int, *, broadcast: bool = False) -> str:
-        """By a SQL92 expression (csrc/broker/sql_filter.h). What check_sql returns and raises."""
+        """Subscribes by a SQL92 expression (csrc/broker/sql_filter.h). Returns and raises what check_sql does."""
     def delete_subscription(self, group: str, topic: str) -> None: ...
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None: ...
     def read_offset(self, group: str, topic: str, queue_id: int) -> int:
-        """-1 when there is none."""
+        """The committed offset; -1 if there is none."""
     def read_pull_offset(self, group: str, topic: str, queue_id: int) -> int:
-        """Where the last pull left off; the committed offset when the group never pulled."""
+        """The offset after the last pull; the committed offset if the group never pulled."""
     def reset_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """The next pull is sent to offset, once; commits in between are ignored."""
+        """Sends the next pull to offset, once; commits until then are ignored."""
     def delete_offsets(self, group: str, topic: str | None = None) -> None: ...
     def offsets(self) -> list[tuple[str, str, int, int]]:
         """(group, topic, queue id, offset) of all offsets."""

@@ -21,7 +21,7 @@ TOOLS_FILE = "conf/tools.yml"
 
 
 def keys_in(text: str) -> dict[str, str]:
-    """accessKey and secretKey of a YAML file that has them at its top level, in quotes or not."""
+    """accessKey and secretKey from a YAML file that has them at its top level, quoted or not."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
@@ -39,7 +39,8 @@ def _unquoted(value: str) -> str:
 
 
 def credentials_of(environment: Mapping[str, str]) -> Credentials | None:
-    """None: nobody in particular. Raises UsageError for half of them, OSError for a file that cannot be read."""
+    """The configured credentials; None if there are none. Raises UsageError if only one of the two is set, OSError for a file that cannot
+    be read."""
     names = ("ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY")
     given = [environment.get(name, "") for name in names]
     if any(given):
@@ -59,7 +60,8 @@ def _whole(access_key: str, secret_key: str, where: str) -> Credentials:
 
 
 def tls_context() -> ssl.SSLContext | None:
-    """By the keys tls.client.* of tls.config.file, /etc/rocketmq/tls.properties. Raises ConfigError, InvalidArgument."""
+    """The TLS context according to the keys tls.client.* in tls.config.file, by default /etc/rocketmq/tls.properties. Raises ConfigError,
+    InvalidArgument."""
     from ..config import load_config
     from ..remoting.tls import client_context, tls_settings
 

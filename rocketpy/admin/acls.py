@@ -37,7 +37,7 @@ ACLS = Columns(
 
 
 def acl_of(given: Given) -> dict[str, Any]:
-    """The body that asks for rights: an entry a resource, all in one policy (AclInfo.of)."""
+    """The body that asks for rights: one entry per resource, all in one policy (AclInfo.of)."""
     entries = [
         {
             "resource": resource,

@@ -21,7 +21,7 @@ ENGINES = {"R": "ROCKSDB_TIMELINE", "F": "FILE_TIME_WHEEL"}
 
 
 async def runtime_table(session: Session, address: str) -> dict[str, str]:
-    """What a broker says about itself. Raises AdminError."""
+    """What a broker reports about itself. Raises AdminError."""
     value = await session.members(address, RequestCode.GET_BROKER_RUNTIME_INFO)
     table = value.get("table")
     return {str(name): str(each) for name, each in sorted(table.items())} if isinstance(table, dict) else {}
@@ -38,7 +38,7 @@ async def broker_status(session: Session, given: Given, out: Output) -> None:
 
 
 async def with_titles(session: Session, given: Given, out: Output, work: Callable[[str], Awaitable[None]], lead: str = "") -> None:
-    """The work at the broker of -b, or at every master and slave of -c, each under its title."""
+    """Does the work at the broker of -b, or at every master and slave of -c, each under a title."""
     if given.has("b"):
         places = [(given.text("b"), given.text("b"))]
     else:
@@ -82,7 +82,7 @@ async def update_broker_config(session: Session, given: Given, out: Output) -> N
 
 
 async def _everywhere(session: Session, given: Given, out: Output, code: RequestCode) -> None:
-    """A request at the broker of -b, or at all of a cluster, or of all clusters."""
+    """Sends a request to the broker of -b, or to all of a cluster, or of all clusters."""
     if given.has("b"):
         addresses = [given.text("b")]
     else:
@@ -126,7 +126,7 @@ async def set_commit_log_read_ahead_mode(session: Session, given: Given, out: Ou
 
 
 def readable_cold_flow(value: dict[str, Any]) -> dict[str, Any]:
-    """The table with its times as texts."""
+    """The table with its times as readable texts."""
     table = value.get("runtimeTable")
     shown = dict(value)
     if isinstance(table, dict):

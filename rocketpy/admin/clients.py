@@ -40,18 +40,18 @@ def shown_version(connection: dict[str, Any]) -> Shown:
 
 
 def connections_in(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """Sorted by client id: brokers give them in any order."""
+    """The connections, sorted by client id, because brokers give them in any order."""
     found = [each for each in value.get("connectionSet") or () if isinstance(each, dict)]
     return sorted(found, key=lambda each: str(each.get("clientId")))
 
 
 async def _places(session: Session, group: str, address: str) -> list[str]:
-    """The broker at `address`, or, without one, all brokers that know the group: those that have its retry topic."""
+    """The broker at `address`; without one, all brokers that know the group: those that have its retry topic."""
     return [address] if address else list((await session.addresses(RETRY_PREFIX + group)).values())
 
 
 async def consumers_of(session: Session, group: str, address: str = "") -> dict[str, Any]:
-    """A group's connections and subscriptions. Raises AdminError, also where it has none."""
+    """A group's connections and subscriptions. Raises AdminError, also if it has none."""
     header = GetConsumerConnectionListRequestHeader(consumer_group=group)
 
     async def ask(place: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ async def consumers_of(session: Session, group: str, address: str = "") -> dict[
 
 
 async def running_info(session: Session, group: str, client_id: str, *, stacks: bool = False, address: str = "") -> dict[str, Any]:
-    """What a consumer says about itself, by way of a broker. Raises AdminError."""
+    """What a consumer reports about itself, asked through a broker. Raises AdminError."""
     header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id, jstack_enable=stacks)
 
     async def ask(place: str) -> dict[str, Any]:
@@ -79,7 +79,7 @@ async def running_info(session: Session, group: str, client_id: str, *, stacks: 
 
 
 async def shown_info(session: Session, group: str, client_id: str, *, stacks: bool = False, address: str = "") -> dict[str, Any]:
-    """As running_info, checked: it can be shown. Raises AdminError, also when it cannot."""
+    """As running_info, but checked that it can be shown. Raises AdminError, also if it cannot."""
     info = await running_info(session, group, client_id, stacks=stacks, address=address)
     check_report(client_id, info)
     return info

@@ -15,13 +15,13 @@ NO_MASTER = "NO_MASTER"
 
 
 def address_of(addresses: Mapping[int, str]) -> str:
-    """Whom to ask: the master, else the slave of the lowest id (BrokerData.selectBrokerAddr takes any)."""
+    """The broker to ask: the master, or else the slave with the lowest id (BrokerData.selectBrokerAddr takes any)."""
     return addresses[min(addresses)] if addresses else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """Brokers by name, and the names in each cluster, both in order."""
+    """The brokers by name, and the names in each cluster, both in order."""
 
     brokers: Mapping[str, BrokerData]
     clusters: Mapping[str, tuple[str, ...]]
@@ -36,14 +36,14 @@ class ClusterInfo:
         )
 
     def names(self, cluster: str) -> tuple[str, ...]:
-        """Raises AdminError for a cluster that is not there."""
+        """The broker names of a cluster. Raises AdminError if there is no such cluster."""
         if cluster not in self.clusters:
             known = ", ".join(self.clusters) or "none"
             raise AdminError(f"no cluster {cluster!r} is registered", remedy=f"the name servers know: {known}")
         return self.clusters[cluster]
 
     def groups(self, cluster: str) -> list[BrokerData]:
-        """A master and its slaves each. Raises AdminError."""
+        """For each broker name, its master and slaves. Raises AdminError."""
         return [self.brokers[name] for name in self.names(cluster) if name in self.brokers]
 
     def masters(self, cluster: str) -> list[str]:
@@ -51,11 +51,11 @@ class ClusterInfo:
         return [broker.broker_addrs[MASTER_ID] for broker in self.groups(cluster) if MASTER_ID in broker.broker_addrs]
 
     def addresses(self, cluster: str) -> list[str]:
-        """Of masters and slaves. Raises AdminError."""
+        """The addresses of masters and slaves. Raises AdminError."""
         return [address for broker in self.groups(cluster) for _, address in sorted(broker.broker_addrs.items())]
 
     def masters_and_slaves(self, cluster: str) -> list[tuple[str, list[str]]]:
-        """Slaves by their master's address, NO_MASTER where there is none. Raises AdminError."""
+        """The slaves by their master's address, or under NO_MASTER if there is none. Raises AdminError."""
         return [
             (
                 broker.broker_addrs.get(MASTER_ID, NO_MASTER),

@@ -47,7 +47,7 @@ MORE = Columns(
 
 
 def number(table: Mapping[str, str], name: str) -> float:
-    """The first number of a value, 0 where there is none."""
+    """The first number of a value; 0 if there is none."""
     try:
         return float(table.get(name, "").split(" ")[0])
     except ValueError:
@@ -83,7 +83,7 @@ def _load(table: Mapping[str, str], pool: str) -> str:
 
 
 def totals(table: Mapping[str, str]) -> list[int]:
-    """In and out yesterday, in and out today."""
+    """(received yesterday, sent yesterday, received today, sent today)."""
     moments = ("YesterdayMorning", "TodayMorning", "TodayNow")
     (put_0, put_1, put_2), (get_0, get_1, get_2) = (
         [int(number(table, f"msg{what}Total{moment}")) for moment in moments] for what in ("Put", "Get")

@@ -44,7 +44,8 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
-    """A command of the table. handler: "module:function" of this package; asks: the question before it acts, for a person at a terminal."""
+    """A command of the table. handler: "module:function" of this package. asks: the question put to a person at a terminal before the
+    command acts."""
 
     name: str
     summary: str
@@ -53,7 +54,7 @@ class CommandRow:
     asks: str = ""
 
     def options(self) -> list[Option]:
-        """Those of the command, then those of all commands with the letters that are left."""
+        """The command's own options, then those that all commands share, as far as their letters are not taken."""
         own = [Option(*match) for match in _WORD.findall(self.line)]
         taken = {option.letter for option in own} | {option.name for option in own}
         common = [Option(*match) for match in _WORD.findall(_COMMON)]
@@ -63,7 +64,7 @@ class CommandRow:
 
 
 class Given:
-    """What was given, by letter (or by name, of an option without one)."""
+    """The options that were given, by letter, or by name for an option without a letter."""
 
     def __init__(self, values: dict[str, str], names: dict[str, str]) -> None:
         self._values = values
@@ -73,14 +74,14 @@ class Given:
         return key in self._values
 
     def text(self, key: str, default: str = "") -> str:
-        """The value without the blanks around it."""
+        """The value without surrounding blanks."""
         return self._values.get(key, default).strip()
 
     def maybe(self, key: str) -> str | None:
         return self.text(key) if self.has(key) else None
 
     def truth(self, key: str, default: bool = False) -> bool:
-        """As Boolean.parseBoolean: everything but true is false."""
+        """As Boolean.parseBoolean: everything except true is false."""
         return self.text(key).lower() == "true" if self.has(key) else default
 
     def number(self, key: str, default: int = 0, *, least: int | None = None) -> int:
@@ -99,23 +100,23 @@ class Given:
         return [part.strip() for part in self.text(key).split(separator) if part.strip()]
 
     def named(self, key: str, what: str, separator: str = ",") -> list[str]:
-        """The parts of a list that has some. Raises UsageError."""
+        """The parts of a list that must not be empty. Raises UsageError."""
         found = self.words(key, separator)
         if not found:
             raise UsageError(f"{self._names[key]} names no {what}")
         return found
 
     def holds(self, text: str) -> bool:
-        """Whether it was given, by itself or in a list."""
+        """Whether a value was given, by itself or as part of a list."""
         return any(text in map(str.strip, re.split("[;,]", value)) for value in self._values.values())
 
     def asked(self, question: str) -> str:
-        """The question with {letters} replaced by what was given."""
+        """The question, with each {letter} replaced by the value given for it."""
         return re.sub(r"\{(\w+)\}", lambda match: self.text(match[1]), question)
 
 
 def parse(command: CommandRow, words: Sequence[str]) -> Given:
-    """Raises UsageError. With -h nothing is needed."""
+    """Reads a command line. Raises UsageError. With -h no option is required."""
     options = command.options()
     values: dict[str, str] = {}
     left = list(words)
@@ -140,7 +141,7 @@ def parse(command: CommandRow, words: Sequence[str]) -> Given:
 
 
 def _find(options: Sequence[Option], word: str) -> tuple[Option | None, str | None]:
-    """The option a word stands for, and the value it brings with it."""
+    """The option that a word stands for, and the value that it contains."""
     if not word.startswith("-") or len(word) < 2:
         return None, None
     name, equals, value = word.lstrip("-").partition("=")

@@ -338,5 +338,5 @@ LEFT_OUT = {
 
 
 def find_command(name: str) -> CommandRow | None:
-    """As mqadmin, without regard to case."""
+    """Finds a command, regardless of upper and lower case, as mqadmin does."""
     return next((command for command in COMMANDS if command.name.lower() == name.lower()), None)

@@ -77,7 +77,8 @@ async def check_rocksdb_cq(session: Session, given: Given, out: Output) -> None:
 
 
 async def rocksdb_config_to_json(session: Session, given: Given, out: Output) -> None:
-    """The broker writes the JSON into its own config directory. mqadmin's other way, to open RocksDB's files itself, is not here."""
+    """Makes the broker write the JSON into its own config directory. mqadmin's other way, to open RocksDB's files itself, is not
+    supported."""
     if not (given.has("b") or given.has("c")):
         cause = (
             "-p is not served: RocketMQ's RocksDB files cannot be read without its library" if given.has("p") else "missing: -c/--cluster"

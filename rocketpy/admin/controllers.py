@@ -36,7 +36,7 @@ def controllers_of(given: Given) -> list[str]:
 
 
 async def leader_of(session: Session, addresses: list[str]) -> str:
-    """By the first of some controllers that answers. Raises AdminError."""
+    """The leader, according to the first of some controllers that answers. Raises AdminError."""
     fault: AdminError | None = None
     for address in addresses:
         try:

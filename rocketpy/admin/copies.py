@@ -17,8 +17,8 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One sort of entries: its noun and the member that names one; how one and all are found; the requests, a code and a header by the
-    name, that make one and that change it."""
+    """One kind of entry: its noun, the member that names an entry, how to find one or all, and the requests (a code, and a header made from
+    the name) that create and change one."""
 
     noun: str
     member: str
@@ -30,7 +30,7 @@ class Kind:
 
 
 async def copy_entries(session: Session, out: Output, kind: Kind, source: str, target: str, names: Iterable[str] | None) -> None:
-    """names: of entries, or None: all. Raises AdminError."""
+    """names: of the entries; None: all. Raises AdminError."""
     entries: list[Entry] = [] if names is not None else await kind.find_all(session, source)
     for name in names or ():
         entry = await kind.find(session, source, name)

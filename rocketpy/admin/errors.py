@@ -25,11 +25,11 @@ OF_USERS = range(RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_LIST_ACL + 1)
 
 
 class UsageError(RocketpyError):
-    """A command line that cannot be: exit status 2."""
+    """An invalid command line: exit status 2."""
 
 
 class AdminError(RocketpyError):
-    """A command that did not do what it was asked: exit status 1. code: the response's, or None where there was none."""
+    """A command did not do what it was asked to: exit status 1. code: the response's; None if there was no response."""
 
     def __init__(self, cause: str, *, remedy: str = "", address: str = "", request: int | None = None, code: int | None = None) -> None:
         self.cause, self.remedy, self.address, self.request, self.code = cause, remedy, address, request, code
@@ -47,7 +47,7 @@ class AdminError(RocketpyError):
         return f"{line}; {self.remedy}" if self.remedy else line
 
     def about(self, what: str) -> AdminError:
-        """The same of one thing among several."""
+        """The same error, about one of several things."""
         return AdminError(f"{what}: {self.cause}", remedy=self.remedy, address=self.address, request=self.request, code=self.code)
 
     def members(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class AdminError(RocketpyError):
 
 
 def refused(address: str, request: int, code: int, remark: str | None) -> AdminError:
-    """A response that is not SUCCESS. Remarks end with a link of RocketMQ's FAQ in a line of its own: only the first line is said."""
+    """The error for a response other than SUCCESS. Remarks end with a line that links to RocketMQ's FAQ, so only the first line is kept."""
     lines = (remark or "").strip().splitlines()
     return AdminError(
         lines[0] if lines else response_name(code), remedy=_remedy(request, code), address=address, request=request, code=code
@@ -72,7 +72,7 @@ def refused(address: str, request: int, code: int, remark: str | None) -> AdminE
 
 
 def unanswered(address: str, request: int, error: RocketpyError) -> AdminError:
-    """No response at all."""
+    """The error if there was no response at all."""
     if isinstance(error, TimedOut):
         remedy = "--timeout SECONDS waits longer"
     elif isinstance(error, NetworkError):

@@ -66,7 +66,8 @@ SETTINGS = (
 
 
 def write_file(directory: str, name: str, value: dict[str, Any]) -> Path:
-    """Raises OSError. Until it is whole its name is one that nobody can foresee: the directory may be one that everybody writes to."""
+    """Writes a file under a temporary name that nobody can foresee, because everybody may be allowed to write to the directory; it gets its
+    own name when it is complete. Raises OSError."""
     place = Path(directory)
     place.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=place, prefix=f".{name}.")
@@ -90,7 +91,7 @@ def _said(out: Output, path: Path, value: dict[str, Any], end: str = "") -> None
 
 
 def _led(session: Session, cluster: ClusterInfo, name: str) -> list[BrokerData]:
-    """The brokers of a cluster that have a master, one at least: what is there of an earlier file says more than one of nobody. Raises
+    """The brokers of a cluster that have a master, at least one: an existing file says more than an export of no broker. Raises
     AdminError."""
     session.note_masterless(cluster, name)
     found = [broker for broker in cluster.groups(name) if MASTER_ID in broker.broker_addrs]
@@ -100,7 +101,7 @@ def _led(session: Session, cluster: ClusterInfo, name: str) -> list[BrokerData]:
 
 
 async def user_topics(session: Session, address: str, with_special: bool) -> dict[str, Any]:
-    """A broker's whole answer, without system topics. Raises AdminError."""
+    """A broker's whole answer except system topics. Raises AdminError."""
     value = await session.members(address, RequestCode.GET_ALL_TOPIC_CONFIG, times=2)
     system = await session.members(address, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, times=2)
     hidden = SYSTEM_TOPICS | {str(topic) for topic in system.get("topicList") or ()}
@@ -121,7 +122,7 @@ async def user_groups(session: Session, address: str) -> dict[str, dict[str, Any
 
 
 def add_up(tables: list[dict[str, Any]], *members: str) -> dict[str, Any]:
-    """One table of several brokers' ones: the last entry of each name counts, with the sum of these members over all."""
+    """One table made of several brokers' tables: the last entry of each name counts, with these members summed over all."""
     whole: dict[str, Any] = {}
     for table in tables:
         for name, entry in table.items():
@@ -171,7 +172,7 @@ async def export_configs(session: Session, given: Given, out: Output) -> None:
 
 
 async def _clients_in(session: Session, groups: dict[str, Any]) -> list[str]:
-    """Language and release of all consumers."""
+    """Language and release of every consumer."""
     found = set()
     for group in groups:
         try:
@@ -184,7 +185,7 @@ async def _clients_in(session: Session, groups: dict[str, Any]) -> list[str]:
 
 
 async def _report(session: Session, address: str) -> dict[str, Any]:
-    """What there is to say about one master. Raises AdminError."""
+    """The report about one master. Raises AdminError."""
     table = await runtime_table(session, address)
     settings = await settings_of(session, address, RequestCode.GET_BROKER_CONFIG)
     groups = await user_groups(session, address)

@@ -25,7 +25,7 @@ TOOLS_GROUP = "TOOLS_CONSUMER"
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """What a pull answered. code: SUCCESS, PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED."""
+    """The answer to a pull. code: SUCCESS, PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY or PULL_OFFSET_MOVED."""
 
     code: int
     messages: list[FoundMessage]
@@ -74,7 +74,7 @@ async def pull(
 
 
 async def by_place(session: Session, topic: str, message_id: str) -> FoundMessage | None:
-    """The message at the address and log offset that an id names; None for other ids, or where there is none. Raises AdminError where that
+    """The message at the address and log offset in an id; None for other ids, or if there is no message. Raises AdminError if the broker
     cannot be asked."""
     place = place_of(message_id)
     if place is None:
@@ -98,7 +98,7 @@ async def by_key(
     last_key: str | None = None,
     is_unique: bool = False,
 ) -> list[FoundMessage]:
-    """Messages with a key, by a producer's id (is_unique) those with that id. Raises AdminError where no broker answers."""
+    """The messages with a key or, with is_unique, those with a producer's id. Raises AdminError if no broker answers."""
     header = QueryMessageRequestHeader(
         topic=topic, key=key, max_num=count, begin_timestamp=begin_ms, end_timestamp=end_ms, index_type=index_type, last_key=last_key
     )
@@ -122,7 +122,7 @@ async def by_key(
 
 
 def _is_meant(found: FoundMessage, key: str, index_type: str | None, is_unique: bool) -> bool:
-    """Others have the same hash."""
+    """Whether the message has the key itself, not just its hash."""
     if is_unique:
         return found.unique_id == key
     if index_type == "T":
@@ -131,7 +131,7 @@ def _is_meant(found: FoundMessage, key: str, index_type: str | None, is_unique: 
 
 
 async def by_id(session: Session, topic: str, message_id: str, route_topic: str = "") -> FoundMessage | None:
-    """By either kind of id. Raises AdminError."""
+    """The message with an id of either kind. Raises AdminError."""
     away: AdminError | None = None
     try:
         found = await by_place(session, topic, message_id)
@@ -164,7 +164,7 @@ class Track:
 
 
 async def tracks_of(session: Session, found: FoundMessage) -> list[Track]:
-    """One of each group that consumes the topic. Raises AdminError where that cannot be asked."""
+    """One Track for each group that consumes the topic. Raises AdminError if the groups cannot be asked for."""
     return [await _track(session, found, group) for group in await groups_of(session, found.message.topic)]
 
 
@@ -191,7 +191,7 @@ async def _track(session: Session, found: FoundMessage, group: str) -> Track:
 
 
 def track_state(found: FoundMessage, subscriptions: Any, is_consumed: bool) -> str:
-    """Of a message behind or before a push group's offset."""
+    """What became of a message in a push group. is_consumed: it lies before the group's offset."""
     if not is_consumed:
         return "NOT_CONSUME_YET"
     tags = (subscriptions.get(found.message.topic) or {}).get("tagsSet") or []

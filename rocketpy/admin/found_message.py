@@ -29,17 +29,18 @@ class FoundMessage:
     broker_name: str | None = None
 
     def at(self, queue_id: int, offset: int) -> FoundMessage:
-        """As consumers see it that pull that queue: in a static topic, the record has its number and offset in the broker's own."""
+        """The message as consumers see it who pull that queue: for a static topic, the record itself has the number and the offset of the
+        broker's own queue."""
         return FoundMessage(self.message._replace(queue_id=queue_id, queue_offset=offset), self.broker_name)
 
     @property
     def unique_id(self) -> str | None:
-        """What its producer called it."""
+        """The id that the producer gave it."""
         return self.message.properties.get(UNIQUE_ID)
 
     @property
     def offset_id(self) -> str:
-        """Where it is stored: the broker's address and the log offset."""
+        """The id that says where it is stored: the broker's address and the log offset."""
         return place_id(self.message.store_host, self.message.commit_log_offset)
 
     @property
@@ -56,7 +57,7 @@ class FoundMessage:
 
     @property
     def body(self) -> bytes:
-        """As it was given to the producer; what no zlib stream is stays as it is."""
+        """The body as the producer was given it. One that is not a zlib stream stays as it is."""
         sys_flag, body = self.message.sys_flag, self.message.body
         if not sys_flag & COMPRESSED_FLAG or (sys_flag >> COMPRESSION_SHIFT) & COMPRESSION_MASK not in ZLIB:
             return body
@@ -113,7 +114,7 @@ class FoundMessage:
 
 
 def place_of(message_id: str) -> tuple[str, int] | None:
-    """(address, log offset) of a place_id, None for other ids; a producer's may look alike."""
+    """(address, log offset) in a place_id; None for other ids, though a producer's id may look like one."""
     if not re.fullmatch(r"[0-9A-Fa-f]{32}|[0-9A-Fa-f]{56}", message_id):
         return None
     data = bytes.fromhex(message_id)
@@ -125,7 +126,7 @@ def place_of(message_id: str) -> tuple[str, int] | None:
 
 
 def records_in(body: bytes, broker_name: str | None = None, *, pulled: bool = False) -> list[FoundMessage]:
-    """The messages of records that lie one after the other; `pulled`: as consumers see them. Raises AdminError for other bytes."""
+    """The messages in consecutive records; `pulled`: as consumers see them. Raises AdminError for other bytes."""
     try:
         records = read_records(body)
         return [FoundMessage(message, broker_name) for message in (unwrapped(records) if pulled else records)]

@@ -36,7 +36,7 @@ Led = Mapping[int, tuple[QueueMapping, Items]]
 
 
 def readable_queues(route: TopicRoute) -> list[tuple[str, int, str]]:
-    """(the broker that clients name with it, number, the broker to ask) of each queue that can be read, in order."""
+    """(the broker name that clients use, queue number, the broker to ask) of each readable queue, in order."""
     return sorted(
         (_named_broker(route, queues.broker_name), number, queues.broker_name)
         for queues in route.queue_datas
@@ -51,7 +51,7 @@ def _named_broker(route: TopicRoute, broker_name: str) -> str:
 
 
 async def topic_at(session: Session, address: str, topic: str) -> StaticTopic | None:
-    """None: the broker has no such topic. Raises AdminError."""
+    """The topic at a broker; None if it has no such topic. Raises AdminError."""
     code = RequestCode.GET_TOPIC_CONFIG
     answer = await session.invoke(address, code, GetTopicConfigRequestHeader(topic=topic, lo=True))
     if answer.code == ResponseCode.TOPIC_NOT_EXIST:
@@ -65,7 +65,7 @@ async def topic_at(session: Session, address: str, topic: str) -> StaticTopic | 
 
 
 async def led_by_route(session: Session, topic: str, route: TopicRoute) -> Led:
-    """The global queues of a topic; none of a plain one. Raises AdminError."""
+    """The global queues of a topic; empty for a plain one. Raises AdminError."""
     if not route.queue_mappings:
         return {}
     addresses = [broker.broker_addrs[MASTER_ID] for broker in route.broker_datas if MASTER_ID in broker.broker_addrs]
@@ -77,7 +77,7 @@ async def led_by_route(session: Session, topic: str, route: TopicRoute) -> Led:
 
 
 def global_bounds(led: Led, rows: Rows) -> Rows:
-    """First and last offsets."""
+    """The first and last offsets of global queues."""
     found: Rows = {}
     for global_id, (mapping, items) in led.items():
         first, last = find_item(items, 0), find_item(items, LONG_MAX)
@@ -95,7 +95,7 @@ def global_bounds(led: Led, rows: Rows) -> Rows:
 
 
 def global_progress(led: Led, rows: Rows) -> Rows:
-    """Where a group is, by the latest piece of each queue that it has come to; queues that it has not come to are left out."""
+    """A group's offset in each queue, in the latest piece that it has reached; queues that it has not reached are left out."""
     found: Rows = {}
     for global_id, (mapping, items) in led.items():
         pieces = [(item, rows.get(queue_of(mapping.topic, item.broker_name, item.queue_id))) for item in reversed(items)]

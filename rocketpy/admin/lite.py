@@ -94,7 +94,7 @@ def _when(time_ms: Any, missing: str) -> Shown:
 
 
 async def _each_broker(session: Session, topic: str, out: Output, work: Callable[[str, str], Awaitable[None]]) -> None:
-    """The work at each broker of a topic (its name, its address); one that fails has a line."""
+    """Does the work at each broker of a topic (its name, its address). One that fails gets a line."""
 
     async def do(place: tuple[str, str]) -> None:
         try:

@@ -36,7 +36,7 @@ Brokers = Mapping[str, StaticTopic]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What brokers have or are to have: the content of a mapping data file (TopicRemappingDetailWrapper)."""
+    """What brokers have or shall have: the content of a mapping data file (TopicRemappingDetailWrapper)."""
 
     topic: str
     kind: str
@@ -72,14 +72,14 @@ class Plan:
 
 
 def mapping_of(name: str, topic: StaticTopic) -> QueueMapping:
-    """Raises MappingFault: the broker has the topic as a plain one."""
+    """The mapping of a topic. Raises MappingFault if the broker has the topic as a plain one."""
     if topic.mapping is None:
         raise MappingFault(f"Mapping info should not be null in broker {name}")
     return topic.mapping
 
 
 def check_agreement(topic: str, brokers: Brokers) -> tuple[int, int] | None:
-    """(epoch, number of queues) as all brokers have them; None where there are none. Raises MappingFault where they differ."""
+    """(epoch, number of queues), which must be the same at all brokers; None if there are none. Raises MappingFault if they differ."""
     agreed: QueueMapping | None = None
     for name, known in brokers.items():
         mapping = mapping_of(name, known)
@@ -102,7 +102,7 @@ def check_agreement(topic: str, brokers: Brokers) -> tuple[int, int] | None:
 
 
 def check_queues(brokers: Brokers) -> None:
-    """Whether every piece is a queue that its broker has. Raises MappingFault."""
+    """Checks that every piece is a queue that its broker has. Raises MappingFault."""
     for name, known in brokers.items():
         if known.config.read_queue_nums < known.config.write_queue_nums:
             raise MappingFault("Read queues is smaller than write queues")
@@ -116,7 +116,7 @@ def check_queues(brokers: Brokers) -> None:
 
 
 def _leaders(brokers: Brokers) -> dict[int, tuple[QueueMapping, Items]]:
-    """Of all global queues, once everything is checked. Raises MappingFault."""
+    """The leaders of all global queues, after all checks. Raises MappingFault."""
     led = led_queues([mapping_of(name, known) for name, known in brokers.items()], complete=True)
     check_no_shared_queue(led)
     check_queues(brokers)
@@ -124,7 +124,7 @@ def _leaders(brokers: Brokers) -> dict[int, tuple[QueueMapping, Items]]:
 
 
 def share_out(counts: Mapping[str, int], more: int, order: Callable[[list[str]], list[str]]) -> list[str]:
-    """Which brokers get so many queues more: each time one that has the fewest. order: in which those of equal number come."""
+    """Distributes that many new queues: each goes to a broker that has the fewest. order: decides between equal ones."""
     shares, chosen = dict(counts), []
     least: list[str] = []
     for _ in range(more):
@@ -139,7 +139,7 @@ def share_out(counts: Mapping[str, int], more: int, order: Callable[[list[str]],
 def plan_queues(
     topic: str, queues: int, targets: Iterable[str], brokers: Brokers, now_ms: int, order: Callable[[list[str]], list[str]]
 ) -> Plan:
-    """A new static topic, or more queues for one: those that are there stay where they are. Raises MappingFault."""
+    """Plans a new static topic, or more queues for an existing one, whose queues stay where they are. Raises MappingFault."""
     wanted = set(targets)
     for name, known in brokers.items():
         if mapping_of(name, known).hosted and name not in wanted:
@@ -166,7 +166,8 @@ def plan_queues(
 
 
 def plan_move(topic: str, targets: Iterable[str], brokers: Brokers, now_ms: int) -> Plan:
-    """The queues of a static topic, shared out again among the targets: no broker gives queues and gets some. Raises MappingFault."""
+    """Plans a new distribution of a static topic's queues over the targets, such that no broker both gives and gets queues. Raises
+    MappingFault."""
     wanted = set(targets)
     agreed = check_agreement(topic, brokers)
     if agreed is None:
@@ -204,7 +205,7 @@ def plan_move(topic: str, targets: Iterable[str], brokers: Brokers, now_ms: int)
 
 
 def complete(plan: Plan, all_brokers: Iterable[str]) -> Plan:
-    """With the brokers that have no queue: they answer for the topic, too."""
+    """The plan with the brokers added that have no queue: they answer for the topic, too."""
     any_topic = next(iter(plan.brokers.values()))
     mapping = mapping_of("", any_topic)
     missing = {
@@ -216,7 +217,7 @@ def complete(plan: Plan, all_brokers: Iterable[str]) -> Plan:
 
 
 def adopted(plan: Plan, known: Brokers) -> Plan:
-    """With the logic offsets that an earlier run has told brokers already: what was decided once stays."""
+    """The plan with the logic offsets that an earlier run has already told brokers: a decided offset stays."""
     brokers = dict(plan.brokers)
     for name, topic in plan.brokers.items():
         for global_id, items in mapping_of(name, topic).hosted.items():
@@ -228,8 +229,8 @@ def adopted(plan: Plan, known: Brokers) -> Plan:
 
 
 def placed(plan: Plan, ends: Mapping[tuple[str, int], int]) -> Plan:
-    """With the logic offsets of the moved queues decided: behind the ends of their old leaders' queues, by broker and queue. Raises
-    MappingFault."""
+    """The plan with the logic offsets of the moved queues decided: behind the ends of their former leaders' queues, given by broker and
+    queue. Raises MappingFault."""
     brokers = dict(plan.brokers)
     for name in sorted(plan.map_out):
         for global_id, items in sorted(mapping_of(name, plan.brokers[name]).hosted.items()):
@@ -248,13 +249,13 @@ def placed(plan: Plan, ends: Mapping[tuple[str, int], int]) -> Plan:
 
 
 def rounded_up(offset: int, block: int = BLOCK_SIZE) -> int:
-    """The begin of the next block, or of the one behind that when less than half of this one is left."""
+    """The beginning of the next block, or of the one after it if less than half of the current one is left."""
     whole, rest = divmod(offset, block)
     return (whole + (1 if rest < block // 2 else 2)) * block
 
 
 def _with_queue(known: StaticTopic, global_id: int, items: Items) -> StaticTopic:
-    """With one queue more, which is the last piece of a global one."""
+    """The plan with one more queue, as the last piece of a global queue."""
     queue_id = known.config.write_queue_nums
     config = replace(known.config, read_queue_nums=known.config.read_queue_nums + 1, write_queue_nums=queue_id + 1)
     gen, logic_offset = (items[-1].gen + 1, -1) if items else (0, 0)

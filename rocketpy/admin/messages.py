@@ -30,7 +30,7 @@ HOUR_MS = 3_600_000
 
 
 def charset_of(text: str) -> str:
-    """Raises UsageError for what is no encoding of texts: nobody knows it, or it is one of bytes, such as hex."""
+    """Raises UsageError for a name that is not a text encoding: unknown ones, and those between bytes, such as hex."""
     try:
         b"text".decode(text, "replace")
         return codecs.lookup(text).name
@@ -39,7 +39,7 @@ def charset_of(text: str) -> str:
 
 
 def body_file(found: FoundMessage, suffix: str = "") -> Path:
-    """Where a body is written to; ids come from strangers and name no directory."""
+    """The file that a body is written to. Ids come from strangers, so they must not name a directory."""
     BODIES.mkdir(parents=True, exist_ok=True)
     path = BODIES / (re.sub(r"^\.+|[^0-9A-Za-z_.-]", "_", found.shown_id)[:200] + suffix)
     path.write_bytes(found.body)
@@ -107,7 +107,7 @@ async def query_msg_by_id(session: Session, given: Given, out: Output) -> None:
 
 
 async def _give(session: Session, given: Given, out: Output, found: FoundMessage) -> None:
-    """The message to one consumer, at once; its broker asks it."""
+    """Has the broker send the message to one consumer at once."""
     group, client_id = given.text("g"), given.text("d")
     if not is_push(await running_info(session, group, client_id)):
         raise AdminError(f"this {client_id} client is not push consumer ,not support direct push")

@@ -31,7 +31,7 @@ class Undone:
 
 
 def undone_of(stats: ConsumeStats, now_ms: int) -> list[Undone]:
-    """The topics that a group has not finished."""
+    """The topics in which a group is behind."""
     rows: dict[str, list[tuple[int, int]]] = {}
     for queue, end, at, _, last in stats.rows():
         if end > at:

@@ -9,7 +9,7 @@ from .session import Session
 
 
 async def put_value(session: Session, namespace: str, key: str, value: str) -> None:
-    """At every name server; one that fails is told at the end."""
+    """Sets a value at every name server. Failures are reported at the end."""
 
     async def put(address: str) -> None:
         await session.call(address, RequestCode.PUT_KV_CONFIG, PutKVConfigRequestHeader(namespace=namespace, key=key, value=value))
@@ -25,7 +25,7 @@ async def delete_value(session: Session, namespace: str, key: str) -> None:
 
 
 async def get_value(session: Session, namespace: str, key: str) -> str | None:
-    """None: there is no such value. Raises AdminError."""
+    """The value; None if there is none. Raises AdminError."""
     code = RequestCode.GET_KV_CONFIG
     response = await session.ask_name_server(code, GetKVConfigRequestHeader(namespace=namespace, key=key))
     if response.code == ResponseCode.QUERY_NOT_FOUND:
@@ -36,7 +36,7 @@ async def get_value(session: Session, namespace: str, key: str) -> str | None:
 
 
 def merged_order(before: str, conf: str) -> str:
-    """An order configuration with the one part for a broker replaced."""
+    """An order configuration in which the part of one broker is replaced."""
     parts = {part.partition(":")[0]: part for part in before.split(";") if part}
     parts[conf.partition(":")[0]] = conf
     return ";".join(parts.values())

@@ -41,19 +41,19 @@ SKIPPED = Columns("queues", _SIX, _SIX, _WRITTEN_NAMES | {"#rollbackOffset": "ro
 
 
 def route_topic(topic: str, cluster: str) -> str:
-    """The topic whose route leads to the brokers: of light queues and the timer's own, what -c names."""
+    """The topic whose route leads to the brokers: for light queues and the timer's own, the cluster that -c names."""
     return cluster if cluster and (topic.startswith(LMQ_PREFIX) or topic == WHEEL_TIMER) else topic
 
 
 def addresses_in(route: TopicRoute) -> dict[str, str]:
-    """Whom to ask, by broker name."""
+    """The address to ask, by broker name."""
     return {broker.broker_name: address_of(broker.broker_addrs) for broker in route.broker_datas if broker.broker_addrs}
 
 
 async def move_by_brokers(
     session: Session, addresses: Mapping[str, str], topic: str, group: str, time_ms: int, force: bool
 ) -> tuple[dict[Any, int], list[str]]:
-    """Offsets by queue, and the names of brokers that cannot do it, as no consumer is there; brokers that fail are noted."""
+    """(offsets by queue, names of brokers that could not do it because no consumer is connected). Brokers that fail are noted."""
     header = ResetOffsetRequestHeader(topic=topic, group=group, timestamp=time_ms, is_force=force, offset=-1)
     moved: dict[Any, int] = {}
 
@@ -80,7 +80,8 @@ async def write_offset(session: Session, address: str, group: str, topic: str, q
 async def _known_offsets(
     session: Session, address: str, group: str, topic: str, broker_name: str, queues: int
 ) -> dict[Any, tuple[int, int]]:
-    """(the broker's, the group's) offset by queue of a topic; of a group that has consumed nothing, all from the first message on."""
+    """(the broker's offset, the group's offset) by queue of a topic. For a group that has consumed nothing, each queue from its first
+    message on."""
     header = GetConsumeStatsRequestHeader(consumer_group=group)
     stats = ConsumeStats.from_json(await session.members(address, RequestCode.GET_CONSUME_STATS, header, times=SLOW_TIMES))
     known = {queue: (end, at) for queue, end, at, _, _ in stats.rows() if queue["topic"] == topic}
@@ -94,7 +95,8 @@ async def _known_offsets(
 async def move_by_writing(
     session: Session, route: TopicRoute, broker_names: Iterable[str], topic: str, group: str, time_ms: int, force: bool
 ) -> list[tuple[str, int, int, int, int, int]]:
-    """Broker name, queue, the broker's offset, the group's before, the one of that time, the group's now; brokers that fail are noted."""
+    """Rows of (broker name, queue, the broker's offset, the group's former offset, the offset at that time, the group's new offset).
+    Brokers that fail are noted."""
     rows: list[tuple[str, int, int, int, int, int]] = []
     sizes = {queues.broker_name: queues.read_queue_nums for queues in route.queue_datas}
     addresses = addresses_in(route)

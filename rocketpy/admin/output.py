@@ -14,14 +14,15 @@ from ..remoting.json_codec import ObjectKey
 
 
 class Shown(NamedTuple):
-    """A cell whose text is another than its value."""
+    """A cell whose text differs from its value."""
 
     value: Any
     text: str
 
 
 def plain(value: Any) -> Any:
-    """A value as standard JSON has it: of a table whose keys are objects, such as queues, a list of objects with the members of both."""
+    """A value as standard JSON can express it: a table whose keys are objects, such as queues, becomes a list of objects with the members
+    of both."""
     if isinstance(value, Mapping):
         if any(isinstance(key, ObjectKey) for key in value):
             return [_joined(key, plain(member)) for key, member in value.items()]
@@ -38,7 +39,7 @@ def _joined(key: Any, value: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A table: its member in JSON, printf forms of heading and rows, and for each column its heading and its member."""
+    """A table: its member in the JSON document, printf formats of heading and rows, and for each column its heading and its member."""
 
     member: str
     head: str
@@ -47,7 +48,7 @@ class Columns:
 
 
 class Output:
-    """write: takes text for standard output."""
+    """A command's output. write: takes text for standard output."""
 
     def __init__(self, write: Callable[[str], object], *, is_json: bool) -> None:
         self._write = write
@@ -63,17 +64,17 @@ class Output:
         self.put(text + "\n")
 
     def set(self, **members: Any) -> None:
-        """Members of the document; in text they are not seen, nor kept."""
+        """Sets members of the JSON document. Text output neither shows nor keeps them."""
         if self.is_json:
             self._document.update(plain(members))
 
     def add(self, member: str, value: Any) -> None:
-        """One more of a list in the document."""
+        """Adds an item to a list in the document."""
         if self.is_json:
             self._document.setdefault(member, []).append(plain(value))
 
     def done(self, text: str, **members: Any) -> None:
-        """A line about one thing that was done."""
+        """Prints a line about one thing that was done."""
         self.line(text)
         self.add("done", members)
 
@@ -88,7 +89,7 @@ class Output:
         self.add(columns.member, dict(zip(columns.names.values(), values, strict=True)))
 
     def end(self) -> None:
-        """Of a round: the document is written, the next one begins."""
+        """Ends a round: the document is written, and the next one begins."""
         if self.is_json:
             self._write(json.dumps(self._document, default=str) + "\n")  # ASCII: any bytes, any locale
         self._document = {}

@@ -81,7 +81,7 @@ IN_BROKER = Columns(
 
 @dataclass
 class ConsumeStats:
-    """A group's offsets by queue, and what it consumes a second."""
+    """A group's offsets by queue, and how many messages it consumes per second."""
 
     queues: dict[Any, dict[str, Any]] = field(default_factory=dict)
     rate: float = 0.0
@@ -103,7 +103,7 @@ class ConsumeStats:
 
 
 def route_topics(group: str, topic: str | None, cluster: str | None) -> list[str]:
-    """The topics whose route leads to the brokers that know a group, the likeliest first."""
+    """The topics whose routes lead to the brokers that know a group, the likeliest first."""
     topics = [RETRY_PREFIX + group]
     if topic:
         topics += [topic, f"{RETRY_PREFIX}{group}_{topic}"]
@@ -113,7 +113,7 @@ def route_topics(group: str, topic: str | None, cluster: str | None) -> list[str
 
 
 async def first_route(session: Session, topics: list[str]) -> TopicRoute:
-    """Raises AdminError of the last of them."""
+    """The first route that is found. Raises the AdminError of the last topic if there is none."""
     for topic in topics[:-1]:
         try:
             return await session.route(topic)
@@ -125,8 +125,8 @@ async def first_route(session: Session, topics: list[str]) -> TopicRoute:
 async def consume_stats(
     session: Session, group: str, topic: str | None = None, cluster: str | None = None, *, as_stored: bool = False, in_part: bool = False
 ) -> ConsumeStats:
-    """A group's offsets at all brokers; as_stored: those of static topics by the brokers' own queues, too; in_part: brokers that fail are
-    noted and left out. Raises AdminError, also where there are none."""
+    """A group's offsets at all brokers. as_stored: for static topics also by the brokers' own queues. in_part: brokers that fail are noted
+    and left out. Raises AdminError, also if there are no offsets."""
     route = await first_route(session, route_topics(group, topic, cluster))
     stats = ConsumeStats()
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
@@ -157,7 +157,7 @@ async def consume_stats(
 
 
 async def _count_globally(session: Session, stats: ConsumeStats) -> None:
-    """Static topics are shown by their global queues."""
+    """Shows static topics by their global queues."""
     for topic in sorted({str(queue["topic"]) for queue in stats.queues}):
         try:
             led = await led_by_route(session, topic, await session.route(topic))
@@ -169,7 +169,7 @@ async def _count_globally(session: Session, stats: ConsumeStats) -> None:
 
 
 async def running_infos(session: Session, group: str, client_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What consumers of a group say about themselves, by client; one that does not answer is noted, one that has gone is not."""
+    """What the consumers of a group report about themselves, by client. One that does not answer is noted, one that has gone is not."""
     infos: dict[str, dict[str, Any]] = {}
 
     async def look(client_id: str) -> None:

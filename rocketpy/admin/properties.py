@@ -9,14 +9,14 @@ from .session import Session
 
 
 def one_line(key: str, value: str) -> bytes:
-    """Raises AdminError for what would be more than one setting."""
+    """Returns the setting. Raises AdminError if it would be more than one."""
     if not key or any(mark in key + value for mark in "\r\n") or "=" in key:
         raise AdminError(f"{key!r} and {value!r} cannot be one line key=value")
     return f"{key}={value}\n".encode()
 
 
 async def settings_of(session: Session, address: str, code: RequestCode) -> dict[str, str]:
-    """What a server is set to, in order. Raises AdminError."""
+    """A server's settings, in order. Raises AdminError."""
     response = await session.call(address, code)
     try:
         entries = read_properties(properties_text(response.body))

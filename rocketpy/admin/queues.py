@@ -14,7 +14,7 @@ from .session import Session
 
 
 def by_queue(table: Any) -> dict[Any, Any]:
-    """A table whose keys are queues: RocketMQ writes them as objects, other servers as texts that hold one. Raises AdminError."""
+    """A table whose keys are queues. RocketMQ writes those as objects, other servers as texts that contain an object. Raises AdminError."""
     if not isinstance(table, dict):
         return {}
     return {_queue(key): value for key, value in table.items()}
@@ -33,7 +33,7 @@ def queue_of(topic: str, broker_name: str, queue_id: int) -> ObjectKey:
 
 
 def queue_key(queue: Any) -> tuple[str, str, int]:
-    """The order of queues (MessageQueue.compareTo)."""
+    """The sort key of a queue (MessageQueue.compareTo)."""
     return str(queue["topic"]), str(queue["brokerName"]), int(queue["queueId"])
 
 
@@ -54,7 +54,7 @@ async def max_offset(session: Session, address: str, topic: str, queue_id: int) 
 
 
 async def offset_at(session: Session, address: str, topic: str, queue_id: int, time_ms: int) -> int:
-    """The first message stored at that time or later."""
+    """The offset of the first message stored at that time or later."""
     header = SearchOffsetRequestHeader(topic=topic, queue_id=queue_id, timestamp=time_ms)
     code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
     return offset_in(await session.call(address, code, header), address, code)

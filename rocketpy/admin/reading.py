@@ -45,7 +45,7 @@ def _status(pulled: Pulled) -> str:
 
 
 async def _places_to_read(session: Session, topic: str) -> list[tuple[str, str, int]]:
-    """(broker name, address, queue) of all queues that can be read. Raises AdminError."""
+    """(broker name, address, queue) of all readable queues. Raises AdminError."""
     route, addresses = await session.route(topic), await session.addresses(topic)
     found = [(name, addresses[broker], number) for name, number, broker in readable_queues(route) if broker in addresses]
     if not found:
@@ -70,7 +70,7 @@ async def address_of_queue(session: Session, topic: str, broker_name: str, queue
 
 
 async def _span(session: Session, address: str, topic: str, queue_id: int, begin: str | None, end: str | None) -> tuple[int, int]:
-    """The first offset and the one behind the last: of all messages, or of those stored from begin to end."""
+    """The first offset and the one after the last: of all messages, or of those stored from begin to end."""
     first, last = await min_offset(session, address, topic, queue_id), await max_offset(session, address, topic, queue_id)
     if begin is not None:
         first = await offset_at(session, address, topic, queue_id, time_of(begin))
@@ -159,7 +159,8 @@ def _checked_time(given: Given, key: str, name: str, now_ms: int) -> int:
 
 
 def _checked_span(given: Given, now_ms: int) -> tuple[str | None, str | None]:
-    """The times from which and up to which messages are wanted; None: any. Raises UsageError for these and the options beside them."""
+    """The times from which and up to which messages are wanted; None: no limit. Raises UsageError about these options and those that do not
+    go with them."""
     if given.number("c", 128) <= 0:
         raise UsageError("Please input a positive messageNumber!")
     if given.has("i") and not given.has("b"):
@@ -201,7 +202,7 @@ async def consume_message(session: Session, given: Given, out: Output) -> None:
 
 
 async def _consume(session: Session, out: Output, place: tuple[str, str, int], topic: str, group: str, offset: int, last: int) -> None:
-    """Prints the messages from offset to last, both included, as one consumer would get them."""
+    """Prints the messages from offset to last, both included, as a single consumer would get them."""
     broker_name, address, queue_id = place
     queue = queue_text(queue_of(topic, broker_name, queue_id))
     while offset <= last:
@@ -227,8 +228,8 @@ async def dump_compaction_log(session: Session, given: Given, out: Output) -> No
 
 
 def file_messages(path: Path) -> Iterator[FoundMessage | AdminError]:
-    """Messages one after the other, up to what was never written, or an error for bytes that are not a message. Raises AdminError,
-    OSError."""
+    """The messages in a file, one after the other, up to space that was never written, or an error for bytes that are not a message. Raises
+    AdminError, OSError."""
     if path.is_dir():
         raise AdminError(f"file {path} is a directory.")
     with path.open("rb") as file:

@@ -14,7 +14,7 @@ Work = Callable[[Session, Given, Output], Awaitable[None]]
 
 
 async def rounds(session: Session, given: Given, out: Output, work: Work) -> None:
-    """Does the work once; or, with -i, every so many seconds until Ctrl-C."""
+    """Does the work once or, with -i, every so many seconds until Ctrl-C."""
     if not given.has("i"):
         await work(session, given, out)
         return
@@ -33,7 +33,7 @@ async def every(session: Session, given: Given, out: Output, work: Work, interva
 
 
 def end_round(session: Session, out: Output) -> None:
-    """What failed in a round is part of it."""
+    """Ends a round. What failed is part of its output."""
     troubles = session.take_troubles()
     for error in troubles:
         out.line(f"[error] {error}")

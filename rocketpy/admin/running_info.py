@@ -42,7 +42,7 @@ _RATES = ("pullRT", "pullTPS", "consumeRT", "consumeOKTPS", "consumeFailedTPS")
 
 
 def check_report(client_id: str, info: Mapping[str, Any]) -> None:
-    """Raises AdminError, which names the client, for what cannot be shown: tables by what is no queue, and nesting without end."""
+    """Raises AdminError, naming the client, for a report that cannot be shown: tables whose keys are not queues, or excessive nesting."""
     if is_deeper(info, DEPTH_MAX):
         raise AdminError(f"what client {client_id} says of itself is nested deeper than {DEPTH_MAX}")
     for name in ("mqTable", "mqPopTable"):
@@ -82,7 +82,7 @@ def _subscriptions(info: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def has_same_subscriptions(infos: Sequence[Mapping[str, Any]], now_ms: int) -> bool:
-    """False when push consumers of one group that have run for a while (SETTLED_MS) subscribe to different things."""
+    """False if push consumers of one group that have run for a while (SETTLED_MS) subscribe to different things."""
     first = infos[0]
     started = _integer(_members(first, "properties").get("PROP_CONSUMER_START_TIMESTAMP"))
     if not is_push(first) or now_ms - started <= SETTLED_MS:
@@ -92,7 +92,7 @@ def has_same_subscriptions(infos: Sequence[Mapping[str, Any]], now_ms: int) -> b
 
 
 def blocked_queues(client_id: str, info: Mapping[str, Any], now_ms: int) -> Iterator[str]:
-    """A line for each queue whose consumption does not go on."""
+    """A line for each queue whose consumption has stopped."""
     if not is_push(info):
         return
     in_order = str(_members(info, "properties").get("PROP_CONSUMEORDERLY")).lower() == "true"
@@ -110,7 +110,7 @@ def blocked_queues(client_id: str, info: Mapping[str, Any], now_ms: int) -> Iter
 
 
 def running_text(info: Mapping[str, Any]) -> str:
-    """As consumerStatus prints it (formatString)."""
+    """The text that consumerStatus prints (formatString)."""
     lines = ["#Consumer Properties#"]
     lines += [f"{name!s:40}: {java(value)}" for name, value in _members(info, "properties").items()]
     lines += ["", "", "#Consumer Subscription#"]

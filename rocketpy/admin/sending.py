@@ -112,7 +112,7 @@ class Sent:
 
 
 def unique_id(time_ms: int) -> str:
-    """16 bytes of which nobody else has the same (MessageClientIDSetter): process, chance, time of this month, number."""
+    """16 bytes that nobody else makes (MessageClientIDSetter): process, random number, time within this month, counter."""
     month = datetime.fromtimestamp(time_ms // 1000).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     in_month = (time_ms - int(month.timestamp() * 1000)) & 0xFFFFFFFF
     head = os.urandom(4) + (os.getpid() & 0xFFFF).to_bytes(2, "big") + os.urandom(4)
@@ -120,7 +120,7 @@ def unique_id(time_ms: int) -> str:
 
 
 def targets_of(route: TopicRoute) -> list[Target]:
-    """All queues that take messages, in turn over the brokers."""
+    """All queues that accept messages, taking brokers in turn."""
     masters = {broker.broker_name: broker.broker_addrs.get(MASTER_ID) for broker in route.broker_datas}
     found = []
     for queues in sorted(route.queue_datas, key=lambda each: each.broker_name):
@@ -131,7 +131,8 @@ def targets_of(route: TopicRoute) -> list[Target]:
 
 
 async def find_targets(session: Session, topic: str) -> list[Target]:
-    """Of a topic that is not there, those of the default topic: its brokers make it. Raises AdminError where nothing can be sent to."""
+    """The queues of a topic. If the topic does not exist, those of the default topic, whose brokers then create it. Raises AdminError if
+    there is nowhere to send to."""
     try:
         route = await session.route(topic)
     except AdminError as error:
@@ -211,7 +212,7 @@ def _size(given: Given, key: str, default: int) -> int:
 
 
 async def _timed(session: Session, message: Outgoing, group: str, target: Target) -> tuple[Sent | None, AdminError | None, int]:
-    """What a send came to, and its milliseconds."""
+    """The result of a send, and the milliseconds that it took."""
     begin = time.monotonic_ns()
     sent, fault = None, None
     session.try_again(target.address)  # what is timed is a send, whatever became of the one before
@@ -227,7 +228,7 @@ def _cycle(targets: list[Target], count: int) -> Iterator[Target]:
 
 
 async def send_msg_status(session: Session, given: Given, out: Output) -> None:
-    """The topic has the broker's name; the first send is not shown."""
+    """Sends to the topic that has the broker's name. The first send is not shown."""
     topic, size, count = given.text("b"), _size(given, "s", 128), given.number("c", 50, least=0)
     body = b"hello jodie" * -(-size // 11)
     targets = await find_targets(session, topic)
@@ -257,7 +258,7 @@ async def check_msg_send_rt(session: Session, given: Given, out: Output) -> None
 
 
 async def cluster_rt(session: Session, given: Given, out: Output) -> None:
-    """Until Ctrl-C; every broker has a topic of its own name."""
+    """Measures until Ctrl-C. Every broker has a topic with its own name."""
     count, interval = given.number("a", 100, least=1), given.number("i", 10, least=1)
     as_log = given.truth("p")
     body = b"a" * _size(given, "s", 128)
@@ -282,7 +283,7 @@ async def cluster_rt(session: Session, given: Given, out: Output) -> None:
 
 
 async def measure_sends(session: Session, message: Outgoing, count: int) -> tuple[int, int, float]:
-    """(sent, not sent, milliseconds of a send but the first)."""
+    """(sent, failed, milliseconds per send without the first)."""
     try:
         targets = await find_targets(session, message.topic)
     except AdminError as error:

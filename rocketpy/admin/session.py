@@ -39,7 +39,7 @@ def now_ms() -> int:
 
 
 def read_answer(response: Command, address: str, code: int) -> Any:
-    """The JSON of a response, None where it has none. Raises AdminError. Tables whose keys are queues are no standard JSON, and large."""
+    """The JSON of a response; None if it has none. Raises AdminError. Tables whose keys are queues are not standard JSON, and large."""
     try:
         return read_json(response.body, tolerant_max=None) if response.body else None
     except JsonError as error:
@@ -77,7 +77,7 @@ class Session:
         return taken
 
     def try_again(self, address: str) -> None:
-        """The next request connects, also where the last one could not."""
+        """Lets the next request connect even if the last one could not."""
         self._unreached.pop(address, None)
 
     async def invoke(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
@@ -101,7 +101,7 @@ class Session:
             raise failed from error
 
     async def call(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
-        """The response, which is SUCCESS. Raises AdminError."""
+        """The response, which must be SUCCESS. Raises AdminError."""
         response = await self.invoke(address, code, fields, body, times=times)
         if response.code != ResponseCode.SUCCESS:
             raise refused(address, code, response.code, response.remark)
@@ -124,7 +124,7 @@ class Session:
     # ---- name servers ----
 
     def named(self) -> tuple[str, ...]:
-        """The name servers. Raises UsageError."""
+        """The name servers that were given. Raises UsageError."""
         if not self.name_servers:
             raise UsageError("name servers are needed: -n HOST:PORT, or NAMESRV_ADDR in the environment")
         return self.name_servers

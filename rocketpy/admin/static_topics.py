@@ -135,7 +135,7 @@ async def _tell(session: Session, cluster: ClusterInfo, plan: Plan, name: str, *
 
 
 async def known_topics(session: Session, cluster: ClusterInfo, topic: str) -> Brokers:
-    """The topic at every broker that has it. Raises AdminError."""
+    """The topic as each broker that has it knows it. Raises AdminError."""
     found = {}
     for name, broker in cluster.brokers.items():
         if MASTER_ID in broker.broker_addrs and (known := await topic_at(session, broker.broker_addrs[MASTER_ID], topic)) is not None:
@@ -167,7 +167,7 @@ def _same_clusters(cluster: ClusterInfo, names: Iterable[str]) -> set[str]:
 
 
 def _check_masters(cluster: ClusterInfo, names: Iterable[str]) -> None:
-    """Before anything is changed. Raises AdminError."""
+    """Checks the masters before anything is changed. Raises AdminError."""
     for name in names:
         _master(cluster, name)
 
@@ -186,7 +186,7 @@ def _write(out: Output, plan: Plan, suffix: str, which: str) -> None:
 
 
 def _read_plan(name: str, topic: str) -> Plan:
-    """Of a mapping data file. Raises AdminError, MappingFault."""
+    """Reads a mapping data file. Raises AdminError, MappingFault."""
     try:
         value: Any = read_json(Path(name).read_bytes(), tolerant_max=None)
         plan = Plan.from_json(value)

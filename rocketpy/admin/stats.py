@@ -33,7 +33,7 @@ STATS = Columns(
 
 
 def day_sum(stats: dict[str, Any]) -> int:
-    """Messages of 24 hours, or as far back as is known."""
+    """The messages of the last 24 hours, or as far back as they are known."""
     sums = (int((stats.get(name) or {}).get("sum") or 0) for name in ("statsDay", "statsHour", "statsMinute"))
     return next((each for each in sums if each), 0)
 
@@ -43,7 +43,8 @@ def minute_rate(stats: dict[str, Any]) -> float:
 
 
 async def broker_stats(session: Session, address: str, name: str, key: str) -> dict[str, Any]:
-    """Empty where the broker has none, such as of a topic without messages. Raises AdminError where it does not answer, or refuses."""
+    """Empty if the broker has no such figure, for example about a topic without messages. Raises AdminError if it does not answer, or
+    refuses."""
     try:
         header = ViewBrokerStatsDataRequestHeader(stats_name=name, stats_key=key)
         return await session.members(address, RequestCode.VIEW_BROKER_STATS_DATA, header)

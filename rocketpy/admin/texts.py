@@ -18,7 +18,7 @@ _TIME = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}#\d{1,2}:\d{1,2}:\d{1,2}):(\d{1,3})",
 
 
 def front(text: str, size: int) -> str:
-    """The first characters of a text that is longer (UtilAll.frontStringAtLeast)."""
+    """The first characters of a longer text (UtilAll.frontStringAtLeast)."""
     return text[:size]
 
 
@@ -28,7 +28,7 @@ def human_time(time_ms: int) -> str:
 
 
 def human_second(time_ms: int) -> str:
-    """ "2026-11-26 01:02:03", local time; the number itself where no calendar has it."""
+    """ "2026-11-26 01:02:03" in local time; the number itself if no calendar has that time."""
     try:
         return datetime.fromtimestamp(time_ms // 1000).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, OSError, ValueError):
@@ -54,7 +54,7 @@ def time_of(text: str) -> int:
 
 
 def version_text(number: int) -> str:
-    """ "V5_3_3" for 479."""
+    """The name of a release by its number: "V5_3_3" for 479."""
     if number > VERSION_LAST:
         return "HIGHER_VERSION"
     if number >= V4_0_0_SNAPSHOT:
@@ -69,7 +69,7 @@ def _pair(form: str, digits: int, position: int) -> str:
 
 
 def java(value: Any) -> str:
-    """A value in one of Java's texts."""
+    """A value as Java's texts show it."""
     if value is None:
         return "null"
     if isinstance(value, bool):

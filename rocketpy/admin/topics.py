@@ -74,7 +74,7 @@ def topic_text(topic: TopicConfig) -> str:
 
 
 def attributes_of(text: str) -> dict[str, str]:
-    """ "+a=b,-c" as {"+a": "b", "-c": ""} (AttributeParser). Raises UsageError."""
+    """Reads "+a=b,-c" into {"+a": "b", "-c": ""} (AttributeParser). Raises UsageError."""
     attributes: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         name, equals, value = part.partition("=")
@@ -146,7 +146,7 @@ async def _set_order(session: Session, given: Given, out: Output, topic: TopicCo
 
 
 def read_list(path: str) -> list[Any]:
-    """A file's JSON list. Raises AdminError; OSError as it is."""
+    """The JSON list in a file. Raises AdminError, or OSError unchanged."""
     try:
         value = read_json(Path(path).read_bytes(), tolerant_max=None)
     except JsonError as error:
@@ -177,7 +177,7 @@ async def delete_topic(session: Session, given: Given, out: Output) -> None:
 
 
 async def remove_topic(session: Session, topic: str, addresses: Sequence[str]) -> bool:
-    """Whether it is gone at all of the brokers."""
+    """Deletes a topic. Returns whether it is gone at all the brokers."""
 
     async def remove(address: str) -> None:
         await session.call(address, RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic=topic))
@@ -186,7 +186,7 @@ async def remove_topic(session: Session, topic: str, addresses: Sequence[str]) -
 
 
 async def forget_topic(session: Session, topic: str, cluster: str | None = None) -> bool:
-    """Whether all name servers have."""
+    """Makes name servers forget a topic. Returns whether all of them have."""
 
     async def forget(address: str) -> None:
         header = DeleteTopicFromNamesrvRequestHeader(topic=topic, cluster_name=cluster)
@@ -196,7 +196,8 @@ async def forget_topic(session: Session, topic: str, cluster: str | None = None)
 
 
 def queues_at(route: TopicRoute, address: str) -> QueueData | None:
-    """A topic's queues at the master of that address; None where that is not a master of it. mqadmin gives every broker the first one's."""
+    """A topic's queues at the master with that address; None if that is not one of the topic's masters. mqadmin gives every broker the
+    first one's."""
     names = {broker.broker_name for broker in route.broker_datas if broker.broker_addrs.get(MASTER_ID) == address}
     return next((queues for queues in route.queue_datas if queues.broker_name in names), None)
 
@@ -308,7 +309,7 @@ async def clusters_of(session: Session, topic: str) -> list[str]:
 
 
 async def groups_of(session: Session, topic: str) -> list[str]:
-    """The groups that consume a topic, by the first of its brokers that can be asked."""
+    """The groups that consume a topic, according to the first of its brokers that answers."""
     header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
 
     async def ask(place: str) -> dict[str, Any]:
@@ -366,7 +367,7 @@ async def update_order_conf(session: Session, given: Given, out: Output) -> None
 
 
 def allocate_averagely(queues: Sequence[Any], clients: Sequence[str], client: str) -> list[Any]:
-    """A consumer's share (AllocateMessageQueueAveragely)."""
+    """A consumer's share of the queues (AllocateMessageQueueAveragely)."""
     if client not in clients:
         return []
     index, rest = clients.index(client), len(queues) % len(clients)

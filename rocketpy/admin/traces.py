@@ -38,7 +38,7 @@ class Trace:
 
 
 def traces_in(body: str, host: str) -> Iterator[Trace]:
-    """Sends and finished consumptions of one trace message."""
+    """The sends and the finished consumptions in one trace message."""
     for record in body.split("\x02"):
         parts = record.split("\x01")
         try:

@@ -29,7 +29,7 @@ USERS = Columns(
 
 
 def _shown(out: Output, users: Sequence[dict[str, Any]]) -> None:
-    """As brokers tell them: what a broker says of passwords is shown as mqadmin shows it."""
+    """Prints users as brokers report them; what a broker says about passwords is shown as mqadmin shows it."""
     out.heading(USERS)
     for user in users:
         out.row(USERS, *(user.get(name) for name in USERS.names.values()))

@@ -21,7 +21,7 @@ USER_SUBJECT = "User"
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """What is decided of some actions on a resource, from some addresses or, with none, from everywhere."""
+    """A decision about some actions on a resource, from some addresses or, if none are given, from everywhere."""
 
     resource: Resource
     actions: tuple[str, ...]
@@ -38,7 +38,7 @@ class PolicyEntry:
 
     @staticmethod
     def from_json(value: Mapping[Any, Any]) -> PolicyEntry:
-        """Raises AuthFault in RocketMQ's words, ValueError for members of other types."""
+        """Raises AuthFault in RocketMQ's words, ValueError for members of a wrong type."""
         resource = Resource.parse(optional_text(value, "resource"))
         if resource is None:
             raise AuthFault("The resource is null.")
@@ -63,7 +63,7 @@ Entries = tuple[PolicyEntry, ...]
 
 
 class AclSink(Protocol):
-    """The native table, which bounds how much there may be. Raises RocketpyError, and then has changed nothing."""
+    """The native table, which limits how much it holds. Raises RocketpyError, and has then changed nothing."""
 
     def put_acl(self, user: str, custom: Sequence[PolicyEntry], default: Sequence[PolicyEntry]) -> None: ...
     def delete_acl(self, user: str) -> None: ...
@@ -71,7 +71,7 @@ class AclSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """The rights of one user. The default policy decides where no entry of the custom one matches."""
+    """The rights of one user. The default policy decides if no entry of the custom one matches."""
 
     user: str
     custom: Entries = ()
@@ -82,7 +82,7 @@ class Acl:
         return f"{USER_SUBJECT}:{self.user}"
 
     def merged(self, other: Acl) -> Acl:
-        """An entry about the same resource is replaced, others are added."""
+        """Replaces entries about the same resource and adds the others."""
         return replace(self, custom=_merged(self.custom, other.custom), default=_merged(self.default, other.default))
 
     def without(self, policy_type: str, resource: Resource) -> Acl:
@@ -92,7 +92,7 @@ class Acl:
         return replace(self, default=kept(self.default)) if policy_type == DEFAULT else replace(self, custom=kept(self.custom))
 
     def with_resource(self, part: str) -> Acl:
-        """Of its entries those whose resource's text holds `part`."""
+        """The Acl with only those entries whose resource's text contains `part`."""
 
         def shown(entries: Entries) -> Entries:
             return tuple(entry for entry in entries if part in entry.resource.key)
@@ -109,7 +109,7 @@ class Acl:
 
     @staticmethod
     def from_json(value: Mapping[Any, Any], subject: str | None = None) -> Acl:
-        """`subject` is for an object that names none. Raises AuthFault in RocketMQ's words, ValueError."""
+        """`subject` is used if the object names none. Raises AuthFault in RocketMQ's words, ValueError."""
         user = subject_user(optional_text(value, "subject"))
         if user is None:
             user = subject_user(subject)
@@ -127,7 +127,7 @@ class Acl:
 
 
 def subject_user(subject: str | None) -> str | None:
-    """The user of a text such as User:alice; None for other kinds of subjects, which no release has."""
+    """The user in a text such as User:alice; None for other kinds of subjects, which no release has."""
     kind, _, name = (subject or "").partition(":")
     return name if kind.lower() == USER_SUBJECT.lower() else None
 
@@ -141,7 +141,7 @@ def _merged(old: Entries, new: Entries) -> Entries:
 
 
 class AclTable:
-    """The rights of all users, and the same in the native table."""
+    """The rights of all users, here and in the native table."""
 
     def __init__(self, sink: AclSink) -> None:
         self._sink = sink
@@ -152,12 +152,12 @@ class AclTable:
         return self._acls.get(user)
 
     def update(self, acl: Acl) -> None:
-        """Created and changed are the same. Raises RocketpyError."""
+        """Creates or changes rights, which is the same. Raises RocketpyError."""
         known = self._acls.get(acl.user)
         self._put(acl if known is None else known.merged(acl))
 
     def delete(self, user: str, kind: str = CUSTOM, resource: Resource | None = None) -> None:
-        """One entry, or with no resource all of it. Raises AuthFault, RocketpyError."""
+        """Deletes one entry, or without a resource the whole acl. Raises AuthFault, RocketpyError."""
         known = self._acls.get(user)
         if known is None:
             raise AuthFault("The acl is not exist.")
@@ -184,7 +184,7 @@ class AclTable:
         return tuple(self._acls.values())
 
     def load(self, acls: Iterable[Acl]) -> None:
-        """What a file holds, or another broker has. Raises RocketpyError."""
+        """Takes over the contents of a file, or another broker's. Raises RocketpyError."""
         for acl in acls:
             if self._acls.get(acl.user) != acl:
                 self._put(acl)

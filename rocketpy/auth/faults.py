@@ -7,7 +7,7 @@ from ..remoting.command import CommandError
 
 
 class AuthFault(CommandError):
-    """NO_PERMISSION, which is RocketMQ's answer to whatever its tables of users and rights refuse; the text is its own."""
+    """NO_PERMISSION, RocketMQ's answer to everything that its tables of users and rights refuse, with RocketMQ's text."""
 
     def __init__(self, remark: str) -> None:
         super().__init__(ResponseCode.NO_PERMISSION, remark)

@@ -15,7 +15,7 @@ def optional_text(value: Mapping[Any, Any], name: str) -> str | None:
 
 
 def texts(value: Mapping[Any, Any], name: str) -> tuple[str, ...]:
-    """A list of texts; of nothing, none. Raises ValueError."""
+    """A list of texts; empty if the member is missing. Raises ValueError."""
     member = value.get(name)
     if member is None:
         return ()
@@ -25,7 +25,7 @@ def texts(value: Mapping[Any, Any], name: str) -> tuple[str, ...]:
 
 
 def objects(value: Mapping[Any, Any], name: str) -> list[Mapping[Any, Any]]:
-    """A list of objects; of nothing, none. Raises ValueError."""
+    """A list of objects; empty if the member is missing. Raises ValueError."""
     member = value.get(name)
     if member is None:
         return []

@@ -21,21 +21,21 @@ AUTH_FILE = "auth.json"
 
 
 class AuthSink(UserSink, AclSink, Protocol):
-    """The native tables of both."""
+    """The native tables of users and rights."""
 
     def publish(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class SavedAuth:
-    """What the file holds."""
+    """The contents of the file."""
 
     users: tuple[User, ...]
     acls: tuple[Acl, ...]
 
     @staticmethod
     def from_json(value: Any) -> SavedAuth:
-        """Raises ValueError, whose text holds no secret: a user or a right that cannot be read must not be left out in silence."""
+        """Raises ValueError, whose text contains no secret: a user or a right that cannot be read must not be dropped silently."""
         if not isinstance(value, Mapping):
             raise ValueError(f"users and rights are {type(value).__name__}, expected an object")
         users = tuple(User.from_json(user) for user in objects(value, "users"))
@@ -47,13 +47,13 @@ class SavedAuth:
             raise ValueError(f"rights: {error.remark}") from None
 
     def text(self) -> str:
-        """Made in the thread that writes it."""
+        """The text of the file, made in the thread that writes it."""
         value = {"acls": [acl.to_json() for acl in self.acls], "users": [user.to_json() for user in self.users]}
         return write_fastjson(value, pretty=True).decode()
 
 
 class AuthMetadata:
-    """The tables. A change counts for clients from `publish` on."""
+    """The tables of users and rights. A change applies to clients from `publish` on."""
 
     def __init__(self, sink: AuthSink) -> None:
         self._sink = sink
@@ -65,25 +65,25 @@ class AuthMetadata:
         return self.users.change_count + self.acls.change_count
 
     def delete_user(self, name: str) -> None:
-        """And all that the user may do. Raises AuthFault."""
+        """Deletes a user and the user's rights. Raises AuthFault."""
         self.users.delete(name)
         self.acls.forget(name)
 
     def publish(self) -> None:
-        """Raises NoMemory: then what was changed counts from the next time on."""
+        """Raises NoMemory; the changes then take effect at the next call."""
         self._sink.publish()
 
     def snapshot(self) -> SavedAuth:
         return SavedAuth(self.users.snapshot(), self.acls.snapshot())
 
     def load(self, saved: SavedAuth) -> None:
-        """Into tables that are empty. Raises RocketpyError."""
+        """Fills empty tables. Raises RocketpyError."""
         self.users.load(saved.users)
         self.acls.load(saved.acls)
 
     def replace_all(self, saved: SavedAuth, kept: Collection[str]) -> None:
-        """By another broker's, but for the users that are `kept` whatever it has. Raises RocketpyError: then a part of it was changed, and
-        the rest is with the next call."""
+        """Replaces the tables by another broker's, except for users that are `kept` in any case. Raises RocketpyError if only a part could
+        be changed; the next call changes the rest."""
         users = {user.name for user in saved.users}
         for name in {user.name for user in self.users.snapshot()} - users - set(kept):
             self.delete_user(name)

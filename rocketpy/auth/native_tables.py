@@ -34,16 +34,17 @@ class NativeTables:
         self._table.delete_acl(user)
 
     def judge(self, user: str, kind: str, name: str, actions: Sequence[str], source: str) -> int:
-        """What was put says of a right, of whose actions one is enough: a VERDICT_ constant of the core. source: an address."""
+        """The verdict on a right, a VERDICT_ constant of the core, according to what was put; one of the right's actions is enough. source:
+        an address."""
         return self._table.judge(user, _TYPE_CODES[kind], name, sum(_ACTION_BITS[action] for action in actions), source)
 
     def publish(self) -> None:
-        """Raises NoMemory: what was put counts from the next time on."""
+        """Raises NoMemory; what was put then takes effect at the next call."""
         self._table.publish()
 
 
 def _native(entries: Sequence[PolicyEntry], *, is_default: bool) -> Iterator[AclEntry]:
-    """Without what matches nothing: resources of no known type, actions of no known name."""
+    """The entries without those that match nothing: resources of an unknown type, actions with an unknown name."""
     for entry in entries:
         actions = sum(_ACTION_BITS[action] for action in entry.actions if action != ACTIONS[0])
         if entry.resource.type != RESOURCE_TYPES[0] and actions:

@@ -47,20 +47,20 @@ _RETRY: Final = "%RETRY%"
 
 @dataclass
 class PlainAcl:
-    """What a file holds."""
+    """The contents of a file."""
 
     accounts: list[Account] = field(default_factory=list)
     has_white_addresses: bool = False
 
 
 def plain_acl_files(home: Path) -> list[Path]:
-    """Those that RocketMQ reads below its installation; of two accounts of one name the first counts."""
+    """The files that RocketMQ reads below its installation. Of two accounts with one name the first counts."""
     files = sorted(path for path in (home / "conf/acl").rglob("*") if path.suffix in (".yml", ".yaml") and path.is_file())
     return [*files, *(path for path in [home / "conf/plain_acl.yml"] if path.is_file())]
 
 
 def user_and_acl(account: Account) -> tuple[User, Acl | None]:
-    """Raises ValueError, whose text holds no secret."""
+    """Raises ValueError, whose text contains no secret."""
     name, secret, admin = (account.get(key) for key in ("accessKey", "secretKey", "admin"))
     if not isinstance(name, str) or not isinstance(secret, str) or not name.strip() or not secret.strip():
         raise ValueError("an account without accessKey or secretKey")
@@ -107,7 +107,7 @@ class _Line:
 
 
 def read_plain_acl(text: str) -> PlainAcl:
-    """Raises ValueError with the line."""
+    """Raises ValueError that names the line."""
     reading = _Reading()
     for line in _lines(text):
         reading.take(line)
@@ -117,7 +117,7 @@ def read_plain_acl(text: str) -> PlainAcl:
 
 
 class _Reading:
-    """What the lines so far say, and where the next one belongs."""
+    """What the lines so far say, and what the next one belongs to."""
 
     def __init__(self) -> None:
         self.found = PlainAcl()
@@ -190,7 +190,7 @@ def _pair(line: _Line) -> tuple[str, Value]:
 
 
 def _put(account: Account, line: _Line, key: str, value: Value) -> str:
-    """The name of the list that further lines belong to, if this begins one."""
+    """Sets a member. Returns the name of the list that the following lines belong to, if this line begins one."""
     if key in account or key not in _TEXTS + _LISTS or (key in _TEXTS and isinstance(value, list)):
         raise _fault(line, f"{key or 'it'} is unknown here, there twice or no single value")
     if key in _LISTS:
@@ -203,7 +203,7 @@ def _put(account: Account, line: _Line, key: str, value: Value) -> str:
 
 
 def _scalar(line: _Line, text: str) -> str | None:
-    """One value without its quotes and the comment behind it; None for nothing."""
+    """One value without its quotes and the comment that follows; None if there is none."""
     text = text.strip()
     if text[:1] in ("'", '"'):
         inner, closing, rest = text[1:].partition(text[0])

@@ -41,8 +41,8 @@ _BLANK_NAME: Final = Response(ResponseCode.INVALID_PARAMETER, "The username is b
 
 
 class AuthAdmin:
-    """Handlers of users and rights. `save` returns when every change before it is on disk. is_copy: users come from a master, who may have
-    been told of one before us."""
+    """Handlers of requests about users and rights. `save` returns when every earlier change is on disk. is_copy: users come from a master,
+    which may have been told about one before us."""
 
     def __init__(self, metadata: AuthMetadata, save: Callable[[], Awaitable[None]], is_copy: Callable[[], bool]) -> None:
         self._metadata = metadata
@@ -111,7 +111,8 @@ class AuthAdmin:
         return _shown([user.to_json() for user in users]) if users else Response()
 
     def _is_by_super_user(self, request: Request) -> bool:
-        """A request that says not whom it is from reaches a handler only where nobody is asked. Raises AuthFault."""
+        """Whether a super user sent the request. One that does not say who sent it reaches a handler only if identities are not checked.
+        Raises AuthFault."""
         access_key = request.fields.get(ACCESS_KEY)
         return not access_key or self._metadata.users.is_super(access_key)
 
@@ -128,7 +129,7 @@ class AuthAdmin:
         return await self._put_acl(request, UpdateAclRequestHeader.decode(request.fields).subject)
 
     async def _put_acl(self, request: Request, subject: str | None) -> Response:
-        """RocketMQ's two requests do the same: entries about new resources are added, those about known ones replaced."""
+        """RocketMQ's two requests do the same: entries about new resources are added, those about known resources are replaced."""
         acl = _read(request, lambda value: _read_acl(value, subject))
         if self._metadata.users.get(acl.user) is None:
             raise AuthFault(f"The subject of {acl.subject} is not exist.")
@@ -154,7 +155,7 @@ class AuthAdmin:
         return _shown([acl.to_json() for acl in acls]) if acls else Response()
 
     def _subject_user(self, subject: str | None) -> str:
-        """The user a request names. Raises AuthFault."""
+        """The user that a request names. Raises AuthFault."""
         user = subject_user(subject)
         if user is None:
             raise AuthFault("The subject is null.")
@@ -163,7 +164,7 @@ class AuthAdmin:
         return user
 
     async def _changed(self, request: Request, what: str) -> Response:
-        """In force at once, on disk before it is acknowledged."""
+        """A change is in force at once, and on disk before it is acknowledged."""
         log.info("%s, by %r from %s", what, request.fields.get(ACCESS_KEY), request.remote_address)
         self._metadata.publish()
         await self._save()
@@ -177,7 +178,7 @@ def _read_acl(value: Mapping[str, Any], subject: str | None) -> Acl:
 
 
 def _read(request: Request, decode: Callable[[Mapping[str, Any]], T]) -> T:
-    """The request's body as decode understands it; what is said of a bad one holds nothing of it. Raises CommandError."""
+    """The request's body as `decode` reads it. An error about a bad one quotes nothing of it. Raises CommandError."""
     try:
         value = read_object(request.body)
     except JsonError:

@@ -16,7 +16,7 @@ _ACTIONS = {name.lower(): name for name in ACTIONS}
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource, or those that a pattern stands for; `name` is empty with ANY."""
+    """One resource, or those that match a pattern. `name` is empty for ANY."""
 
     type: str
     name: str
@@ -38,7 +38,7 @@ class Resource:
 
     @property
     def key(self) -> str:
-        """The text again."""
+        """The resource as text again."""
         if self.type == "Any":
             return "*"
         return f"{self.type}:{self.name}" + ("" if self.pattern == LITERAL else "*")
@@ -49,7 +49,7 @@ def parse_action(name: str) -> str | None:
 
 
 def is_address_or_network(text: str) -> bool:
-    """An IP address, or one with the length of a prefix, whatever stands behind it."""
+    """Whether the text is an IP address, or one followed by the length of a prefix."""
     address, slash, length = text.partition("/")
     try:
         bits = ipaddress.ip_address(address).max_prefixlen

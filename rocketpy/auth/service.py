@@ -39,7 +39,8 @@ _NOT_SUPER = ("is no super user any more", "-t Super")
 
 
 class AuthService:
-    """`guard` each server before it starts; `begin` when the file is read, before the first server starts; `close` behind the servers."""
+    """Users and rights of one server process. `guard` each server before it starts; `begin` when the file has been read, before the first
+    server starts; `close` after the servers."""
 
     def __init__(self, config: Config, log_tap: LogTap | None) -> None:
         """Raises ConfigError."""
@@ -55,12 +56,12 @@ class AuthService:
         self.metadata = AuthMetadata(NativeTables(self._table))
 
     def guard(self, server: Server) -> None:
-        """With both checks off a server has no gate, and a request pays nothing for it."""
+        """Sets the server's gate. With both checks off there is none, and requests pay nothing for it."""
         if self.settings.is_on:
             server.set_gate(self._table)
 
     def begin(self, directory: Path) -> None:
-        """The users that the configuration names, and what an operator should know. Raises RocketpyError, ConfigError."""
+        """Makes the users that the configuration names, and logs what an operator should know. Raises RocketpyError, ConfigError."""
         self._make_configured_users()
         if self.settings.plain_acl_home is not None:
             self._take_over(self.settings.plain_acl_home)
@@ -73,33 +74,33 @@ class AuthService:
         return AuthAdmin(self.metadata, save, is_copy).handlers()
 
     def stats(self) -> dict[str, int]:
-        """Requests that passed and that were refused, users and rights; empty with both checks off."""
+        """How many requests passed and were refused, and how many users and rights there are; empty with both checks off."""
         return self._table.stats() if self.settings.is_on else {}
 
     @property
     def configured_users(self) -> frozenset[str]:
-        """Who is there whatever becomes of the others."""
+        """The users that always exist, whatever happens to the others."""
         return frozenset(user.name for user in self._configured_users().values())
 
     def close(self) -> None:
         self._table.close()
 
     def _configured_users(self) -> dict[str, User]:
-        """By the key that names them."""
+        """The configured users, by the key that names them."""
         credentials = self.settings.credentials
         inner = User(credentials.access_key, credentials.secret_key, SUPER) if credentials is not None else None
         both = {FIRST_USER: self.settings.first_user, "innerClientAuthenticationCredentials": inner}
         return {key: user for key, user in both.items() if user is not None}
 
     def _make_configured_users(self) -> None:
-        """Those who are not there yet: what requests have made of a user counts, not what the configuration says."""
+        """Creates the configured users that do not exist yet. Those that exist stay as requests have left them."""
         for key, user in self._configured_users().items():
             if self.metadata.users.get(user.name) is None:
                 self.metadata.users.create(user)
                 log.info("%s: super user %r is new", key, user.name)
 
     def _tell_refused_users(self, file: Path) -> None:
-        """Signs a request as each configured user does, has the table that the gates ask judge it, and says what would be refused."""
+        """Signs a request as each configured user would, has the gates' table judge it, and logs what would be refused."""
         for key, user in self._configured_users().items() if self.settings.is_on else ():
             content = user.name.encode()
             identity = self._table.identify(user.name, content, sign(user.password.encode(), content))
@@ -117,7 +118,8 @@ class AuthService:
             log.warning("%s. Put it right in the configuration, or, as another super user, by `%s`", told, remedy)
 
     def _take_over(self, home: Path) -> None:
-        """Accounts of 4.x whose users are not there yet, each with its rights. Raises ConfigError for a file that cannot be read whole."""
+        """Takes over the accounts of 4.x whose users do not exist yet, each with its rights. Raises ConfigError for a file that cannot be
+        read as a whole."""
         for path in plain_acl_files(home):
             try:
                 found = read_plain_acl(path.read_text(encoding="utf-8"))
@@ -135,7 +137,7 @@ class AuthService:
                     log.info("%s: user %r is new", path, user.name)
 
     def _warnings(self, directory: Path) -> list[str]:
-        """What an operator may not know of. `directory`: where the file is."""
+        """What an operator may not be aware of. `directory`: where the file is."""
         settings = self.settings
         if not settings.is_on:
             return []

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AuthSettings:
-    """Read once, at the start: no request turns the checks off while the broker runs."""
+    """Read once, at the start: no request can turn the checks off while the broker runs."""
 
     authenticate: bool
     authorize: bool

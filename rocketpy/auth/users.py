@@ -20,7 +20,7 @@ ENABLE, DISABLE = "enable", "disable"
 
 
 class UserSink(Protocol):
-    """The native table, which bounds how much there may be. Raises RocketpyError, and then has changed nothing."""
+    """The native table, which limits how much it holds. Raises RocketpyError, and has then changed nothing."""
 
     def put_user(self, name: str, password: str, is_super: bool, is_enabled: bool) -> None: ...
     def delete_user(self, name: str) -> None: ...
@@ -28,7 +28,7 @@ class UserSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One user. A type or status that no release knows is None: a new user gets the default, a known one keeps its own."""
+    """One user. A type or status that no release knows is None: a new user then gets the default, an existing one keeps its own."""
 
     name: str
     password: str = field(default="", repr=False)
@@ -48,7 +48,7 @@ class User:
 
     @staticmethod
     def from_json(value: Mapping[Any, Any], name: str | None = None) -> User:
-        """`name` goes before that of the object. Raises ValueError, whose text holds no secret."""
+        """`name` takes precedence over the object's. Raises ValueError, whose text contains no secret."""
         return User(
             name if name is not None else optional_text(value, "username") or "",
             optional_text(value, "password") or "",
@@ -62,12 +62,12 @@ def _new(user: User) -> User:
 
 
 def _constant(text: str | None, *constants: str) -> str | None:
-    """RocketMQ's enums are found whatever the case."""
+    """The constant of one of RocketMQ's enums, in upper or lower case."""
     return next((each for each in constants if text is not None and text.lower() == each.lower()), None)
 
 
 class UserTable:
-    """All users, and the same in the native table."""
+    """All users, here and in the native table."""
 
     def __init__(self, sink: UserSink) -> None:
         self._sink = sink
@@ -78,13 +78,13 @@ class UserTable:
         return len(self._users)
 
     def get(self, name: str) -> User | None:
-        """Raises AuthFault for a name of nothing but blanks."""
+        """The user of this name. Raises AuthFault for a blank name."""
         if not name.strip():
             raise AuthFault("username can not be blank")
         return self._users.get(name)
 
     def is_super(self, name: str) -> bool:
-        """Raises AuthFault for nobody."""
+        """Whether the user is a super user. Raises AuthFault if there is no such user."""
         user = self.get(name)
         if user is None:
             raise AuthFault(f"User:{name} is not found")
@@ -100,11 +100,11 @@ class UserTable:
         self._put(_new(user))
 
     def has(self, user: User) -> bool:
-        """Just as `create` would make it. Raises AuthFault."""
+        """Whether the user exists exactly as `create` would make it. Raises AuthFault."""
         return self.get(user.name) == _new(user)
 
     def update(self, user: User) -> None:
-        """What `user` says nothing of stays. Raises AuthFault, RocketpyError."""
+        """Changes a user; what `user` leaves out stays. Raises AuthFault, RocketpyError."""
         known = self.get(user.name)
         if known is None:
             raise AuthFault("The user is not exist")
@@ -112,21 +112,21 @@ class UserTable:
         self._put(User(user.name, password, user.type or known.type, user.status or known.status))
 
     def delete(self, name: str) -> None:
-        """Nothing of whoever is not there. Raises AuthFault."""
+        """Deletes a user; does nothing if there is none. Raises AuthFault."""
         if self.get(name) is not None:
             self._sink.delete_user(name)
             del self._users[name]
             self.change_count += 1
 
     def list(self, part: str = "") -> list[User]:
-        """Those whose names hold `part`, by name."""
+        """The users whose names contain `part`, by name."""
         return [user for name, user in sorted(self._users.items()) if not part.strip() or part in name]
 
     def snapshot(self) -> tuple[User, ...]:
         return tuple(self._users.values())
 
     def load(self, users: Iterable[User]) -> None:
-        """What a file holds, or another broker has. Raises RocketpyError."""
+        """Takes over the contents of a file, or another broker's. Raises RocketpyError."""
         for user in users:
             if self._users.get(user.name) != user:
                 self._put(user)

@@ -33,7 +33,7 @@ class Identity:
 
 
 def identity_of(config: Config) -> Identity:
-    """As configured."""
+    """The identity that the configuration gives this broker."""
     return Identity(
         config.text("brokerClusterName"),
         config.text("brokerName"),
@@ -44,7 +44,7 @@ def identity_of(config: Config) -> Identity:
 
 
 def advertised_address(advertise: str, broker_ip: str, port: int) -> str:
-    """`advertise` with the port added when it has none; without it brokerIP1 and the port of the listener."""
+    """`advertise`, with the port added if it has none; if it is empty, brokerIP1 with the listener's port."""
     if not advertise:
         return join_address(broker_ip, port)
     bare_ipv6 = advertise.count(":") > 1 and not advertise.startswith("[")
@@ -56,9 +56,10 @@ def advertised_address(advertise: str, broker_ip: str, port: int) -> str:
 async def looked_up(
     addresses: Iterable[str], look_ups: LookUps, timeout_s: float = LOOK_UP_TIMEOUT_S, *, what: str = "name server"
 ) -> list[str]:
-    """Every address behind each HOST:PORT: one name may stand for all name servers (fetchNameSrvAddrByDnsLookup) or controllers.
+    """All addresses behind each HOST:PORT: one name may stand for all name servers (fetchNameSrvAddrByDnsLookup) or controllers.
 
-    Raises NetworkError when one of them cannot be looked up: less than all of them is not a list to go by."""
+    Raises NetworkError if one of the names cannot be looked up: an incomplete list must not be used.
+    """
     found: list[str] = []
     for address in addresses:
         host, port = split_address(address)
@@ -73,7 +74,7 @@ async def looked_up(
 
 
 def address_warnings(address: str, name_servers: Iterable[str]) -> list[str]:
-    """What an operator should hear about registering `address` with these name servers."""
+    """What an operator should know about registering `address` with these name servers."""
     host = split_address(address)[0]
     reach = _reach(host)
     warnings: list[str] = []
@@ -95,7 +96,7 @@ def address_warnings(address: str, name_servers: Iterable[str]) -> list[str]:
 
 
 def _reach(host: str) -> str:
-    """Who can connect to a host: loopback, private, public; name for a host name, which is not resolved here."""
+    """Who can connect to a host: loopback, private or public; name for a host name, which is not resolved here."""
     if host.lower() == "localhost":
         return "loopback"
     try:

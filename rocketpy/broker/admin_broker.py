@@ -33,7 +33,7 @@ VERSION_TEXT = "V5_3_3"
 
 
 class BrokerAdmin:
-    """Handlers of the broker itself."""
+    """Handlers of requests about the broker itself."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -55,7 +55,7 @@ class BrokerAdmin:
         }
 
     def runtime_table(self) -> dict[str, str]:
-        """What brokerStatus prints."""
+        """The table that mqadmin brokerStatus prints."""
         parts = self._parts
         root = parts.config.text("storePathRootDir")
         store = parts.store.stats()
@@ -82,7 +82,7 @@ class BrokerAdmin:
         return {**runtime_info(facts, parts.stats), **parts.ha.counters()}
 
     def _earliest_message_ms(self, low: int, high: int) -> int:
-        """Store time of the oldest message, -1 without one. Read again only when the log's first offset moved."""
+        """The store time of the oldest message, -1 if there is none. It is read again only if the log's first offset has moved."""
         if low >= high:
             return -1
         if self._earliest[0] != low:
@@ -134,12 +134,13 @@ class BrokerAdmin:
         return json_response({"statsDay": series.day.to_json(), "statsHour": series.hour.to_json(), "statsMinute": series.minute.to_json()})
 
     async def _clean_expired(self, request: Request) -> Response:
-        """deleteExpiredCommitLog and cleanExpiredCQ of mqadmin: what has expired goes now, whatever the hour; queues go with the log."""
+        """mqadmin's deleteExpiredCommitLog and cleanExpiredCQ: deletes what has expired at once, whatever the hour. Queues are shortened
+        with the log."""
         deleted = await self._parts.retention.run_once(now=True)
         return Response(remark=f"{deleted} expired commit log files were deleted")
 
     async def _clean_unused_topics(self, request: Request) -> Response:
-        """Drops the queues of topics that no longer exist; the system's own, those of retries and RocketMQ's light ones stay."""
+        """Drops the queues of topics that no longer exist. System topics', retry topics' and RocketMQ's light queues stay."""
         parts = self._parts
         unused = [topic for topic in sorted({topic for topic, _ in parts.store.queues()}) if self._is_unused(topic)]
         if unused:

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class GroupAdmin:
-    """Handlers of group administration."""
+    """Handlers of requests about consumer groups."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -99,7 +99,8 @@ class GroupAdmin:
         return Response()
 
     def _all(self, request: Request) -> Response:
-        """Everything, or since 5.4 a piece of it: from groupSeq on, as long as the asker's version is still ours."""
+        """All groups or, since 5.4, a part of them: from groupSeq on, as long as the version that the client has seen is still the current
+        one."""
         groups = self._parts.groups
         header = GetAllSubscriptionGroupRequestHeader.decode(request.fields)
         value = groups.to_json()
@@ -184,7 +185,7 @@ class GroupAdmin:
         return json_response(self._parts.request_modes.to_json())
 
     async def _assignment(self, request: Request) -> Response:
-        """Which queues a client shall read, divided here instead of in the client (push consumers of 5.x)."""
+        """The queues that a client shall read, divided here instead of in the client (push consumers of 5.x)."""
         members = read_body(request, read_object)
         try:
             topic, group, client_id, model, strategy = (
@@ -210,7 +211,7 @@ class GroupAdmin:
     def _assigned(
         self, topic: str, group: str, client_id: str, model: str, strategy: str, mode: RequestMode, queues: list[MessageQueue] | None
     ) -> list[MessageQueue] | None:
-        """None: the client keeps what it has."""
+        """The client's queues. None: it keeps those that it has."""
         if queues is None:
             log.warning("QueryLoad: no assignment for group[%s], the topic[%s] does not exist.", group, topic)
             return None

@@ -51,7 +51,7 @@ class Lag:
 
 
 class LiteAdmin:
-    """Handlers of the questions, and of TRIGGER_LITE_DISPATCH."""
+    """Handlers of questions about lite topics, and of TRIGGER_LITE_DISPATCH."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

@@ -40,7 +40,7 @@ VERSION_3_1_8: Final = 62
 
 
 class MessageAdmin:
-    """Handlers of single messages."""
+    """Handlers of requests about single messages."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -68,7 +68,8 @@ class MessageAdmin:
         return Response(body=record)
 
     async def _query(self, request: Request) -> Response:
-        """Records by key, oldest first, as many as asked for and RESULT_BYTES_MAX hold; the client drops other keys of the same hash."""
+        """Records by key, oldest first: at most as many as were asked for, and RESULT_BYTES_MAX bytes. The client drops those whose key
+        only has the same hash."""
         header = QueryMessageRequestHeader.decode(request.fields)
         settings = self._parts.settings
         asked = settings.unique_query_max if request.fields.get(UNIQUE_KEY_FLAG) == "true" else header.max_num
@@ -116,7 +117,7 @@ class MessageAdmin:
         return await self._ask_client(request, header.consumer_group, header.client_id, dict(request.fields), request.body)
 
     async def _consume_directly(self, request: Request) -> Response:
-        """A client of the group consumes one message now; its verdict is the answer."""
+        """Makes a client of the group consume one message now. Its verdict is the answer."""
         parts = self._parts
         header = ConsumeMessageDirectlyResultRequestHeader.decode(request.fields)
         fields = {**request.fields, "brokerName": parts.settings.broker_name}

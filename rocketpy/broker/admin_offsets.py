@@ -52,7 +52,7 @@ CLIENT_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class QueueLag:
-    """One queue of a group: where the log ends, what is committed, what was pulled."""
+    """One queue as a group reads it: where the log ends, what is committed, what was pulled."""
 
     broker_offset: int
     consumer_offset: int
@@ -69,7 +69,7 @@ class QueueLag:
 
 
 class OffsetAdmin:
-    """Handlers of positions."""
+    """Handlers of requests about offsets."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -265,7 +265,7 @@ class OffsetAdmin:
         return await self._reset_clients(header, for_cpp=request.language == Language.CPP)
 
     async def _reset_here(self, header: ResetOffsetRequestHeader) -> Response:
-        """The next pull of each queue is sent to its new position: works for clients of any age, online or not."""
+        """Sends each queue's next pull to its new position. Works for clients of any release, connected or not."""
         parts, topic, group = self._parts, header.topic, header.group
         if parts.settings.is_slave:
             return Response(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
@@ -291,7 +291,7 @@ class OffsetAdmin:
         return json_response({"offsetTable": {queue_key(parts.queue(topic, queue_id)): offset for queue_id, offset in targets.items()}})
 
     async def _offsets_at(self, topic: str, queue_ids: Iterable[int], timestamp: int) -> dict[int, int]:
-        """By queue; below zero is the end."""
+        """The positions by queue; a negative timestamp asks for the ends of the queues."""
 
         def look_up(store: MessageStore) -> dict[int, int]:
             end = timestamp < 0
@@ -300,7 +300,7 @@ class OffsetAdmin:
         return await self._parts.reads.run(look_up)
 
     async def _reset_clients(self, header: ResetOffsetRequestHeader, *, for_cpp: bool) -> Response:
-        """Every client of the group is told its new positions (useServerSideResetOffset=false, as before 5.0)."""
+        """Tells every client of the group its new positions (useServerSideResetOffset=false, as before 5.0)."""
         parts, topic, group = self._parts, header.topic, header.group
         config = parts.topics.get(topic)
         if config is None:
@@ -339,7 +339,7 @@ class OffsetAdmin:
         return json_response({"consumerTable": found, "messageQueueTable": {}})
 
     async def _status_of(self, client: Client, header: GetConsumerStatusRequestHeader) -> Mapping[Any, Any] | None:
-        """The queues and positions of one client; None when it does not say."""
+        """The queues and positions of one client; None if it does not answer."""
         fields = {"topic": header.topic, "group": header.group}
         try:
             answer = await self._parts.link.call(
@@ -356,7 +356,7 @@ class OffsetAdmin:
 
 
 def _consumed_ms(store: MessageStore, topic: str, queue_id: int, committed: int) -> int:
-    """When the last consumed message was stored; 0: none."""
+    """When the last consumed message was stored; 0 if there is none."""
     return store.time_at(topic, queue_id, committed - 1) if committed > 0 else 0
 
 
@@ -383,7 +383,7 @@ def _chosen(info: ConsumerGroup, client_id: str | None) -> list[Client]:
 
 
 def _reset_body(targets: Mapping[MessageQueue, int], *, for_cpp: bool) -> bytes:
-    """C++ clients read a list, as their JSON parser knows no objects as keys."""
+    """The positions as a list for C++ clients, whose JSON parser does not accept objects as keys; as a map for others."""
     if for_cpp:
         return write_fastjson({"offsetTable": [{**queue_json(queue), "offset": offset} for queue, offset in targets.items()]})
     return write_fastjson({"offsetTable": {queue_key(queue): offset for queue, offset in targets.items()}})

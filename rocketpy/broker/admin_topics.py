@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class TopicAdmin:
-    """Handlers of topic administration."""
+    """Handlers of requests about topics."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -70,7 +70,8 @@ class TopicAdmin:
         return await self._apply([(config, changes)])
 
     async def _update_static(self, request: Request) -> Response:
-        """A topic and where its global queues lie. The mapping is judged first: what is refused changes nothing."""
+        """Creates or changes a topic and the places of its global queues. The mapping is checked first: a refused request changes
+        nothing."""
         parts = self._parts
         header = CreateTopicRequestHeader.decode(request.fields)
         log.info("Broker receive request to update or create static topic=%s, caller address=%s", header.topic, request.remote_address)
@@ -104,7 +105,7 @@ class TopicAdmin:
         return await self._apply(changes)
 
     def _check(self, config: TopicConfig, changes: Mapping[str, str]) -> None:
-        """Raises CommandError for a topic an operator may not make so."""
+        """Raises CommandError for a topic that an operator may not create in this way."""
         parts = self._parts
         parts.check_not_slave()
         self._check_name(config.topic_name)
@@ -187,7 +188,8 @@ class TopicAdmin:
         await self._parts.saved.offsets.save_or_log()
 
     def _all(self, request: Request) -> Response:
-        """Everything, or since 5.4 a piece of it: from topicSeq on, as long as the asker's version is still ours."""
+        """All topics or, since 5.4, a part of them: from topicSeq on, as long as the version that the client has seen is still the current
+        one."""
         topics = self._parts.topics
         header = GetAllTopicConfigRequestHeader.decode(request.fields)
         asked = topics.snapshot()

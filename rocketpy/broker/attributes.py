@@ -17,7 +17,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")  # what Java's Long.parseLong t
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute: a value of `choices`, or a number of `low`..`high`, or any text."""
+    """One attribute. Its value is one of `choices`, or a number from `low` to `high`, or any text."""
 
     name: str
     changeable: bool
@@ -79,17 +79,17 @@ GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
 
 
 def number_of(attributes: Mapping[str, str], name: str, default: int) -> int:
-    """What a number among the attributes says: files may say anything, and the default is for what is none."""
+    """The number in an attribute, or its default if the value is not a number: a file may hold anything."""
     text = attributes.get(name, "")
     return int(text) if _NUMBER.fullmatch(text) else default
 
 
 class AttributeFault(ValueError):
-    """A change request that cannot be applied; the message is the remark."""
+    """A change request that cannot be applied. The message is the remark for the client."""
 
 
 def parse_attributes(text: str | None) -> dict[str, str]:
-    """`+a=b,-c` as a map of signed names: blanks are part of what they stand in, commas at the end are not. Raises AttributeFault."""
+    """`+a=b,-c` as a map of signed names. Blanks belong to the part they stand in; commas at the end are ignored. Raises AttributeFault."""
     result: dict[str, str] = {}
     stripped = (text or "").rstrip(",")
     for part in stripped.split(",") if stripped else ():
@@ -105,7 +105,7 @@ def parse_attributes(text: str | None) -> dict[str, str]:
 
 
 def altered_attributes(known: Mapping[str, Attribute], current: Mapping[str, str] | None, request: Mapping[str, str]) -> dict[str, str]:
-    """The attributes after a request; `current` is None for a topic or group that is new. Raises AttributeFault."""
+    """The attributes after a change request. `current` is None for a new topic or group. Raises AttributeFault."""
     result = dict(current or {})
     seen: set[str] = set()
     for signed, value in request.items():

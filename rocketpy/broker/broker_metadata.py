@@ -25,7 +25,7 @@ ID_MAX: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class BrokerMetadata:
-    """Whose store it is. check_code: only while the controller has yet to say that the id is ours."""
+    """Whose store this is. check_code is set only until the controller has confirmed that the id is ours."""
 
     cluster_name: str
     broker_name: str
@@ -49,15 +49,15 @@ class BrokerMetadata:
 
 
 class BrokerMetadataFiles:
-    """Both files of one store."""
+    """The two files of a store, final and temporary."""
 
     def __init__(self, path: Path) -> None:
-        """path: storePathBrokerIdentity."""
+        """path: the value of storePathBrokerIdentity."""
         self.path = path
         self.temporary_path = path.with_name(path.name + TEMPORARY)
 
     def read(self) -> tuple[BrokerMetadata | None, BrokerMetadata | None]:
-        """(the id's, the temporary one's). Raises StoreCorrupt, StoreIOError."""
+        """(contents of the final file, contents of the temporary file). Raises StoreCorrupt, StoreIOError."""
         return _read(self.path, is_temporary=False), _read(self.temporary_path, is_temporary=True)
 
     def write_temporary(self, metadata: BrokerMetadata) -> None:
@@ -65,7 +65,7 @@ class BrokerMetadataFiles:
         StateFile(self.temporary_path).write(metadata.encode())
 
     def write(self, metadata: BrokerMetadata) -> None:
-        """The id's, and the temporary one goes. Raises StoreIOError, DiskFull."""
+        """Writes the final file and removes the temporary one. Raises StoreIOError, DiskFull."""
         StateFile(self.path).write(metadata.encode())
         self.forget_temporary()
 
@@ -80,7 +80,7 @@ class BrokerMetadataFiles:
 
 
 def mismatch(metadata: BrokerMetadata, cluster_name: str, broker_name: str) -> str:
-    """What is wrong about a store that was another broker's; empty where nothing is."""
+    """Why the store is another broker's; empty if it is this broker's."""
     if metadata.cluster_name != cluster_name:
         return f"it is of cluster {metadata.cluster_name}, brokerClusterName is {cluster_name}"
     if metadata.broker_name != broker_name:

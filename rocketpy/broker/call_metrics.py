@@ -20,7 +20,7 @@ _GROUP_CHANGES: Final = ("update_and_create_subscriptiongroup", "update_and_crea
 
 
 class CallMetrics:
-    """Reads both counters for a scrape. On the event loop."""
+    """Reads both counters for a scrape, on the event loop."""
 
     def __init__(self, native: Broker, latencies: Latencies, families: MetricFamilies) -> None:
         self._native = native
@@ -36,7 +36,7 @@ class CallMetrics:
         yield self._families.histogram("rocketmq_rpc_latency_milliseconds", "From a request's arrival to its answer", BOUNDS_MS, rows)
 
     def changes(self) -> Iterator[Metric]:
-        """Requests that make or change topics and groups. No request changes a topic of the system."""
+        """How many requests created or changed topics and groups. No request changes a system topic."""
         for noun, requests, labels in (("topic", _TOPIC_CHANGES, {"is_system": "false"}), ("consumer_group", _GROUP_CHANGES, {})):
             rows: list[HistogramRow] = []
             for status, is_done in (("success", True), ("failure", False)):

@@ -11,13 +11,13 @@ from ..remoting.command import Fields
 
 
 class Caller(Protocol):
-    """Asks one server."""
+    """Sends a request to one server."""
 
     async def call(self, address: str, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
 
 
 class GroupCaller(Protocol):
-    """Asks many servers at once."""
+    """Sends a request to many servers at once."""
 
     async def invoke_all(
         self, addresses: Iterable[str], code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...

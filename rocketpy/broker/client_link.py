@@ -14,7 +14,7 @@ from .clients import Channel
 
 
 class ServiceLink:
-    """A ClientLink over the broker's listeners; the lists are the broker's and filled while it starts."""
+    """A ClientLink over the broker's listeners. The lists belong to the broker, which fills them while it starts."""
 
     def __init__(self, servers: list[Server], services: list[RemotingService]) -> None:
         self._servers = servers

@@ -48,7 +48,8 @@ _UNCHANGED = Response(fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE
 
 
 class ClientRequests:
-    """Handlers of what clients say about themselves. A client's channel is of one listener, so each has its own table."""
+    """Handlers of what clients say about themselves. A client's connection belongs to one listener, so each listener has its own
+    handlers."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -88,7 +89,7 @@ class ClientRequests:
         return _UNCHANGED if heartbeat.fingerprint and not any(changed) else _HEARD
 
     def _consume(self, heartbeat: Heartbeat, data: ConsumerData, client: Client) -> bool:
-        """One group of a heartbeat; True when the client must send its subscriptions again."""
+        """Takes one group of a heartbeat. True if the client has to send its subscriptions again."""
         parts = self._parts
         if parts.settings.reject_pull_consumer and data.consume_type == CONSUME_ACTIVELY:
             return False
@@ -136,7 +137,7 @@ class ClientRequests:
         return Response()
 
     def _check_config(self, request: Request) -> Response:
-        """Whether a subscription of the client would work here: a consumer asks before it starts."""
+        """Checks whether a subscription of the client would work here, which a consumer asks before it starts."""
         value = read_body(request, read_object).get("subscriptionData")
         if value is None:
             return Response()
@@ -200,10 +201,12 @@ class ClientRequests:
         return Response(fields=QueryConsumerOffsetResponseHeader(offset=offset))
 
     def _begins_at_zero(self, topic: str, queue_id: int) -> bool:
-        """Whether a new group begins with the queue's first message: there was none yet, or it is still there and recent enough.
+        """Whether a new group begins with the queue's first message: the queue is empty, or its first message is still there and recent
+        enough.
 
-        RocketMQ 5 answers QUERY_NOT_FOUND for a queue without messages, and what is sent before the client then asks for the end is
-        never read."""
+        RocketMQ 5 answers QUERY_NOT_FOUND for an empty queue; messages that are sent before the client then asks for the end are never
+        read.
+        """
         parts = self._parts
         config = parts.topics.get(topic)
         if config is None or not 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
@@ -241,7 +244,7 @@ class ClientRequests:
         return Response()
 
     async def _members(self) -> list[str]:
-        """The addresses of the other members of this broker's group, one of each."""
+        """The addresses of the other members of this broker's group, one for each."""
         registration = self._parts.registration
         members = dict(await group_members(self._parts.client, registration.name_servers, registration.identity))
         members.pop(self._parts.settings.broker_id, None)
@@ -255,7 +258,7 @@ def _granted(queues: Iterable[MessageQueue]) -> Response:
 
 
 def _copy(client: Client) -> Client:
-    """Each group keeps a record of its own: their last heartbeats may differ."""
+    """A copy of the client's record for each group, because their last heartbeats may differ."""
     return Client(client.channel, client.client_id, client.address, client.language, client.version, client.seen_ms)
 
 

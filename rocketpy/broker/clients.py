@@ -31,7 +31,7 @@ FEW_GROUPS = 8
 
 
 class Channel(NamedTuple):
-    """One connection: the listener it came in by, and its id there."""
+    """One connection: the listener that it came through, and its id there."""
 
     listener: int
     connection_id: int
@@ -39,7 +39,7 @@ class Channel(NamedTuple):
 
 @dataclass(slots=True)
 class Client:
-    """A client as one group knows it."""
+    """A client, as one group knows it."""
 
     channel: Channel
     client_id: str
@@ -51,7 +51,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """Tell these clients that the members or subscriptions of a group changed."""
+    """A decision: tell these clients that the members or subscriptions of a group have changed."""
 
     group: str
     channels: tuple[Channel, ...]
@@ -59,7 +59,7 @@ class Notify:
 
 @dataclass(frozen=True, slots=True)
 class CloseChannel:
-    """End a connection that sent no heartbeat for too long."""
+    """A decision: close a connection that has sent no heartbeat for too long."""
 
     channel: Channel
 
@@ -69,7 +69,7 @@ Action = Notify | CloseChannel
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """A group with at least one client."""
+    """A group that has at least one client."""
 
     group: str
     consume_type: str = CONSUME_PASSIVELY
@@ -87,7 +87,7 @@ class ConsumerGroup:
         return [client.client_id for client in self.clients.values()]
 
     def encoded_ids(self) -> bytes:
-        """As GET_CONSUMER_LIST_BY_GROUP answers them; the bytes are kept until a client comes, goes or has another id."""
+        """The answer to GET_CONSUMER_LIST_BY_GROUP, cached until a client joins, leaves or changes its id."""
         if self._id_list is None:
             self._id_list = write_fastjson({"consumerIdList": self.client_ids})
         return self._id_list
@@ -112,8 +112,8 @@ class ConsumerGroup:
 
 
 class Heard(NamedTuple):
-    """A heartbeat that has changed nothing: its digest; each group that it was about, and behind it how often that had changed by then; how
-    many producer groups it named, which were all that its connection has."""
+    """A heartbeat that changed nothing: its digest; each of its groups, with that group's change count at the time; and the number of its
+    producer groups, which were all that its connection has."""
 
     digest: bytes
     consumers: tuple[Any, ...]
@@ -121,13 +121,14 @@ class Heard(NamedTuple):
 
 
 def _share_texts(client: Client, known: Client | None) -> None:
-    """Each heartbeat brings them anew; one copy is enough."""
+    """Replaces equal texts by one copy, because every heartbeat brings new ones."""
     if known is not None and (known.client_id, known.address) == (client.client_id, client.address):
         client.channel, client.client_id, client.address = known.channel, known.client_id, known.address
 
 
 class ChannelGroups:
-    """Which groups a connection belongs to, so that its end costs as much as it had groups. Most have one or two; a set takes 216 bytes."""
+    """The groups that each connection belongs to, so that its end costs no more than it has groups. Most have one or two, hence no set
+    each, which takes 216 bytes."""
 
     def __init__(self) -> None:
         self._groups: dict[Channel, tuple[str, ...] | set[str]] = {}
@@ -164,7 +165,7 @@ class ChannelGroups:
 
 
 class ConsumerTable:
-    """The consumers of all groups."""
+    """The consumer groups and their clients."""
 
     def __init__(
         self,
@@ -211,14 +212,15 @@ class ConsumerTable:
         return 0 if info is None else len(info.subscriptions)
 
     def is_consumed(self, group: str, topic: str) -> bool:
-        """Offsets of topics that a live group no longer subscribes to are history, not lag."""
+        """Whether the group reads the topic: it subscribes to it, or no live client says what it subscribes to. Offsets of topics that a
+        live group no longer subscribes to are history, not lag."""
         return self.subscription(group, topic) is not None or self.subscription_count(group) == 0
 
     def subscribers(self, topic: str) -> set[str]:
         return {info.group for info in self._groups.values() if topic in info.subscriptions}
 
     def register(self, data: ConsumerData, client: Client, *, update_subscriptions: bool = True) -> list[Action]:
-        """A heartbeat's word about one group."""
+        """Takes what a heartbeat says about one group."""
         info = self._groups.get(data.group)
         if not self._channels.add(client.channel, data.group if info is None else info.group):
             log.error(
@@ -260,7 +262,7 @@ class ConsumerTable:
         return actions
 
     def scan(self) -> list[Action]:
-        """Ends connections that stayed silent."""
+        """Removes clients that have been silent for too long; their connections are to be closed."""
         now = self._now_ms()
         actions: list[Action] = []
         for info in list(self._groups.values()):
@@ -275,7 +277,7 @@ class ConsumerTable:
         return actions
 
     def republish(self, group: str, topic: str) -> None:
-        """The permission of a group to read a topic changed."""
+        """To be called when the permission of a group to read a topic has changed."""
         info = self._groups.get(group)
         if info is not None and topic in info.subscriptions:
             self._publish(info, topic)
@@ -342,7 +344,7 @@ class ConsumerTable:
             self._sink.put_subscription(info.group, topic, (), subscription.version, broadcast=info.is_broadcast, native=False)
 
     def _publish_sql(self, info: ConsumerGroup, subscription: Subscription) -> bool:
-        """False: its expression cannot be compiled; its pulls come up to us, to be refused."""
+        """False if the group's expression cannot be compiled; its pulls are then passed up to Python, which refuses them."""
         try:
             unread = self._sink.put_sql_subscription(
                 info.group, subscription.topic, subscription.expression, subscription.version, broadcast=info.is_broadcast
@@ -411,7 +413,7 @@ class ProducerPlaces:
 
 
 class ProducerTable:
-    """The producers of all groups."""
+    """The producer groups and their clients."""
 
     def __init__(self, sink: ProducerSink, now_ms: Callable[[], int], *, expires_ms: int = EXPIRES_MS) -> None:
         self._places = ProducerPlaces(sink)
@@ -427,7 +429,7 @@ class ProducerTable:
         return ((group, list(clients.values())) for group, clients in self._groups.items())
 
     def clients(self, group: str) -> list[Client] | None:
-        """The producers of a group, None when it has none."""
+        """The producers of a group; None if it has none."""
         clients = self._groups.get(group)
         return None if clients is None else list(clients.values())
 
@@ -448,7 +450,7 @@ class ProducerTable:
         return self._channels.of(channel)
 
     def find(self, group: str, channel: Channel) -> Client | None:
-        """As it was registered last; None also of one that replies do not find: its next registration may bring that about."""
+        """The producer as it was registered last. None also if replies do not find it, because its next registration may change that."""
         client = self._groups.get(group, {}).get(channel)
         return client if client is not None and client.client_id in self._places else None
 

@@ -27,7 +27,7 @@ ALL_GROUPS: Final = ""
 
 
 class ColdFlowAdmin:
-    """Handlers, and the limits that were set."""
+    """The handlers, and the limits that operators have set."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -41,7 +41,7 @@ class ColdFlowAdmin:
         }
 
     def _set(self, request: Request) -> Response:
-        """Lines of group=bytes; all of them, or none."""
+        """Sets the limits in lines of group=bytes; all of them, or none."""
         limits = {entry.key: _bytes(entry.key, entry.value) for entry in read_properties(_text(request))}
         if len(self._limits.keys() | limits.keys()) > LIMITS_MAX:
             raise CommandError(ResponseCode.INVALID_PARAMETER, f"more than {LIMITS_MAX} groups have limits: remove some")

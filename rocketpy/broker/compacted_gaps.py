@@ -44,7 +44,7 @@ class GapStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The messages that a queue misses: those of the offsets from begin on, below end."""
+    """The messages that a queue lacks: those at the offsets from `begin` up to, but not including, `end`."""
 
     topic: str
     queue_id: int
@@ -54,7 +54,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one answer fills. next_offset: where the gap goes on; at the gap's end nothing is missing any more."""
+    """What one answer fills. next_offset: where the gap continues; if that is the gap's end, nothing is missing any more."""
 
     records: bytes
     next_offset: int
@@ -77,7 +77,7 @@ def gap_pull(gap: Gap, begin: int) -> PullMessageRequestHeader:
 
 
 def piece_of(gap: Gap, begin: int, answer: Command) -> Piece | None:
-    """None: this is no answer to a pull. Raises HeaderError."""
+    """The piece in an answer; None if it does not answer a pull. Raises HeaderError."""
     if answer.code == ResponseCode.PULL_NOT_FOUND:
         return Piece(b"", gap.end)
     if answer.code not in (ResponseCode.SUCCESS, ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED):
@@ -88,7 +88,7 @@ def piece_of(gap: Gap, begin: int, answer: Command) -> Piece | None:
 
 
 class CompactedGaps:
-    """`fill(address)` with each round of copying from the master."""
+    """Fetches missing messages of compacted topics. `fill(address)` in each round of copying from the master."""
 
     def __init__(self, caller: Caller, store: GapStore) -> None:
         self._caller = caller

@@ -39,7 +39,7 @@ Offsets = dict[str, dict[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Which groups have offsets of which topics, as of a count of changes."""
+    """Which groups have offsets of which topics, when the change count had a certain value."""
 
     topics: Mapping[str, set[str]]
     groups: Mapping[str, set[str]]
@@ -50,7 +50,7 @@ class _Index:
 
 
 class ConsumerOffsets:
-    """The offsets of all groups. `version_step` commits move the data version once, as RocketMQ does to spare its slaves."""
+    """The offsets of all groups. The data version moves once in `version_step` commits, as in RocketMQ, to save its slaves work."""
 
     def __init__(self, table: OffsetSink, now_ms: Callable[[], int], version_step: int = 500) -> None:
         self._table = table
@@ -70,15 +70,15 @@ class ConsumerOffsets:
 
     @property
     def change_count(self) -> int:
-        """Grows with every change; unchanged means there is nothing to persist."""
+        """Grows with every change; while it stays the same, there is nothing to save."""
         return self._table.offset_version
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
-        """The committed offset, -1 when there is none."""
+        """The committed offset; -1 if there is none."""
         return self._table.read_offset(group, topic, queue_id)
 
     def query_pull(self, group: str, topic: str, queue_id: int) -> int:
-        """Where the last pull left off; the committed offset when the group never pulled."""
+        """The offset after the last pull; the committed offset if the group never pulled."""
         return self._table.read_pull_offset(group, topic, queue_id)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, client: str) -> None:
@@ -95,7 +95,7 @@ class ConsumerOffsets:
         self._table.put_offset(group, topic, queue_id, offset)
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Puts the offset and sends the group's next pull of the queue there; commits in between are ignored."""
+        """Sets the offset, and sends the group's next pull of the queue there; commits until then are ignored."""
         self._table.put_offset(group, topic, queue_id, offset)
         self._table.reset_offset(group, topic, queue_id, offset)
 
@@ -149,7 +149,7 @@ class ConsumerOffsets:
         return len(offsets)
 
     def lowest(self, topic: str, ignored_groups: set[str], min_offset: Callable[[int], int]) -> dict[int, int]:
-        """Per queue the smallest offset of all groups that is still in the store (QUERY_CORRECTION_OFFSET)."""
+        """Per queue, the smallest offset of all groups that is still in the store (QUERY_CORRECTION_OFFSET)."""
         result: dict[int, int] = {}
         for group, name, queue_id, offset in self._table.offsets():
             if name == topic and group not in ignored_groups and offset >= min_offset(queue_id):
@@ -157,7 +157,8 @@ class ConsumerOffsets:
         return result
 
     def clean_unsubscribed(self, is_subscribed: Callable[[str, str], bool], min_offset: Callable[[str, int], int]) -> list[str]:
-        """Forgets offsets nobody subscribes to and that are behind everything in the store; returns the keys that went."""
+        """Forgets offsets of topics that their group does not subscribe to, if they lie before everything in the store. Returns the
+        forgotten keys."""
         by_key: dict[tuple[str, str], dict[int, int]] = {}
         for group, topic, queue_id, offset in self._table.offsets():
             by_key.setdefault((group, topic), {})[queue_id] = offset
@@ -222,8 +223,9 @@ class ConsumerOffsets:
         return moved
 
     def hold_back(self, end_of: Callable[[str, int], int | None]) -> int:
-        """Moves offsets that are past their queue's end back to it; returns how many moved. After a power cut, or a promotion of a slave
-        that was behind, the log may lack what groups have read already: new messages get those offsets, and nobody has read them."""
+        """Moves offsets past the end of their queue back to that end. Returns how many moved. After a power cut, or when a slave that was
+        behind became the master, the log may lack messages that groups have read already: new messages get their offsets, and nobody has
+        read those."""
         moved = 0
         for group, topic, queue_id, offset in self._table.offsets():
             end = end_of(topic, queue_id)
@@ -252,22 +254,24 @@ class ConsumerOffsets:
         self._version_base = self._table.offset_version
 
     def snapshot(self) -> OffsetsSnapshot:
-        """Everything, of one moment."""
+        """All offsets at one moment."""
         return OffsetsSnapshot(self.version, self._table.offsets())
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsSnapshot:
-    """All offsets of one moment: (group, topic, queue id, offset)."""
+    """All offsets at one moment: (group, topic, queue id, offset)."""
 
     version: DataVersion
     rows: list[tuple[str, str, int, int]]
 
     def text(self, *, pretty: bool = False, light: bool = False, log_end: int | None = None) -> str:
-        """The JSON of config/consumerOffset.json as 5.5.0 writes it; older releases skip what they do not know. light: that of
-        lmqConsumerOffset.json. log_end: for slaves, see SavedOffsets.
+        """The JSON of config/consumerOffset.json as 5.5.0 writes it; older releases skip members that they do not know. `light`: that of
+        lmqConsumerOffset.json. `log_end`: for slaves, see SavedOffsets.
 
-        Written by hand: with 100,000 offsets the general writer takes seven times as long, every five seconds and for every slave."""
+        The text is put together by hand: with 100,000 offsets the general writer takes seven times as long, every five seconds and for
+        every slave.
+        """
         queues: dict[str, list[str]] = {}
         topics: dict[str, set[str]] = {}
         light_queues: dict[str, str] = {}
@@ -300,7 +304,7 @@ def _listed(brackets: str, members: list[str], pretty: bool) -> str:
 
 
 def _joined(brackets: str, members: list[str], pretty: bool, depth: int) -> str:
-    """fastjson's layout: a member a line behind tabs, or all in one line."""
+    """The members in fastjson's layout: one per line, indented with tabs, or all in one line."""
     if not members:
         return brackets
     line = "\n" + "\t" * (depth + 1) if pretty else ""
@@ -310,7 +314,7 @@ def _joined(brackets: str, members: list[str], pretty: bool, depth: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SavedOffsets:
-    """What config/consumerOffset.json, lmqConsumerOffset.json or a master's GET_ALL_CONSUMER_OFFSET holds."""
+    """The contents of config/consumerOffset.json, of lmqConsumerOffset.json, or of a master's answer to GET_ALL_CONSUMER_OFFSET."""
 
     offsets: Mapping[str, Mapping[int, int]]
     version: DataVersion
@@ -322,13 +326,13 @@ class SavedOffsets:
         return {split_key(key)[0] for key in self.offsets}
 
     def without(self, is_left_out: Callable[[str, str], bool]) -> SavedOffsets:
-        """Those of other topics and groups than is_left_out(topic, group) says."""
+        """The offsets without those of topics and groups that is_left_out(topic, group) names."""
         return replace(self, offsets={key: self.offsets[key] for key in self.offsets if not is_left_out(*split_key(key))})
 
     @staticmethod
     def from_json(value: Any) -> SavedOffsets:
-        """Raises ValueError. Keys that are not `topic@group` are skipped with a log line, as RocketMQ ignores them; offsets below zero
-        and of queues no topic can have are skipped too: RocketMQ checks neither when a client commits one."""
+        """Raises ValueError. Keys other than `topic@group` are skipped with a line in the log, as RocketMQ ignores them. So are negative
+        offsets and impossible queue numbers, which RocketMQ does not check when a client commits them."""
         if not isinstance(value, Mapping):
             raise ValueError(f"offsets are {type(value).__name__}, expected an object")
         offsets: Offsets = {}
@@ -347,7 +351,8 @@ class SavedOffsets:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """(topic, group). Names of light queues and of light groups may hold another @: producers and clients give them, and nobody checks."""
+    """(topic, group). The names of light queues and light groups may contain another @, because producers and clients choose them
+    unchecked."""
     at = key.find(SEPARATOR + LIGHT_QUEUE_PREFIX)
     if at < 0:
         at = key.rfind(SEPARATOR) if key.startswith(LIGHT_QUEUE_PREFIX) else key.find(SEPARATOR)
@@ -355,7 +360,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def _is_key(key: str, *, of_light: bool) -> bool:
-    """topic@group, of names that can be; others are told."""
+    """Whether the key is topic@group with possible names; others are logged."""
     topic, group = split_key(key)
     if is_possible(topic) and is_possible(group) and (of_light or SEPARATOR not in group):
         return True
@@ -364,7 +369,7 @@ def _is_key(key: str, *, of_light: bool) -> bool:
 
 
 def _number(value: Any, key: str) -> int:
-    """A queue id or an offset; keys of standard JSON are texts."""
+    """A queue id or an offset; in standard JSON, keys are texts."""
     if isinstance(value, str) and value.lstrip("-").isdecimal():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not -_LONG_MAX - 1 <= value <= _LONG_MAX:

@@ -42,21 +42,21 @@ class OrderSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SavedOrders:
-    """What the file holds."""
+    """The contents of the file."""
 
     orders: tuple[PopOrder, ...]
 
     @staticmethod
     def from_json(value: Any) -> SavedOrders:
-        """Raises ValueError for what is no such file, or has queues without a number. A queue of which it says nonsense is left out, with a
-        log line: it is not blocked."""
+        """Raises ValueError for a text that is not such a file, or has queues without a number. A queue with an invalid description is left
+        out, with a line in the log: it is not blocked."""
         if not isinstance(value, Mapping):
             raise ValueError(f"order infos are {type(value).__name__}, expected an object")
         return SavedOrders(tuple(_read_table(object_member(value, "table", "order infos"))))
 
 
 class ConsumerOrders:
-    """The file's view of the native table."""
+    """The native table, in the form that the file has."""
 
     def __init__(self, sink: OrderSink, topics: TopicTable, has_group: Callable[[str], bool], now_ms: Callable[[], int]) -> None:
         self._sink = sink
@@ -68,7 +68,7 @@ class ConsumerOrders:
         return self._sink.pop_order_version()
 
     def snapshot(self) -> dict[str, Any]:
-        """The file's shape, without queues that are gone and those that nobody has popped for a day."""
+        """The contents for the file, without queues that no longer exist and those that nobody has popped for a day."""
         table: dict[str, dict[int, Any]] = {}
         for order in self._sink.pop_orders():
             if self._is_kept(order):
@@ -95,7 +95,7 @@ class ConsumerOrders:
 
 
 def _to_json(order: PopOrder) -> dict[str, Any]:
-    """fastjson's members, in its order; offsets are told as distances from the first."""
+    """fastjson's members in its order. Offsets are given relative to the first one."""
     first = order.messages[0][0]
     times = {offset: count for offset, _, count in order.messages if count > 0}
     visible = {offset: at_ms for offset, at_ms, _ in order.messages if at_ms > 0}
@@ -155,7 +155,7 @@ def _time(info: Mapping[Any, Any], name: str) -> int:
 
 
 def _by_offset(info: Mapping[Any, Any], name: str) -> dict[int, int]:
-    """A map of fastjson's, whose keys are numbers or texts."""
+    """A map as fastjson writes it, whose keys are numbers or texts."""
     rows = info.get(name)
     if not isinstance(rows, Mapping):
         return {}

@@ -37,10 +37,10 @@ START_WAIT_S: Final = 3.0
 
 
 class _ControlledLog:
-    """The log's part of a switch, behind a controller."""
+    """The log's part in a change of roles, behind a controller."""
 
     def __init__(self, ha: AutoSwitchHaService, on_lead: Callable[[Role], Awaitable[None]]) -> None:
-        """on_lead: the log is led; called before sends are taken."""
+        """on_lead: called when this broker leads the log, before sends are accepted."""
         self._ha = ha
         self._on_lead = on_lead
 
@@ -57,14 +57,14 @@ class _ControlledLog:
         await self._on_lead(role)
 
     def check_leads(self, role: Role) -> None:
-        """Others hear of it from the controller."""
+        """Does nothing: other brokers hear from the controller who leads."""
 
     async def step_down(self) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self._ha.step_down)
 
 
 def begin_controlled(config: Config) -> None:
-    """Whoever it was, it is nobody's master before the controller says so."""
+    """Whatever role it had, the broker is nobody's master before the controller says so."""
     config.override("brokerRole", SLAVE)
     config.override("brokerId", -1)
 
@@ -92,7 +92,7 @@ def make_replicas(parts: Parts, ha: AutoSwitchHaService, cut: Callable[[int], No
 async def start_replicas(
     replicas: Replicas, parts: Parts, ha: AutoSwitchHaService, synchronize: SlaveSynchronize, housekeeping: Housekeeping
 ) -> None:
-    """Returns with a role, or without one when the controllers are slow to give one. Raises as Replicas.start."""
+    """Returns with a role; or without one if the controllers are slow to give it. Raises as Replicas.start."""
     services = RoleServices(parts, _ControlledLog(ha, replicas.led), synchronize, housekeeping.checks)
     ha.describe = replicas.counters
     await replicas.start(services.steps())
@@ -105,7 +105,7 @@ async def start_replicas(
 
 
 class Elected(Protocol):
-    """The standing of a broker whose role others decide: Replicas behind a controller, GroupRoles in a DLedger group."""
+    """The broker's role as others decide it: Replicas behind a controller, GroupRoles in a DLedger group."""
 
     async def stop(self) -> None: ...
     def hint(self) -> None: ...
@@ -115,12 +115,12 @@ class Elected(Protocol):
 
 
 def acknowledged_by_replicas(handlers: dict[int, Handler], parts: Parts, replicas: Elected | None) -> dict[int, Handler]:
-    """Where masters are elected, changes of tables wait for who may be the next one."""
+    """Where masters are elected, requests that change tables wait until a possible next master has the change."""
     return handlers if replicas is None else MetadataAcks(parts, replicas.others_in_sync).guard(handlers)
 
 
 class ReplicaAdmin:
-    """Handlers of both requests; `replicas` None: a broker whose role is its configuration's."""
+    """Handlers of both requests. `replicas` is None if the broker's role is configured."""
 
     def __init__(self, parts: Parts, replicas: Elected | None) -> None:
         self._parts = parts
@@ -138,7 +138,7 @@ class ReplicaAdmin:
         return Response(body=body)
 
     async def _role_changed(self, request: Request) -> Response:
-        """A hint, whoever sent it: the controller is asked. Of a master of ours: copy what it has."""
+        """A hint, whoever sent it: makes this broker ask the controller or, with CATCH_UP from our master, copy what the master has."""
         if self._replicas is not None and CATCH_UP in request.fields:
             await self._parts.catch_up(with_users=True)
             return Response(fields=versions(self._parts))

@@ -48,7 +48,7 @@ class ControllerClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
-    """What a controller says of a broker's replicas. master_id None: there is no master."""
+    """What a controller says about a broker's replicas. master_id is None if there is no master."""
 
     master_id: int | None
     master_address: str
@@ -58,7 +58,7 @@ class ReplicaInfo:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaBeat:
-    """What a heartbeat says of this broker's log."""
+    """What a heartbeat says about this broker's log."""
 
     broker_id: int
     epoch: int
@@ -69,7 +69,7 @@ class ReplicaBeat:
 
 
 class ControllerCalls:
-    """Of one broker, by its names and its address."""
+    """One broker's requests to the controllers, under its names and its address."""
 
     def __init__(self, client: ControllerClient, cluster_name: str, broker_name: str, address: str) -> None:
         self._client = client
@@ -78,7 +78,7 @@ class ControllerCalls:
         self._address = address
 
     async def leader(self, controllers: Iterable[str]) -> str | None:
-        """The leader's address, as the first that knows it says. None: nobody does."""
+        """The address of the leader, according to the first controller that knows it; None if none does."""
         for address in controllers:
             try:
                 answer = await self._client.invoke(address, RequestCode.CONTROLLER_GET_METADATA_INFO, timeout_s=LOOK_TIMEOUT_S)
@@ -95,7 +95,7 @@ class ControllerCalls:
         return GetNextBrokerIdResponseHeader.decode(answer.fields).next_broker_id
 
     async def apply_broker_id(self, leader: str, broker_id: int, check_code: str) -> None:
-        """Raises CommandError CONTROLLER_BROKER_ID_INVALID: somebody else has it."""
+        """Asks for the broker id. Raises CommandError CONTROLLER_BROKER_ID_INVALID if somebody else has it."""
         header = ApplyBrokerIdRequestHeader(
             cluster_name=self._cluster_name, broker_name=self._broker_name, applied_broker_id=broker_id, register_check_code=check_code
         )
@@ -112,7 +112,7 @@ class ControllerCalls:
         return ReplicaInfo(header.master_broker_id, header.master_address or "", header.master_epoch or 0, sync_state_set)
 
     async def replica_info(self, leader: str) -> ReplicaInfo:
-        """Raises CommandError CONTROLLER_BROKER_METADATA_NOT_EXIST: it does not know us."""
+        """Asks for the replicas. Raises CommandError CONTROLLER_BROKER_METADATA_NOT_EXIST if the controller does not know this broker."""
         answer = await self._call(
             leader, RequestCode.CONTROLLER_GET_REPLICA_INFO, GetReplicaInfoRequestHeader(broker_name=self._broker_name)
         )
@@ -120,7 +120,7 @@ class ControllerCalls:
         return ReplicaInfo(header.master_broker_id, header.master_address or "", header.master_epoch or 0, SyncStateSet.decode(answer.body))
 
     async def elect(self, leader: str, broker_id: int) -> ReplicaInfo:
-        """Asks to be elected; the answer names who is. Raises CommandError: nobody can be."""
+        """Asks to be elected; the answer names the broker that is. Raises CommandError if none can be."""
         request = ElectMasterRequestHeader(
             cluster_name=self._cluster_name, broker_name=self._broker_name, broker_id=broker_id, designate_elect=False
         )
@@ -132,18 +132,18 @@ class ControllerCalls:
         return ReplicaInfo(header.master_broker_id, header.master_address or "", header.master_epoch or 0, sync_state_set)
 
     async def alter_sync_state_set(self, leader: str, master_id: int, master_epoch: int, wanted: SyncStateSet) -> SyncStateSet:
-        """Asks for another set; returns the set that is in force then. wanted: its epoch is that of the set it is to replace."""
+        """Asks for another in-sync set. Returns the set that is then in force. The epoch in `wanted` is that of the set to be replaced."""
         header = AlterSyncStateSetRequestHeader(broker_name=self._broker_name, master_broker_id=master_id, master_epoch=master_epoch)
         answer = await self._call(leader, RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, header, wanted.encode())
         return SyncStateSet.decode(answer.body)
 
     async def ha_address(self, master: str) -> str | None:
-        """Asked of a master itself: where its slaves connect to. None: it is not a master."""
+        """Asks a master where its slaves connect to. None if it is not a master."""
         answer = await self._call(master, RequestCode.EXCHANGE_BROKER_HA_INFO, ExchangeHAInfoRequestHeader())
         return ExchangeHAInfoResponseHeader.decode(answer.fields).master_ha_address
 
     async def beat(self, controllers: Iterable[str], beat: ReplicaBeat) -> None:
-        """Sends the heartbeat to every controller, since any of them may become the leader. One that cannot be reached goes without."""
+        """Sends the heartbeat to every controller, since any of them may become the leader. Those that cannot be reached are skipped."""
         header = BrokerHeartbeatRequestHeader(
             cluster_name=self._cluster_name,
             broker_addr=self._address,

@@ -23,7 +23,8 @@ from .slave_synchronize import RIGHTS, USERS, CopiedState
 
 
 def copied_users(config: Config, auth: AuthService, saved: SavedState) -> tuple[CopiedState, ...]:
-    """None where a broker copies none: where its role is its configuration's, and where nobody is asked who is there."""
+    """The states by which a slave copies users and rights. Empty if the broker copies none: its role is configured, or neither identities
+    nor rights are checked."""
     if not is_elected(config) or not auth.settings.is_on:
         return ()
     users = CopiedUsers(auth.metadata, lambda: auth.configured_users)
@@ -34,7 +35,7 @@ def copied_users(config: Config, auth: AuthService, saved: SavedState) -> tuple[
 
 
 class CopiedUsers:
-    """`take_users`, then `take_rights`, with the answers of one round."""
+    """`take_users`, then `take_rights`, each with its answer in the same round."""
 
     def __init__(self, metadata: AuthMetadata, configured: Callable[[], Collection[str]]) -> None:
         self._metadata = metadata
@@ -43,12 +44,12 @@ class CopiedUsers:
         self._published = metadata.change_count
 
     def take_users(self, value: Any) -> bool:
-        """Nothing changes yet."""
+        """Keeps the users for take_rights; nothing changes yet."""
         self._users = value
         return False
 
     def take_rights(self, value: Any) -> bool:
-        """Raises ValueError, RocketpyError."""
+        """Puts users and rights into force. Raises ValueError, RocketpyError."""
         users, self._users = self._users, None
         if not users:
             return False

@@ -35,7 +35,7 @@ SYNC_TIMEOUT_MS: Final = 10_000
 
 
 class DelaySink(Protocol):
-    """The native positions."""
+    """The native positions, one per delay level."""
 
     def put_delay_offset(self, level: int, offset: int) -> None: ...
     def delay_offsets(self) -> list[tuple[int, int]]: ...
@@ -45,7 +45,7 @@ class DelaySink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DelayOffsetsSnapshot:
-    """The positions of one moment, and where the log ended behind it."""
+    """The positions at one moment, and the end of the log just after it."""
 
     version: DataVersion
     offsets: Mapping[int, int]
@@ -59,7 +59,7 @@ class DelayOffsetsSnapshot:
 
 
 class DelayOffsets:
-    """The table, whose numbers are native."""
+    """The table of positions; the numbers themselves are native."""
 
     def __init__(self, sink: DelaySink, delay_log: DurableLog, now_ms: Callable[[], int], version_step: int) -> None:
         self._sink = sink
@@ -72,12 +72,12 @@ class DelayOffsets:
         self._other_aside: dict[int, SetAside] = {}
 
     def offsets(self) -> dict[int, int]:
-        """By level, of those of which something was delivered."""
+        """The positions of the levels from which anything was delivered."""
         native = {level: offset for level, (offset, _) in enumerate(self._sink.delay_offsets(), start=1) if offset >= 0}
         return {**self._other, **native}
 
     def aside(self) -> dict[int, SetAside]:
-        """By level, of those of which something is set aside. To be read behind the offsets."""
+        """What is set aside, by level. To be read after the offsets."""
         return {**self._other_aside, **self._native_aside(len(self._sink.delay_offsets()))}
 
     def _native_aside(self, levels: int) -> dict[int, SetAside]:
@@ -85,7 +85,7 @@ class DelayOffsets:
         return {level: SetAside(pair[0], tuple(pair[1])) for level, pair in known.items() if pair is not None}
 
     def state(self) -> object:
-        """What differs whenever the file would."""
+        """A value that differs whenever the file would."""
         return self.offsets(), self.aside()
 
     def ends(self) -> dict[int, tuple[int, int]]:
@@ -93,9 +93,10 @@ class DelayOffsets:
         return {level: pair for level, pair in enumerate(self._sink.delay_offsets(), start=1) if pair[0] >= 0}
 
     def stranded(self, max_offset: Callable[[str, int], int]) -> dict[int, int]:
-        """How many messages wait in each level that messageDelayLevel names no longer; levels with none are left out.
+        """How many messages wait in each level that messageDelayLevel no longer names; levels without any are left out.
 
-        max_offset: of a topic's queue, 0 where there is none."""
+        max_offset: the end of a topic's queue, 0 if there is none.
+        """
         beyond = range(len(self._sink.delay_offsets()) + 1, LEVELS_MAX + 1)
         waiting = {level: max_offset(SCHEDULE_TOPIC, level - 1) - self._other.get(level, 0) for level in beyond}
         return {level: count for level, count in waiting.items() if count > 0}
@@ -109,12 +110,12 @@ class DelayOffsets:
         return DelayOffsetsSnapshot(self._version, offsets, aside, self._log.mark())
 
     def durable_text(self, snapshot: DelayOffsetsSnapshot) -> str:
-        """What the file holds; returns when the log is on disk as far as it says. Blocks. Raises what the sync may."""
+        """The text of the file. Returns once the log is on disk as far as the text refers to it. Blocks. Raises what the sync may raise."""
         self._log.wait_durable(snapshot.mark, SYNC_TIMEOUT_MS)
         return pretty_text(snapshot.to_json())
 
     def load(self, saved: SavedDelayOffsets) -> bool:
-        """Takes positions over: a file's before anything is delivered, or on a slave its master's. True when one differs."""
+        """Takes positions over, from a file before anything is delivered, or on a slave from its master. True if one differs."""
         before, known = self.offsets(), self.aside()
         levels = len(self._sink.delay_offsets())
         for level, offset in saved.offsets.items():
@@ -130,8 +131,9 @@ class DelayOffsets:
         return after != before or self.aside() != known
 
     def hold_back(self, end_of: Callable[[int], int]) -> int:
-        """Moves positions that are past the end of their level's queue back to it; how many moved. A file of another store says such, and
-        one of a slave that copies from RocketMQ: what gets those offsets nobody has delivered. end_of: of a level."""
+        """Moves positions past the end of their level's queue back to that end. Returns how many moved. The file of another store has such
+        positions, and so has that of a slave that copies from RocketMQ; the messages that get those offsets have not been delivered.
+        end_of: the end of a level's queue."""
         known, moved = self.aside(), 0
         for level, offset in self.offsets().items():
             said = known.get(level, SetAside(offset))
@@ -175,7 +177,7 @@ class DelayOffsets:
 
 @dataclass(frozen=True, slots=True)
 class SavedDelayOffsets:
-    """What config/delayOffset.json or a master's GET_ALL_DELAY_OFFSET holds."""
+    """The contents of config/delayOffset.json, or of a master's answer to GET_ALL_DELAY_OFFSET."""
 
     offsets: Mapping[int, int]
     version: DataVersion
@@ -207,13 +209,13 @@ class SavedDelayOffsets:
 
 
 class CopiedDelayOffsets:
-    """A slave's: its master's positions, taken over once its own log holds what they say was delivered."""
+    """A slave's copy of its master's positions, taken over once the slave's own log has what they say was delivered."""
 
     def __init__(self, offsets: DelayOffsets) -> None:
         self._offsets = offsets
         self._answers: LoggedAnswers[SavedDelayOffsets] = LoggedAnswers()
 
     def take(self, copied: SavedDelayOffsets, log_end: int, connection: int | None) -> bool:
-        """log_end: of the slave's log; connection: its own. True when a position has changed."""
+        """log_end: of the slave's log; connection: the one that the slave receives its log by. True if a position has changed."""
         logged = self._answers.take(copied, log_end, connection)
         return logged is not None and self._offsets.load(logged)

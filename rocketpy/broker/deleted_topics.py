@@ -21,10 +21,11 @@ from .topics import SavedTopics
 
 
 class DeletedTopics:
-    """`asked` before each request for the master's topics, `take` with its answer; then `topics` have queues to drop."""
+    """Finds topics that the master has deleted. `asked` before each request for the master's topics, `take` with the answer; then `topics`
+    names those whose queues are to be dropped."""
 
     def __init__(self, is_system_topic: Callable[[str], bool]) -> None:
-        """is_system_topic: topics that every broker has of its own, whatever its master's table says."""
+        """is_system_topic: whether a topic is one that every broker has, whatever its master's table says."""
         self.topics: set[str] = set()
         self.log_offset = 0
         """Messages below it that are of one of these topics are of one that was deleted."""
@@ -35,7 +36,7 @@ class DeletedTopics:
         self._answers = MastersAnswers()
 
     def asked(self, master: str, connection: int | None, log_end: int) -> None:
-        """As MastersAnswers.asked; log_end: the slave's own, at that moment."""
+        """As MastersAnswers.asked. log_end: the end of the slave's own log at that moment."""
         self._answers.asked(master, connection)
         self.log_offset = log_end
 

@@ -15,7 +15,7 @@ from .delay_offsets import SYNC_TIMEOUT_MS
 
 
 class DurableOffsets:
-    """The snapshot and the text of the file."""
+    """Makes the snapshot and the text of the file of consumer offsets."""
 
     def __init__(self, offsets: ConsumerOffsets, log: DurableLog, pop_stats: Callable[[], Mapping[str, int]], *, light: bool) -> None:
         """light: see OffsetsSnapshot.text."""
@@ -31,7 +31,7 @@ class DurableOffsets:
         return offsets, self._log.mark() if has_popped else None
 
     def text(self, taken: tuple[OffsetsSnapshot, LogMark | None]) -> str:
-        """The file's text, once the log is synced as far as the offsets need it. Blocks. Raises what the sync raises."""
+        """The text of the file, once the log is synced as far as the offsets need it. Blocks. Raises what the sync raises."""
         offsets, mark = taken
         if mark is not None:
             self._log.wait_durable(mark, SYNC_TIMEOUT_MS)

@@ -24,7 +24,7 @@ from .slave_synchronize import SlaveSynchronize
 
 
 def begin_elected(config: Config) -> None:
-    """Whoever it was, it is nobody's master before others say so."""
+    """Whatever role it had, the broker is nobody's master before the others say so."""
     if config.boolean("enableControllerMode"):
         begin_controlled(config)
     elif config.boolean("enableDLegerCommitLog"):
@@ -32,7 +32,7 @@ def begin_elected(config: Config) -> None:
 
 
 def make_ha(config: Config, store: MessageStore, native: Broker, log_tap: LogTap | None) -> HaService:
-    """Raises InvalidArgument: what is configured of a DLedger group."""
+    """The kind of replication that the configuration asks for. Raises InvalidArgument for a bad configuration of a DLedger group."""
     if config.boolean("enableControllerMode"):
         return AutoSwitchHaService(config, store, native, log_tap=log_tap)
     if config.boolean("enableDLegerCommitLog"):
@@ -41,7 +41,7 @@ def make_ha(config: Config, store: MessageStore, native: Broker, log_tap: LogTap
 
 
 def make_elected(parts: Parts, synchronize: SlaveSynchronize | None, cut: Callable[[int], None]) -> Elected | None:
-    """None for who is what its configuration says. cut: as of Replicas."""
+    """None for a broker whose role is configured. cut: as for Replicas."""
     ha = parts.ha
     parts.registration.is_isolated = is_elected(parts.config)
     if isinstance(ha, AutoSwitchHaService):
@@ -52,7 +52,7 @@ def make_elected(parts: Parts, synchronize: SlaveSynchronize | None, cut: Callab
 
 
 async def start_elected(elected: Elected | None, parts: Parts, synchronize: SlaveSynchronize | None, housekeeping: Housekeeping) -> None:
-    """The last step of a start: whoever has a role is registered when this returns. Raises as Replicas.start, GroupRoles.start."""
+    """The last step of a start. A broker that has a role is registered when this returns. Raises as Replicas.start and GroupRoles.start."""
     ha = parts.ha
     if synchronize is None:
         return

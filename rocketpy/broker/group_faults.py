@@ -19,7 +19,7 @@ _SUBSCRIPTION_TEXTS = ("topic", "expressionType", "expression")
 
 
 def group_config_fault(config: GroupConfig) -> str | None:
-    """None: it is none."""
+    """Why the numbers of a group's configuration are refused; None if they are not."""
     if (fault := names.group_fault(config.group)) is not None:
         return fault
     if not 0 <= config.retry_queues <= QUEUES_MAX:

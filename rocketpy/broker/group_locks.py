@@ -43,7 +43,7 @@ class LockRequest:
 async def lock_by_majority(
     client: GroupCaller, members: Iterable[str], request: LockRequest, own: Sequence[MessageQueue], majority: int
 ) -> list[MessageQueue]:
-    """Those of the queues we have locked for the client that with us `majority` members have."""
+    """Of the queues that are locked here for the client, those that `majority` members, this broker included, have locked for it."""
     body = request.for_member(own)
     answers = await client.invoke_all(members, RequestCode.LOCK_BATCH_MQ, body=body, timeout_s=TIMEOUT_S)
     votes = Counter(queue for answer in answers.values() for queue in _granted(answer))
@@ -51,7 +51,7 @@ async def lock_by_majority(
 
 
 async def unlock_in_group(client: GroupCaller, members: Iterable[str], request: LockRequest) -> None:
-    """A member that does not answer keeps the locks until they expire."""
+    """Unlocks the queues at the other members. One that does not answer keeps its locks until they expire."""
     await client.invoke_all(members, RequestCode.UNLOCK_BATCH_MQ, body=request.for_member(request.queues), timeout_s=TIMEOUT_S)
 
 

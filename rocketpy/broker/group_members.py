@@ -22,13 +22,13 @@ Members = frozenset[tuple[int, str]]
 
 
 async def group_members(client: GroupCaller, name_servers: Iterable[str], identity: Identity) -> Members:
-    """Everybody under our name but ourselves. Name servers that do not answer, or not this question (4.x), know nobody."""
+    """All brokers under our name except ourselves. Name servers that do not answer, or do not know this question (4.x), contribute none."""
     known = frozenset[tuple[int, str]]().union(*await group_answers(client, name_servers, identity))
     return frozenset((broker_id, address) for broker_id, address in known if address not in ("", identity.address))
 
 
 async def group_answers(client: GroupCaller, name_servers: Iterable[str], identity: Identity) -> list[Members]:
-    """Everybody under our name, as each name server knows them that answers."""
+    """All brokers under our name, as each name server that answers knows them."""
     header = GetBrokerMemberGroupRequestHeader(cluster_name=identity.cluster_name, broker_name=identity.broker_name)
     answers = await client.invoke_all(name_servers, RequestCode.GET_BROKER_MEMBER_GROUP, header, timeout_s=TIMEOUT_S)
     known = [_members(answer) for answer in answers.values()]

@@ -35,10 +35,10 @@ QUEUES_LOOK_S: Final = 0.2
 
 
 class ElectedRole:
-    """Decides from what the group says what the broker is to be. No I/O."""
+    """Decides the broker's role from the state of the group. No I/O."""
 
     def __init__(self, address: str) -> None:
-        """address: of this broker, for clients."""
+        """address: this broker's, for clients."""
         self._address = address
         self._is_slave = False
         self._leader: str | None = None
@@ -47,7 +47,7 @@ class ElectedRole:
         self._stale_until_ms = 0
 
     def take(self, member: MemberRole, term: int, leader_id: str | None, now_ms: int) -> Role | None:
-        """None where nothing changes for the broker."""
+        """The new role; None if nothing changes for the broker."""
         if member is MemberRole.LEADER:
             self._is_slave, self._leader, self._master_address = False, leader_id, ""
             return Role(MASTER_ID, self._address, term, is_master=True)
@@ -63,7 +63,7 @@ class ElectedRole:
         return Role(broker_id_of(leader_id), self._master_address, term, is_master=False)
 
     def heard_of_master(self, address: str | None, now_ms: int) -> str:
-        """Takes the master's address that a name server says; returns the address to copy from, "" when this cannot be the leader's."""
+        """Takes the master's address from a name server. Returns the address to copy from, "" if this cannot be the leader's."""
         is_stale = address == self._stale_address and now_ms < self._stale_until_ms
         if not address or address == self._address or self._leader is None or not self._is_slave or is_stale:
             return ""
@@ -72,7 +72,7 @@ class ElectedRole:
 
 
 class GroupRoles:
-    """`start` once the listeners are open; `stop` before the log is closed."""
+    """The roles in a DLedger group. `start` once the listeners are open; `stop` before the log is closed."""
 
     def __init__(self, node: LogNode, ha: LedgerHa, synchronize: SlaveSynchronize, address: str, clock_ms: Callable[[], int]) -> None:
         self.node = node
@@ -86,7 +86,7 @@ class GroupRoles:
     # ---- life ----
 
     async def start(self, steps: RoleSteps) -> None:
-        """Raises as LogNode.start."""
+        """Raises what LogNode.start raises."""
         self.switch = RoleSwitch(steps)
         self.node.on_role_change.append(self._role_changed)
         self.node.may_take_over = lambda: self._synchronize.has_copied
@@ -95,7 +95,7 @@ class GroupRoles:
         await self.node.start()
 
     async def stop(self) -> None:
-        """A switch that is under way is waited for; it leads nothing when this returns. Idempotent."""
+        """Waits for a change of roles that is under way. When this returns, the broker leads nothing. Idempotent."""
         if self.switch is not None:
             self.switch.stop()
         await self.node.stop()
@@ -113,13 +113,13 @@ class GroupRoles:
     # ---- what others tell ----
 
     def hint(self) -> None:
-        """Nothing to do: the group tells of changes by itself."""
+        """Does nothing: the group reports changes by itself."""
 
     def lost(self, address: str) -> None:
-        """Nothing to do: no role depends on a connection to another server."""
+        """Does nothing: no role depends on a connection to another server."""
 
     def heard_of_master(self, master_address: str | None, ha_address: str | None) -> None:
-        """From a name server, or from itself."""
+        """Takes the master's address, from a name server or from the master itself."""
         address = self._elected.heard_of_master(master_address, self._clock_ms())
         if address:
             self._synchronize.follow(address)
@@ -131,32 +131,32 @@ class GroupRoles:
         return self._ha.broker_id
 
     def tables_epoch(self, role: Role) -> int:
-        """0, as a master of RocketMQ has in such a group: a name server refuses a master whose tables are of an older epoch."""
+        """0, as for a master of RocketMQ in such a group: a name server refuses a master whose tables are of an older epoch."""
         return 0
 
     async def lead(self, role: Role) -> None:
-        """All that the log held is committed and in the queues. Raises RocketpyError where somebody else leads by now."""
+        """Leads once all that the log held is committed and in the queues. Raises RocketpyError if another member leads by then."""
         await self.node.lead_is_whole(role.epoch)
         self.check_leads(role)
         self._ha.lead()
 
     def check_leads(self, role: Role) -> None:
-        """Raises RocketpyError where somebody else leads by now."""
+        """Raises RocketpyError if another member leads by now."""
         if self.node.role is not MemberRole.LEADER or self.node.term != role.epoch:
             raise RocketpyError(f"this member does not lead in term {role.epoch} any more")
 
     async def step_down(self) -> None:
-        """The log has been given up before, with the lead of the group."""
+        """The log itself was given up before, together with the lead of the group."""
         self._ha.step_down()
 
     # ---- for operators ----
 
     def others_in_sync(self) -> frozenset[int]:
-        """Of a master: who else may be elected. Empty on a slave."""
+        """On a master, the other members that may be elected. Empty on a slave."""
         return self._ha.holders()
 
     def counters(self) -> dict[str, str]:
-        """Lines for brokerStatus."""
+        """Lines for the output of brokerStatus."""
         node, switch = self.node, self.switch
         left_ms = node.lease_left_ms()
         return {
@@ -170,8 +170,8 @@ class GroupRoles:
         }
 
     async def _look_for_queues(self) -> None:
-        """Has the tables copied when the log brings a new queue: its topic may be newer than the last copy, and would be lost with the
-        leader."""
+        """Has the tables copied when the log brings a new queue: its topic may be newer than the last copy, and would be lost together with
+        the leader."""
         known = -1
         while True:
             await asyncio.sleep(QUEUES_LOOK_S)

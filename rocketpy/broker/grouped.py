@@ -24,13 +24,13 @@ START_WAIT_S: Final = 3.0
 
 
 def begin_grouped(config: Config) -> None:
-    """Whoever it was, it is nobody's master before the group says so."""
+    """Whatever role it had, the broker is nobody's master before the group says so."""
     config.override("brokerRole", SLAVE)
     config.override("brokerId", broker_id_of(config.text("dLegerSelfId")))
 
 
 def make_group_roles(parts: Parts, ha: LedgerHa, synchronize: SlaveSynchronize) -> GroupRoles:
-    """ha has been started."""
+    """Makes the roles of a DLedger group. `ha` has been started."""
     assert ha.server is not None
     return GroupRoles(LogNode(member_settings(parts.config), ha.ledger, ha.server), ha, synchronize, parts.address, monotonic_ms)
 
@@ -38,7 +38,7 @@ def make_group_roles(parts: Parts, ha: LedgerHa, synchronize: SlaveSynchronize) 
 async def start_group_roles(
     roles: GroupRoles, parts: Parts, ha: LedgerHa, synchronize: SlaveSynchronize, housekeeping: Housekeeping
 ) -> None:
-    """Returns with a role, or without one while no majority of the group is up. Raises as GroupRoles.start."""
+    """Returns with a role; or without one as long as no majority of the group is up. Raises as GroupRoles.start."""
     services = RoleServices(parts, roles, synchronize, housekeeping.checks)
     ha.describe = roles.counters
     await roles.start(services.steps(begins_anew=True))

@@ -47,7 +47,7 @@ class HalfCopies:
             self._firsts.append(first)
 
     def firsts(self, position: int) -> array[int] | None:
-        """Of the copies from position on. None: they are not known."""
+        """The first offsets of the copies from position on. None: they are not known."""
         return self._firsts[bisect_left(self._offsets, position) :] if position >= self._known_from else None
 
     def pass_to(self, position: int) -> None:

@@ -40,7 +40,7 @@ TAGS_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a group reads of one topic. version is the client's clock when it subscribed."""
+    """What a group reads of one topic. `version` is the client's clock at the time of subscribing."""
 
     topic: str
     expression: str = SUB_ALL
@@ -77,7 +77,7 @@ class Subscription:
 
     @staticmethod
     def from_json(value: Any) -> Subscription:
-        """Raises ValueError. Old clients send no codes and no expression type."""
+        """Raises ValueError. Old clients send neither codes nor an expression type."""
         if not isinstance(value, Mapping):
             raise ValueError(f"subscription is {type(value).__name__}, expected an object")
         topic = text_member(value, "topic", None, "subscription")
@@ -97,7 +97,7 @@ class Subscription:
 
 
 def _code(value: Any, where: str) -> int:
-    """A tag code; the C++ client writes it as a text."""
+    """A tag code. The C++ client writes it as a text."""
     code = integer_member({"code": value}, "code", None, where)
     if not -(1 << 31) <= code < 1 << 31:
         raise ValueError(f"{where}: code {code!r} is not a number of 32 bits")
@@ -106,7 +106,7 @@ def _code(value: Any, where: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerData:
-    """One group a client consumes in."""
+    """One group in which a client consumes."""
 
     group: str
     consume_type: str = CONSUME_PASSIVELY
@@ -136,7 +136,8 @@ class ConsumerData:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """One heartbeat. A fingerprint that is not 0 is version 2: later ones may leave out what did not change (`without_sub`)."""
+    """One heartbeat. A fingerprint other than 0 means version 2, whose later heartbeats may leave out what did not change
+    (`without_sub`)."""
 
     client_id: str
     producer_groups: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ SLAVE_SYNCHRONIZE_REST_S = 0.2  # thousands of topics made in a row are copied a
 
 
 class Housekeeping:
-    """The tasks of one broker; `synchronize` is a slave's, and of whoever may become one."""
+    """The periodic tasks of one broker. `synchronize` belongs to a slave, or a broker that may become one."""
 
     def __init__(self, parts: Parts, synchronize: SlaveSynchronize | None) -> None:
         self._parts = parts
@@ -109,7 +109,7 @@ class Housekeeping:
             await self._acting.stop()
 
     async def looked_up_name_servers(self, otherwise: list[str]) -> list[str]:
-        """The addresses behind namesrvAddr; when they cannot be looked up, `otherwise`."""
+        """The addresses behind namesrvAddr; `otherwise` if they cannot be looked up."""
         try:
             return await looked_up(self._parts.config.addresses("namesrvAddr"), self._look_ups)
         except NetworkError as error:
@@ -126,8 +126,8 @@ class Housekeeping:
                 await self._gaps.fill(address)
 
     async def find_master(self) -> None:
-        """While there is no master, or with haMasterAddress only its log is known, a slave asks the name servers for one instead of waiting
-        for the next period."""
+        """Asks the name servers for a master while there is none, or (with haMasterAddress) only the address of its log is known, instead
+        of waiting for the next period."""
         parts = self._parts
         if not parts.ha.is_slave or self._synchronize is None or parts.registration.is_isolated:
             return
@@ -135,12 +135,12 @@ class Housekeeping:
             await parts.registration.register_all(is_forced=True)  # the answer names the master, however well we are known
 
     async def save_all(self) -> None:
-        """Tables whose change had no request to wait for it: retry topics, automatic groups."""
+        """Saves the tables whose changes no request waits for: retry topics, automatically created groups."""
         for saved in self._parts.saved:
             await saved.save_or_log()
 
     async def _look_up_name_servers(self) -> None:
-        """With fetchNameSrvAddrByDnsLookup: name servers come and go behind one name."""
+        """With fetchNameSrvAddrByDnsLookup: follows the name servers behind one name as they come and go."""
         registration = self._parts.registration
         addresses = await self.looked_up_name_servers(registration.name_servers)
         if set(addresses) != set(registration.name_servers):
@@ -155,7 +155,7 @@ class Housekeeping:
         self._parts.lite.scan(self._parts.settings.lite_idle_ms)
 
     def warn_of_stalled_queues(self) -> None:
-        """Warns once of each queue whose messages a live group does not fetch; again when that happens again."""
+        """Warns once about each queue whose messages a live group does not fetch, and again if that happens again."""
         if (after_ms := self._parts.settings.queue_stalled_after_ms) > 0:
             for warning in self._stalled.news(self._parts.native.stalled_queues(after_ms)):
                 log.warning("%s", warning)

@@ -40,7 +40,7 @@ def fits_32_bits(number: int) -> bool:
 
 
 def enum_member(value: Mapping[Any, Any], name: str, constants: Sequence[str], default: str, where: str) -> str:
-    """A constant of a Java enum: its name, or its position as the C++ client writes it."""
+    """The constant of a Java enum in a JSON value: its name, or, from the C++ client, its position."""
     member = value.get(name)
     if member is None:
         return default

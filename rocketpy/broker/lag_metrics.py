@@ -21,7 +21,7 @@ from .stalled_queues import StalledQueues
 
 @dataclass(frozen=True, slots=True)
 class QueueBehind:
-    """A queue with messages that a group has not committed; offsets in it."""
+    """A queue with messages that a group has not committed, and the offsets in it."""
 
     group: str
     topic: str
@@ -38,7 +38,7 @@ class QueueBehind:
 
 
 class LagMetrics:
-    """Of groups that have committed; what a group has pulled and not committed is in flight."""
+    """The lag of groups that have committed. What a group has pulled but not committed counts as in flight."""
 
     def __init__(self, parts: Parts, families: MetricFamilies, group_labels: Callable[[str, str], dict[str, str]]) -> None:
         self._parts = parts
@@ -46,7 +46,7 @@ class LagMetrics:
         self._group_labels = group_labels
 
     def behind(self) -> list[QueueBehind]:
-        """On the event loop. Queues whose group is at their end, too."""
+        """The queues of all such groups, also those read to the end. On the event loop."""
         parts, settings = self._parts, self._parts.settings
         is_lite_wanted, offsets = settings.lite_lag_count or settings.lite_lag_latency, parts.native.offsets()
         return (self._lite_behind(offsets) if is_lite_wanted else []) + [
@@ -93,7 +93,7 @@ class LagMetrics:
         )
 
     def times(self, queues: Iterable[QueueBehind], store: MessageStore, now_ms: int) -> Iterator[Metric]:
-        """On any thread: reads the log. How long the first message that is not committed, or not pulled, has been stored."""
+        """How long the first message that is not committed, or not pulled, has been stored. Reads the log, on any thread."""
         committed: dict[tuple[str, str], int] = defaultdict(int)
         pulled: dict[tuple[str, str], int] = defaultdict(int)
         for each in queues:
@@ -122,6 +122,6 @@ class LagMetrics:
 
 
 def _age_ms(store: MessageStore, queue: QueueBehind, offset: int, now_ms: int) -> int:
-    """0 where no message waits."""
+    """0 if no message waits."""
     stored_ms = store.time_at(queue.topic, queue.queue_id, offset) if offset < queue.end else -1
     return max(0, now_ms - stored_ms) if stored_ms >= 0 else 0

@@ -29,24 +29,24 @@ def member_settings(config: Config) -> GroupSettings:
 
 
 def ledger_path(config: Config) -> Path:
-    """Where the log's data files are."""
+    """The directory of the log's data files."""
     return Path(config.text("storePathDLedgerCommitLog") or member_settings(config).directory / "data")
 
 
 def log_directory(config: Config) -> Path:
-    """Where the messages are, whoever replicates them."""
+    """The directory of the messages, whatever replicates them."""
     if config.boolean("enableDLegerCommitLog"):
         return ledger_path(config)
     return Path(config.text("storePathCommitLog") or Path(config.text("storePathRootDir")) / "commitlog")
 
 
 def record_distance(config: Config) -> int:
-    """From the place of an entry to its record."""
+    """The distance in bytes from the start of an entry to the record in it."""
     return HEADER.size if config.boolean("enableDLegerCommitLog") else 0
 
 
 def with_ledger(options: MessageStoreOptions, config: Config) -> MessageStoreOptions:
-    """The store's options, with a commit log that is DLedger's."""
+    """The store's options, with DLedger's log as commit log."""
     settings = member_settings(config)
     return {
         **options,
@@ -58,7 +58,7 @@ def with_ledger(options: MessageStoreOptions, config: Config) -> MessageStoreOpt
 
 
 def check_no_other_log(config: Config) -> None:
-    """Raises StoreIOError for a store that has a log of before DLedger: RocketMQ goes on behind it, here it would be hidden."""
+    """Raises StoreIOError for a store that has a log from before DLedger. RocketMQ continues after it; here it would be hidden."""
     before = Path(config.text("storePathCommitLog") or Path(config.text("storePathRootDir")) / "commitlog")
     if before.is_dir() and any(before.iterdir()):
         raise StoreIOError(

@@ -19,15 +19,15 @@ for a thread's stack."""
 
 
 def light_queues_max(config: Config, limit: Path = MAX_MAP_COUNT) -> int:
-    """How many light queues may have messages; 0: none is made, unless both keys are set. RocketMQ with only one of the two keys counts
-    offsets that are in no queue."""
+    """How many light queues may have messages; 0 unless both keys are set. RocketMQ with only one of the two keys counts offsets that are
+    in no queue."""
     switches = config.boolean("enableLmq"), config.boolean("enableMultiDispatch")
     wanted, mapped = config.integer("maxLmqConsumeQueueNum"), _maps_for_them(limit)
     return min(wanted, mapped or wanted) if all(switches) else 0
 
 
 def warn_of_light_queues(config: Config, limit: Path = MAX_MAP_COUNT) -> None:
-    """Where there may be fewer than is configured."""
+    """Warns if there may be fewer than configured."""
     most, wanted = light_queues_max(config, limit), config.integer("maxLmqConsumeQueueNum")
     if 0 < most < wanted:
         log.warning(

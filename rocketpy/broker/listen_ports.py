@@ -21,17 +21,18 @@ PORTS_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def store_ip(broker_ip: str) -> str:
-    """The address in every record and message id: brokerIP1 as numbers, since a record has no room for a name."""
+    """The address in every record and message id: brokerIP1 as a numeric address, because a record has no room for a name."""
     return numeric_address("brokerIP1", broker_ip)
 
 
 def free_port(bind_address: str) -> int:
-    """A port that is free together with its neighbours for the VIP channel and the slaves. Records carry it, so it is chosen before the
+    """A port that is free together with its neighbours, for the VIP channel and for slaves. Records contain it, so it is chosen before the
     bind. Raises NetworkError.
 
-    Ports outside of the kernel's range for outgoing connections are tried first: a connection made before the bind could be given a port
-    of that range, and a closed one keeps its port for a minute. Of its range the kernel gives every second port to connections and offers
-    us the others, so on a busy machine no offered port may have a free neighbour."""
+    Ports outside the kernel's range for outgoing connections are tried first: a connection made before the bind could be given a port
+    within that range, and a closed connection keeps its port for a minute. The kernel gives every second port of its range to connections
+    and offers us the others, so on a busy machine none of the offered ports may have free neighbours.
+    """
     offered = (_bound_port(bind_address, 0) for _ in range(FREE_PORT_TRIES))
     first = next(offered)  # raises when the address is not this machine's
     ours = _ports_without_connections()
@@ -42,7 +43,7 @@ def free_port(bind_address: str) -> int:
 
 
 def _ports_without_connections() -> list[int]:
-    """The ports that lie, with both their neighbours, outside of the kernel's range for outgoing connections; none if it cannot be read."""
+    """The ports that lie, with both neighbours, outside the kernel's range for outgoing connections; none if that range cannot be read."""
     try:
         least, most = map(int, PORTS_OF_CONNECTIONS.read_text().split())
     except (OSError, ValueError):
@@ -54,7 +55,8 @@ def _ports_without_connections() -> list[int]:
 
 
 def _bound_port(bind_address: str, port: int) -> int:
-    """The port a socket could be bound to, 0 when it is taken or there is no such port. Raises NetworkError when port 0, any, cannot be."""
+    """The port that a socket could be bound to; 0 if it is taken or does not exist. Raises NetworkError if not even port 0 (any port) can
+    be had."""
     family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         try:

@@ -30,7 +30,8 @@ EXPIRED_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class LiteQueue:
-    """A lite topic's light queue with messages: its end, and when the last message was stored; below 0: it is in the log no more."""
+    """The light queue of a lite topic that has messages: its end, and when its last message was stored; that time is negative if the
+    message is no longer in the log."""
 
     name: str
     end: int
@@ -38,20 +39,20 @@ class LiteQueue:
 
 
 def is_expired(queue: LiteQueue, minutes: int, least_ms: int, now_ms: int) -> bool:
-    """minutes: of the parent topic. A message from the future, of a clock that was set back, keeps it."""
+    """`minutes`: the parent topic's setting. A message from the future, stored before the clock was set back, keeps the queue."""
     idle_ms = now_ms - max(0, queue.last_ms)
     return minutes > 0 and idle_ms >= least_ms and idle_ms > minutes * 60_000
 
 
 def lite_queues(store: MessageStore, parents: Iterable[str] | None = None) -> list[str]:
-    """Those that have, or had, messages; of all topics, or of some. On any thread."""
+    """The queues that have, or had, messages; of all parent topics, or of some. On any thread."""
     wanted = None if parents is None else set(parents)
     found = ((topic, names.lite_parts(topic)) for topic, _ in store.queues() if topic.startswith(names.LITE_QUEUE_PREFIX))
     return [topic for topic, parts in found if parts and (wanted is None or parts[0] in wanted) and store.max_offset(topic, 0) > 0]
 
 
 def read_queues(store: MessageStore, parents: Iterable[str], known: Mapping[str, LiteQueue]) -> dict[str, LiteQueue]:
-    """On any thread. What is known of a queue that has not grown is not read again."""
+    """On any thread. A queue that has not grown is not read again."""
     result = {}
     for name in lite_queues(store, parents):
         end, before = store.max_offset(name, 0), known.get(name)
@@ -61,17 +62,17 @@ def read_queues(store: MessageStore, parents: Iterable[str], known: Mapping[str,
 
 
 class LiteLifecycle:
-    """Deletes lite topics."""
+    """Deletes lite topics that have expired."""
 
     def __init__(self, parts: Parts, *, least_ms: int, started_ms: int) -> None:
-        """least_ms: minLiteTTl, which holds from the start on, too. started_ms: of the monotonic clock."""
+        """least_ms: minLiteTTl, which also applies from the start on. started_ms: when the broker started, on the monotonic clock."""
         self._parts = parts
         self._least_ms = least_ms
         self._started_ms = started_ms
         self._known: dict[str, LiteQueue] = {}
 
     async def clean_expired(self) -> int:
-        """How many went. Raises RocketpyError."""
+        """Deletes expired lite topics and returns how many. Raises RocketpyError."""
         parts = self._parts
         parents = {config.topic_name: lite_minutes(config) for config in parts.topics if is_lite_parent(config)}
         minutes = {topic: lives for topic, lives in parents.items() if lives > 0}
@@ -98,7 +99,7 @@ class LiteLifecycle:
             pass
 
     async def look(self) -> None:
-        """The round of the housekeeping."""
+        """One round of the housekeeping."""
         try:
             await self.clean_all_expired()
         except RocketpyError as error:
@@ -106,8 +107,8 @@ class LiteLifecycle:
 
 
 async def delete_lite_queue(parts: Parts, name: str, log_end: int) -> bool:
-    """Unless it has a message behind log_end. The offsets go last: what a pop writes down of the queue as it was goes with them. Raises
-    RocketpyError."""
+    """Deletes a light queue, unless it has a message behind log_end. The offsets go last, so that what a pop still writes about the old
+    queue goes with them. Raises RocketpyError."""
     if not await parts.deletion.delete_old(name, log_end):
         return False
     parent = _parent(name)
@@ -119,7 +120,7 @@ async def delete_lite_queue(parts: Parts, name: str, log_end: int) -> bool:
 
 
 async def delete_lite_queues_of(parts: Parts, parent: str) -> None:
-    """Of a topic that is deleted. Raises RocketpyError."""
+    """Deletes the lite topics of a topic that is being deleted. Raises RocketpyError."""
     for name in await parts.reads.run(lambda store: lite_queues(store, (parent,))):
         await delete_lite_queue(parts, name, int(parts.store.stats()["commit_log_end_offset"]))
 

@@ -30,7 +30,7 @@ from .parts import HandlerTable, Parts, read_body, read_object
 log = logging.getLogger(__name__)
 
 ENTRIES_MAX: Final = 1000
-"""Of one request; RocketMQ's proxies send one."""
+"""The most entries of one request; RocketMQ's proxies send one."""
 SHOWN_MAX: Final = 100
 """Characters of a name in the log."""
 
@@ -92,7 +92,7 @@ class LiteEntry:
 
     @property
     def shown(self) -> str:
-        """Of whoever sent it: not at any length."""
+        """The entry for the log, shortened, because anybody may have sent it."""
         return ", ".join(f"{text[:SHOWN_MAX]!r}" for text in (self.action, self.topic, self.group, self.client_id))
 
     @property
@@ -180,7 +180,7 @@ class LiteRequests:
                 raise
 
     def _queues(self, entry: LiteEntry) -> list[str]:
-        """Of those that the client has."""
+        """The light queues of those lite topics that the client has."""
         client = self._subscriptions.get(entry.group, entry.client_id)
         prefix = names.LITE_QUEUE_PREFIX + entry.topic + names.LITE_SEPARATOR
         return [queue for lite in entry.lite_topics if client is not None and (queue := prefix + lite) in client.queues]

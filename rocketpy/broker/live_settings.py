@@ -16,7 +16,7 @@ from .settings import broker_settings, group_settings, registration_settings, re
 
 
 def apply_changes(parts: Parts, changes: Mapping[str, Value]) -> None:
-    """The configuration has the new values already; changes are those of live keys."""
+    """Puts changes of live keys into force; the configuration has the new values already."""
     config = parts.config
     parts.settings_holder.current = broker_settings(config)
     parts.ha.apply(HaSettings.of(config))
@@ -35,7 +35,7 @@ def apply_changes(parts: Parts, changes: Mapping[str, Value]) -> None:
 
 
 def _announce(parts: Parts, changes: Mapping[str, Value], *, topics_changed: bool) -> None:
-    """A new list of name servers is told everything, whatever else has changed."""
+    """Tells the name servers. A new list of them is told everything, whatever else has changed."""
     if "namesrvAddr" in changes:
         parts.registration.announce_all(parts.config.addresses("namesrvAddr"))
     elif topics_changed:

@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 
 def load_tables(parts: Parts, auth: AuthService, directory: Path) -> None:
-    """What the files say, over what every broker has. Damaged files leave their table as it is, loudly. Raises as SavedState.load."""
+    """Loads the tables from their files, on top of what every broker has. A damaged file leaves its table as it is, and is reported. Raises
+    as SavedState.load."""
     parts.store.hold_compacted_gaps(parts.ha.is_slave)
     if parts.saved.topics.load(SavedTopics.from_json, parts.topics.load) and not parts.ha.is_slave:
         list_unlisted(parts.topics, parts.store)
@@ -74,7 +75,7 @@ def _load_offsets(parts: Parts) -> None:
 
 
 def _written_ns(file: StateFile) -> int:
-    """When; -1: never."""
+    """When the file was written; -1: never."""
     return max((path.stat().st_mtime_ns for path in (file.path, file.backup_path) if path.exists()), default=-1)
 
 
@@ -83,13 +84,14 @@ def _age(saved: SavedOffsets) -> tuple[int, int]:
 
 
 def _hold_delays_back(parts: Parts) -> None:
-    """Of slaves, too: of RocketMQ's masters they take positions that their own logs have not reached."""
+    """Moves positions back that are past the end of their queue. Also on slaves: from RocketMQ's masters they take positions that their own
+    logs have not reached."""
     path = parts.saved.delay_offsets.file.path
     if moved := parts.delay_offsets.hold_back(lambda level: parts.store.next_offset(names.SCHEDULE_TOPIC, level - 1)):
         log.warning("%s: %d delay levels were past their queues' ends in this log: they go on at the ends", path, moved)
 
 
 def hold_offsets_back(parts: Parts) -> None:
-    """Of a master: past its queues' ends there is nothing that anybody can have read."""
+    """On a master, moves offsets back that are past the end of their queue: nobody can have read anything there."""
     if moved := parts.offsets.hold_back(parts.queue_end):
         log.warning("%d consumer offsets were past their queues' ends: what they had read is lost, they go on at the ends", moved)

@@ -84,7 +84,7 @@ def is_empty(stats: Any, queue: MessageQueue) -> bool:
 
 
 class MappingCleaner:
-    """Of one broker."""
+    """Cleans the queue mappings of one broker."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -96,7 +96,7 @@ class MappingCleaner:
             await self.run()
 
     async def run(self) -> None:
-        """Looks at every static topic once."""
+        """Checks every static topic once."""
         is_changed = False
         for topic in [mapping.topic for mapping in self._parts.queue_mappings]:
             for look in (self._emptied, self._moved_on):
@@ -139,7 +139,7 @@ class MappingCleaner:
         return mapping if mapping is not None and mapping.broker_name == broker_name else None
 
     async def _asked(self, broker_name: str, code: RequestCode, header: Any) -> Any:
-        """The body of its answer; None when there is none."""
+        """The body of the broker's answer; None if there is none."""
         try:
             answer = check_success(await self._parts.other_brokers.ask(broker_name, code, header), broker_name)
             return read_json(answer.body)
@@ -148,7 +148,7 @@ class MappingCleaner:
             return None
 
     async def _leaders(self, mapping: QueueMapping) -> dict[int, str]:
-        """Empty when no name server says."""
+        """The leader of each global queue; empty if no name server tells them."""
         parts, header = self._parts, GetRouteInfoRequestHeader(topic=mapping.topic)
         for address in list(parts.registration.name_servers):
             try:

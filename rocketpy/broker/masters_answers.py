@@ -18,7 +18,7 @@ LOG_END: Final = "logEnd"
 class LoggedAnswer(Protocol):
     @property
     def log_end(self) -> int:
-        """Where the master's log ended; 0 where that is not said, in a file or by a master that is RocketMQ."""
+        """Where the master's log ended at the time of the answer; 0 if that is not known, as in a file or from RocketMQ's master."""
 
 
 A = TypeVar("A", bound=LoggedAnswer)
@@ -46,7 +46,7 @@ class LoggedAnswers(Generic[A]):
 
 
 class MastersAnswers:
-    """`asked` before each request, `follows_on` with its answer."""
+    """Tells which answers follow one another without a change of master. `asked` before each request, `follows_on` with its answer."""
 
     def __init__(self) -> None:
         self._asked: tuple[str, int | None] = ("", None)
@@ -58,7 +58,8 @@ class MastersAnswers:
         self._asked = (master, connection)
 
     def follows_on(self, connection: int | None) -> bool:
-        """connection: the log's now. True when it is the one of the request and of the answer before, which the same master gave."""
+        """True if this answer and the one before came from the same master, over the same connection to its log. connection: the present
+        one."""
         master, asked_by = self._asked
         source = (master, connection) if connection is not None and connection == asked_by else None
         before, self._last = self._last, source

@@ -59,20 +59,21 @@ USER_CHANGES: Final = frozenset(
 
 
 def versions(parts: Parts) -> Mapping[str, str]:
-    """Of our tables, as fields of an answer."""
+    """The versions of our tables, as fields of an answer."""
     return {TOPICS_VERSION: parts.topics.version.encode().decode(), GROUPS_VERSION: parts.groups.version.encode().decode()}
 
 
 class MetadataAcks:
-    """Of a broker behind a controller."""
+    """Makes a master, where masters are elected, answer changes of tables only when a replica has them."""
 
     def __init__(self, parts: Parts, others_in_sync: Callable[[], frozenset[int]]) -> None:
-        """others_in_sync: broker ids of the set without ours; empty on a slave."""
+        """others_in_sync: the broker ids in the in-sync set except ours; empty on a slave."""
         self._parts = parts
         self._others_in_sync = others_in_sync
 
     def guard(self, handlers: Mapping[int, Handler]) -> dict[int, Handler]:
-        """The same handlers; those of CHANGES answer later, and those of USER_CHANGES where users are copied (copied_users.py)."""
+        """The same handlers, of which those in CHANGES answer later; those in USER_CHANGES too, where users are copied
+        (copied_users.py)."""
         changes = CHANGES | USER_CHANGES if self._parts.auth_stats() else CHANGES
         return {code: functools.partial(self._answer, handler) if code in changes else handler for code, handler in handlers.items()}
 
@@ -84,7 +85,7 @@ class MetadataAcks:
         return response
 
     async def held(self) -> None:
-        """Returns when a replica has the tables as they are now. Raises CommandError: none has, and the change stays."""
+        """Returns when a replica has the tables as they are now. Raises CommandError if none has; the change stays."""
         wait_s = self._parts.settings.metadata_ack_ms / 1000
         ids = self._others_in_sync()
         if not wait_s or not ids:
@@ -114,7 +115,8 @@ class MetadataAcks:
 
 
 def covers(answer: Command, wanted: tuple[DataVersion, DataVersion]) -> bool:
-    """Whether the tables of whoever answers are these, of topics and groups, or newer. An answer without versions is RocketMQ's."""
+    """Whether the tables of the broker that answers are at least as new as these, for topics and groups. An answer without versions is
+    RocketMQ's."""
     if TOPICS_VERSION not in answer.fields:
         return True
     has = [DataVersion.decode(answer.fields.get(name, "").encode()) for name in (TOPICS_VERSION, GROUPS_VERSION)]

@@ -36,7 +36,7 @@ _CONSUME_MODES: Final = {"CONSUME_ACTIVELY": "pull", "CONSUME_PASSIVELY": "push"
 
 
 class BrokerMetrics:
-    """Reads the broker for a scrape."""
+    """Reads the broker's metrics for a scrape."""
 
     def __init__(self, parts: Parts, settings: MetricsSettings) -> None:
         self._parts = parts
@@ -68,7 +68,7 @@ class BrokerMetrics:
         return Scrape(metrics, functools.partial(self._looked_up, behind, self._transactions.positions()))
 
     def _looked_up(self, behind: list[QueueBehind], positions: tuple[int, int]) -> Iterator[Metric]:
-        """The metrics for which the log is read, which may wait for the disk. Any thread but the event loop's."""
+        """The metrics that need reads of the log, which may wait for the disk. On any thread but the event loop's."""
         if "enableLagAndDlqMetrics" in self._wanted:
             yield from self._lag_metrics.times(behind, self._parts.store, now_ms())
         if "enableMessageStoreMetrics" in self._wanted:
@@ -78,7 +78,7 @@ class BrokerMetrics:
             yield from self._transactions.halves(positions)
 
     def _oldest_age_ms(self) -> int:
-        """0 while the log is empty; also when its first record has just gone."""
+        """0 if the log is empty, or if its first record has just been deleted."""
         store = self._parts.store
         bounds = store.stats()
         if bounds["commit_log_min_offset"] >= bounds["commit_log_max_offset"]:
@@ -90,7 +90,7 @@ class BrokerMetrics:
         return max(0, now_ms() - oldest.store_timestamp_ms)
 
     def _refusals(self) -> Iterator[Metric]:
-        """Nothing without authenticationEnabled and authorizationEnabled."""
+        """Empty while neither authenticationEnabled nor authorizationEnabled is set."""
         if stats := self._parts.auth_stats():
             checks = (("authentication", stats["unauthenticated"]), ("authorization", stats["unauthorized"]))
             yield self._counter("rocketmq_auth_refused", "Requests refused", [({"check": check}, count) for check, count in checks])
@@ -151,7 +151,7 @@ class BrokerMetrics:
         yield self._counter("rocketmq_throughput_out", "Bytes of outgoing messages", [(labels, size) for labels, _, size in given])
 
     def _dead_letters(self) -> Iterator[Metric]:
-        """As many as their topics took in."""
+        """How many messages the dead letter topics received."""
         counts = {topic: count for topic, count, *_ in self._parts.native.topic_stats() if topic.startswith(names.DLQ_PREFIX) and count}
         yield self._counter(
             "rocketmq_send_to_dlq_messages",
@@ -283,7 +283,7 @@ class BrokerMetrics:
 
 
 def exporter_of(parts: Parts, settings: MetricsSettings) -> Exporter:
-    """Not started yet. A broker is ready when a name server has it. Raises as make_exporter."""
+    """The exporter, which is not started yet. A broker is ready once a name server has it. Raises as make_exporter."""
     return make_exporter(settings.exporter, BrokerMetrics(parts, settings).read, parts.registration.why_nowhere)
 
 

@@ -25,7 +25,7 @@ SECTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
-    """How metrics leave it, and which."""
+    """Which metrics leave the broker, and how."""
 
     exporter: ExporterSettings
     labels: Mapping[str, str]

@@ -97,12 +97,13 @@ def has_illegal_characters(name: str) -> bool:
 
 
 def is_possible(name: str) -> bool:
-    """Whether the native tables can have it. RocketMQ keeps empty names, and retry topics of groups of 249 characters and more."""
+    """Whether the native tables can hold the name. RocketMQ accepts empty names, and retry topics of groups with 249 and more
+    characters."""
     return 0 < len(name.encode("utf-8", "replace")) <= NAME_BYTES_MAX
 
 
 def is_possible_client(client_id: str) -> bool:
-    """Whether it is kept: it may be empty."""
+    """Whether the native tables can hold the client id, which may be empty."""
     return len(client_id.encode("utf-8", "replace")) <= CLIENT_BYTES_MAX
 
 
@@ -132,18 +133,18 @@ def group_fault(group: str | None) -> str | None:
 
 
 def is_light(name: str) -> bool:
-    """Whether it is a light queue's, as a topic or as a group: of a message that other topics' messages say they are in."""
+    """Whether a topic's or a group's name belongs to a light queue: one that messages of other topics name as an additional queue."""
     return name.startswith(LIGHT_QUEUE_PREFIX) and len(name) > len(LIGHT_QUEUE_PREFIX) and is_possible(name) and "/" not in name
 
 
 def lite_queue(parent: str, lite: str) -> str | None:
-    """The light queue of a lite topic, or None: there is no such one. The same in csrc/store/light_queue.c."""
+    """The light queue of a lite topic; None if that is impossible. csrc/store/light_queue.c does the same."""
     queue = f"{LITE_QUEUE_PREFIX}{parent}{LITE_SEPARATOR}{lite}"
     return queue if lite_parts(queue) == (parent, lite) and is_light(queue) and "," not in queue and queue.isprintable() else None
 
 
 def lite_parts(queue: str) -> tuple[str, str] | None:
-    """The parent topic and the lite topic whose light queue it is; None: it is of none."""
+    """(parent topic, lite topic) of a light queue's name; None if it is no lite topic's."""
     parts = queue.removeprefix(LITE_QUEUE_PREFIX).split(LITE_SEPARATOR)
     is_one = queue.startswith(LITE_QUEUE_PREFIX) and len(parts) == 2 and all(parts)
     return (parts[0], parts[1]) if is_one else None
@@ -158,17 +159,17 @@ def dead_letter_topic(group: str) -> str:
 
 
 def group_of_retry_topic(topic: str) -> str:
-    """As KeyBuilder.parseGroup: the group of a POP retry topic ends at its "+"."""
+    """As KeyBuilder.parseGroup: in the retry topic of a POP group, the group's name ends at the "+"."""
     return topic.removeprefix(RETRY_PREFIX).split("+", 1)[0]
 
 
 def pop_retry_topics(topic: str, group: str) -> tuple[str, str]:
-    """Both spellings of the retry topic of a POP group: the newer joins by "+", the older by "_"."""
+    """Both spellings of a POP group's retry topic: the newer one joins with "+", the older one with "_"."""
     return f"{RETRY_PREFIX}{group}+{topic}", f"{RETRY_PREFIX}{group}_{topic}"
 
 
 def java_hash(text: str) -> int:
-    """Java's String.hashCode: the tags code of a tag, the hash of an index key. Signed 32 bits, over UTF-16 code units."""
+    """Java's String.hashCode, which is the tags code of a tag and the hash of an index key. Signed 32 bits, over UTF-16 code units."""
     value = 0
     data = text.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(data), 2):
@@ -177,8 +178,8 @@ def java_hash(text: str) -> int:
 
 
 def consistent_hash(value: int, buckets: int) -> int:
-    """Guava's Hashing.consistentHash, by which proxies choose the queue of a message group or lite topic: the bucket of a number, of which
-    few move when buckets are added (the jump hash of Lamping and Veach)."""
+    """Guava's Hashing.consistentHash, by which proxies choose the queue of a message group or lite topic. Returns the bucket of a number,
+    such that few numbers move when buckets are added (the jump hash of Lamping and Veach)."""
     state, bucket = value & _LONG_MASK, 0
     while True:
         state = (_JUMP_FACTOR * state + 1) & _LONG_MASK
@@ -192,7 +193,7 @@ def consistent_hash(value: int, buckets: int) -> int:
 
 
 def unit_flag(*, unit: bool, has_unit_sub: bool) -> int:
-    """topicSysFlag bits: 1 the topic is a unit's own, 2 units subscribe to it."""
+    """Bits of topicSysFlag: 1 if the topic is a unit's own, 2 if units subscribe to it."""
     return (1 if unit else 0) | (2 if has_unit_sub else 0)
 
 

@@ -36,7 +36,7 @@ class FlushTiming(TypedDict):
 
 
 def flush_timing(config: Config) -> FlushTiming:
-    """What of the store's syncs may change while the broker runs."""
+    """The settings of the store's syncs that may change at run time."""
     return {
         "interval_ms": config.integer("flushIntervalCommitLog"),
         "least_pages": config.integer("flushCommitLogLeastPages"),
@@ -53,7 +53,7 @@ class AppendTiming(TypedDict):
 
 
 def append_timing(config: Config) -> AppendTiming:
-    """How long sends wait for one another; RocketMQ's operators change it on a broker that is under pressure."""
+    """How long sends wait for each other. RocketMQ's operators change it on a broker under pressure."""
     wait = "waitTimeMillsInSendQueue" if config.boolean("brokerFastFailureEnable") else "osPageCacheBusyTimeOutMills"
     return {"busy_timeout_ms": config.milliseconds("osPageCacheBusyTimeOutMills"), "wait_timeout_ms": config.milliseconds(wait)}
 
@@ -108,7 +108,7 @@ def broker_options(config: Config, store_host: str) -> BrokerOptions:
 
 
 def native_settings(config: Config) -> NativeSettings:
-    """What the fast path reads and may change while the broker runs."""
+    """The settings that the fast path reads and that may change at run time."""
     role, replication = config.text("brokerRole"), HaSettings.of(config)
     return {
         "permission": config.integer("brokerPermission"),
@@ -167,10 +167,10 @@ def timer_options(config: Config, *, delivers: bool) -> TimerOptions:
 
 
 def reactor_count(config: Config) -> int:
-    """reactorThreads, or one per core.
+    """The value of reactorThreads; by default one per core.
 
-    On two cores one reactor serves better: with two, three busy threads (a client's, or the flusher's, is the third) take turns on the
-    cores, and each turn of a reactor carries half as many requests (docs/performance.md has the figures).
+    On two cores one reactor serves better: with two, three busy threads (the third is a client's, or the flusher) take turns on the cores,
+    and each turn of a reactor carries half as many requests (docs/performance.md has the figures).
     """
     cores = len(os.sched_getaffinity(0))
     return config.integer("reactorThreads") or (1 if cores <= 2 else min(cores, REACTORS_MAX))

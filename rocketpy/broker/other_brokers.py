@@ -44,7 +44,7 @@ class Place(Protocol):
 
 
 class OtherBrokers:
-    """Asks masters by their names; this broker, too, by its own."""
+    """Asks masters by their names, this broker included."""
 
     def __init__(self, client: Caller, place: Place, now_ms: Callable[[], int], timeout_s: float) -> None:
         self._client = client
@@ -57,7 +57,8 @@ class OtherBrokers:
         self._asks = 0
 
     async def ask(self, broker_name: str, code: RequestCode, fields: Fields) -> Command:
-        """The answer, whatever its code. Raises CommandError: nobody by that name is known, it does not answer, too many wait already."""
+        """The answer, whatever its code. Raises CommandError if nobody by that name is known, if it does not answer, or if too many
+        requests wait already."""
         if self._asks >= ASKS_MAX:
             raise CommandError(
                 ResponseCode.SYSTEM_BUSY, f"{self._asks} requests wait for other brokers: {request_name(code)} is not passed on"
@@ -80,7 +81,7 @@ class OtherBrokers:
             ) from error
 
     async def address_of(self, broker_name: str) -> str | None:
-        """Of a master; None: no name server knows one by that name."""
+        """The address of a master; None if no name server knows one by that name."""
         own = self._place.identity
         if broker_name == own.broker_name:
             return own.address
@@ -106,7 +107,7 @@ class OtherBrokers:
 
 
 def read_masters(value: Any) -> dict[str, str]:
-    """The address of each master by its broker's name, of a ClusterInfo. Raises ValueError."""
+    """The address of each master in a ClusterInfo, by broker name. Raises ValueError."""
     table = value.get("brokerAddrTable") if isinstance(value, Mapping) else None
     if not isinstance(table, Mapping):
         raise ValueError("brokerAddrTable is missing or no object")

@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 class ClientLink(Protocol):
-    """Requests of ours on the connections of clients, whichever listener they came in by."""
+    """Sends our own requests over the connections of clients, whichever listener they came through."""
 
     def notify(self, channel: Channel, code: int, fields: Fields = ..., body: bytes = ...) -> bool: ...
     async def call(self, channel: Channel, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
@@ -66,7 +66,7 @@ class ClientLink(Protocol):
 
 
 class CatchUp(Protocol):
-    """SlaveSynchronize.catch_up."""
+    """The call of SlaveSynchronize.catch_up."""
 
     async def __call__(self, *, with_users: bool = ...) -> None: ...
 
@@ -102,7 +102,7 @@ class SavedStates:
 
 
 class SettingsHolder:
-    """The settings of the moment; live configuration keys replace them."""
+    """The settings that are in force; changes of live configuration keys replace them."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         self.current = settings
@@ -110,14 +110,14 @@ class SettingsHolder:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The broker, taken apart."""
+    """The parts of a broker that its handlers share."""
 
     config: Config
     settings_holder: SettingsHolder
     store: MessageStore
     reads: StoreReads
     copies: StoreReads
-    """Of clients who wait for a stored message to be stored again: operators' reads do not hold them up."""
+    """For clients who wait for a stored message to be stored again, so that operators' reads do not hold them up."""
     native: Broker
     topics: TopicTable
     queue_mappings: QueueMappings
@@ -149,13 +149,13 @@ class Parts:
     """A slave's master from now on, by its address and its HA address; None for what is not known. Nothing on a master."""
     act: Callable[[Iterable[Action]], None]
     auth_stats: Callable[[], Mapping[str, int]]
-    """As AuthService.stats."""
+    """The method AuthService.stats."""
     server_of: Callable[[int], Server]
     boot_ms: int
     memory_bytes: int
-    """Of this machine."""
+    """The memory of this machine."""
     latencies: Latencies = field(default_factory=Latencies)
-    """Of what Python answers, on all listeners."""
+    """The latencies of what Python answers, on all listeners."""
 
     @property
     def settings(self) -> BrokerSettings:
@@ -169,25 +169,25 @@ class Parts:
         return MessageQueue(topic, self.settings.broker_name, queue_id)
 
     def queue_end(self, topic: str, queue_id: int) -> int | None:
-        """Where a queue ends, with what is held back from it; None of topics that are not here."""
+        """The end of a queue, messages included that are still held back from readers; None for topics that are not here."""
         return self.store.next_offset(topic, queue_id) if self.topics.get(topic) is not None else None
 
     def serves(self, topic: str) -> bool:
-        """Whether the topic is here, and the fast path has it from now on: a light queue gets there when it is used first."""
+        """Whether the topic is here and the fast path has it from now on. A light queue is added at its first use."""
         if not self.topics.is_light(topic):
             return topic in self.topics
         return self.topics.serve_light(topic, has_messages=self.store.max_offset(topic, 0) > 0)
 
     async def release_new(self, topic: str) -> None:
-        """Returns when a topic that was made by being used is in its file: what is acknowledged can be read after a crash. One write for
-        all that wait."""
+        """Returns when a topic that was created by being used is in its file, so that what is acknowledged can be read after a crash. All
+        who wait share one write."""
         async with self.releasing:
             if topic in (new := self.topics.withheld):
                 await self.saved.topics.save_or_log()  # what the disk cannot take, the append refuses in RocketMQ's words
                 self.topics.release(new)
 
     async def make_topic(self, topic: str, queues: int, system_flag: int = 0) -> str:
-        """Makes one that the broker itself stores messages in. Its name; returns when it is in its file. Raises CommandError."""
+        """Makes a topic in which the broker itself stores messages. Returns its name when it is in its file. Raises CommandError."""
         if not names.is_possible(topic):
             raise CommandError(ResponseCode.SYSTEM_ERROR, f"topic[{topic}] not exist")
         if topic not in self.topics:
@@ -200,7 +200,7 @@ class Parts:
         return topic
 
     async def widen_topic(self, topic: str, queues: int) -> None:
-        """Gives one that make_topic made more queues, where it has fewer. Returns when they are in its file."""
+        """Gives a topic of make_topic more queues, if it has fewer. Returns when the change is in the file."""
         config = self.topics.get(topic)
         if config is None or min(config.read_queue_nums, config.write_queue_nums) >= queues:
             return
@@ -210,7 +210,7 @@ class Parts:
             await self.saved.topics.save_or_log()
 
     async def topics_changed(self, topics: Collection[str]) -> None:
-        """Persists and tells the name servers; an operator's answer waits for both."""
+        """Saves the topics and tells the name servers. An operator's answer waits for both."""
         await self.saved.topics.save()
         self.topics.release(topics)
         await self.registration.topics_changed(topics)
@@ -227,7 +227,7 @@ HandlerTable = Mapping[int, Handler]
 
 
 def now_ms() -> int:
-    """The wall clock."""
+    """Milliseconds since 1970, by the wall clock."""
     return time.time_ns() // 1_000_000
 
 
@@ -240,7 +240,7 @@ def json_response(value: Any, fields: Fields = None) -> Response:
 
 
 def read_body(request: Request, decode: Callable[[Any], T]) -> T:
-    """The request's body as decode understands it. Raises CommandError with what is wrong."""
+    """The request's body, as `decode` reads it. Raises CommandError that says what is wrong."""
     if not request.body:
         raise CommandError(ResponseCode.INVALID_PARAMETER, "the body of the request is empty")
     try:
@@ -255,7 +255,7 @@ def read_body(request: Request, decode: Callable[[Any], T]) -> T:
 
 
 def read_object(value: Any) -> Mapping[Any, Any]:
-    """A decoder for bodies that are read member by member: of JSON, in which any object is a dict."""
+    """A decoder for bodies that are read member by member: JSON in which any object becomes a dict."""
     if not isinstance(value, dict):
         raise ValueError(f"it is {type(value).__name__}, expected an object")
     return value
@@ -281,7 +281,7 @@ def read_queue(value: Any) -> MessageQueue:
 
 
 def is_version(text: str | None, version: DataVersion) -> bool:
-    """Whether a version sent as JSON in a header is this one. Unreadable ones are not."""
+    """Whether a version that was sent as JSON in a header is this one. One that cannot be read is not."""
     try:
         return text is not None and DataVersion.decode(text.encode()) == version
     except ValueError:

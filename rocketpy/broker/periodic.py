@@ -23,7 +23,7 @@ CLOCK_LOOK_S: Final = 600.0
 async def every(
     what: str, period_s: float, work: Callable[[], Awaitable[object]], *, at_once: asyncio.Event | None = None, rest_s: float = 0.0
 ) -> None:
-    """Does the work every period_s seconds, and whenever at_once is set, with rest_s between two rounds at least."""
+    """Does the work every period_s seconds, and whenever at_once is set, with at least rest_s between two rounds."""
     sooner = at_once or asyncio.Event()
     while True:
         with contextlib.suppress(TimeoutError):
@@ -37,7 +37,7 @@ async def every(
 
 
 async def at_midnight(what: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Does the work whenever a day begins, local time: once a day, also when the clock is set back a little and midnight comes again."""
+    """Does the work whenever a day begins, in local time. Once a day, even if the clock is set back a little and midnight comes again."""
     day = _today()
     while True:
         await asyncio.sleep(min(_seconds_to_midnight(), CLOCK_LOOK_S))
@@ -56,7 +56,7 @@ async def _do(what: str, work: Callable[[], Awaitable[object]]) -> None:
 
 
 def plain(work: Callable[[], None]) -> Callable[[], Awaitable[None]]:
-    """Work that waits for nothing, as `every` and `at_midnight` take it."""
+    """Wraps work that waits for nothing, for `every` and `at_midnight`."""
 
     async def run() -> None:
         work()

@@ -31,10 +31,10 @@ def pretty_text(value: Any) -> str:
 
 
 class SavedState:
-    """A table that is written to its file when it changed; many changes while a write is under way share the next one.
+    """A table that is written to its file when it has changed. Changes that are made while a write is under way share the next one.
 
-    `snapshot` copies the table as it is at that moment; `version` is anything that differs when the table does. `encode` makes the text
-    of a snapshot in the executor's thread, so that a large table does not hold up requests.
+    `snapshot` copies the table as it is at that moment; `version` is any value that differs when the table does. `encode` makes the text of
+    a snapshot in a thread of the executor, so that a large table does not hold up requests.
     """
 
     def __init__(
@@ -61,9 +61,10 @@ class SavedState:
         self._told_s: float | None = None  # when that was; None: nothing is wrong as far as the log tells
 
     def load(self, from_json: Callable[[Any], T], use: Callable[[T], object]) -> bool:
-        """Reads the file or its backup and gives it to `use`; False when there is nothing to read. from_json raises ValueError.
+        """Reads the file or its backup and passes it to `use`. False if there is nothing to read. from_json raises ValueError.
 
-        Raises StoreIOError for a file that cannot be read, Unsupported for what from_json or `use` does not take."""
+        Raises StoreIOError for a file that cannot be read, Unsupported for contents that from_json or `use` does not accept.
+        """
         value = self.read(from_json)
         if value is None:
             return False
@@ -77,11 +78,11 @@ class SavedState:
         return True
 
     def read(self, from_json: Callable[[Any], T]) -> T | None:
-        """As load, of whoever takes over only a part of it."""
+        """As load, for a caller that takes over only a part of the file."""
         return self.file.read(lambda text: from_json(_read(text)))
 
     def mark_saved(self) -> None:
-        """The table as it is needs no file: it is what every broker begins with."""
+        """The table as it is needs no file, because every broker begins with it."""
         self._saved_version = self._version()
 
     @property
@@ -91,8 +92,9 @@ class SavedState:
     async def save(self) -> None:
         """Returns when every change made before the call is on disk. Raises StoreIOError, DiskFull.
 
-        A write that began after the call holds them, also where the table has changed again since: whoever waited in line for it does not
-        write once more for others, who may come without end."""
+        A write that began after the call contains them, even if the table has changed again since. A caller that waited for its turn does
+        not write once more for the changes of others, which may never end.
+        """
         begun_before = self._begun
         async with self._lock:
             if self._written > begun_before or not self.is_dirty:
@@ -119,7 +121,7 @@ class SavedState:
         self.file.write(self._encode(value))
 
     async def save_or_log(self) -> bool:
-        """As save, for periodic tasks: a failure is logged, now and then while it lasts, and tried again the next time."""
+        """As save, for periodic tasks: a failure is logged, from time to time while it lasts, and the write is tried again next time."""
         try:
             await self.save()
         except RocketpyError as error:
@@ -138,7 +140,7 @@ class SavedState:
 
 
 def _read(text: str) -> Any:
-    """Raises JsonError, also for what could not be written again."""
+    """Raises JsonError, also for a text that could not be written again."""
     value = read_json(text, tolerant_max=None)
     if is_deeper(value, DEPTH_MAX):
         raise JsonError(f"nested deeper than {DEPTH_MAX}")

@@ -75,7 +75,7 @@ class QueueMappings:
         return replace(new, hosted={**old.hosted, **new.hosted})
 
     def update(self, mapping: QueueMapping) -> bool:
-        """Takes what `successor` returned. False when nothing differs."""
+        """Takes over what `successor` returned. False if nothing differs."""
         old = self._mappings.get(mapping.topic)
         if mapping == old:
             return False
@@ -114,7 +114,7 @@ class QueueMappings:
         return True
 
     def infos(self, topics: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """What name servers are told of those topics."""
+        """What name servers are told about those topics."""
         return {topic: mapping.info_json() for topic in topics if (mapping := self._mappings.get(topic)) is not None}
 
     def next_version(self) -> None:
@@ -143,7 +143,7 @@ class QueueMappings:
         return {topic: self._mappings[topic].to_json() for topic in sorted(self._mappings)}
 
     def details_text(self) -> str:
-        """For slaves, which ask every few seconds: made when something has changed."""
+        """The text for slaves, which ask every few seconds. It is made only when something has changed."""
         if self._text is None:
             self._text = write_fastjson(self.details()).decode()
         return self._text
@@ -202,7 +202,7 @@ def change_text(old: QueueMapping | None, new: QueueMapping) -> str:
 
 
 def check_queues_here(config: TopicConfig, mapping: QueueMapping) -> None:
-    """Whether the topic has the queues that its global ones are to be written to. Raises MappingFault."""
+    """Checks that the topic has the queues that its global queues are to be written to. Raises MappingFault."""
     queues = min(config.read_queue_nums, config.write_queue_nums)
     for global_id, queue_id in mapping.led().items():
         if queue_id >= queues:
@@ -223,21 +223,21 @@ def _check_change(old: QueueMapping, new: QueueMapping) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SavedMappings:
-    """What config/topicQueueMapping.json or a master's GET_ALL_TOPIC_CONFIG holds."""
+    """The contents of config/topicQueueMapping.json, or the mappings in a master's answer to GET_ALL_TOPIC_CONFIG."""
 
     mappings: Mapping[str, QueueMapping]
     version: DataVersion
 
     @staticmethod
     def from_json(value: Any) -> SavedMappings:
-        """Of the file. Raises ValueError for what is no such table, Unsupported for a row of pieces that cannot stand."""
+        """Reads the file. Raises ValueError for a text that is not such a table, Unsupported for pieces that cannot stand in that order."""
         if not isinstance(value, Mapping):
             raise ValueError(f"queue mappings are {type(value).__name__}, expected an object")
         return _saved(object_member(value, "topicQueueMappingInfoMap", "queue mappings"), value, "dataVersion")
 
     @staticmethod
     def of_master(value: Any) -> SavedMappings | None:
-        """Of GET_ALL_TOPIC_CONFIG; None: the master is one that knows no static topics. Raises ValueError."""
+        """Reads the answer to GET_ALL_TOPIC_CONFIG; None if the master does not know static topics. Raises ValueError."""
         if not isinstance(value, Mapping) or value.get("topicQueueMappingDetailMap") is None:
             return None
         return _saved(object_member(value, "topicQueueMappingDetailMap", "topics"), value, "mappingDataVersion")

@@ -44,7 +44,7 @@ IMPOSSIBLE: Final = Outcome("refused, the names are empty or too long", logging.
 
 
 class MessageQueue(NamedTuple):
-    """A queue of a topic on a broker, in the order in which RocketMQ sorts them."""
+    """A queue of a topic on a broker. Sorts as in RocketMQ."""
 
     topic: str
     broker_name: str
@@ -58,25 +58,25 @@ class _Lock:
 
 
 class RebalanceLocks:
-    """The queue locks of all groups. `now_ms` is monotonic."""
+    """The queue locks of all groups. `now_ms` is a monotonic clock."""
 
     def __init__(
         self, now_ms: Callable[[], int], expires_ms: int = EXPIRES_MS, *, on_granted: Callable[[str], None] = lambda group: None
     ) -> None:
-        """on_granted is called with a group of which a queue was locked, or its lock renewed."""
+        """on_granted is called with a group when one of its queues is locked, or such a lock renewed."""
         self._now_ms = now_ms
         self._expires_ms = expires_ms
         self._on_granted = on_granted
         self._locks: OrderedDict[tuple[str, MessageQueue], _Lock] = OrderedDict()
-        """By group and queue; who was renewed last is last, so that what has expired is found in front."""
+        """By group and queue; the lock that was renewed last is last, so that expired ones are found at the front."""
         self._groups: dict[str, set[MessageQueue]] = {}
 
     def __len__(self) -> int:
         return len(self._locks)
 
     def lock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> list[MessageQueue]:
-        """The queues the client now holds: free, expired and its own ones. None of names that cannot be, which would be kept here at any
-        length."""
+        """Locks the queues that are free, expired, or the client's own already. Returns the queues that the client now holds. Impossible
+        names are not locked: they could be of any length."""
         now = self._now_ms()
         outcomes: dict[Outcome, list[MessageQueue]] = {}
         granted: list[MessageQueue] = []
@@ -115,7 +115,7 @@ class RebalanceLocks:
         return outcome
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
-        """Gives back what the client holds; locks of others stay."""
+        """Gives back what the client holds. The locks of other clients stay."""
         ignored: list[MessageQueue] = []
         for queue in queues:
             held = self._locks.get((group, queue))
@@ -133,7 +133,7 @@ class RebalanceLocks:
         return any(not self._is_expired(self._locks[group, queue], now) for queue in self._groups.get(group, ()))
 
     def forget_expired(self) -> int:
-        """Drops locks nobody renewed for ten times their life, which RocketMQ keeps for ever; returns how many."""
+        """Drops locks that nobody has renewed for ten times their lifetime, which RocketMQ keeps for ever. Returns how many."""
         now, gone = self._now_ms(), 0
         while self._forget_oldest(now, 10 * self._expires_ms):
             gone += 1

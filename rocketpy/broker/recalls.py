@@ -45,7 +45,7 @@ _UNAVAILABLE: Final = "recall failed, broker service not available"
 
 @dataclass(frozen=True, slots=True)
 class RecallHandle:
-    """What is to be taken back."""
+    """A recall handle: which delayed message is to be cancelled."""
 
     topic: str
     broker_name: str
@@ -55,7 +55,7 @@ class RecallHandle:
 
     @staticmethod
     def decode(text: str | None) -> RecallHandle | None:
-        """None: the text is not a handle."""
+        """The handle in a text; None if the text is not one."""
         if not text or not _ALPHABET.fullmatch(text):
             return None
         try:
@@ -69,7 +69,7 @@ class RecallHandle:
 
 
 class RecallRequests:
-    """The handler."""
+    """The handler of RECALL_MESSAGE."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -86,7 +86,7 @@ class RecallRequests:
         return Response(fields={**region, **RecallMessageResponseHeader(msg_id=text).encode()})
 
     def _refusal(self, topic: str) -> tuple[int, str] | None:
-        """Why this broker takes nothing back just now."""
+        """Why this broker recalls nothing at the moment."""
         parts, settings = self._parts, self._parts.settings
         if not settings.recall_enable:
             return ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden"

@@ -51,7 +51,7 @@ START_WAIT_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class RegistrationSettings:
-    """How often and how the broker registers."""
+    """How the broker registers, and how often."""
 
     period_s: float = 30.0
     timeout_s: float = 24.0
@@ -69,7 +69,7 @@ class RegistrationSettings:
 
 @dataclass(frozen=True, slots=True)
 class RegisterResult:
-    """What one name server knows about our group."""
+    """What one name server knows about the brokers of our name."""
 
     name_server: str
     master_address: str | None
@@ -79,13 +79,13 @@ class RegisterResult:
 
 @dataclass(frozen=True, slots=True)
 class TopicsSnapshot:
-    """The topics to register and their version, of one moment."""
+    """The topics to register and their version, at one moment."""
 
     configs: tuple[TopicConfig, ...]
     version: DataVersion
     broker_permission: int
     queue_mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Of the static ones among them."""
+    """The mappings of the static topics among them."""
 
     def part(self, begin: int, end: int) -> TopicsSnapshot:
         configs = self.configs[begin:end]
@@ -119,7 +119,7 @@ def body_crc32(body: bytes) -> int:
 
 
 class Registration:
-    """One broker's standing with its name servers. `start`, then `stop`, which also says goodbye."""
+    """One broker's registration with its name servers. `start`, then `stop`, which also unregisters."""
 
     def __init__(
         self,
@@ -150,17 +150,17 @@ class Registration:
         self._announcing: set[asyncio.Task[object]] = set()
 
     def why_nowhere(self) -> str:
-        """Why clients do not find this broker; empty when a name server has it."""
+        """Why clients cannot find this broker; empty if a name server has it."""
         if any(self.registered.values()):
             return ""
         return f"registered with none of the name servers: {', '.join(self.name_servers) or 'none is configured'}"
 
     def apply(self, settings: RegistrationSettings) -> None:
-        """Settings changed while running: they count from the next registration on."""
+        """Takes settings that changed at run time. They count from the next registration on."""
         self._settings = settings
 
     async def start(self) -> None:
-        """Registers once with every name server, then keeps doing so. Name servers that do not answer do not fail the start."""
+        """Registers with every name server, then again and again. Name servers that do not answer do not make the start fail."""
         first: asyncio.Task[object] = asyncio.create_task(self.register_all(), name="first registration")
         await asyncio.wait({first}, timeout=START_WAIT_S)
         if not first.done():
@@ -183,7 +183,8 @@ class Registration:
             await self.unregister_all()
 
     async def register_all(self, *, is_forced: bool = False) -> dict[str, RegisterResult | RocketpyError]:
-        """Tells every name server every topic; unless is_forced, with forceRegister=false those only that do not know them."""
+        """Tells every name server about every topic. With forceRegister=false, and unless is_forced, only those are told that do not know
+        all of them."""
         if self.is_isolated:
             log.info("Skip register for broker is isolated")
             return {}
@@ -201,7 +202,8 @@ class Registration:
             return results | failed
 
     def lost(self, address: str) -> None:
-        """The connection to a server has ended. A name server that restarted, or took that for our end, does not know us any more."""
+        """The connection to a server has ended. A name server that was restarted, or that took this for our end, does not know us any
+        more."""
         if address in self.name_servers:
             self._left.add(address)
         if self.registered.get(address):
@@ -216,7 +218,7 @@ class Registration:
             await asyncio.wait({self._told}, timeout=wait_s)
 
     def announce(self, topics: Iterable[str]) -> bool:
-        """As topics_changed, without waiting. False when there is nobody to tell."""
+        """As topics_changed, without waiting. False if there is nobody to tell."""
         if self.is_isolated or not self.name_servers:
             return False
         self._changed.update(topics)
@@ -227,19 +229,19 @@ class Registration:
         return True
 
     def announce_all(self, name_servers: Iterable[str] | None = None) -> None:
-        """Tells everybody everything soon, after taking over a new list if there is one; `settled` waits for it."""
+        """Tells all name servers everything soon, and first takes over the new list if there is one. `settled` waits for it."""
         work = self.register_all() if name_servers is None else self.set_name_servers(name_servers)
         task: asyncio.Task[object] = asyncio.create_task(work, name="register everything")
         self._announcing.add(task)
         task.add_done_callback(self._announcing.discard)
 
     async def settled(self, wait_s: float = 3.0) -> None:
-        """Returns when what was announced is known, or after wait_s when a name server is slow."""
+        """Returns when what was announced is known, or after wait_s if a name server is slow."""
         if self._announcing:
             await asyncio.wait(self._announcing, timeout=wait_s)
 
     async def set_name_servers(self, addresses: Iterable[str]) -> None:
-        """A new list: those that went are told goodbye, all of the new list get everything."""
+        """Takes a new list. Name servers that are not on it any more get an unregistration, all others get everything."""
         new = list(addresses)
         gone = [address for address in self.name_servers if address not in new]
         self.name_servers = new
@@ -374,7 +376,7 @@ class Registration:
                 log.info("unregisterBroker OK, NamesrvAddr: %s", address)
 
     def _delay_s(self, attempt: int) -> float:
-        """Until the next registration: the period, or sooner while a name server does not know us."""
+        """Seconds until the next registration: the period, or less while a name server does not know us."""
         period = min(60.0, max(10.0, self._settings.period_s))
         missing = any(not self.registered.get(address) for address in self.name_servers)
         return min(period, RETRY_MAX_S, float(1 << min(attempt, 4))) if missing else period

@@ -31,13 +31,13 @@ Standing = tuple[Any, ...]
 
 
 class RepeatedHeartbeats:
-    """`renew` first; else `standing`, the heartbeat itself, and `keep`."""
+    """Recognises heartbeats that change nothing. First `renew`; if that fails, `standing`, the heartbeat itself, and `keep`."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def renew(self, channel: Channel, request: Request) -> bool:
-        """The client is there. False: the heartbeat has to be read."""
+        """Renews the client if the heartbeat is a known one. False: the heartbeat has to be read."""
         parts = self._parts
         heard = parts.consumers.heard.get(channel)
         if heard is None or parts.settings.reject_pull_consumer or heard.digest != _digest(request):

@@ -28,7 +28,7 @@ RETRY_MS: Final = 1000
 
 
 class Standing(Enum):
-    """What the controller and this broker know of each other."""
+    """How far the controller and this broker know each other."""
 
     LEADERLESS = auto()
     NAMELESS = auto()
@@ -52,7 +52,7 @@ class Ask(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPeriods:
-    """How often, in ms."""
+    """How often each request is sent, in ms."""
 
     leader_ms: int = 10_000
     info_ms: int = 5000
@@ -61,7 +61,7 @@ class ReplicaPeriods:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Who is the master of the set from an epoch on."""
+    """The master of the replicas from an epoch on, and their in-sync set."""
 
     master_id: int
     master_address: str
@@ -80,13 +80,13 @@ _NEXT: Final = {
 
 
 class ReplicaState:
-    """Of one broker. `due` what to ask, then one of the other methods with what came of it."""
+    """What one broker knows about its controllers. `due` says what to ask; then one of the other methods takes the answer."""
 
     def __init__(
         self, periods: ReplicaPeriods, broker_id: int | None = None, offered_id: int | None = None, *, is_learner: bool = False
     ) -> None:
-        """broker_id: given by a controller before; offered_id: asked for before, without its answer. is_learner: it asks for no election,
-        and waits for a master."""
+        """broker_id: given by a controller earlier. offered_id: asked for earlier, but the answer is not known. is_learner: asks for no
+        election, and waits until there is a master."""
         self._periods = periods
         self._next: Final = {**_NEXT, Standing.MASTERLESS: Ask.REPLICA_INFO} if is_learner else _NEXT
         self.leader: str | None = None
@@ -112,13 +112,13 @@ class ReplicaState:
     # ---- what to do ----
 
     def due(self, now_ms: int) -> list[Ask]:
-        """Each is under way until `over`."""
+        """The requests to send now. Each is under way until `over`."""
         due = [ask for ask in self._wanted() if ask not in self._asking and self._at.get(ask, now_ms) <= now_ms]
         self._asking.update(due)
         return due
 
     def next_ms(self, now_ms: int) -> int:
-        """How long nothing is due if nothing comes."""
+        """For how long nothing is due, unless something happens."""
         times = [self._at.get(ask, now_ms) - now_ms for ask in self._wanted() if ask not in self._asking]
         return max(0, min(times, default=RETRY_MS))
 
@@ -134,11 +134,11 @@ class ReplicaState:
         return wanted
 
     def at_once(self, ask: Ask) -> None:
-        """Sooner than its period says."""
+        """Makes a request due now, before its period has passed."""
         self._at.pop(ask, None)
 
     def hint(self) -> None:
-        """Somebody says that the role or the leader has changed. The leader is asked, whoever it was that said so."""
+        """Somebody says that the role or the leader has changed. Whoever it was, the leader is asked."""
         for ask in (Ask.LEADER, Ask.REPLICA_INFO):
             if ask in self._asking:
                 self._hinted.add(ask)
@@ -146,7 +146,7 @@ class ReplicaState:
                 self.at_once(ask)
 
     def over(self, ask: Ask, now_ms: int, *, is_done: bool) -> None:
-        """The request has ended; is_done: with an answer that could be used."""
+        """The request has ended. is_done: with an answer that could be used."""
         self._asking.discard(ask)
         period_ms = {
             Ask.LEADER: self._periods.leader_ms if self.leader is not None else RETRY_MS,
@@ -168,7 +168,7 @@ class ReplicaState:
         self.leader = address
 
     def lost_leader(self, address: str) -> None:
-        """It does not answer, or leads no more. Whoever leads is asked at once; until then nothing else is."""
+        """The leader does not answer, or leads no more. The new leader is looked for at once; until it is found, nothing else is asked."""
         if self.leader == address:
             self.leader = None
             self.at_once(Ask.LEADER)
@@ -177,7 +177,7 @@ class ReplicaState:
         self.offered_id = broker_id
 
     def refused(self) -> None:
-        """Somebody else has the id that was asked for."""
+        """Another broker has the id that was asked for."""
         self.offered_id = None
 
     def given(self) -> None:
@@ -188,17 +188,17 @@ class ReplicaState:
         self._is_registered = True
 
     def unknown(self) -> None:
-        """The controller does not know us (any more): it is told again. The role stays, until an answer takes it."""
+        """The controller does not know this broker (any more), so the broker registers again. The role stays until an answer changes it."""
         self._is_registered = False
 
     def masterless(self) -> None:
-        """There is no master: one is to be elected, by others where this is a learner. The role stays, whoever has it, until another one
-        has been given."""
+        """There is no master, so an election is asked for; a learner leaves that to others. The role stays, whoever has it, until another
+        one is given."""
         self._lacks_master = True
         self.at_once(Ask.ELECT)
 
     def take(self, info: ReplicaInfo) -> Role | None:
-        """The role that the answer gives; None where it gives none that is new. Of the same master and epoch a newer set is a new role."""
+        """The role in the answer; None if it is not new. A newer in-sync set under the same master and epoch is a new role."""
         known = self.role
         if info.master_id is None or not info.master_address or self.broker_id is None:
             return None

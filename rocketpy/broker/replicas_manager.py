@@ -89,7 +89,7 @@ class ReplicaLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSettings:
-    """As configured."""
+    """The role's settings, as configured."""
 
     cluster_name: str
     broker_name: str
@@ -104,7 +104,7 @@ class ReplicaSettings:
 
 
 class Replicas:
-    """`start` once the store is open; `stop` before it is closed."""
+    """The role behind a controller. `start` once the store is open; `stop` before it is closed."""
 
     def __init__(
         self,
@@ -118,9 +118,9 @@ class Replicas:
         wall_ms: Callable[[], int],
         look_up: Callable[[Iterable[str]], Awaitable[list[str]]] | None = None,
     ) -> None:
-        """renew_lease: sends are taken until that time of clock_ms, negative: without an end. cut: the log ends with what its master does
-        not have, from that offset on, and has to be opened again without it; called once. clock_ms: monotonic. look_up: the addresses
-        behind those of the controllers."""
+        """renew_lease: accept sends until that time of clock_ms; negative: without an end. cut: called once, with an offset, when the log
+        ends with messages that its master does not have; the log has to be opened again without those behind the offset. clock_ms:
+        monotonic. look_up: the addresses behind those of the controllers."""
         self._settings = settings
         self.controllers = settings.controllers
         self._calls = calls
@@ -151,7 +151,7 @@ class Replicas:
     # ---- life ----
 
     async def start(self, steps: RoleSteps) -> None:
-        """Raises StoreCorrupt, StoreIOError: the files of the id; NetworkError: the HA port."""
+        """Raises StoreCorrupt or StoreIOError because of the files of the id, NetworkError because of the HA port."""
         own, asked = await self._blocking(self._files.read)
         for metadata in (own, asked):
             if metadata and (fault := mismatch(metadata, self._settings.cluster_name, self._settings.broker_name)):
@@ -170,7 +170,7 @@ class Replicas:
         self._tasks = [asyncio.create_task(self.switch.run(), name="role"), asyncio.create_task(self._run(), name="replicas")]
 
     async def stop(self) -> None:
-        """A switch that is under way is waited for. Idempotent."""
+        """Waits for a change of roles that is under way. Idempotent."""
         if self.switch is not None:
             self.switch.stop()
         for task in (*self._asks, *self._tasks[1:]):
@@ -196,13 +196,14 @@ class Replicas:
             self.hint()
 
     def heard_of_master(self, master_address: str | None, ha_address: str | None) -> None:
-        """From a name server, or from itself. One that the controller does not name is nobody's master."""
+        """Takes the master's address, from a name server or from the master itself. Only the broker that the controller names is the
+        master."""
         role = self.switch.current if self.switch is not None else None
         if role is not None and not role.is_master and role.master_address == master_address:
             self._log.follow(ha_address)
 
     async def led(self, role: Role) -> None:
-        """The log is led, sends are about to be taken."""
+        """This broker leads the log, and sends are about to be accepted."""
         if self._states is None or self._states_of != role.epoch:
             rules, granted_ms = self._settings.rules, self._granted_ms
             self._states, self._states_of = SyncStates(rules, role.master_id, role.sync_state_set, granted_ms), role.epoch
@@ -214,19 +215,19 @@ class Replicas:
     # ---- for operators ----
 
     def sync_state_set(self) -> SyncStateSet:
-        """As known last."""
+        """The in-sync set as last known."""
         if self._states is not None and not self._log.is_slave:
             return self._states.known
         return self.state.role.sync_state_set if self.state.role is not None else SyncStateSet()
 
     def others_in_sync(self) -> frozenset[int]:
-        """Of a master: who else may be elected. Empty on a slave."""
+        """On a master, the other brokers that may be elected. Empty on a slave."""
         if self._log.is_slave or self.state.broker_id is None:
             return frozenset()
         return self.sync_state_set().ids - {self.state.broker_id}
 
     def counters(self) -> dict[str, str]:
-        """Lines for brokerStatus."""
+        """Lines for the output of brokerStatus."""
         role, switch = self.state.role, self.switch
         known = self.sync_state_set()
         lines = {
@@ -344,7 +345,7 @@ class Replicas:
         await self._calls.beat(self.controllers, beat)
 
     def _take_refusal(self, ask: Ask, leader: str, error: CommandError) -> bool:
-        """Whether it is an answer to go on with."""
+        """Takes a refusal. True if it is an answer to continue with."""
         if ask is Ask.REGISTER and error.code in NOT_OURS:
             self._stranger = self._not_known(leader, error)
         self._complain(ask, error)
@@ -358,8 +359,9 @@ class Replicas:
         return False
 
     def _not_known(self, leader: str, error: CommandError) -> str:
-        """The id is on disk, and the controller has it no more: nothing that is asked again changes that, but an operator. A new id is not
-        asked for by itself: of a set that was forgotten whole, whoever comes first would be the master, with whatever its log holds."""
+        """The id is on disk, but the controller does not know it any more. Asking again does not change that; only an operator can. The
+        broker does not apply for a new id by itself: if the controller has forgotten all replicas, the first one to come would become the
+        master, with whatever its log holds."""
         path = self._files.path
         return (
             f"controller {leader} does not know broker {self.state.broker_id} of {self._settings.broker_name} ({path}): {error.remark}. "
@@ -369,7 +371,7 @@ class Replicas:
         )
 
     def _complain(self, ask: Ask, error: Exception) -> None:
-        """Once per outage and kind, not every second."""
+        """Logs once per outage and kind, not every second."""
         told = self._complaints.setdefault(ask, set())
         kind = int(error.code) if isinstance(error, CommandError) else 0
         if kind not in told and ask is Ask.REGISTER and kind in NOT_OURS:
@@ -452,7 +454,8 @@ class Replicas:
             self._spawn(self._alter(self._states, self._states_of, wanted, leader), "ALTER_SYNC_STATE_SET")
 
     def _look_for_master(self, now_ms: int) -> None:
-        """A slave's: where to the master sends its log, and what of ours it has not."""
+        """On a slave: looks up where the master sends its log from, and has our log cut if it holds something that the master does not
+        have."""
         role = self.switch.current if self.switch is not None else None
         if role is None or role.is_master:
             return
@@ -519,7 +522,7 @@ class Replicas:
         log.log(level, "the controller did not say whether the SyncStateSet is %s now: %s; both are waited for", sorted(wanted.ids), error)
 
     async def _hold_confirmed(self, newcomers: frozenset[int]) -> bool:
-        """Whether these hold, since they were proposed, what was acknowledged without them."""
+        """Waits until these slaves also hold what was acknowledged without them since they were proposed. False if they do not in time."""
         deadline_ms = self._clock_ms() + JOIN_MS
         while not newcomers <= {follower.broker_id for follower in self._followers() if follower.may_join}:
             if self._clock_ms() > deadline_ms:
@@ -532,7 +535,7 @@ class Replicas:
             await self._blocking(functools.partial(self._log.propose, sorted(states.waited_for)))
 
     async def _agree(self) -> None:
-        """Natively the set is what it is here."""
+        """Passes the in-sync set on to the native side."""
         async with self._set_changes:
             if self._states is None or not self._states.is_settled:
                 return

@@ -22,7 +22,7 @@ POP = "POP"
 
 @dataclass(frozen=True, slots=True)
 class RequestMode:
-    """How one group reads one topic. pop_share: how many neighbours share a client's queues; 0 or less is all."""
+    """How one group reads one topic. pop_share: how many neighbours share a client's queues; 0 or less means all."""
 
     topic: str
     group: str
@@ -53,7 +53,7 @@ ModeTable = Mapping[str, Mapping[str, RequestMode]]
 
 
 class RequestModes:
-    """The modes operators set; everything else has the broker's default."""
+    """The modes that operators have set. Every other pair of group and topic has the broker's default."""
 
     def __init__(self, default_mode: str = PULL, default_pop_share: int = -1) -> None:
         self._default_mode = default_mode
@@ -84,7 +84,7 @@ class RequestModes:
         }
 
     def load(self, modes: ModeTable) -> bool:
-        """Takes over a file's or a master's table. Whether anything changed."""
+        """Takes over the table of a file or a master. True if anything changed."""
         if modes == self._modes:
             return False
         self._modes = {topic: dict(groups) for topic, groups in modes.items()}
@@ -93,7 +93,7 @@ class RequestModes:
 
     @staticmethod
     def read(value: Any) -> ModeTable:
-        """The table in that shape. Raises ValueError."""
+        """A table in the shape of to_json. Raises ValueError."""
         if not isinstance(value, Mapping):
             raise ValueError(f"request modes are {type(value).__name__}, expected an object")
         modes: dict[str, dict[str, RequestMode]] = {}
@@ -105,7 +105,8 @@ class RequestModes:
 
 
 def allocate_averagely(client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]) -> list[MessageQueue]:
-    """A run of neighbouring queues each, the first clients one more. Empty for a client that is not of the group."""
+    """Gives each client a run of neighbouring queues, the first clients one more than the others. Empty for a client that is not in the
+    group."""
     if client_id not in clients:
         return []
     index = list(clients).index(client_id)
@@ -115,7 +116,7 @@ def allocate_averagely(client_id: str, queues: Sequence[MessageQueue], clients: 
 
 
 def allocate_by_circle(client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]) -> list[MessageQueue]:
-    """Every n-th queue. Empty for a client that is not of the group."""
+    """Gives each client every n-th queue. Empty for a client that is not in the group."""
     if client_id not in clients:
         return []
     return list(queues[list(clients).index(client_id) :: len(clients)])
@@ -128,7 +129,7 @@ STRATEGIES: Mapping[str, Allocation] = {"AVG": allocate_averagely, "AVG_BY_CIRCL
 def allocate_for_pop(
     allocation: Allocation, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str], share: int
 ) -> list[MessageQueue]:
-    """Queues a client pops from: its own and those of the `share` clients after it."""
+    """The queues that a client pops from: its own, and those of the `share` clients after it."""
     if client_id not in clients:
         return []
     index = list(clients).index(client_id)
@@ -143,8 +144,8 @@ def allocate_for_pop(
 def allocate(
     mode: RequestMode, strategy: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
 ) -> list[MessageQueue] | None:
-    """The queues of one client of a clustering group; None when the strategy is unknown, or there is no queue to read: then the client
-    keeps what it has. Whoever pops from all queues of a broker (id -1) shares none."""
+    """The queues of one client of a clustering group. None, which lets the client keep what it has, if the strategy is unknown or there is
+    no queue to read. Clients that pop from all queues of a broker (id -1) do not share those out."""
     allocation = STRATEGIES.get(strategy)
     if allocation is None:
         log.warning("QueryLoad: unsupported strategy [%s]", strategy)

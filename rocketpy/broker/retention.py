@@ -24,7 +24,7 @@ MS_PER_HOUR = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """The configuration keys. Ratios in percent of the file system, the fuller one where log and queues have one each."""
+    """The configuration keys. Ratios are in percent of the file system; if log and queues are on different ones, of the fuller one."""
 
     reserved_hours: int = 72
     bytes_max: int = 0
@@ -43,7 +43,7 @@ class RetentionSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A file of the commit log that is no longer written, oldest first. modified_ms: wall clock of its last message on disk."""
+    """A file of the commit log that is no longer written. modified_ms: when its last message reached the disk, by the wall clock."""
 
     name: str
     modified_ms: int
@@ -51,13 +51,13 @@ class LogFile:
 
     @property
     def end(self) -> int:
-        """The log offset behind it."""
+        """The log offset at the end of the file."""
         return int(self.name) + self.size
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """The oldest message in the log that a group which has committed in its queue has not read."""
+    """The oldest message in the log that has not been read by a group which has committed an offset in its queue."""
 
     log_offset: int
     group: str
@@ -71,7 +71,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The file system of the store; the fuller one where log and queues have one each."""
+    """The store's file system; if log and queues are on different ones, the fuller one."""
 
     used_percent: float
     free_bytes: int = 1 << 62
@@ -79,8 +79,8 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Delete the first delete_count files; take sends when is_writable, else say reason. expired_count: how many were past their time or
-    more than bytes_max allows. kept_count: how many stay because somebody has not read them."""
+    """Delete the first delete_count files; accept sends if is_writable, else refuse them with `reason`. expired_count: how many files were
+    past their time, or exceeded bytes_max. kept_count: how many stay because somebody has not read them."""
 
     delete_count: int
     is_writable: bool
@@ -90,7 +90,7 @@ class Decision:
 
     @property
     def unexpired_count(self) -> int:
-        """Files deleted before their time, to keep the disk from filling."""
+        """How many files are deleted before their time, to keep the disk from filling up."""
         return self.delete_count - min(self.delete_count, self.expired_count)
 
 
@@ -104,7 +104,8 @@ def decide(
     now: bool = False,
     unread: Unread | None = None,
 ) -> Decision:
-    """files: those that may go, oldest first. hour: local, 0..23. now: an operator asked for it, whatever the hour."""
+    """files: those that may be deleted, oldest first. hour: local time, 0..23. now: an operator asked for it, so the hour does not
+    matter."""
     deadline = now_ms - settings.reserved_hours * MS_PER_HOUR
     expired = 0
     for modified_ms in _times(files, now_ms):
@@ -125,7 +126,7 @@ def decide(
 
 
 def _refusal(settings: RetentionSettings, disk: Disk) -> str:
-    """Why sends are refused; empty: they are not. Short: it goes into the answers to producers."""
+    """Why sends are refused; empty if they are not. Short, because the answers to producers contain it."""
     if disk.used_percent > settings.warning_ratio:
         what = f"is {disk.used_percent:.1f} % full, above diskSpaceWarningLevelRatio {settings.warning_ratio} %"
     elif disk.free_bytes < settings.free_bytes_min:
@@ -136,8 +137,8 @@ def _refusal(settings: RetentionSettings, disk: Disk) -> str:
 
 
 def next_deletion(settings: RetentionSettings, oldest: LogFile, now: datetime) -> datetime | None:
-    """When the oldest file that may go will be deleted, as long as the disk has room: in the first hour of deleteWhen after it has expired;
-    None: deleteWhen names no hour, or the calendar ends before. `now` and the result are local time."""
+    """When the oldest file that may be deleted will be, as long as the disk has room: in the first hour of deleteWhen after it has expired.
+    None if deleteWhen names no hour, or the calendar ends before. `now` and the result are local time."""
     try:
         at = max(now, datetime.fromtimestamp(oldest.modified_ms / 1000) + timedelta(hours=settings.reserved_hours))
         for _ in range(24):
@@ -151,7 +152,7 @@ def next_deletion(settings: RetentionSettings, oldest: LogFile, now: datetime) -
 
 @dataclass(frozen=True, slots=True)
 class ActiveFile:
-    """The commit log file that messages are written to, as its directory has it. identity: device and inode."""
+    """The commit log file that messages are written to, as its directory shows it. identity: device and inode."""
 
     name: str
     size: int
@@ -159,8 +160,8 @@ class ActiveFile:
 
 
 def fault_of(name: str, size: int, found: ActiveFile | None, before: ActiveFile | None) -> str:
-    """Why what is written to the file of that name and size would be lost at the next start; empty: it would not. found: what the
-    directory has under the name; before: what the look before this one found. Short: it goes into the answers to producers."""
+    """Why messages written to the file of that name and size would be lost at the next start; empty if they would not. found: what the
+    directory has under the name; before: what it had at the previous look. Short, because the answers to producers contain it."""
     if found is None:
         what = "is gone from its directory"
     elif found.size < size:
@@ -173,8 +174,8 @@ def fault_of(name: str, size: int, found: ActiveFile | None, before: ActiveFile 
 
 
 def _times(files: Sequence[LogFile], now_ms: int) -> list[int | None]:
-    """When each file was written to last. A time in the future does not count, because the clock was set back since. Such a file is taken
-    to be as old as the first one behind it whose time counts; None: there is none."""
+    """When each file was last written to. A time in the future does not count, because the clock was set back since; such a file is taken
+    to be as old as the next later file whose time counts. None if there is no such file."""
     times: list[int | None] = []
     told = None
     for file in reversed(files):
@@ -184,7 +185,7 @@ def _times(files: Sequence[LogFile], now_ms: int) -> list[int | None]:
 
 
 def _too_many(bytes_max: int, files: Sequence[LogFile]) -> int:
-    """How many of the oldest files must go for the others to hold no more than bytes_max."""
+    """How many of the oldest files must be deleted so that the others hold no more than bytes_max."""
     excess = sum(file.size for file in files) - bytes_max if bytes_max else 0
     count = 0
     while excess > 0 and count < len(files):
@@ -194,7 +195,7 @@ def _too_many(bytes_max: int, files: Sequence[LogFile]) -> int:
 
 
 def parse_hours(text: str) -> frozenset[int]:
-    """deleteWhen: hours of the day, several with ; between them. Raises ValueError."""
+    """The hours of the day in deleteWhen, separated by semicolons. Raises ValueError."""
     hours = frozenset(int(part) for part in text.split(";") if part.strip())
     if not all(0 <= hour <= 23 for hour in hours):
         raise ValueError(f"deleteWhen {text!r} names an hour outside 00 to 23")

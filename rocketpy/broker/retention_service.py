@@ -50,15 +50,15 @@ class RetentionService:
 
     @property
     def plan(self) -> tuple[str, datetime] | None:
-        """The commit log file that goes next and when, local time, as long as the disk has room; None: none."""
+        """The next commit log file to be deleted and when (local time), as long as the disk has room; None if there is none."""
         return self._plan
 
     def apply(self, settings: RetentionSettings) -> None:
-        """Settings changed while running: they count from the next look on."""
+        """Takes settings that changed at run time. They count from the next look on."""
         self._settings = settings
 
     async def run_once(self, *, now: bool = False) -> int:
-        """How many files were deleted."""
+        """Deletes what may be deleted, and returns how many files that were."""
         async with self._lock:
             loop = asyncio.get_running_loop()
             try:
@@ -157,8 +157,8 @@ class RetentionService:
 
 
 def _disk(paths: Iterable[Path]) -> Disk:
-    """As df computes it: what root keeps for itself counts as used. A file system that does not say how large it is (ramfs, tmpfs without a
-    limit, some behind FUSE) is none that fills, as in RocketMQ."""
+    """The use of the disk as df computes it: what is reserved for root counts as used. A file system that does not say how large it is
+    (ramfs, tmpfs without a limit, some behind FUSE) never fills up, as in RocketMQ."""
     disks = [disk for disk in map(os.statvfs, paths) if disk.f_blocks > 0]
     if not disks:
         return Disk(0.0)

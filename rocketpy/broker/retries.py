@@ -67,7 +67,7 @@ _STATUSES: Final[Mapping[type[RocketpyError], str]] = {
 
 
 class ConsumerRetries:
-    """The handler, and what sends to retry topics need as well."""
+    """The handler of CONSUMER_SEND_MSG_BACK, and what sends to retry topics need as well."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -76,7 +76,7 @@ class ConsumerRetries:
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back}
 
     def group(self, name: str) -> GroupConfig:
-        """Raises CommandError: there is no such group, and it is not made by being used."""
+        """The group's configuration. Raises CommandError if there is no such group and it is not created by being used."""
         config = self._parts.groups.find_or_create(name)
         if config is None:
             raise CommandError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, see_faq(f"subscription group not exist, {name}"))
@@ -88,7 +88,7 @@ class ConsumerRetries:
         return known if asked is None or version < VERSION_3_4_9 else asked
 
     async def make_dead_letter_topic(self, group: str) -> str:
-        """Its name; returns when it is in its file. Raises CommandError."""
+        """Makes the dead letter topic. Returns its name when it is in its file. Raises CommandError."""
         return await self._parts.make_topic(names.dead_letter_topic(group), DEAD_LETTER_QUEUES)
 
     async def _send_back(self, request: Request) -> Response:

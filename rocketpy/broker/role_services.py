@@ -44,27 +44,27 @@ REGISTER_WAIT_S: Final = 3.0
 
 
 class RoleLog(Protocol):
-    """The log's part of a switch."""
+    """The log's part in a change of roles."""
 
     @property
     def broker_id(self) -> int:
-        """Of this broker while it is a slave."""
+        """The id of this broker while it is a slave."""
 
     def tables_epoch(self, role: Role) -> int:
-        """By which a name server knows that this master's table of topics is newer than that of the master before."""
+        """The epoch by which a name server sees that this master's table of topics is newer than the previous master's."""
 
     async def lead(self, role: Role) -> None:
-        """It takes appends when this returns, and all that it held is in the queues."""
+        """When this returns, the log takes appends, and everything that it held is in the queues."""
 
     def check_leads(self, role: Role) -> None:
-        """Raises RocketpyError where the lead has been lost by now."""
+        """Raises RocketpyError if the lead has been lost by now."""
 
     async def step_down(self) -> None:
-        """It takes none any more. Idempotent."""
+        """The log takes no appends any more. Idempotent."""
 
 
 class RoleServices:
-    """Of one broker whose role changes. It begins as a slave of nobody."""
+    """The services of one broker whose role changes. It begins as a slave without a master."""
 
     def __init__(self, parts: Parts, own_log: RoleLog, synchronize: SlaveSynchronize, checks: TransactionChecks) -> None:
         self._parts = parts
@@ -178,8 +178,8 @@ class RoleServices:
     # ---- both ----
 
     async def _register(self, role: Role) -> None:
-        """Under the new id; a name server that does not answer now hears of it with the next period. A former master would
-        take the next one's place there until that registers again."""
+        """Registers under the new id; a name server that does not answer now is told in the next period. A former master would otherwise
+        hold the next one's place there until that one registers again."""
         if role.is_master:
             self._log.check_leads(role)
         registration = self._parts.registration

@@ -28,7 +28,7 @@ RETRY_MAX_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RoleStep:
-    """What one thing has to do when the role changes. name: as the log says it."""
+    """What one part of the broker does when the role changes. name: for the log."""
 
     name: str
     run: Callable[[Role], Awaitable[object]]
@@ -36,7 +36,8 @@ class RoleStep:
 
 @dataclass(frozen=True, slots=True)
 class RoleSteps:
-    """In their order. close: what leaves nobody served, when a switch could not be finished; it raises nothing."""
+    """The steps, in their order. close: stops everything that serves clients when a change of roles could not be finished; raises
+    nothing."""
 
     to_master: Sequence[RoleStep]
     to_slave: Sequence[RoleStep]
@@ -44,10 +45,10 @@ class RoleSteps:
 
 
 class RoleSwitch:
-    """`want` a role, any number of times; `run` is the task that carries them out."""
+    """`want` a role, any number of times; `run` is the task that carries the changes out."""
 
     def __init__(self, steps: RoleSteps, pause_s: float = 1.0, on_whole: Callable[[], object] | None = None) -> None:
-        """pause_s: before the first of a row of tries. on_whole: called whenever a role is whole."""
+        """pause_s: the pause after the first of several failed attempts. on_whole: called whenever a role is complete."""
         self._steps = steps
         self._pause_s = pause_s
         self._on_whole = on_whole
@@ -66,12 +67,12 @@ class RoleSwitch:
         self._came.set()
 
     def stop(self) -> None:
-        """No further switch begins; `run` returns behind the one that is under way."""
+        """Begins no further change; `run` returns after the one that is under way."""
         self._is_stopping = True
         self._came.set()
 
     async def has_role(self, wait_s: float) -> bool:
-        """Whether there is a role, the first of which is waited for so long."""
+        """Waits for the first role, but no longer than that. Returns whether there is one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._taken.wait()

@@ -34,7 +34,7 @@ MASTER_ID = "0"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What a name server says of a topic: its readable queues, and who takes sends."""
+    """What a name server says about a topic: its readable queues, and the brokers that accept sends."""
 
     queues: list[MessageQueue]
     senders: list[str]
@@ -47,7 +47,7 @@ class Caller(Protocol):
 
 
 class TopicRoutes:
-    """Routes of the topics somebody asked about."""
+    """The routes of the topics that somebody has asked about."""
 
     def __init__(
         self,
@@ -64,15 +64,15 @@ class TopicRoutes:
         self._asking: dict[str, asyncio.Task[Route | None]] = {}
 
     async def queues(self, topic: str) -> list[MessageQueue] | None:
-        """Every readable queue of the topic; None when no name server knows it. Without name servers: the queues of this broker."""
+        """Every readable queue of the topic; None if no name server knows it. Without name servers: this broker's queues."""
         if not list(self._name_servers()):
             return self._own_queues(topic)
         route = await self._route(topic)
         return None if route is None else route.queues
 
     async def senders(self, topic: str) -> list[str]:
-        """The broker of each writable queue, in the order in which producers number them; empty when no name server knows it, or there is
-        none."""
+        """The broker of each writable queue, in the order in which producers number them; empty if no name server knows the topic, or it
+        has no such queue."""
         route = await self._route(topic) if list(self._name_servers()) else None
         return [] if route is None else route.senders
 
@@ -158,6 +158,6 @@ def read_route(topic: str, value: Any) -> list[MessageQueue]:
 
 
 def own_queues(topics: TopicTable, broker_name: str, topic: str) -> list[MessageQueue] | None:
-    """Of one of our topics; None for other topics."""
+    """The queues of one of our topics; None for other topics."""
     config = topics.get(topic)
     return None if config is None else [MessageQueue(topic, broker_name, queue_id) for queue_id in range(config.read_queue_nums)]

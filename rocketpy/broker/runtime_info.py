@@ -52,7 +52,7 @@ _POOLS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RuntimeFacts:
-    """What the table needs besides the samples, read at the moment of asking."""
+    """What the table needs besides the samples, read at the moment of the question."""
 
     now_ms: int
     boot_ms: int
@@ -86,7 +86,7 @@ def human_bytes(count: int) -> str:
 
 
 def disk_used_ratio(path: str) -> float:
-    """Share of a file system in use, rounded up to hundredths; -1 when the path is not there."""
+    """The used share of a file system, rounded up to hundredths; -1 if the path does not exist."""
     try:
         disk = os.statvfs(path)
     except OSError:
@@ -97,7 +97,7 @@ def disk_used_ratio(path: str) -> float:
 
 
 def disk_capacity(path: str) -> tuple[int, int]:
-    """(bytes in all, bytes free) of a file system; zeros when the path is not there."""
+    """(size, free space) of a file system in bytes; zeros if the path does not exist."""
     try:
         disk = os.statvfs(path)
     except OSError:
@@ -160,7 +160,7 @@ def _counters(facts: RuntimeFacts) -> dict[str, str]:
 
 
 def _rates(stats: BrokerStats) -> dict[str, str]:
-    """Three rates a row, over 10, 60 and 600 s; one that has no span yet is left out, but the blanks between stay."""
+    """Three rates in a row, over 10, 60 and 600 s. One that is not known yet is left out, but not the blanks around it."""
     result = {}
     for name, counters in _RATES.items():
         texts = []

@@ -63,7 +63,7 @@ def is_prepared(properties: Mapping[str, str]) -> bool:
 def special_fault(
     topic: str, properties: dict[str, str], *, reject_transaction: bool, broker_ip: str, light_queues: bool = False
 ) -> Response | None:
-    """Why a message that is not a plain one is refused, or None for a plain one."""
+    """Why a message that is not a plain one is refused; None for a plain one."""
     if is_prepared(properties) and reject_transaction:
         return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
     if _is_set(properties, "DELAY") and not _is_level(properties["DELAY"]):
@@ -74,8 +74,8 @@ def special_fault(
 
 
 def lite_fault(topic: str, properties: Mapping[str, str], *, light_queues: bool, is_alone: bool) -> Response | None:
-    """Why a message of a lite topic is refused: stored as a plain one it would be one that no lite consumer ever gets. is_alone: neither in
-    a batch nor a reply."""
+    """Why a message of a lite topic is refused: stored as a plain one, no lite consumer would ever get it. is_alone: neither in a batch nor
+    a reply."""
     if "__LITE_TOPIC" not in properties or topic.startswith((names.RETRY_PREFIX, names.DLQ_PREFIX)):  # which keep what they were made of
         return None
     if not light_queues:
@@ -84,14 +84,15 @@ def lite_fault(topic: str, properties: Mapping[str, str], *, light_queues: bool,
 
 
 def _is_level(text: str) -> bool:
-    """What Java's Integer.parseInt takes."""
+    """Whether Java's Integer.parseInt accepts the text."""
     digits = text.removeprefix("+")
     significant = digits.lstrip("0") or "0"
     return digits.isdecimal() and digits.isascii() and len(significant) <= _INT_DIGITS_MAX and int(significant) < 1 << 31
 
 
 def _is_set(properties: Mapping[str, str], name: str) -> bool:
-    """0 and what is negative say no, as for the fast path: what that passes on and we pass back has no answer."""
+    """Whether a property is set: 0 and negative values mean no, as on the fast path. If the two differed, a message that the fast path
+    passes on and we pass back would never be answered."""
     value = properties.get(name, "0")
     return value != "0" and not value.startswith("-")
 
@@ -101,7 +102,7 @@ def _not_yet(what: str) -> Response:
 
 
 class SendRequests:
-    """Handlers of punted sends and replies."""
+    """Handlers of sends and replies that the fast path passes on."""
 
     def __init__(self, parts: Parts, retries: ConsumerRetries) -> None:
         self._parts = parts
@@ -136,7 +137,7 @@ class SendRequests:
         return dataclasses.replace(refusal, fields=fields)
 
     async def _refusal(self, header: SendMessageRequestHeader, request: Request) -> Response | None:
-        """Why the fast path cannot have it; None: it can, now that its topic is there."""
+        """Why the fast path cannot have the message; None if it can, now that its topic is there."""
         parts, settings = self._parts, self._parts.settings
         fault = names.topic_fault(header.topic)
         if fault is not None:
@@ -178,7 +179,7 @@ class SendRequests:
         return None
 
     async def _retry(self, header: SendMessageRequestHeader, request: Request) -> int:
-        """Whether a message that a consumer could not process may have another try (SendMessageProcessor.handleRetryAndDLQ)."""
+        """Whether a message that a consumer could not process may be tried again (SendMessageProcessor.handleRetryAndDLQ)."""
         if header.batch:
             raise CommandError(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {header.topic}")
         group = names.group_of_retry_topic(header.topic)

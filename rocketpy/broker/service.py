@@ -504,7 +504,7 @@ class BrokerService:
     # ---- closing ----
 
     def _close_native(self) -> None:
-        """In the order in which one borrows from the other. Reactors have ended, but flusher and slaves wake them until the broker goes."""
+        """Closes borrowers before lenders. Reactors have ended, but flusher and slaves wake them until the broker is closed."""
         if self._ha is not None:
             self._ha.close()
         if self._native is not None:

@@ -29,7 +29,7 @@ OFFSET_MAX: Final = (1 << 63) - 1
 
 
 def offsets_of(text: str, where: str) -> tuple[int, ...]:
-    """Of "17,29", one at least. Raises ValueError."""
+    """The offsets in "17,29", at least one. Raises ValueError."""
     offsets = tuple(int(number) for number in text.split(","))
     if list(offsets) != sorted(set(offsets)) or not 0 <= offsets[0] <= offsets[-1] <= OFFSET_MAX or len(offsets) > ASIDE_MAX:
         raise ValueError(f"{where}: at most {ASIDE_MAX} offsets are expected, 0 to {OFFSET_MAX}, by size")
@@ -38,7 +38,7 @@ def offsets_of(text: str, where: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """offsets: by size, each below `reached`; none: all below are over."""
+    """`offsets`, ascending and each below `reached`, are set aside; all others below `reached` are done."""
 
     reached: int
     offsets: tuple[int, ...] = ()
@@ -52,11 +52,11 @@ class SetAside:
         return offset < self.reached and self.offsets[at : at + 1] != (offset,)
 
     def cut(self, end: int) -> Self:
-        """Of a queue that has no more than that."""
+        """The same for a queue that ends at `end`."""
         return type(self)(min(self.reached, end), tuple(offset for offset in self.offsets if offset < end))
 
     def joined(self, other: SetAside) -> SetAside:
-        """What is over for one of the two is."""
+        """What is done according to either of the two is done in the result."""
         ours, others = set(self.offsets), set(other.offsets)
         left = {offset for offset in ours if offset >= other.reached or offset in others}
         left |= {offset for offset in others if offset >= self.reached}

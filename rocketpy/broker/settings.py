@@ -28,7 +28,7 @@ MASTER_ID = 0
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """What handlers ask about the broker's configuration."""
+    """What handlers need to know of the broker's configuration."""
 
     cluster_name: str = "DefaultCluster"
     broker_name: str = "broker-a"
@@ -195,12 +195,12 @@ def retention_settings(config: Config) -> RetentionSettings:
 
 
 def is_elected(config: Config) -> bool:
-    """Whether others decide about this broker's role: a controller, or the DLedger group that its log is of."""
+    """Whether others decide about this broker's role: a controller, or the DLedger group that its log belongs to."""
     return config.boolean("enableControllerMode") or config.boolean("enableDLegerCommitLog")
 
 
 def replica_settings(config: Config, address: str) -> ReplicaSettings:
-    """address: by which clients and controllers know this broker."""
+    """address: the one by which clients and controllers know this broker."""
     patience_ms = config.integer("controllerHeartBeatTimeoutMills")
     lease_ms = min(config.integer("controllerLeaseMillis"), patience_ms)  # past it the controller may elect another one
     rules = SyncStateRules(config.integer("haMaxTimeSlaveNotCatchup"), lease_ms)

@@ -64,14 +64,14 @@ class Followed(Protocol):
     """What the rows ask of it."""
 
     def connection(self) -> int | None:
-        """Numbers the connections to the master's log: the same number twice says that the master has not been away in between."""
+        """The number of the connection to the master's log. The same number twice means that the master was not away in between."""
 
     def log_end(self) -> int: ...
 
     def queue_end(self, topic: str, queue_id: int) -> int: ...
 
     def queued_end(self) -> int:
-        """What lies below it in the log is in the queues."""
+        """The log offset below which all messages are in their queues."""
 
 
 def _read_json(answer: Command) -> Any:
@@ -80,7 +80,7 @@ def _read_json(answer: Command) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CopiedState:
-    """One row of the table. take returns True when something changed and is to be saved."""
+    """One row of the table. `take` returns True if something changed and has to be saved."""
 
     name: str
     code: RequestCode
@@ -90,13 +90,14 @@ class CopiedState:
     asked: Callable[[str], object] | None = None
     """Called just before the request goes out, with the master's address."""
     finish: Callable[[], Awaitable[object]] | None = None
-    """What is left to do behind each answer, changed or not."""
+    """What is left to do after each answer, whether it changed anything or not."""
     read: Callable[[Command], Any] = _read_json
-    """What take gets of an answer. Raises ValueError."""
+    """Makes of an answer what `take` gets. Raises ValueError."""
 
 
 class SlaveSynchronize:
-    """`follow(address)` whenever the master is known; `run_due()` every few seconds, and at once when is_due is set."""
+    """Copies the master's tables. `follow(address)` whenever the master is known; `run_due()` every few seconds, and at once when is_due is
+    set."""
 
     def __init__(self, caller: Caller, states: tuple[CopiedState, ...], own_log: Log) -> None:
         self._caller = caller
@@ -123,7 +124,7 @@ class SlaveSynchronize:
             self.is_due.set()
 
     def leave(self) -> None:
-        """There is nobody to copy from any more; an answer that is under way is not taken."""
+        """There is no master to copy from any more. An answer that is still under way is ignored."""
         self.master_address = None
 
     def is_to_copy(self) -> None:
@@ -146,7 +147,7 @@ class SlaveSynchronize:
         return await self.run_once(is_for_topics=is_for_topics)
 
     async def run_once(self, *, is_for_topics: bool = False) -> int:
-        """Copies everything from the master; how many states changed. Nothing without a master."""
+        """Copies everything from the master. Returns how many states changed. Does nothing without a master."""
         if self.is_standing_in:
             return 0
         if self.master_address is None:
@@ -222,7 +223,7 @@ class SlaveSynchronize:
 
 
 def _remedy(error: Exception) -> str:
-    """Of a master that does not let this broker in."""
+    """What to do about a master that does not let this broker in."""
     if not isinstance(error, CommandError) or error.code != ResponseCode.NO_PERMISSION:
         return ""
     return "; innerClientAuthenticationCredentials have to be those of a super user that the master knows: give both brokers the same"
@@ -237,7 +238,7 @@ class MasterOffsets:
         self.asked = self._answers.asked
 
     def replace(self, saved: SavedOffsets, connection: int | None) -> SavedOffsets | None:
-        """Keeps these; returns the ones before if they were the same master's, which has not been away since then."""
+        """Keeps these. Returns the previous ones if they came from the same master, which has not been away since."""
         before = self._saved if self._answers.follows_on(connection) else None
         self._saved = saved
         return before

@@ -22,7 +22,7 @@ Row = tuple[str, str, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """One queue."""
+    """A queue that a live group does not fetch from."""
 
     group: str
     topic: str
@@ -43,7 +43,7 @@ class Stalled:
 
 
 class StalledQueues:
-    """What is stalled now, and what of it nobody was told of yet."""
+    """The queues that are stalled now, and which of them have not been reported yet."""
 
     def __init__(self, clients_of: Callable[[str], Sequence[str]], is_consumed: Callable[[str, str], bool]) -> None:
         self._clients_of = clients_of
@@ -51,11 +51,11 @@ class StalledQueues:
         self._told: set[tuple[str, str, int]] = set()
 
     def now(self, rows: Iterable[Row]) -> list[Stalled]:
-        """Of groups with clients that subscribe to the topic."""
+        """The stalled queues, of groups with clients that subscribe to the topic."""
         return [Stalled(*row) for row in rows if self._clients_of(row[0]) and self._is_consumed(row[0], row[1])]
 
     def counts(self, rows: Iterable[Row]) -> Counter[tuple[str, str]]:
-        """Queues by (group, topic)."""
+        """The number of queues by (group, topic)."""
         return Counter((stalled.group, stalled.topic) for stalled in self.now(rows))
 
     def news(self, rows: Iterable[Row]) -> list[str]:

@@ -36,7 +36,7 @@ _WAITS: Final = (
 
 
 def warn_of_limits(config: Config) -> None:
-    """Sends that may wait longer here than clients do there; aloud only where an operator set the limit."""
+    """Says if sends may wait longer here than clients wait for them; as a warning only if an operator set the limit."""
     for key, cause, value, waits_for, status in _WAITS:
         limit_ms = config.integer(key)
         if config.text(cause) == value and limit_ms > CLIENT_WAITS_MS:
@@ -53,7 +53,7 @@ def warn_of_limits(config: Config) -> None:
 
 
 def warn_at_start(parts: Parts, directory: Path) -> None:
-    """What an operator may want to know before the first client comes. directory: of the tables."""
+    """What an operator may want to know before the first client connects. directory: of the tables."""
     config, identity = parts.config, parts.registration.identity
     for warning in address_warnings(identity.address, parts.registration.name_servers):
         log.warning("%s", warning)
@@ -88,7 +88,7 @@ def warn_of_undelivered(waiting: int, reserved_hours: int) -> None:
 
 
 def warn_of_stranded(waiting: Mapping[int, int], reserved_hours: int) -> None:
-    """Delayed messages, by level, of which a shorter messageDelayLevel says no time any more."""
+    """Delayed messages, by level, for which a shortened messageDelayLevel has no time any more."""
     if waiting:
         log.warning(
             "delayed messages wait in levels that messageDelayLevel does not name: %s; with a list of at least %d levels they "
@@ -100,7 +100,7 @@ def warn_of_stranded(waiting: Mapping[int, int], reserved_hours: int) -> None:
 
 
 def warn_of_maps(maps: Path = Path("/proc/self/maps"), limit: Path = Path("/proc/sys/vm/max_map_count")) -> None:
-    """Of a store with so many queues that there is little room for more: at the limit sends to new queues are refused."""
+    """Warns about a store with so many queues that there is little room for more. At the limit, sends to new queues are refused."""
     try:
         taken, most = maps.read_bytes().count(b"\n"), int(limit.read_text())
     except (OSError, ValueError):  # hidden in this container: nothing to be said
@@ -116,7 +116,7 @@ def warn_of_maps(maps: Path = Path("/proc/self/maps"), limit: Path = Path("/proc
 
 
 def warn_of_namesakes(members: Members, identity: Identity) -> None:
-    """Of those who were registered before us: afterwards only the last of both is known."""
+    """Warns about brokers that were registered under our name and id before us: after that only the last one is known."""
     for address in sorted(address for broker_id, address in members if broker_id == identity.broker_id):
         log.warning(
             "another broker is registered as %s with brokerId %d: %s. Unless it is gone, the two push each other out of the name servers' "
@@ -128,7 +128,7 @@ def warn_of_namesakes(members: Members, identity: Identity) -> None:
 
 
 async def warn_of_ha_port(address: str, *, is_sync: bool) -> None:
-    """Connects to our slaves' port by the address they are told."""
+    """Connects to the port for slaves, at the address that they are told."""
     if fault := await ha_port_fault(address):
         log.log(
             logging.WARNING if is_sync else logging.INFO,
@@ -140,7 +140,7 @@ async def warn_of_ha_port(address: str, *, is_sync: bool) -> None:
 
 
 async def ha_port_fault(ha_address: str, timeout_s: float = CONNECT_TIMEOUT_S) -> str:
-    """Why a slave that is told ha_address could not connect, as far as this machine can tell; empty when it could."""
+    """Why a slave that is told ha_address could not connect, as far as this machine can tell; empty if it could."""
     try:
         host, port = split_address(ha_address)
         async with asyncio.timeout(timeout_s):

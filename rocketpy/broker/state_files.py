@@ -33,7 +33,7 @@ def saved_states(
     durable_offsets: DurableOffsets,
     offsets_file: str,
 ) -> SavedStates:
-    """The tables that live in files."""
+    """The tables that are kept in files."""
     return SavedStates(
         SavedState(directory / "topics.json", topics.snapshot, lambda: topics.version, topics.texts.pretty),
         SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),

@@ -52,7 +52,7 @@ class _Told:
 
 
 def pull_response(items: Items, item: MappingItem, asked: int, answer: Command) -> Response:
-    """What the consumer is told, who asked for an offset of the piece's queue. Raises HeaderError."""
+    """The answer to the consumer, who asked for an offset of the piece's queue. Raises HeaderError."""
     header = PullMessageResponseHeader.decode(answer.fields)
     told = _Told(item, answer.code, header.next_begin_offset, header.min_offset, header.max_offset)
     if answer.code != ResponseCode.SUCCESS:

@@ -53,7 +53,7 @@ BOUNDARIES: Final = {"lower": 0, "upper": 1}
 
 @dataclass(frozen=True, slots=True)
 class GlobalQueue:
-    """One that is led here, and its pieces."""
+    """A global queue that is led here, and its pieces."""
 
     mapping: QueueMapping
     global_id: int
@@ -69,7 +69,7 @@ class GlobalQueue:
 
     @property
     def is_plain(self) -> bool:
-        """It was never moved: its offsets are those of its queue here."""
+        """Whether the queue was never moved, so that its offsets are those of its queue here."""
         return len(self.items) == 1 and self.items[0].logic_offset == self.items[0].start_offset == 0
 
     def is_here(self, item: MappingItem) -> bool:
@@ -77,13 +77,13 @@ class GlobalQueue:
 
 
 def is_about_queue_here(request: Request) -> bool:
-    """lo=false, as brokers ask each other."""
+    """Whether a request has lo=false, as those between brokers do."""
     text = request.fields.get("lo")
     return text is not None and text.lower() != "true"
 
 
 class StaticTopics:
-    """Answers for handlers; `queue` first."""
+    """Answers for handlers. `queue` first."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -91,7 +91,8 @@ class StaticTopics:
         """Groups, and the pieces that they have come to."""
 
     def queue(self, request: Request, topic: str, queue_id: int, not_led: str = NOT_LED) -> GlobalQueue | None:
-        """None: the topic is not a static one, or a queue of this broker is meant. Raises CommandError: the queue is not led here."""
+        """The global queue of a request; None if the topic is not static, or if a queue of this broker is meant. Raises CommandError if the
+        queue is not led here."""
         mapping = self._parts.queue_mappings.get(topic)
         if mapping is None or is_about_queue_here(request):
             return None
@@ -101,7 +102,7 @@ class StaticTopics:
         return GlobalQueue(mapping, queue_id, items)
 
     async def pull(self, request: Request, header: PullMessageRequestHeader) -> Response | None:
-        """None: the fast path has it."""
+        """Answers a pull; None if the fast path answers it."""
         queue = self.queue(request, header.topic, header.queue_id, NOT_LED_TO_PULL)
         item = queue.item_of(header.queue_offset) if queue is not None else None
         if queue is None or item is None or (item is queue.items[-1] and not item.has_end):
@@ -156,7 +157,7 @@ class StaticTopics:
             await self._ask(request, item, {"commitOffset": str(end)})
 
     async def query_offset(self, request: Request, queue: GlobalQueue, header: QueryConsumerOffsetRequestHeader) -> Response:
-        """Of the latest piece that the group has come to."""
+        """The group's offset, according to the latest piece that the group has reached."""
         for item in reversed(queue.items):
             if item.logic_offset < 0:
                 continue
@@ -182,7 +183,7 @@ class StaticTopics:
         return Response(fields=GetMinOffsetResponseHeader(offset=item.global_offset_within(offset)))
 
     async def search(self, request: Request, queue: GlobalQueue, header: SearchOffsetRequestHeader) -> Response:
-        """In the first piece that holds a message of that time or later, or in the last."""
+        """Searches in the first piece that holds a message of that time or later, or in the last piece."""
         item = queue.item_of(LONG_MAX)
         for each in queue.items:
             if each.logic_offset >= 0 and each is not item and await self._is_at_or_behind(request, queue, each, header):
@@ -216,7 +217,7 @@ class StaticTopics:
         return int(self._read(request.code, item, answer, SearchOffsetResponseHeader).offset)
 
     async def _offset_at(self, request: Request, item: MappingItem) -> int:
-        """Of the request's group, in a piece that is elsewhere; -1: it has none."""
+        """The offset of the request's group in a piece that is elsewhere; -1 if it has none."""
         answer = await self._ask(request, item, {"setZeroIfNotFound": "false"}, code=RequestCode.QUERY_CONSUMER_OFFSET)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return -1
@@ -231,7 +232,7 @@ class StaticTopics:
     async def _ask(
         self, request: Request, item: MappingItem, changes: Mapping[str, str] | None = None, *, code: int | None = None
     ) -> Command:
-        """The request, about the queue that the piece is, of the broker that has it. Raises CommandError."""
+        """Passes the request on to the broker that has the piece, about the queue that the piece is. Raises CommandError."""
         fields: Mapping[str, str] = {
             **{name: text for name, text in request.fields.items() if name not in SIGNING_FIELDS},
             "queueId": str(item.queue_id),
@@ -242,7 +243,7 @@ class StaticTopics:
         return await self._parts.other_brokers.ask(item.broker_name, RequestCode(code or request.code), fields)
 
     def _read(self, code: int, item: MappingItem, answer: Command, header: Any) -> Any:
-        """The header of a SUCCESS. Raises CommandError."""
+        """The header of a response, which must be SUCCESS. Raises CommandError."""
         if answer.code != ResponseCode.SUCCESS:
             raise _failed(code, item, answer)
         try:

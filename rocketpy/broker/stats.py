@@ -45,7 +45,7 @@ class AppendSource(Protocol):
 
 
 class Sample(NamedTuple):
-    """A counter at a moment: `value` is what is counted, `times` how many messages that took."""
+    """A counter at one moment: `value` is the counted amount, `times` the number of messages that made it up."""
 
     at_ms: int
     value: int
@@ -141,7 +141,7 @@ class BrokerStats:
         replicated: Callable[[], tuple[int, int]] | None = None,
         timers: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
-        """`replicated` of a slave: messages and bytes so far. `timers`: what was entered and delivered so far."""
+        """`replicated`: on a slave, the messages and bytes so far. `timers`: how many timed messages were entered and delivered so far."""
         self._source = source
         self._replicated = replicated
         self._timers = timers
@@ -160,7 +160,7 @@ class BrokerStats:
         self._rates.append((self._now_ms(), self.totals()))
 
     def counters(self) -> Mapping[str, object]:
-        """The broker's native counters, and what was put."""
+        """The broker's native counters, and how much was stored."""
         counters = self._source.stats()
         put = self._replicated() if self._replicated is not None else (counters.get("messages_in", 0), counters.get("bytes_in", 0))
         timers = self._timers() if self._timers is not None else {}
@@ -168,11 +168,11 @@ class BrokerStats:
         return {**counters, **timed, "messages_put": put[0], "bytes_put": put[1]}
 
     def totals(self) -> dict[str, int]:
-        """Those that are numbers."""
+        """Those counters that are numbers."""
         return {name: value for name, value in self.counters().items() if isinstance(value, int)}
 
     def rate(self, counter: str, seconds: int) -> float | None:
-        """Counts a second over the last `seconds`; None before there are samples of that span."""
+        """Counts per second over the last `seconds`; None until there are samples over that span."""
         if len(self._rates) <= seconds:
             return None
         first_ms, first = self._rates[-1 - seconds]
@@ -181,7 +181,7 @@ class BrokerStats:
         return (last.get(counter, 0) - first.get(counter, 0)) * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0
 
     def refresh_series(self) -> None:
-        """Samples before a question, so that what was counted a moment ago is in the answer."""
+        """Takes samples before a question is answered, so that the answer has what was counted a moment ago."""
         if self._now_ms() >= self._fresh_until_ms:
             self.sample_series()
             self._fresh_until_ms = self._now_ms() + REFRESH_MS
@@ -221,7 +221,7 @@ class BrokerStats:
         return 0.0 if series is None else series.minute.per_second
 
     def record_morning(self) -> None:
-        """Called at midnight: what is counted so far becomes this morning's mark, the old one yesterday's."""
+        """Called at midnight: what is counted so far becomes this morning's mark, and the former one yesterday's."""
         totals = self.totals()
         self._mornings = {counter: (today, totals.get(counter, 0)) for counter, (_, today) in self._mornings.items()}
 

@@ -13,17 +13,17 @@ from ..store.directory import QUEUE_DIRECTORIES, has_entries, has_messages
 
 
 def is_mounted_read_only(path: Path) -> bool:
-    """Also a file system that made itself read-only after an error."""
+    """Whether the file system is read-only, also because of an error."""
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
 def opening_command(directory: Path) -> str:
-    """For a shell: makes a directory that is there writable for this user, who may own it (a umask that closes what it makes)."""
+    """A shell command that makes an existing directory writable for this user, who may own it (a umask may close what it creates)."""
     return f"chmod u+rwx {directory}" if directory.stat().st_uid == os.geteuid() else f"sudo chown $USER {directory}"
 
 
 def make_store_directory(key: str, path: Path) -> None:
-    """Raises StoreIOError: which key, what is wrong with its value, what to do."""
+    """Raises StoreIOError that names the key, what is wrong with its value, and what to do."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -107,7 +107,7 @@ def _has_files(directory: Path, pattern: str) -> bool:
 
 @contextmanager
 def _readable(key: str, value: Path) -> Iterator[None]:
-    """Names the key and the file that cannot be read."""
+    """Turns an OSError of the block into a StoreIOError that names the key and the file."""
     try:
         yield
     except OSError as error:
@@ -116,7 +116,7 @@ def _readable(key: str, value: Path) -> Iterator[None]:
 
 
 def _remedy(path: Path) -> str:
-    """Gives nobody a directory that was there before the store: it may be /var/lib."""
+    """What to do. Never advises to give away a directory that existed before the store: it may be /var/lib."""
     place = next((each for each in (path, *path.parents) if os.access(each, os.F_OK)), path)
     if is_mounted_read_only(place):  # its owner and mode are no matter then
         return f"the file system of {place} is mounted read-only: mount it for writing (look at dmesg first), or name another place"

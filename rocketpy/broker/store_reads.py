@@ -34,7 +34,7 @@ TURN_READS: Final = 64
 
 @dataclass(eq=False, slots=True)
 class _Read:
-    """One call of run, until its caller has what came of it."""
+    """One call of `run`, until its caller has the outcome."""
 
     read: Callable[[MessageStore], Any]
     future: asyncio.Future[Any]
@@ -43,7 +43,7 @@ class _Read:
 
 
 class StoreReads:
-    """Use from one event loop."""
+    """Reads of the store in threads. To be used from one event loop."""
 
     def __init__(self, store: MessageStore) -> None:
         self._store = store
@@ -83,7 +83,7 @@ class StoreReads:
             one.future.set_exception(TimeoutError())
 
     def _withdraw(self, one: _Read) -> bool:
-        """Whether its turn had not come; now it does not come."""
+        """Takes a read back. True if its turn had not come; it will then not be called."""
         try:
             self._waiting.remove(one)
         except ValueError:
@@ -91,7 +91,7 @@ class StoreReads:
         return True
 
     def _read_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread: until nobody waits any more, or its turn is over."""
+        """In a thread: reads one after the other, until nobody waits any more or the thread's turn is over."""
         read = 0
         while read < TURN_READS:
             try:

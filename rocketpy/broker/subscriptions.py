@@ -62,7 +62,7 @@ _MEMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """One consumer group. `extra` keeps members of newer releases and the subscriptions of lite groups."""
+    """One consumer group. `extra` keeps members of newer releases, and the subscriptions of lite groups."""
 
     group: str
     consume_enable: bool = True
@@ -102,27 +102,27 @@ class GroupConfig:
 
     @property
     def has_possible_retries(self) -> bool:
-        """Whether the native table can have their numbers: a file of RocketMQ's may hold any."""
+        """Whether the native table can hold the group's numbers: a file of RocketMQ may contain any."""
         return 0 <= self.retry_queues <= QUEUES_MAX and fits_32_bits(self.retry_times_max)
 
     @property
     def lite_topic(self) -> str | None:
-        """Whose lite topics it reads; None of a group that reads topics."""
+        """The topic whose lite topics the group reads; None for a group that reads topics."""
         return self.attributes.get(LITE_BIND_TOPIC)
 
     @property
     def is_lite_wildcard(self) -> bool:
-        """All of them; the attribute's value is nothing to RocketMQ, either."""
+        """Whether the group reads all lite topics. As for RocketMQ, the attribute's value does not matter."""
         return LITE_WILDCARD in self.attributes
 
     @property
     def is_lite_exclusive(self) -> bool:
-        """Who subscribes to a lite topic takes it from the others."""
+        """Whether a client that subscribes to a lite topic takes it from the others."""
         return self.attributes.get(LITE_MODEL) == "Exclusive"
 
     @property
     def lite_client_quota(self) -> int:
-        """How many of its lite topics one client may read; below 0: any."""
+        """How many of the lite topics one client may read; negative: any number."""
         return number_of(self.attributes, LITE_CLIENT_QUOTA, LITE_CLIENT_QUOTA_DEFAULT)
 
     def is_true(self, attribute: str) -> bool:
@@ -155,7 +155,7 @@ class GroupConfig:
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """The broker's settings that decide which groups come into being by being used."""
+    """The broker's settings that decide which groups are created by being used."""
 
     auto_create: bool = True
     create_system_groups: bool = True
@@ -188,7 +188,7 @@ class GroupTable:
             self._put(GroupConfig(group))
 
     def apply(self, settings: GroupSettings) -> None:
-        """Settings changed while running."""
+        """Takes settings that changed at run time."""
         self._settings = settings
 
     def __contains__(self, group: str) -> bool:
@@ -207,7 +207,7 @@ class GroupTable:
         return self._settings.light_groups_max > 0 and names.is_light(group)
 
     def find_or_create(self, group: str) -> GroupConfig | None:
-        """The group, made on first use when the broker's settings allow that; None when they do not or the name is bad."""
+        """The group, created at its first use if the broker's settings allow that; None if they do not, or if the name is invalid."""
         if self.is_light(group):
             return self._serve_light(group)
         known = self._configs.get(group)
@@ -223,7 +223,7 @@ class GroupTable:
         return config
 
     def serves(self, group: str) -> bool:
-        """Whether the group is here, and the fast path has it from now on: a light one gets there when it is used first."""
+        """Whether the group is here and the fast path has it from now on. A light group is added at its first use."""
         return self._serve_light(group) is not None if self.is_light(group) else group in self._configs
 
     def _serve_light(self, group: str) -> GroupConfig | None:
@@ -235,7 +235,7 @@ class GroupTable:
         return GroupConfig(group)
 
     def update(self, config: GroupConfig) -> None:
-        """Creates or changes a group; config.attributes is the signed change request. Of light ones nothing is kept. Raises
+        """Creates or changes a group; config.attributes is the signed change request. Nothing is kept of light groups. Raises
         AttributeFault."""
         if self.is_light(config.group):
             return
@@ -345,13 +345,13 @@ class GroupTable:
 
 
 def _pairs(forbidden: Mapping[str, Mapping[str, int]]) -> set[tuple[str, str]]:
-    """The groups and topics that may not be read."""
+    """The pairs of group and topic that may not be read."""
     return {(group, topic) for group, topics in forbidden.items() for topic, value in topics.items() if value & READ_FORBIDDEN}
 
 
 @dataclass(frozen=True, slots=True)
 class SavedGroups:
-    """What config/subscriptionGroup.json or a master's GET_ALL_SUBSCRIPTIONGROUP_CONFIG holds."""
+    """The contents of config/subscriptionGroup.json, or of a master's answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
 
     configs: Mapping[str, GroupConfig]
     forbidden: Mapping[str, Mapping[str, int]]

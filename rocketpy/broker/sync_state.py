@@ -47,14 +47,14 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class SyncStateRules:
-    """haMaxTimeSlaveNotCatchup; how long the lease lasts, 0: sends are taken whatever the controller says."""
+    """haMaxTimeSlaveNotCatchup, and how long the lease lasts; 0: sends are accepted whatever the controller says."""
 
     behind_max_ms: int = 15_000
     lease_ms: int = 10_000
 
 
 class SyncStates:
-    """Of one master in one epoch: made again with each."""
+    """The in-sync set of one master in one epoch. Each epoch gets a new one."""
 
     def __init__(self, rules: SyncStateRules, own_id: int, known: SyncStateSet, confirmed_ms: int) -> None:
         """confirmed_ms: when the request was sent whose answer made this broker the master."""
@@ -71,17 +71,17 @@ class SyncStates:
 
     @property
     def waited_for(self) -> frozenset[int]:
-        """Whose acknowledgement a message needs."""
+        """The brokers whose acknowledgement a message needs."""
         return self.known.ids | self._unanswered | (self._asked or frozenset())
 
     @property
     def is_settled(self) -> bool:
-        """Whether the set is what the controller said last, and nothing else can be."""
+        """Whether the set is the one that the controller named last, and can be no other."""
         return self._asked is None and not self._unanswered
 
     @property
     def is_open(self) -> bool:
-        """Whether a proposal may be carried out yet that nobody answered."""
+        """Whether an unanswered proposal may still be carried out."""
         return bool(self._unanswered)
 
     # ---- the set ----
@@ -104,12 +104,12 @@ class SyncStates:
         return SyncStateSet(self._asked, self.known.epoch)
 
     def answered(self, known: SyncStateSet) -> None:
-        """The set as the controller has it."""
+        """Takes the set that the controller's answer names."""
         self._asked = None
         self.take(known)
 
     def refused(self) -> None:
-        """By an answer: it was not carried out."""
+        """An answer says that the proposal was not carried out."""
         self._asked = None
 
     def unchanged(self, now_ms: int) -> None:
@@ -121,14 +121,15 @@ class SyncStates:
         self._asked = None
 
     def failed(self, now_ms: int) -> None:
-        """No answer came: it may have been carried out, or may be yet. Of the set that is known neither makes a difference."""
+        """No answer came: the proposal may have been carried out, or may still be. That makes no difference to a proposal of the set that
+        is known."""
         if self._asked is not None and self._asked != self.known.ids:
             self._unanswered |= self._asked
             self._fence_ms, self._settles_ms = now_ms + FENCE_MS, None
         self._asked = None
 
     def take(self, known: SyncStateSet) -> bool:
-        """What the controller says without being asked for it. True when that is news."""
+        """Takes a set that the controller names without being asked. True if it is new."""
         if known.epoch <= self.known.epoch:
             return False
         self.known, self._unanswered = known, frozenset()
@@ -137,16 +138,16 @@ class SyncStates:
     # ---- the lease ----
 
     def confirmed(self, asked_ms: int) -> None:
-        """The controller calls us the master, in answer to a request that was sent then."""
+        """The controller confirms that we are the master, in answer to a request that was sent at that time."""
         self._confirmed_ms = max(self._confirmed_ms, asked_ms)
 
     def lease_left_ms(self, followers: Iterable[Follower], now_ms: int) -> int | None:
-        """For how long sends may be taken; 0: no more. None: there is no lease."""
+        """For how long sends may be accepted; 0: no longer. None: there is no lease."""
         until_ms = self.lease_until_ms(followers, now_ms)
         return None if until_ms is None else max(0, until_ms - now_ms)
 
     def lease_until_ms(self, followers: Iterable[Follower], now_ms: int) -> int | None:
-        """Until when, by the clock of now_ms, sends may be taken. None: there is no lease."""
+        """Until when, by the clock of now_ms, sends may be accepted. None: there is no lease."""
         if not self._rules.lease_ms:
             return None
         heard = {follower.broker_id: follower.caught_up_ms or 0 for follower in followers}

@@ -36,7 +36,7 @@ class TopicSink(Protocol):
 
 
 class MappingSink(Protocol):
-    """Where the global queues of static topics lie, of those that this broker leads."""
+    """The native table of where the global queues of static topics lie, for those that this broker leads."""
 
     def put_queue_mapping(
         self, topic: str, global_id: int, queue_id: int, logic_offset: int, start_offset: int, earliest: bool
@@ -44,7 +44,7 @@ class MappingSink(Protocol):
 
 
 class SettlingSink(Protocol):
-    """Sends that are under way while a mapping changes."""
+    """Tells whether sends are still under way that began before a change of a mapping."""
 
     def mark_mapped_sends(self) -> None: ...
     def mapped_sends_are_over(self) -> bool: ...
@@ -82,7 +82,7 @@ class LiteSink(Protocol):
 
 
 class SubscriptionSink(Protocol):
-    """The native table of what live groups subscribed to."""
+    """The native table of what live groups subscribe to."""
 
     def put_subscription(
         self, group: str, topic: str, tag_codes: Iterable[int], version: int, *, broadcast: bool = ..., native: bool = ...
@@ -92,14 +92,14 @@ class SubscriptionSink(Protocol):
 
 
 class ProducerSink(Protocol):
-    """The native table of producers, which replies are pushed to. Raises what a table may: InvalidArgument, Busy, NoMemory."""
+    """The native table of producers, to which replies are pushed. Raises InvalidArgument, Busy, NoMemory, as any table may."""
 
     def put_producer(self, client_id: str, listener: int, connection_id: int) -> None: ...
     def delete_producer(self, client_id: str) -> None: ...
 
 
 class OffsetSink(Protocol):
-    """The native table of consumer offsets, which pulls and commits change without us."""
+    """The native table of consumer offsets, which pulls and commits change without Python."""
 
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None: ...
     def read_offset(self, group: str, topic: str, queue_id: int) -> int: ...

@@ -25,14 +25,14 @@ class TimerCounts(Protocol):
 
 
 class TimerMetrics:
-    """The table, whose numbers are native."""
+    """The table of counts; the numbers themselves are native."""
 
     def __init__(self, counts: TimerCounts, boot_ms: int) -> None:
         self._counts = counts
         self._boot_ms = boot_ms
 
     def version(self) -> int:
-        """Differs when a count does."""
+        """A value that differs when a count does."""
         return self._counts.timer_count_version
 
     def to_json(self) -> dict[str, Any]:
@@ -46,5 +46,5 @@ class TimerMetrics:
 
     @staticmethod
     def text(value: dict[str, Any]) -> str:
-        """What the file holds."""
+        """The contents of the file."""
         return write_fastjson(value).decode()

@@ -77,7 +77,7 @@ class TimerAdmin:
 
 @dataclass(frozen=True, slots=True)
 class CopiedCheckpoint:
-    """A master's answer."""
+    """The checkpoint in a master's answer."""
 
     body: bytes
     log_end: int = 0
@@ -92,28 +92,28 @@ class CopiedCheckpoint:
 
 
 class FollowedTimers:
-    """A slave's: go on as far as their master is, once the slave's own log holds what that has delivered."""
+    """A slave's timers: they go on as far as the master's, once the slave's own log holds what the master's have delivered."""
 
     def __init__(self, native: NativeTimers) -> None:
         self._native = native
         self._answers: LoggedAnswers[CopiedCheckpoint] = LoggedAnswers()
 
     def take(self, copied: CopiedCheckpoint, log_end: int, connection: int | None) -> None:
-        """log_end: of the slave's log; connection: its own."""
+        """log_end: of the slave's log; connection: the one that the slave receives its log by."""
         logged = self._answers.take(copied, log_end, connection)
         if logged is not None:
             self._native.follow_timer_checkpoint(logged.body)
 
 
 def start_timers(parts: Parts) -> None:
-    """Blocks on the disk. Raises as Broker.start_timers. Nothing with timerWheelEnable=false."""
+    """Starts the timers; does nothing with timerWheelEnable=false. Blocks on the disk. Raises as Broker.start_timers."""
     config = parts.config
     if config.boolean("timerWheelEnable"):
         parts.native.start_timers(config.text("storePathRootDir"), **timer_options(config, delivers=not parts.ha.is_slave))
 
 
 def runtime_facts(stats: Mapping[str, int], rates: tuple[float | None, float | None]) -> dict[str, str]:
-    """What mqadmin brokerStatus shows of them; rates: entered and delivered, a second."""
+    """What mqadmin brokerStatus shows about timers. rates: entered and delivered per second."""
     entered, delivered = (rate or 0.0 for rate in rates)
     return {
         "timerReadBehind": str(stats["dequeue_behind_ms"] // 1000),

@@ -24,10 +24,11 @@ from ..remoting.command import CommandError
 
 
 class TopicDeletion:
-    """`await delete_queues(topic)` in the same turn of the loop in which the topic has left the table."""
+    """Deletes the queues of topics. Call `await delete_queues(topic)` in the same turn of the loop in which the topic has left the
+    table."""
 
     def __init__(self, delete: Callable[..., int]) -> None:
-        """delete: as MessageStore.delete_topic."""
+        """delete: MessageStore.delete_topic, or a function like it."""
         self._delete = delete
         self._lock = asyncio.Lock()
         self._under_way: Counter[str] = Counter()
@@ -66,7 +67,7 @@ class TopicDeletion:
             raise
 
     async def over(self, topic: str) -> None:
-        """Returns when no deletion of the topic's queues is under way: at once, most of the time."""
+        """Returns when no deletion of the topic's queues is under way, most of the time at once."""
         while self.is_under_way(topic):
             async with self._lock:  # behind those that wait for it
                 pass

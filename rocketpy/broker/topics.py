@@ -44,7 +44,7 @@ MULTI_TAG = "MULTI_TAG"
 
 
 def topic_config_fault(config: TopicConfig) -> str | None:
-    """Why the numbers of a topic are refused, or None."""
+    """Why the numbers of a topic's configuration are refused; None if they are not."""
     for member, count in (("readQueueNums", config.read_queue_nums), ("writeQueueNums", config.write_queue_nums)):
         if not 0 <= count <= QUEUES_MAX:
             return f"{member} = {count} is not in 0..{QUEUES_MAX}"
@@ -58,7 +58,7 @@ def topic_config_fault(config: TopicConfig) -> str | None:
 
 
 def topic_config_text(config: TopicConfig) -> str:
-    """A topic as Java prints it: this text is part of remarks that operators search for."""
+    """A topic as Java prints it: the text is part of remarks that operators search for."""
     attributes = ", ".join(f"{name}={value}" for name, value in config.attributes.items())
     return (
         f"TopicConfig [topicName={config.topic_name}, readQueueNums={config.read_queue_nums}, writeQueueNums={config.write_queue_nums}, "
@@ -69,7 +69,7 @@ def topic_config_text(config: TopicConfig) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The broker's settings that decide about topics."""
+    """The broker's settings that concern topics."""
 
     cluster_name: str = "DefaultCluster"
     broker_name: str = "broker-a"
@@ -89,7 +89,8 @@ class TopicTable:
     """All topics of this broker."""
 
     def __init__(self, settings: TopicSettings, sink: TopicSink, now_ms: Callable[[], int], *, is_copy: bool = False) -> None:
-        """is_copy: a slave's. Its version keeps the time of the master's: what it adds itself tells nothing of what that has made since."""
+        """is_copy: the table belongs to a slave. Its version then keeps the time of the master's, because topics that the slave adds itself
+        say nothing about what the master has created since."""
         self._settings = settings
         self._is_copy = is_copy
         self._epoch = 0  # of its master, by which a name server knows a master that is none any more; without a controller there is none
@@ -107,7 +108,8 @@ class TopicTable:
             self._put(config)
 
     def apply(self, settings: TopicSettings) -> bool:
-        """Settings changed while running. True when that made a topic: the default one, for a broker that was started without it."""
+        """Takes settings that changed at run time. True if a topic was created by that: the default topic, for a broker that was started
+        without it."""
         self._settings = settings
         if not settings.auto_create or names.AUTO_CREATE_TOPIC in self._configs:
             return False
@@ -125,7 +127,8 @@ class TopicTable:
         return iter(self._configs.values())
 
     def get(self, topic: str) -> TopicConfig | None:
-        """Of light queues, too, which are in no file: each is as if it had been made with one queue."""
+        """The topic's configuration. Also of light queues, which are in no file: each is treated as if it had been created with one
+        queue."""
         return light_topic(topic) if self.is_light(topic) else self._configs.get(topic)
 
     def is_light(self, topic: str) -> bool:
@@ -151,11 +154,11 @@ class TopicTable:
 
     @property
     def withheld(self) -> frozenset[str]:
-        """New topics that the native send path does not take messages for."""
+        """New topics for which the native send path does not accept messages yet."""
         return frozenset(self._withheld)
 
     def release(self, topics: Iterable[str]) -> None:
-        """They were saved, as well as could be: the native send path has them from now on."""
+        """These topics were saved, as far as possible: from now on the native send path accepts messages for them."""
         for topic in self._withheld.intersection(topics):
             self._withheld.discard(topic)
             self._put(self._configs[topic])
@@ -168,7 +171,7 @@ class TopicTable:
         return topic in self.system_topics or topic.startswith(names.SYSTEM_TOPIC_PREFIX)
 
     def create_for_send(self, topic: str, default_topic: str, queues: int, producer: str, system_flag: int = 0) -> TopicConfig | None:
-        """A topic made from its default topic (TBW102) because somebody sends to it; None when the default does not allow that."""
+        """A topic created from its default topic (TBW102) because somebody sends to it; None if the default topic does not allow that."""
         known = self._configs.get(topic)
         if known is not None:
             return known
@@ -193,7 +196,7 @@ class TopicTable:
     def create_plain(
         self, topic: str, queues: int, permission: int, *, order: bool = False, system_flag: int = 0
     ) -> tuple[TopicConfig, bool]:
-        """(the topic, whether it is new or was changed): retry and dead letter topics, and those of the broker itself."""
+        """Creates retry and dead letter topics, and those of the broker itself. Returns (the topic, whether it is new or was changed)."""
         known = self._configs.get(topic)
         if known is None:
             config = TopicConfig(topic, queues, queues, permission, topic_sys_flag=system_flag, order=order)
@@ -206,7 +209,7 @@ class TopicTable:
         return config, True
 
     def update(self, config: TopicConfig, attribute_changes: Mapping[str, str] | None = None) -> bool:
-        """Creates or changes a topic. False when nothing differs. Raises AttributeFault; the name was checked by the caller."""
+        """Creates or changes a topic. False if nothing differs. Raises AttributeFault. The caller has checked the name."""
         if self.is_light(config.topic_name):
             return False
         known = self._configs.get(config.topic_name)
@@ -223,7 +226,7 @@ class TopicTable:
         return True
 
     def update_order_topics(self, topics: Iterable[str]) -> bool:
-        """Marks topics that a name server's ORDER_TOPIC_CONFIG names. True when one changed."""
+        """Marks the topics that a name server's ORDER_TOPIC_CONFIG names. True if one changed."""
         changed = [config for topic in topics if (config := self._configs.get(topic)) is not None and not config.order]
         for config in changed:
             log.info("update order topic config, topic=%s, order=true", config.topic_name)
@@ -245,7 +248,7 @@ class TopicTable:
         return True
 
     def set_static(self, topic: str, *, is_static: bool) -> None:
-        """Whether the topic's queues are named by the numbers that its queue mapping has; it may be one that is yet to come."""
+        """Sets whether the topic's queues are numbered by its queue mapping. The topic may not exist yet."""
         (self._static.add if is_static else self._static.discard)(topic)
         if (config := self._configs.get(topic)) is not None:
             self._put(config)
@@ -254,16 +257,16 @@ class TopicTable:
         self.version = self.version.next(self._epoch, now_ms=self.version.timestamp if self._is_copy else self._now_ms())
 
     def lead(self, epoch: int) -> None:
-        """A controller made this broker the master: the table is its own, and newer than that of any master before."""
+        """A controller made this broker the master: the table is its own now, and newer than that of any earlier master."""
         self._is_copy, self._epoch = False, epoch
         self.next_version()
 
     def follow(self) -> None:
-        """And a slave again."""
+        """This broker is a slave again, and its table a copy."""
         self._is_copy = True
 
     def replace_all(self, configs: Mapping[str, TopicConfig], version: DataVersion) -> bool:
-        """Takes over a master's table. False when this version is here already."""
+        """Takes over a master's table. False if this version is here already."""
         if version == self.version:
             return False
         for topic in [topic for topic in self._configs if topic not in configs]:
@@ -277,7 +280,7 @@ class TopicTable:
         return True
 
     def snapshot(self) -> TopicsOfAMoment:
-        """All of them, for whoever writes them elsewhere."""
+        """All topics at this moment, for writing them elsewhere."""
         return TopicsOfAMoment(self.version, tuple(self._configs.values()))
 
     def to_json(self) -> dict[str, Any]:
@@ -328,7 +331,7 @@ def light_topic(topic: str) -> TopicConfig:
 
 
 def is_native_send(config: TopicConfig) -> bool:
-    """Whether a plain send to the topic needs nothing but an append."""
+    """Whether a plain send to the topic only needs an append."""
     return (
         config.topic_name not in names.SEND_FORBIDDEN_TOPICS
         and not config.topic_name.startswith((names.RETRY_PREFIX, names.LIGHT_QUEUE_PREFIX))  # what is sent there is no plain message
@@ -337,23 +340,23 @@ def is_native_send(config: TopicConfig) -> bool:
 
 
 def is_lite_parent(config: TopicConfig | None) -> bool:
-    """Whether its messages may be of lite topics."""
+    """Whether messages of the topic may belong to lite topics."""
     return config is not None and config.attributes.get(MESSAGE_TYPE) == LITE
 
 
 def lite_minutes(config: TopicConfig) -> int:
-    """How long a lite topic of it stays without new messages; 0 or less: for ever."""
+    """How many minutes a lite topic of it stays without new messages; 0 or less: for ever."""
     value = config.attributes.get(LITE_EXPIRATION, "-1")
     return int(value) if value.removeprefix("-").isdecimal() and value.isascii() and len(value) < 12 else -1
 
 
 def is_checked_send(config: TopicConfig) -> bool:
-    """Whether a send to the topic is looked at first, and needs nothing but an append then."""
+    """Whether a send to the topic is checked first, and then only needs an append."""
     return config.topic_name.startswith(names.RETRY_PREFIX) and _takes_messages(config)
 
 
 def has_batch_queues(config: TopicConfig) -> bool:
-    """Whether a batch that is sent to it is one record."""
+    """Whether a batch that is sent to the topic becomes one record."""
     return config.attributes.get(QUEUE_TYPE) == BATCH_QUEUES
 
 
@@ -362,7 +365,7 @@ def _wants_compaction(config: TopicConfig) -> bool:
 
 
 def is_compacted(config: TopicConfig) -> bool:
-    """Whether of each key only the last message is kept; one with batch queues gets no messages at all."""
+    """Whether only the last message of each key is kept; a compacted topic with batch queues accepts no messages at all."""
     return _wants_compaction(config) and not has_batch_queues(config)
 
 
@@ -372,14 +375,14 @@ def _takes_messages(config: TopicConfig) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SavedTopics:
-    """What config/topics.json or a master's GET_ALL_TOPIC_CONFIG holds."""
+    """The contents of config/topics.json, or of a master's answer to GET_ALL_TOPIC_CONFIG."""
 
     configs: Mapping[str, TopicConfig]
     version: DataVersion
 
     @staticmethod
     def from_json(value: Any) -> SavedTopics:
-        """Raises ValueError for what is no such table, Unsupported for numbers that RocketMQ takes and this broker does not."""
+        """Raises ValueError for a text that is not such a table, Unsupported for numbers that RocketMQ accepts and this broker does not."""
         if not isinstance(value, Mapping):
             raise ValueError(f"topics are {type(value).__name__}, expected an object")
         table = value.get("topicConfigTable")
@@ -401,7 +404,7 @@ class SavedTopics:
 
 
 def auto_create_topic(settings: TopicSettings) -> TopicConfig:
-    """TBW102, which topics that nobody created are made from."""
+    """TBW102, the model for topics that nobody created."""
     permission = names.PERM_INHERIT | names.PERM_READ | names.PERM_WRITE
     return TopicConfig(names.AUTO_CREATE_TOPIC, settings.default_queues, settings.default_queues, permission)
 

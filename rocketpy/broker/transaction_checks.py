@@ -47,7 +47,7 @@ GIVEN_UP_QUEUES: Final = 1
 
 
 class Fate(enum.IntEnum):
-    """What becomes of an undecided message: rp_half_fate of csrc/broker/transactions.h."""
+    """What happens to an undecided message: rp_half_fate of csrc/broker/transactions.h."""
 
     ASKED_FOR = 0
     IMMUNE = 1
@@ -66,7 +66,7 @@ class CheckRules:
 
 
 def fate_of(half: UndecidedHalf, rules: CheckRules, now: int) -> Fate | None:
-    """None: it is too young, and those behind it are younger. now: wall clock, ms."""
+    """The message's fate; None if it is too young, as are then all behind it. now: ms of the wall clock."""
     age = now - half.born_ms
     if half.check_times >= rules.checks_max or age > rules.reserved_ms:
         return Fate.GIVEN_UP
@@ -77,14 +77,14 @@ def fate_of(half: UndecidedHalf, rules: CheckRules, now: int) -> Fate | None:
 
 
 def positions(offsets: ConsumerOffsets) -> tuple[int, int]:
-    """Up to where the checks have decided, among prepared messages and among operations."""
+    """How far the checks have decided, in the topics of prepared messages and of operations."""
     half, operation = (offsets.query(GROUP, topic, 0) for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC))
     return max(0, half), max(0, operation)
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What was done with some undecided messages. position: of the first that is left."""
+    """What was done with some undecided messages. position: of the first one that is left."""
 
     position: int
     is_over: bool
@@ -116,7 +116,7 @@ class TransactionChecks:
         self._reached = (0, 0)
 
     async def run_if_due(self) -> None:
-        """A round, when transactionCheckInterval has passed since the last one ended."""
+        """Runs a round if transactionCheckInterval has passed since the last one ended."""
         if monotonic_ms() - self._last_ms < self._parts.settings.transaction_check_interval_ms:
             return
         try:
@@ -208,7 +208,7 @@ class TransactionChecks:
             log.warning("Check transaction failed, channel is null. groupId=%s: %d messages wait for a producer of the group", group, count)
 
     def _ask_one(self, copy: HalfCopy) -> str | None:
-        """None, or the group that has no producer here now."""
+        """Asks about one message. None, or the group that has no producer here now."""
         parts = self._parts
         message = decode_message(copy.question)
         key = message.properties.get("UNIQ_KEY")

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class TransactionMetrics:
-    """Of one broker."""
+    """The metrics of one broker's transactions."""
 
     def __init__(self, parts: Parts, families: MetricFamilies) -> None:
         self._parts = parts
@@ -47,7 +47,7 @@ class TransactionMetrics:
         return positions(self._parts.offsets)
 
     def halves(self, positions: tuple[int, int]) -> Iterator[Metric]:
-        """On any thread: reads the log. Topics of which all is decided have 0."""
+        """Reads the log, on any thread. Topics in which everything is decided have 0."""
         native = self._parts.native
         try:
             waiting = dict(native.half_counts(*positions))

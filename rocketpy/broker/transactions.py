@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class TransactionRequests:
-    """Handlers of transactions."""
+    """Handlers of requests about transactions."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -51,7 +51,7 @@ class TransactionRequests:
         return Response(code, remark)
 
     async def _resume(self, request: Request) -> Response:
-        """A message that was given up is asked about again, from the first time on."""
+        """Makes the broker ask again about a message that it had given up; its checks are counted anew."""
         header = ResumeCheckHalfMessageRequestHeader.decode(request.fields)
         self._parts.check_not_slave()
         try:

@@ -34,7 +34,7 @@ def undelivered(directory: Path, max_offset: MaxOffset) -> int:
 
 
 def _timed(directory: Path, max_offset: MaxOffset) -> int:
-    """Those in the wheel, as last counted, and those that had not got that far."""
+    """Messages in the timer wheel, as last counted, and those that had not entered it yet."""
     in_wheel = sum(
         count
         for value in object_member(_json(directory / "timermetrics"), "timingCount", "timermetrics").values()
@@ -55,6 +55,6 @@ def _count(value: object) -> Iterator[int]:
 
 
 def _json(file: Path) -> dict[str, object]:
-    """{} for a file that is not there."""
+    """The JSON of a file; {} if the file does not exist."""
     value = read_json(file.read_text(encoding="utf-8"), tolerant_max=None) if file.exists() else {}
     return {str(name): member for name, member in value.items()} if isinstance(value, dict) else {}

@@ -15,7 +15,8 @@ from .retention import Unread
 
 
 def oldest_unread(offsets: Iterable[tuple[str, str, int, int]], store: MessageStore) -> Unread | None:
-    """offsets: (group, topic, queue id, committed). Blocks on the disk: it reads an entry for each that is behind. Raises StoreIOError."""
+    """offsets: (group, topic, queue id, committed). Blocks on the disk, because it reads an entry for each queue that is not read to its
+    end. Raises StoreIOError."""
     oldest: Unread | None = None
     for group, topic, queue_id, committed in offsets:
         if group.startswith(SYSTEM_GROUP_PREFIX) or committed >= store.max_offset(topic, queue_id):

@@ -21,7 +21,7 @@ _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
 
 
 def handlers() -> HandlerTable:
-    """A refusal for each request of the table."""
+    """A handler for each request of the table, which refuses it."""
     return {code: functools.partial(_refuse, feature) for feature, codes in _MISSING.items() for code in codes}
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PROGRAM = "rocketpy admin"
 EXIT_FAILED, EXIT_USAGE = 1, 2
 STRANGE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""What comes of a server's answer that has another shape."""
+"""The errors that a server's answer of an unexpected shape leads to."""
 
 
 def run_admin(words: Sequence[str]) -> int:
@@ -85,7 +85,8 @@ def _is_json(command: CommandRow, given: Given) -> bool:
 
 
 async def _handle(command: CommandRow, given: Given, out: Output, environment: Mapping[str, str]) -> list[AdminError]:
-    """What went wrong: at some of the places, or in the end everywhere."""
+    """Runs one command. Returns the errors it met: those of the places that failed, or the one that stopped it. An empty list means
+    success."""
     from importlib import import_module
 
     from .._core.errors import RocketpyError
@@ -118,7 +119,7 @@ async def _handle(command: CommandRow, given: Given, out: Output, environment: M
 
 
 def may_go_on(command: CommandRow, given: Given, answers: TextIO | None, questions: TextIO) -> bool:
-    """A person at a terminal is asked before something is lost; a script is not, as mqadmin asks nobody."""
+    """Asks a person at a terminal for confirmation before something is lost. A script is not asked, because mqadmin asks nobody."""
     if not command.asks or given.has("yes") or answers is None or not answers.isatty():
         return True
     questions.write(f"{given.asked(command.asks)} [y/N] ")

@@ -164,7 +164,7 @@ def version() -> None:
 
 
 def command_line(asked: str) -> typer.Typer:
-    """All commands. Groups take long to import: when one of them is `asked` for, the others are not there."""
+    """The command tree. Command groups take long to import: when `asked` names one of them, only that group is added."""
     for name in [asked] if asked in GROUPS else GROUPS:
         _add(name)
     return app

@@ -59,7 +59,7 @@ Ordered = Annotated[bool, typer.Option("--ordered", help="Check that a producer'
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """Where to, and the options of the run (csrc/load/load.h)."""
+    """Where to send to, and the options of the run (csrc/load/load.h)."""
 
     load: LoadOptions
     namesrv: str
@@ -240,7 +240,7 @@ def both(
 
 
 def describe(load: LoadOptions, address: str) -> str:
-    """One line that says what is measured, as it stands over the table."""
+    """One line that says what is measured, printed above the table."""
     mode = load["mode"]
     shape = f"{load['connections']} connections" + ("" if mode == PULL else f" x {load['in_flight']} in flight")
     loop = f", open loop at {load['rate']:,.0f}/s" if load.get("rate") else ""
@@ -250,7 +250,7 @@ def describe(load: LoadOptions, address: str) -> str:
 
 
 def run_bench(options: BenchOptions) -> int:
-    """0 when nothing failed and nothing was refused."""
+    """Runs the benchmark. The exit code: 0 when nothing failed and nothing was refused."""
     from .._core.errors import InvalidArgument, NetworkError, RocketpyError
     from .._core.load import Load
     from .bench_report import is_good, print_result, refusal, to_json, watch

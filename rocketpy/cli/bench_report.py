@@ -48,7 +48,7 @@ LOCAL_CODES = {
 
 @dataclass(slots=True)
 class Samples:
-    """Rates of each second, as OpenMessaging Benchmark keeps them."""
+    """The rates of each second, laid out as OpenMessaging Benchmark keeps them."""
 
     publish_rate: list[float] = field(default_factory=list)
     publish_error_rate: list[float] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Samples:
 
 
 def watch(load: Load, title: str, *, quiet: bool) -> Samples:
-    """Runs a started load to its end, showing what it does. Ctrl-C ends the run, not the report."""
+    """Runs a started load to its end and shows its progress. Ctrl-C ends the run; the report is still printed."""
     samples = Samples()
     next_sample = time.monotonic()
     before = load.progress()
@@ -103,12 +103,12 @@ def _live_table(title: str, now: Mapping[str, int], before: Mapping[str, int]) -
 
 
 def is_good(result: Mapping[str, Any]) -> bool:
-    """Nothing failed, nothing was refused, and the run went to its end."""
+    """Whether nothing failed, nothing was refused, and the run went to its end."""
     return result["status"] == 0 and not result["totals"]["errors"] and not any(result[name] for name in FAILURES)
 
 
 def rates(result: Mapping[str, Any]) -> tuple[float, float]:
-    """(acknowledged, received) messages a second in the measured part."""
+    """(acknowledged, received) messages per second in the measured part of the run."""
     return (
         result["measured_sent"] / max(result["measured_ns"], 1) * 1e9,
         result["measured_received"] / max(result["measured_receive_ns"], 1) * 1e9,
@@ -116,7 +116,7 @@ def rates(result: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def print_result(result: Mapping[str, Any], title: str) -> None:
-    """A column for what was sent, received and came from end to end, as far as there is any."""
+    """Prints one column each for sent, received and end-to-end messages, as far as the run had them."""
     console = Output()
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
@@ -164,13 +164,13 @@ def _remarks(result: Mapping[str, Any]) -> list[Row]:
 
 
 def error_causes(result: Mapping[str, Any]) -> list[str]:
-    """One line a code: how many requests, and what the first of them was told."""
+    """One line per response code: how many requests failed with it, and the remark of the first of them."""
     causes = [(entry["count"], code_name(entry["code"]), entry["remark"]) for entry in result["error_codes"]]
     return [f"{count:,} requests: {name}{': ' + remark if remark else ''}" for count, name, remark in causes]
 
 
 def refusal(result: Mapping[str, Any]) -> str:
-    """What the first send was answered of a run of which none was taken; empty for any other."""
+    """The answer to the first send of a run in which no message was accepted; empty for any other run."""
     answers = [entry for entry in result["error_codes"] if entry["code"] > 0]
     if not answers or result["totals"]["acknowledged"]:
         return ""
@@ -184,7 +184,7 @@ def code_name(code: int) -> str:
 def to_json(
     result: Mapping[str, Any], samples: Samples, percentile: Callable[[int, float], int], options: Mapping[str, Any], started: float
 ) -> dict[str, Any]:
-    """One OpenMessaging Benchmark TestResult."""
+    """The result as one OpenMessaging Benchmark TestResult."""
     members: dict[str, Any] = {
         "workload": options["workload"],
         "driver": "rocketpy",

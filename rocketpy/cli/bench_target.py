@@ -19,7 +19,7 @@ from ..remoting.route import MASTER_ID, TopicRoute
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One broker and the queues of the topic there."""
+    """One broker, and how many queues the topic has there."""
 
     address: str
     broker_name: str
@@ -28,12 +28,13 @@ class Target:
 
 
 def find_target(address: str | None, namesrv: str, topic: str, queues: int, *, broker_name: str | None, create: bool) -> Target:
-    """Raises InvalidArgument, NotFound, NetworkError, CommandError. queues is what the topic is made with when it does not exist."""
+    """Finds the broker to load. `queues`: with how many the topic is made if it does not exist. Raises InvalidArgument, NotFound,
+    NetworkError, CommandError."""
     return asyncio.run(_find_target(address, namesrv, topic, queues, broker_name, create))
 
 
 def checked_address(text: str, option: str, example: str) -> str:
-    """The address, blanks trimmed. Raises InvalidArgument that names the option."""
+    """The address without surrounding blanks. Raises InvalidArgument, naming the option it came from."""
     try:
         split_address(text)
     except NetworkError:
@@ -90,7 +91,8 @@ def _target_in(route: TopicRoute, topic: str, broker_name: str | None, *, create
 
 
 async def _at_broker(client: RemotingClient, address: str, topic: str, queues: int, create: bool) -> Target:
-    """A broker that cannot tell (before 5.0) is taken at its word: the topic exists with the queues asked for."""
+    """The topic at a broker. A broker before 5.0 cannot answer the question; the topic is then assumed to exist with as many queues as were
+    asked for."""
     response = await client.invoke(address, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic, lo=True))
     if response.code == ResponseCode.SUCCESS and response.body and _has_mapping(response.body, address):
         raise _static(topic)

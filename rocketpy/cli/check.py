@@ -32,12 +32,12 @@ FAILURES = ("missing", "duplicated", "corrupted", "out_of_order", "unverified")
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What is sent, and how the verdict is told."""
+    """What is sent, and how the verdict is reported."""
 
     count: int
     message_size: int
     durability: str
-    """As people read it."""
+    """In words."""
     as_json: bool
 
 
@@ -70,7 +70,7 @@ class Figures:
 
 
 def resident_mb() -> tuple[float, float]:
-    """(all, without file pages) of this process, in MiB."""
+    """(all resident memory, resident memory without file pages) of this process, in MiB."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
     total, of_files = (int(status[name].split()[0]) / 1024 for name in ("VmRSS", "RssFile"))
     return total, total - of_files

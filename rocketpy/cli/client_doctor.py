@@ -43,9 +43,9 @@ AT_ONCE: Final = 32
 BROKERS_MAX: Final = 1000
 NAMES_TOLD_MAX: Final = 3
 MOVES_IDS: Final = ("enableControllerMode", "enableSlaveActingMaster", "enableDLegerCommitLog")
-"""With these a broker may be registered by another id than its file has."""
+"""Keys with which a broker may be registered under another id than its file has."""
 DOCKER_BRIDGE: Final = ipaddress.ip_network("172.17.0.0/16")
-"""What Docker gives its first network unless it is told otherwise."""
+"""The addresses that Docker gives its first network by default."""
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """How a client of HTTP/2 begins, with settings of which there are none."""
 FRAME_HEADER_BYTES, FRAME_KIND_AT, SETTINGS = 9, 3, 4
@@ -55,7 +55,7 @@ OF_PORT: Final = "is this its port? Clients may have to speak TLS there, or may 
 
 
 class Asked(Protocol):
-    """What of RemotingClient is needed here."""
+    """The part of RemotingClient that is needed here."""
 
     async def invoke(self, address: str, code: int, *, timeout_s: float) -> Command: ...
 
@@ -74,7 +74,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class ProxyAddress:
-    """One of those behind a proxy's name."""
+    """One of the addresses behind a proxy's host name."""
 
     number: str
     port: int
@@ -83,10 +83,10 @@ class ProxyAddress:
 
 
 class ClientDoctor:
-    """Questions to servers, and what their answers mean to a client on this host."""
+    """Asks servers questions, and says what their answers mean for a client on this host."""
 
     def __init__(self, client: Asked, look_ups: LookUps, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
-        """tls: for proxies; the client has its own."""
+        """`tls` is for proxies; `client` has its own."""
         self._client = client
         self._look_ups = look_ups
         self._timeout_s = timeout_s
@@ -110,7 +110,7 @@ class ClientDoctor:
             return await ask(of)
 
     async def _registered(self, name_server: str) -> set[Registered] | Finding:
-        """Who is registered with it, or why it does not say."""
+        """The brokers that are registered with a name server, or a finding that says why it does not tell."""
         name = f"name server {name_server}"
         try:
             await self._numbers(name_server)
@@ -127,7 +127,7 @@ class ClientDoctor:
         }
 
     async def broker(self, broker: Registered) -> Finding:
-        """Whether a client would get there."""
+        """Whether a client on this host can reach the broker."""
         name, address = f"broker {broker}", broker.address
         numbers: list[str] = []
         try:
@@ -150,7 +150,7 @@ class ClientDoctor:
         return Finding(name, "ok", f"{address} answers{'' if is_sure else '; which broker it is, it tells users who may read that'}")
 
     async def proxy(self, address: str) -> Finding:
-        """Whether gRPC could be spoken there, at each of the addresses behind its name."""
+        """Whether the proxy speaks gRPC, at each of the addresses behind its name."""
         name = f"proxy {address}"
         try:
             numbers = await self._bounded(self._numbers, address)
@@ -166,7 +166,7 @@ class ClientDoctor:
         return Finding(name, "note", f"{speaks}, but not at {told}") if told else Finding(name, "ok", speaks)
 
     async def _fault_of(self, proxy: ProxyAddress) -> str:
-        """Why it could not, empty where it could."""
+        """Why a proxy does not speak gRPC; empty if it does."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 frame_kind = await self._http2(proxy)
@@ -182,7 +182,7 @@ class ClientDoctor:
         return "" if frame_kind == SETTINGS else f"it answers, but not in gRPC's HTTP/2; {OF_PORT}"
 
     async def _http2(self, proxy: ProxyAddress) -> int:
-        """The kind of the first frame. Raises OSError, IncompleteReadError."""
+        """Opens an HTTP/2 connection and returns the type of the first frame. Raises OSError, IncompleteReadError."""
         told = proxy.host if self._tls is not None else None
         reader, writer = await asyncio.open_connection(proxy.number, proxy.port, ssl=self._tls, server_hostname=told)
         try:
@@ -192,11 +192,11 @@ class ClientDoctor:
             writer.transport.abort()
 
     async def _ask(self, address: str, code: int) -> Command:
-        """The answer, whatever its code. Raises ConnectFailed, another RocketpyError of who is connected."""
+        """The server's answer, whatever its code. Raises ConnectFailed if it was not reached, another RocketpyError if it was."""
         return await self._client.invoke(address, code, timeout_s=2 * self._timeout_s)  # to connect, and to be answered
 
     async def _numbers(self, address: str) -> list[str]:
-        """The addresses behind the host's name. Raises ConnectFailed."""
+        """The numeric addresses behind the name of the host. Raises ConnectFailed."""
         try:
             host, _ = split_address(address)
             async with asyncio.timeout(self._timeout_s):
@@ -211,7 +211,7 @@ class ClientDoctor:
 
 
 def name_server_finding(address: str, brokers: set[Registered], everybody: Sequence[Registered]) -> Finding:
-    """everybody: with any of the name servers."""
+    """The finding about one name server. `brokers` are registered with it, `everybody` with at least one of the name servers."""
     name = f"name server {address}"
     if not brokers:
         return Finding(name, "bad", "answers, and no broker is registered: namesrvAddr of the brokers has to name it")
@@ -224,7 +224,7 @@ def name_server_finding(address: str, brokers: set[Registered], everybody: Seque
 
 
 def doubts_of(numbers: Iterable[str], *, only_grave: bool) -> list[str]:
-    """What is to be said against addresses. only_grave: but not that they are private, as most clusters' are."""
+    """What speaks against these addresses. `only_grave` leaves out that they are private, as those of most clusters are."""
     return list(dict.fromkeys(doubt for number in numbers if (doubt := _doubt(number, only_grave))))
 
 
@@ -240,7 +240,8 @@ def _doubt(number: str, only_grave: bool) -> str | None:
 
 
 def _other_broker(answer: Command, expected: Registered) -> str:
-    """Of the broker that answers in its place: behind a loopback or a bridge's address each host has its own. Raises NetworkError."""
+    """The name of the broker that answers in place of the expected one; empty if it is the expected one. Behind a loopback or bridge
+    address each host has a broker of its own. Raises NetworkError."""
     values = {entry.key: entry.value for entry in read_properties(properties_text(answer.body))}
     if not values.get("brokerName"):
         raise NetworkError("its configuration has no brokerName")
@@ -252,7 +253,8 @@ def _other_broker(answer: Command, expected: Registered) -> str:
 
 
 def ask_as_client(name_servers: str, proxies: Sequence[str], timeout_s: float, *, use_tls: bool, as_json: bool) -> int:
-    """The exit code. Credentials and TLS are those of `rocketpy admin`. Raises InvalidArgument for a file of TLS's that cannot be used."""
+    """Runs the checks and returns the exit code. Credentials and TLS settings are those of `rocketpy admin`. Raises InvalidArgument for a
+    TLS file that cannot be used."""
     given = name_servers or os.environ.get("NAMESRV_ADDR", "")
     names = [advertised_address(part.strip(), "", NAME_SERVER_PORT) for part in given.split(";") if part.strip()]
     places = [advertised_address(proxy.strip(), "", PROXY_PORT) for proxy in proxies]

@@ -20,9 +20,9 @@ from ..remoting.listen_address import numeric_address
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SAMPLES = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
-"""In the package where it is installed, beside it in a source tree."""
+"""Inside the package if that is installed, beside it in a source tree."""
 FILES = ("*.properties", "*.conf")
-"""Of brokers; the second where there are none of the first."""
+"""Patterns of brokers' files; the second one counts if the first matches none."""
 DEPLOYED_ELSEWHERE = (
     "storePathCommitLog",
     "namesrvAddr",
@@ -36,7 +36,7 @@ DEPLOYED_ELSEWHERE = (
 
 
 def deployment_files(name: str) -> list[Path]:
-    """The brokers' files of a deployment by name. name is a directory, or one of conf/. Raises NotFound."""
+    """The brokers' configuration files of a deployment, by broker. `name` is a directory, or the name of one in conf/. Raises NotFound."""
     directory = Path(name) if Path(name).is_dir() else SAMPLES / name
     files = _broker_files(directory)
     if not files:
@@ -50,7 +50,8 @@ def _broker_files(directory: Path) -> list[Path]:
 
 
 def cluster_configs(name: str, host: str, directory: Path, keys: Mapping[str, str] | None = None) -> list[Config]:
-    """One configuration per broker, masters first. `keys`: more of each. Raises NotFound, ConfigError; as _settle_groups."""
+    """One configuration per broker, masters first. `keys` are set in each of them. Raises NotFound, ConfigError, and what _settle_groups
+    raises."""
     configs = []
     for path in deployment_files(name):
         copy = directory / "conf" / path.name
@@ -78,8 +79,8 @@ def cluster_configs(name: str, host: str, directory: Path, keys: Mapping[str, st
 
 
 def _settle_groups(configs: list[Config], host: str) -> None:
-    """The members of DLedger groups find one another at free ports of this host. Raises InvalidArgument for a malformed list of members,
-    NetworkError."""
+    """Gives the members of DLedger groups free ports of this host, and tells each of them the addresses of all. Raises InvalidArgument for
+    a malformed list of members, NetworkError."""
     addresses: dict[tuple[str, str], str] = {}
     for config in configs:
         if not config.boolean("enableDLegerCommitLog"):

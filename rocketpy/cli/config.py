@@ -16,7 +16,7 @@ from .terminal import EXIT_USAGE, complain, say
 config_app = typer.Typer(help=__doc__, no_args_is_help=True)
 DEFAULTS = "default"
 PROXY = "proxy"
-"""Whose file is JSON, and read by the proxy itself."""
+"""The role whose file is JSON, and read by the proxy itself."""
 
 File = Annotated[Path, typer.Argument(help="A configuration file, RocketMQ's or ours.", show_default=False)]
 RoleName = Annotated[str, typer.Option("--role", help=f"Whose file it is: {', '.join(TABLES)}.")]
@@ -42,7 +42,8 @@ def check(
 
 
 def _remarks_of_server(program: str, role: str, file: Path) -> list[str]:
-    """Raises ConfigError: also what a start from this shell, with its environment, would find out behind the table of keys."""
+    """Remarks on a server's file. Raises ConfigError, also for what only a start would notice: checks beyond the table of keys, in the
+    environment of this shell."""
     from ..auth.settings import AuthSettings
     from ..remoting.tls import tls_settings
 
@@ -64,7 +65,7 @@ def _remarks_of_server(program: str, role: str, file: Path) -> list[str]:
 
 
 def _remarks_of_proxy(file: Path) -> list[str]:
-    """Raises ConfigError."""
+    """Remarks on a proxy's file. Raises ConfigError."""
     from ..proxy.settings import ANY_NAME_SERVER, load_settings
     from .proxy import take_log_config
 
@@ -126,7 +127,7 @@ def diff(
 
 
 def _loaded(program: str, role: str, file: Path | None) -> Config:
-    """Ends the command where the file cannot be."""
+    """The configuration of the file. Ends the command if the file cannot be used."""
     if role not in TABLES:
         raise typer.BadParameter(f"{role!r} is not one of {', '.join(TABLES)}", param_hint="--role")
     try:

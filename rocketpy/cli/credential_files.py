@@ -43,7 +43,7 @@ SWITCHES: Final = ("authenticationEnabled", "authorizationEnabled")
 SIGNS: Final = "enableAclRpcHookForClusterMode"
 INNER_NAME: Final = "inner"
 SECRET_BYTES: Final = 20
-"""As many as SHA-1 has. They are written as hexadecimal digits, which no format has to escape."""
+"""As many bytes as a SHA-1 has. They are written as hexadecimal digits, which no format has to escape."""
 OTHERS: Final = 0o007
 _SCALAR = r"""(?:'[^']*'|"[^"\\]*"|(?:[^\s'"\[\]{},#&*!|>%@`?:-]|[?:-](?=\S))(?:[^:#\t]|:(?=\S)|(?<=\S)#)*?)"""
 _TOOLS_LINE = re.compile(rf" *(?:#.*)?|(?P<name>[A-Za-z_][\w.-]*):(?: +{_SCALAR})? *(?: #.*)?", re.ASCII)
@@ -53,17 +53,17 @@ _NOT_OF_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 @dataclass(frozen=True, slots=True)
 class ClusterCredentials:
-    """What the files are to have."""
+    """The credentials that the files shall contain."""
 
     first_user: Credentials
     inner: Credentials
 
 
 class BrokerFile:
-    """broker.conf of a master, a slave or whatever a broker may be."""
+    """The broker.conf of a broker in any role."""
 
     def __init__(self, path: Path) -> None:
-        """Raises ConfigError for one that a broker would not start with, or that has one of the credentials twice."""
+        """Raises ConfigError for a file that a broker would not start with, or that gives one of the credentials twice."""
         self.path = path
         self.config = load_config("broker", path, is_of_another_machine=True)
         settings = AuthSettings.of(self.config)
@@ -79,7 +79,7 @@ class BrokerFile:
         self.inner = settings.credentials
 
     def with_credentials(self, wanted: ClusterCredentials) -> bytes | None:
-        """What it is to hold; None where it holds that."""
+        """The new content of the file; None if it has the credentials already."""
         changes = {name: "true" for name in SWITCHES if not self.config.boolean(name)}
         if self.first_user is None:
             user = {"username": wanted.first_user.access_key, "password": wanted.first_user.secret_key}
@@ -90,7 +90,7 @@ class BrokerFile:
 
 
 _ELSEWHERE: Final = {"namesrvAddr": ANY_NAME_SERVER}
-"""What a proxy's command line may say."""
+"""Values that a proxy's command line may supply."""
 
 
 class ProxyFile:
@@ -99,8 +99,8 @@ class ProxyFile:
     first_user: Credentials | None = None
 
     def __init__(self, path: Path) -> None:
-        """Raises ConfigError for one that a proxy would not start with, but for want of what it is to sign with, or that cannot be written
-        again whole."""
+        """Raises ConfigError for a file that a proxy would not start with, missing signing credentials excepted, or that cannot be written
+        back without loss."""
         self.path = path
         settings, _ = load_settings(path, _ELSEWHERE, {SIGNS: False})
         self._value = _standard_object(path)
@@ -116,16 +116,16 @@ class ProxyFile:
             self._changes = {}
 
     def with_credentials(self, wanted: ClusterCredentials) -> bytes | None:
-        """As BrokerFile's."""
+        """As BrokerFile.with_credentials."""
         changes: dict[str, Any] = {**self._changes, **({INNER: _inner_text(wanted.inner)} if self.inner is None else {})}
         return _json_bytes(self._value | changes) if changes else None
 
 
 class ToolsFile:
-    """conf/tools.yml below ROCKETMQ_HOME. No user is taken from it: RocketMQ comes with one that has a well-known secret."""
+    """conf/tools.yml below ROCKETMQ_HOME. Its user is never adopted: RocketMQ ships the file with a well-known secret."""
 
     def __init__(self, home: Path) -> None:
-        """Raises ConfigError for one that cannot be read, or in which mqadmin may find other credentials than are seen here."""
+        """Raises ConfigError for a file that cannot be read, or in which mqadmin may find other credentials than this code does."""
         self.path = home / TOOLS_FILE
         try:
             self._text = properties_text(self.path.read_bytes()) if self.path.exists() else ""
@@ -142,7 +142,7 @@ class ToolsFile:
             seen.update([name] if name is not None else [])
 
     def with_credentials(self, wanted: ClusterCredentials) -> bytes | None:
-        """As BrokerFile's. Raises ConfigError where it has another user's."""
+        """As BrokerFile.with_credentials. Raises ConfigError if the file has another user's credentials."""
         user = wanted.first_user
         keys = keys_in(self._text)
         if keys == {"accessKey": user.access_key, "secretKey": user.secret_key}:
@@ -161,7 +161,7 @@ ServerFile = BrokerFile | ProxyFile
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """What is to be done, of which nothing can be seen that would stop it half-way."""
+    """The planned changes. They are planned only if no visible obstacle would stop them half-way."""
 
     contents: tuple[tuple[Path, bytes | None], ...]
     brokers: tuple[BrokerFile, ...]
@@ -170,12 +170,13 @@ class SetUp:
     """Where mqadmin finds its credentials."""
 
     def write(self) -> Iterator[str]:
-        """Says of each file what became of it. Raises OSError, StoreIOError, DiskFull; those before it are written, and kept."""
+        """Writes the files and reports, one by one, what became of each. Raises OSError, StoreIOError, DiskFull; the files before the
+        failing one stay written."""
         for path, content in self.contents:
             yield _written(path, content)
 
     def next_steps(self) -> list[str]:
-        """What an operator types now."""
+        """The commands that the operator types next."""
         steps = []
         if self.source is not None and self.source.stat().st_mode & OTHERS:
             steps.append(f"{self.source} has the same secrets, and others can read it: remove it, or chmod 600 {quote(str(self.source))}")
@@ -190,7 +191,7 @@ class SetUp:
 
 
 def set_up(paths: Sequence[Path], source: Path | None, home: Path | None, user: str | None) -> SetUp:
-    """Reads all, writes nothing. Raises ConfigError."""
+    """Reads all files and plans the changes; writes nothing. Raises ConfigError."""
     given = _read([source] if source is not None else [])
     files = list({each.path.resolve(): each for each in _read(paths)}.values())  # by two names one file is written once
     servers = [*given, *files]
@@ -213,7 +214,7 @@ def set_up(paths: Sequence[Path], source: Path | None, home: Path | None, user: 
 
 
 def _read(paths: Iterable[Path]) -> list[ServerFile]:
-    """Raises ConfigError with all that is wrong."""
+    """Reads the files. Raises one ConfigError with everything that is wrong."""
     servers: list[ServerFile] = []
     problems: list[Problem] = []
     for path in paths:
@@ -227,7 +228,7 @@ def _read(paths: Iterable[Path]) -> list[ServerFile]:
 
 
 def _home_of(broker_file: Path) -> Path:
-    """ROCKETMQ_HOME, or what it should be for a conf/tools.yml beside the broker's file."""
+    """ROCKETMQ_HOME, or what it would have to be for the conf/tools.yml beside the broker's file."""
     if given := os.environ.get("ROCKETMQ_HOME"):
         return Path(given)
     directory = broker_file.absolute().parent
@@ -235,7 +236,7 @@ def _home_of(broker_file: Path) -> Path:
 
 
 def _agreed(files: Sequence[ServerFile], user: str | None) -> ClusterCredentials:
-    """Raises ConfigError where two files have different ones, or one user would have two secrets."""
+    """The credentials that all files have in common. Raises ConfigError if two files differ, or if one user would have two secrets."""
     first_user = _only(FIRST_USER, [(each.first_user, each.path) for each in files])
     inner = _only(INNER, [(each.inner, each.path) for each in files])
     if first_user is not None and user not in (None, first_user.access_key):
@@ -258,7 +259,7 @@ def _only(key: str, found: Iterable[tuple[Credentials | None, Path]]) -> Credent
 
 
 def _obstacles(path: Path, content: bytes | None) -> Iterator[Problem]:
-    """What would end the writing half-way."""
+    """What would stop the writing half-way."""
     real, user = path.resolve(), os.geteuid()
     if path.exists():
         found = path.stat()
@@ -277,7 +278,7 @@ def _obstacles(path: Path, content: bytes | None) -> Iterator[Problem]:
 
 
 def _obstacles_beside(real: Path, content: bytes | None) -> Iterator[Problem]:
-    """Of what the writing puts beside the file, and of a backup that is closed with it."""
+    """Obstacles among the files that the writing leaves beside this one, and the backup whose permissions are restricted with it."""
     user = os.geteuid()
     for end in (".bak", ".bak.tmp", ".tmp") if content is not None else (".bak",):
         beside = real.with_name(real.name + end)
@@ -294,7 +295,7 @@ def _obstacles_beside(real: Path, content: bytes | None) -> Iterator[Problem]:
 
 
 def _written(path: Path, content: bytes | None) -> str:
-    """Says what became of the file."""
+    """Writes one file and says what became of it."""
     real = path.resolve()
     before = _closed(real) if path.exists() else None
     if content is not None:
@@ -307,7 +308,8 @@ def _written(path: Path, content: bytes | None) -> str:
 
 
 def _closed(path: Path) -> os.stat_result:
-    """Takes the file away from everybody but its owner and, where nobody else could read it, its group. What it was before."""
+    """Restricts a file that is open to everybody to its owner; one that is open to its group only stays as it is. Returns its former
+    status."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         before = os.fstat(descriptor)
@@ -343,7 +345,7 @@ def _group(number: int) -> str:
 
 
 def _standard_object(path: Path) -> dict[str, Any]:
-    """Of a file that a proxy reads. Raises ConfigError for what could not be written again as it is."""
+    """The JSON object of a proxy's file. Raises ConfigError for content that could not be written back unchanged."""
 
     def whole(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)

@@ -72,7 +72,7 @@ def check_kernel(directory: Path) -> Finding:
 
 
 def check_sync(directory: Path) -> Finding:
-    """Times a small write and its sync both ways where the store will be, as flushBackend=AUTO does at the start with SYNC_FLUSH."""
+    """Times a small write and its sync both ways in the store's future directory, as flushBackend=AUTO does at start-up with SYNC_FLUSH."""
     from .._core.errors import RocketpyError
     from .._core.liburing import liburing_path
     from .._core.store import measure_sync
@@ -127,7 +127,8 @@ def check_memory(directory: Path) -> Finding:
 
 
 def check_directory(directory: Path) -> Finding:
-    """What the findings behind it are about: a misspelt path has a disk and a file system too, those of what is above it."""
+    """Which directory the following findings are about: for a misspelt path they describe the disk and file system of the directory above
+    it."""
     place = existing(directory)
     if place == directory:
         return Finding("store", "ok", str(directory))
@@ -191,7 +192,7 @@ CHECKS: tuple[Callable[[Path], Finding], ...] = (
 
 
 def print_findings(findings: Sequence[Finding], *, as_json: bool = False) -> int:
-    """The exit code: 3 when one is bad."""
+    """Prints the findings and returns the exit code: 3 if one of them is bad."""
     from rich.table import Table
     from rich.text import Text
 
@@ -216,7 +217,7 @@ def print_findings(findings: Sequence[Finding], *, as_json: bool = False) -> int
 
 
 def default_directory() -> Path:
-    """As storePathRootDir's."""
+    """The default of storePathRootDir."""
     return home_directory() / "store"
 
 

@@ -18,7 +18,7 @@ def main() -> int:
 
 
 def _guarded(command: Callable[[], int]) -> int:
-    """The exit code; what an operator can cause is one line, not a traceback."""
+    """Runs the command and returns the exit code. An error that an operator can cause is reported in one line, without a traceback."""
     _open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # bodies, properties and paths hold what a terminal's encoding may not
@@ -42,7 +42,8 @@ def _guarded(command: Callable[[], int]) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Who closed standard output or error wants to read nothing. Files of ours, which would get their numbers, shall not be printed to."""
+    """Opens /dev/null in place of a closed standard output or error. Otherwise the next file we open would get that descriptor, and what is
+    printed would land in it."""
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -16,11 +16,11 @@ BODY_MAX: Final = 8 << 20
 """Bytes that the load generator sends in a message: RP_LOAD_MESSAGE_SIZE_MAX of csrc/load/load.h."""
 RATE_MAX: Final = 1_000_000_000
 SECONDS_MAX: Final = 4_000_000
-"""As milliseconds they are a uint32_t."""
+"""In milliseconds it still fits into a uint32_t."""
 
 
 def real(*names: str, least: float = 0, most: float = SECONDS_MAX, told: str) -> Any:
-    """A typer.Option that may have a fraction."""
+    """A typer.Option for a number that may have a fraction."""
     return typer.Option(*names, min=least, max=most, callback=_number, help=told)
 
 

@@ -13,33 +13,33 @@ from pathlib import Path
 LASTING = Path("/var/tmp")
 """The other directory for everybody's temporary files: it outlives a reboot, so it is on a disk."""
 AHEAD_BYTES = 2 << 30
-"""Of the commit log: the file that is written and the next one."""
+"""What the commit log takes beyond the messages: the file being written and the next one."""
 BESIDE_BODY_BYTES = 256
-"""Of a message: header, properties, topic, its entries in queue and index."""
+"""What a message takes beside its body: header, properties, topic, its entries in queue and index."""
 FILL_MAX = 0.9
 """diskSpaceWarningLevelRatio: above it a broker takes no messages."""
 
 
 def bytes_of(messages: int, body_size: int) -> int:
-    """What so many messages take of a disk that was empty before."""
+    """How much of an empty disk that many messages take."""
     return int(messages * (body_size + BESIDE_BODY_BYTES) / FILL_MAX)
 
 
 def existing(directory: Path) -> Path:
-    """The nearest directory upward that exists: a store is made at the first start."""
+    """The nearest existing directory at or above the path: a store is made only at the first start."""
     while not os.path.isdir(directory) and directory != directory.parent:  # noqa: PTH112 - Path.is_dir raises where it may not look
         directory = directory.parent
     return directory
 
 
 def free_bytes(directory: Path) -> int:
-    """Where the file system does not say how large it is (ramfs), it never fills."""
+    """Free bytes at the path. A file system that does not say how large it is (ramfs) never fills up."""
     usage = shutil.disk_usage(existing(directory))
     return usage.free if usage.total > 0 else sys.maxsize
 
 
 def file_system_kind(directory: Path, mounts: str) -> str:
-    """ext4, tmpfs, nfs4 …, by the text of /proc/self/mounts."""
+    """The kind of file system (ext4, tmpfs, nfs4, …), according to the text of /proc/self/mounts."""
     place = existing(directory).resolve()
     kind, best = "unknown", -1
     for line in mounts.splitlines():
@@ -50,8 +50,8 @@ def file_system_kind(directory: Path, mounts: str) -> str:
 
 
 def trial_place(wanted_bytes: int) -> Path:
-    """The directory to make a trial's own in: TMPDIR where it is set; else the first that is a disk with room for so much, or that has room
-    at all, or the one with most of it."""
+    """The parent directory for a trial's own: TMPDIR if set; else, of the usual one and LASTING, the first on a disk with enough room, the
+    first with enough room at all, or the one with the most."""
     usual = Path(tempfile.gettempdir())
     if os.environ.get("TMPDIR") or not os.access(LASTING, os.W_OK | os.X_OK):
         return usual

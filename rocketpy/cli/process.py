@@ -28,18 +28,18 @@ from .terminal import EXIT_USAGE, complain, forget_output, is_read, settle_logs
 log = logging.getLogger(__name__)
 
 EXECUTOR_THREADS = 6
-"""What the event loop leaves to others: files that are written and deleted, reads of the store that may wait for the disk."""
+"""For work that the event loop leaves to others: writing and deleting files, reads of the store that may wait for the disk."""
 
 
 class Service(Protocol):
-    """What a process runs."""
+    """One of the services that a process runs."""
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
 
 
 def raise_open_files() -> None:
-    """A connection and a mapped file cost a descriptor each: as many as the hard limit lets us have."""
+    """Raises the limit of open files to the hard limit: each connection and each mapped file costs a descriptor."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
@@ -49,9 +49,10 @@ def raise_open_files() -> None:
 
 
 def ready_executor(threads: int = EXECUTOR_THREADS) -> ThreadPoolExecutor:
-    """An executor that has all of its threads: when the system has no more to give, tables are saved and stores closed nevertheless.
+    """An executor whose threads all exist already: if the system has no more to give later, tables are still saved and stores closed.
 
-    Raises RocketpyError."""
+    Raises RocketpyError.
+    """
     executor = ThreadPoolExecutor(threads, "executor", leave_signals)
     all_run = threading.Barrier(threads + 1)
     try:
@@ -70,8 +71,9 @@ def ready_executor(threads: int = EXECUTOR_THREADS) -> ThreadPoolExecutor:
 class StopSignal:
     """Set by SIGTERM and SIGINT.
 
-    Whoever ends a process often does so twice in one breath (timeout(1) signals the child and its group, a shell and a terminal both pass
-    Ctrl-C on): what follows the first within INSIST_S is the same request, not an impatient operator's."""
+    A process is often signalled twice at once: timeout(1) signals the child and its group, and both a shell and a terminal pass Ctrl-C on.
+    So what follows the first signal within INSIST_S is the same request, not that of an impatient operator.
+    """
 
     INSIST_S = 1.0
     HEARD = frozenset({signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
@@ -93,7 +95,8 @@ class StopSignal:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self.HEARD)
 
     def deafen(self) -> None:
-        """All is stopped: with the event loop its handlers go, and a signal to the rest of the process would be its exit code."""
+        """Blocks the signals once everything is stopped: the handlers go with the event loop, and a signal after that would become the exit
+        code."""
         signal.pthread_sigmask(signal.SIG_BLOCK, self.HEARD)
 
     def _stop(self, number: signal.Signals) -> None:
@@ -123,7 +126,7 @@ class StopSignal:
 
 
 async def start_all(services: Sequence[Service]) -> None:
-    """Starts in order; when one fails, stops it and those before it."""
+    """Starts the services in order. If one fails, stops it and those before it."""
     for count, service in enumerate(services):
         try:
             await service.start()
@@ -133,7 +136,7 @@ async def start_all(services: Sequence[Service]) -> None:
 
 
 async def stop_all(services: Sequence[Service]) -> bool:
-    """Stops in reverse order; a failing one does not keep the others running. False: one did not stop cleanly."""
+    """Stops the services in reverse order; one that fails does not keep the others running. False: at least one did not stop cleanly."""
     is_clean = True
     for service in reversed(services):
         try:
@@ -181,8 +184,7 @@ async def _served(stop: StopSignal, configs: Sequence[Config], make: Make, annou
 
 
 def _announced(announce: Callable[[], None]) -> None:
-    """Says that we run. Standard output may be a full disk, a pipe whose reader has seen enough, or one that nobody reads: no reason to
-    stop serving."""
+    """Says that we are running. Standard output may be a full disk, or a pipe that nobody reads (any more): no reason to stop serving."""
     settle_logs()
     if not is_read(sys.stdout):
         log.warning("standard output is a pipe or a terminal that nobody reads: nothing is written to it")
@@ -207,7 +209,7 @@ def run(
     announce: Callable[[], None],
     work: Work = wait_for_signal,
 ) -> int:
-    """Runs services while `work` does, by default until a signal. The exit code."""
+    """Runs services while `work` runs, by default until a signal. Returns the exit code."""
     report_faults()
     raise_open_files()
     for config in configs:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..proxy.settings import ProxySettings
 
 LOG_KEYS = ("logPath", "logLevel", "logFormat", "logFileSize", "logFileCount")
-"""Those of rocketpy's servers; in the proxy's file, too."""
+"""The keys of rocketpy's servers that may also stand in a proxy's file."""
 
 
 def parser_of(program: str) -> argparse.ArgumentParser:
@@ -44,7 +44,7 @@ def parser_of(program: str) -> argparse.ArgumentParser:
 
 
 def settings_of(options: argparse.Namespace) -> tuple[ProxySettings, list[str], Config]:
-    """(settings, keys that do nothing here, where to log). Raises ConfigError."""
+    """(settings, keys that have no effect here, where to log). Raises ConfigError."""
     from ..proxy.settings import load_settings
 
     given = {"namesrvAddr": options.namesrvAddr, "grpcServerPort": options.port, "proxyMode": options.proxyMode, "memory": options.memory}
@@ -55,7 +55,7 @@ def settings_of(options: argparse.Namespace) -> tuple[ProxySettings, list[str], 
 
 
 def take_log_config(others: dict[str, Any]) -> Config:
-    """Of what a proxy's file has besides its own keys; LOG_KEYS are taken out. Raises ConfigError."""
+    """Takes LOG_KEYS out of the keys that a proxy's file has besides its own, and returns them as a configuration. Raises ConfigError."""
     given = {name: others.pop(name) for name in LOG_KEYS if name in others}
     if wrong := [name for name, value in given.items() if isinstance(value, bool) or not isinstance(value, str | int)]:
         raise ConfigError([Problem(name, "is neither a text nor a number") for name in wrong])
@@ -63,7 +63,7 @@ def take_log_config(others: dict[str, Any]) -> Config:
 
 
 def run_local(options: argparse.Namespace, settings: ProxySettings, program: str) -> int:
-    """Local mode by RocketMQ's name: a broker, which logs, with a proxy beside it."""
+    """Runs what RocketMQ calls local mode: a broker, which does the logging, with a proxy in the same process."""
     if options.port is not None:
         complain(program, ConfigError([Problem("-p", "is of cluster mode: in local mode grpcServerPort stands in the file of -pc")]))
         return EXIT_USAGE

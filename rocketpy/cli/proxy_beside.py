@@ -19,9 +19,11 @@ MISSING = "the proxy needs protobuf: pip install 'rocketpy-mq[proxy]'"
 
 
 class ProxyBeside:
-    """A proxy in the process of its broker, with that one's name servers, which are known when it has started, and memory.
+    """A proxy in the process of its broker. It uses the broker's name servers, which are known once the broker has started, and shares its
+    memory.
 
-    Raises ConfigError from its start, RocketpyError where protobuf or libnghttp2 is missing or the port cannot be had."""
+    Its start raises ConfigError, or RocketpyError if protobuf or libnghttp2 is missing or the port cannot be had.
+    """
 
     def __init__(self, broker: Config, file: Path | None = None, port: int | None = None) -> None:
         self._broker = broker
@@ -63,7 +65,7 @@ class ProxyBeside:
 
 
 def why_missing() -> str | None:
-    """What is to be installed first; None: nothing."""
+    """What has to be installed first; None if nothing is missing."""
     try:
         found = importlib.util.find_spec("google.protobuf")
     except ModuleNotFoundError:  # there is no google at all

@@ -105,7 +105,7 @@ def run_namesrv(program: str, config: Config) -> int:
 
 
 def controllers_within(config: Config, native_log: NativeLog) -> list[Service]:
-    """A name server's controller, if it is to have one; both read one configuration."""
+    """The controller inside a name server, if there is to be one; both read the same configuration."""
     if not config.boolean("enableControllerInNamesrv"):
         return []
     from ..controller.service import Controller
@@ -153,7 +153,7 @@ def announce_namesrv(config: Config, port: int) -> None:
 
 
 def announce_controller(config: Config) -> None:
-    """With what it takes to elect a master."""
+    """Says that the controller runs, and how many members it takes to elect a master."""
     say("The Controller Server boot success. serializeType=JSON")
     member, count = config.text("controllerDLegerSelfId"), config.text("controllerDLegerPeers").strip(";").count(";") + 1
     if count == 1:

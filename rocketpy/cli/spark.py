@@ -46,7 +46,7 @@ def run_spark(arguments: list[str]) -> int:
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
-    """What is told in one line. The doctor runs without PySpark too."""
+    """Errors that are reported in one line. The doctor also runs without PySpark."""
     try:
         from pyspark.errors import PySparkException
     except ImportError:
@@ -55,6 +55,6 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 
 
 def cause_of(text: str) -> str:
-    """What went wrong, of an error text in which Spark has wrapped our own: between stack traces of both languages."""
+    """Our own error message within a text in which Spark has wrapped it, between stack traces of both languages."""
     own = re.findall(r"^rocketpy\.[\w.]+: (.*)$", text, re.MULTILINE)
     return str(own[-1]) if own else next(iter(text.splitlines()), "it failed")

@@ -75,7 +75,7 @@ def check_worker_python() -> Finding:
 
 
 async def _broker_addresses(name_server: str) -> dict[str, str]:
-    """Who is registered: "broker (id)" by address."""
+    """The registered brokers: "broker (id)" by address."""
     async with RemotingClient(connect_timeout_s=TIMEOUT_S) as client:
         response = await client.call(name_server, RequestCode.GET_BROKER_CLUSTER_INFO, timeout_s=TIMEOUT_S)
     table = read_object(response.body).get("brokerAddrTable") or {}
@@ -83,7 +83,7 @@ async def _broker_addresses(name_server: str) -> dict[str, str]:
 
 
 def check_broker(address: str, name: str) -> Finding:
-    """Whether it can be reached from here, as executors must."""
+    """Whether the broker can be reached from here, as the executors must reach it."""
     try:
         socket.create_connection(split_address(address), TIMEOUT_S).close()
     except (OSError, UnicodeError, RocketpyError) as error:
@@ -92,7 +92,7 @@ def check_broker(address: str, name: str) -> Finding:
 
 
 def check_cluster(name_servers: str) -> list[Finding]:
-    """The name servers in turn, and the brokers that the first one to answer knows."""
+    """Tries the name servers in turn, then checks the brokers that the first one to answer knows."""
     findings = []
     for address in re.split("[;,]", name_servers):
         try:
@@ -107,7 +107,7 @@ def check_cluster(name_servers: str) -> list[Finding]:
 
 
 def main(argv: list[str]) -> int:
-    """0 healthy, 3 not."""
+    """Runs the checks. The exit code: 0 healthy, 3 not."""
     parser = argparse.ArgumentParser(prog="rocketpy spark doctor", description="Look at what the Spark sources need.")
     parser.add_argument("-n", "--name-server", metavar="HOST:PORT", help="also look whether the cluster can be reached")
     name_servers = parser.parse_args(argv).name_server

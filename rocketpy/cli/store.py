@@ -48,7 +48,7 @@ STAYS = {
     "commitlog": "commit log damage stays",
     "timer": "damage of timed messages stays, until rocketpy's broker starts and makes their files again from their queue",
 }
-"""Of what a repair leaves as it is."""
+"""What is said about damage that a repair leaves as it is, by kind."""
 
 Root = Annotated[Path, typer.Argument(help="The store's root directory (storePathRootDir).", show_default=False)]
 LogPath = Annotated[Path | None, typer.Option("--commitlog", help="The log, where it is not ROOT/commitlog or ROOT/dledger-ID/data.")]
@@ -214,7 +214,8 @@ def _verify(
 
 
 def _as_written(root: Path, commitlog: Path | None) -> MessageStoreOptions:
-    """File sizes are what the files have: the store is opened without its broker's configuration."""
+    """Options that open the store as it was written: file sizes are taken from the files, because the broker's configuration is not
+    known."""
     directory = StoreDirectory(root, commitlog)
     options: MessageStoreOptions = {"commit_log_path": str(directory.commit_log_path), "batch_topics": batch_topics(root)}
     if index := directory.ledger_index_path:
@@ -233,12 +234,12 @@ def _as_written(root: Path, commitlog: Path | None) -> MessageStoreOptions:
 
 
 def _written_size(files: list[Path]) -> int:
-    """Of the first that has a length: a kill leaves one without that was about to be made."""
+    """The size of the first file that has one: a kill may leave an empty file that was about to be preallocated."""
     return next(filter(None, (file.stat().st_size for file in files)), 0)
 
 
 def _topics(root: Path) -> set[str]:
-    """Those that have queues, or that their broker knows. The log still holds messages of others: of topics that were deleted."""
+    """The topics that have queues, or that their broker knows. The log may also hold messages of others: of topics that were deleted."""
     with_queues = {path.name for directory in QUEUE_DIRECTORIES for path in (root / directory).glob("*") if path.is_dir()}
     try:
         table = read_object((root / "config" / "topics.json").read_text(encoding="utf-8"), tolerant_max=None)["topicConfigTable"]
@@ -248,8 +249,8 @@ def _topics(root: Path) -> set[str]:
 
 
 def _copies_to_make_again(directory: StoreDirectory, damages: list[Damage]) -> tuple[set[Path], dict[Damage, str]]:
-    """What of compaction/ is set aside, and why what is not stays. A copy may be all that is left of its messages: it goes only where a log
-    without damage has the queue from its first message on, as a queue without damage says."""
+    """Which files in compaction/ are set aside, and why the other damaged ones stay. A copy may be all that is left of its messages: it is
+    set aside only if the log is undamaged and has the queue from its first message on, as an undamaged consume queue says."""
     targets: set[Path] = set()
     kept: dict[Damage, str] = {}
     is_log_whole = all(damage.kind != "commitlog" for damage in damages)
@@ -272,7 +273,7 @@ def _copies_to_make_again(directory: StoreDirectory, damages: list[Damage]) -> t
 
 
 def _derived_path(root: Path, damage: Damage) -> Path:
-    """The queue's directory, the index or a file of it that a repair builds again."""
+    """The path that a repair builds again: the directory of a queue, or the index or one of its files."""
     path = Path(damage.file)
     if damage.kind == "index":
         return path
@@ -280,7 +281,7 @@ def _derived_path(root: Path, damage: Damage) -> Path:
 
 
 def _free_name(root: Path, path: Path) -> Path:
-    """A name beside path that nothing has; hidden from the store, which reads digits only."""
+    """A name beside `path` that nothing has yet. The store does not see it, because it only reads names of digits."""
     parent = path.parent if path.is_file() or path.parent == root else path.parent.parent.parent
     base = f"damaged-{path.parent.name}-{path.name}"
     return next(

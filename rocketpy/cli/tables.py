@@ -15,7 +15,8 @@ FILE_WIDTH = 240
 
 
 class Output(Console):
-    """A console whose reader may have seen enough (`… | head`): an OSError like any other, where rich ends the process from within."""
+    """A console whose reader may stop reading (`… | head`). That is an OSError like any other here; rich would end the process from
+    within."""
 
     def on_broken_pipe(self) -> None:
         forget_output()
@@ -23,12 +24,12 @@ class Output(Console):
 
 
 def output() -> Console:
-    """Standard output; what is not a terminal has room for whole rows."""
+    """Standard output. If it is not a terminal, there is no limit on the width of a row."""
     return Output() if sys.stdout.isatty() else Output(width=FILE_WIDTH)
 
 
 def table_of(*names: str) -> Table:
-    """Columns whose long words go on in the next line: a file name cut short names no file."""
+    """A table whose columns wrap long words into the next line: a file name that is cut short is of no use."""
     table = Table()
     for name in names:
         table.add_column(name, overflow="fold")

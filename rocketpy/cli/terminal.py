@@ -12,7 +12,7 @@ from typing import TextIO
 from .._core.errors import DiskFull
 
 EXIT_USAGE = 2
-"""Of a command line or a configuration that cannot be."""
+"""The exit code for an invalid command line or configuration."""
 READ_WITHIN_MS = 1000
 """So long a reader of ours may be busy with something else."""
 HEAD_MAX, TAIL_MAX = 4096, 500
@@ -20,12 +20,12 @@ HEAD_MAX, TAIL_MAX = 4096, 500
 
 
 def say(line: str) -> None:
-    """One line for the operator, at once also when standard output is a file."""
+    """Prints one line for the operator, at once even if standard output is a file."""
     print(line, flush=True)
 
 
 def printable(text: str) -> str:
-    """A text that others may have made, such as a name from a server, as part of a line: it neither ends that nor steers the terminal."""
+    """Makes a text from elsewhere, such as a name from a server, fit into a line: it can neither end the line nor steer the terminal."""
     if len(text) > HEAD_MAX + TAIL_MAX:
         text = f"{text[:HEAD_MAX]} … {text[-TAIL_MAX:]}"
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
@@ -40,20 +40,21 @@ def complain(program: str, error: Exception) -> None:
 
 
 def remedies(error: Exception) -> Sequence[str]:
-    """What helps a start that found no space: what is said to a server that runs, which goes on by itself, would not be true."""
+    """What to do about a start that found no space. The advice to a running server, which recovers by itself, would be wrong here."""
     if not isinstance(error, DiskFull) or "free disk space" in str(error):
         return ()
     return (f"free disk space where {error.file or 'it writes'} is, or name another place, then start again",)
 
 
 def settle_logs() -> None:
-    """What was logged before stands before what is said now; a reader that does not read is waited for a second."""
+    """Flushes the logs, so that they stand before what is printed next. Waits a second for a reader that does not read."""
     for handler in logging.getLogger().handlers:
         handler.flush()
 
 
 def is_read(stream: TextIO) -> bool:
-    """False for a pipe or terminal that is full and stays so for a second: a write would wait for its reader, maybe for ever."""
+    """Whether a write would not block: False for a pipe or terminal that stays full for a second, because its reader may never come
+    back."""
     try:
         waiting = select.poll()
         waiting.register(stream.fileno(), select.POLLOUT)
@@ -63,7 +64,8 @@ def is_read(stream: TextIO) -> bool:
 
 
 def forget_output() -> None:
-    """What standard output still holds, and what comes, goes nowhere: nobody takes it, and the interpreter would end us with 120."""
+    """Sends what standard output still holds, and all later output, nowhere: nobody reads it, and the interpreter would end us with code
+    120."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

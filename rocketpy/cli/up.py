@@ -39,7 +39,7 @@ SLAVE_LEAVES = "ha: slave "
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What the command line says."""
+    """The options of the command line."""
 
     directory: Path | None = None
     host: str = "127.0.0.1"
@@ -50,20 +50,20 @@ class UpOptions:
     flush: str = "ASYNC_FLUSH"
     json: bool = False
     proxy_port: int | None = None
-    """Of a proxy for clients that speak gRPC, STANDARD_PORT as above; None: there is none."""
+    """The port of a proxy for clients that speak gRPC, STANDARD_PORT as above; None: no proxy."""
     cluster: str = ""
     """A sample deployment by name, or a directory of broker files; "" is one broker."""
     memory: str | None = None
-    """What this process may take; with a cluster, what each of its brokers plans with. None is what there is."""
+    """How much memory this process may take; with a cluster, what each of its brokers plans with. None: what there is."""
 
     @property
     def keys(self) -> dict[str, str]:
-        """Of each server."""
+        """The configuration keys that every server gets."""
         return {} if self.memory is None else {"memory": self.memory}
 
 
 def process_age_s() -> float:
-    """Seconds since this process was started, by the kernel's account (10 ms steps)."""
+    """Seconds since this process was started, according to the kernel (in steps of 10 ms)."""
     fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     started_ticks = int(fields[19])
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / 100
@@ -80,16 +80,17 @@ def port_is_free(host: str, port: int) -> bool:
 
 
 def choose_port(host: str, wanted: int, usual: int, neighbours: tuple[int, ...] = (0,)) -> int:
-    """The wanted port; for STANDARD_PORT the usual one when it and its neighbours are free; else 0, any free one."""
+    """The wanted port. For STANDARD_PORT it is the usual one if that and its neighbours are free, else 0: any free one."""
     if wanted != STANDARD_PORT:
         return wanted
     return usual if all(port_is_free(host, usual + distance) for distance in neighbours) else 0
 
 
 def configs_of(options: UpOptions, directory: Path, keys: Mapping[str, str] | None = None) -> tuple[Config, Config]:
-    """The two configurations: everything below one directory, everything on one address.
+    """The configurations of the name server and the broker: everything below one directory, everything on one address.
 
-    `keys`: more of the broker's. Raises ConfigError."""
+    `keys` are set in the broker's. Raises ConfigError.
+    """
     logs = str(directory / "logs")
     namesrv = {
         "bindAddress": options.host,
@@ -114,7 +115,7 @@ def configs_of(options: UpOptions, directory: Path, keys: Mapping[str, str] | No
 
 
 class Embedded:
-    """Name server and brokers as one service: the brokers are told the port the name server got."""
+    """A name server and brokers as one service: the brokers are told the port that the name server got."""
 
     def __init__(self, namesrv_config: Config, broker_configs: list[Config], native_log: NativeLog) -> None:
         self.namesrv = NameServer(namesrv_config, log_tap=native_log.tap)
@@ -140,26 +141,26 @@ class Embedded:
         self.registered_after_s = process_age_s()
 
     def masters(self) -> list[BrokerService]:
-        """Those of this moment: the members of a DLedger group elect theirs."""
+        """The masters of this moment: the members of a DLedger group elect theirs."""
         return [broker for broker in self.brokers if broker.config.text("brokerRole") != "SLAVE"]
 
     def _is_whole(self) -> bool:
-        """Every name has a master, with all other brokers of its name in sync."""
+        """Whether every broker name has a master, with all its other brokers in sync."""
         names, masters = [broker.name for broker in self.brokers], self.masters()
         return {master.name for master in masters} == set(names) and all(
             master.slaves_in_sync >= names.count(master.name) - 1 for master in masters
         )
 
     async def slaves_follow(self) -> None:
-        """Until every master has the slaves of its name in sync, SLAVES_WAIT_S at most. Those connect once they have registered, behind the
-        start: what is sent before is stored without them."""
+        """Waits until every master has the slaves of its name in sync, SLAVES_WAIT_S at most. Slaves connect only after they have
+        registered, hence after the start: until then messages are stored without them."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SLAVES_WAIT_S):
                 while not self._is_whole():  # noqa: ASYNC110 - native threads count them
                     await asyncio.sleep(SLAVES_LOOK_S)
 
     async def stop(self) -> None:
-        """Stops all of them, whatever fails. Raises StoreIOError with each broker that did not stop cleanly."""
+        """Stops all of them, whatever fails. Raises StoreIOError that names each broker which did not stop cleanly."""
         faults: list[str] = []
         self._native_log.expect(SLAVE_LEAVES)
         masters = self.masters()  # they end last
@@ -183,7 +184,7 @@ def no_room(options: UpOptions, directory: Path, free: int, wanted: int) -> Disk
 
 
 class Up:
-    """One run of the command: what is started, what is said, what is waited for."""
+    """One run of the command: what is started, what is printed, what is waited for."""
 
     def __init__(self, options: UpOptions, directory: Path, namesrv_config: Config, broker_configs: list[Config]) -> None:
         self._options = options
@@ -222,7 +223,7 @@ class Up:
             say(f"Clients connect with namesrvAddr={self._broker_configs[0].text('namesrvAddr')}. Ctrl-C stops.")
 
     async def work(self, stop: StopSignal) -> int:
-        """Until a signal or, with --check, until everything has come back. The exit status."""
+        """Runs until a signal or, with --check, until every message has come back. Returns the exit status."""
         if self._options.check_count == 0:
             return await wait_for_signal(stop)
         check = asyncio.ensure_future(self._check())

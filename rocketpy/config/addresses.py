@@ -19,13 +19,14 @@ _OUTSIDE = {socket.AF_INET: "203.0.113.1", socket.AF_INET6: "2001:db8::1"}  # do
 
 
 def local_address() -> str:
-    """The IPv4 address packets to the outside would leave from; without a way there the first interface's, as in a network of its own; the
-    IPv6 address where there is none of IPv4; 127.0.0.1 without a network. Sends nothing."""
+    """This machine's address: the IPv4 address that packets to the outside would leave from; without such a route the one of the first
+    interface, as in an isolated network; without IPv4 the IPv6 address; 127.0.0.1 without any network. Sends nothing."""
     return _on_the_way_out(socket.AF_INET) or _of_an_interface() or _on_the_way_out(socket.AF_INET6) or "127.0.0.1"
 
 
 def _on_the_way_out(family: socket.AddressFamily) -> str | None:
-    """None of IPv6 that others could not use, as it is of one link, or that is given up within a day."""
+    """The source address of packets to the outside; None without one. Of IPv6 addresses a link-local one, which others could not use, does
+    not count, and a temporary one, which is given up within a day, is avoided."""
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             if family == socket.AF_INET6:
@@ -43,8 +44,8 @@ def _is_link_local(address: str) -> bool:
 
 
 def _of_an_interface() -> str | None:
-    """The IPv4 address of the first interface that leads to other machines: those of containers are behind bridges. One that a machine gave
-    itself (169.254.0.0/16) only where there is no other."""
+    """The IPv4 address of the first interface that leads to other machines: containers, which are behind bridges, are left out. An address
+    that a machine gave itself (169.254.0.0/16) is taken only if there is no other."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             found = [address for _, name in socket.if_nameindex() if (address := _address_of(probe, name)) is not None]
@@ -65,7 +66,7 @@ def _address_of(probe: socket.socket, name: str) -> str | None:
 
 
 def _is_bridge(probe: socket.socket, name: str) -> bool:
-    """By its driver: /sys may be mounted for another network."""
+    """Whether the interface is a bridge, according to its driver: /sys may be mounted for another network."""
     information = array.array("B", struct.pack(f"I{DRVINFO_SIZE - 4}x", ETHTOOL_GDRVINFO))
     try:
         fcntl.ioctl(probe, SIOCETHTOOL, struct.pack("16sP16x", name.encode(), information.buffer_info()[0]))
@@ -75,7 +76,8 @@ def _is_bridge(probe: socket.socket, name: str) -> bool:
 
 
 def registered_host(host: str) -> str:
-    """What others are told of a server that listens on this host: itself, or this machine's address where it listens on every interface."""
+    """The host that others are told for a server listening on `host`: the same, or this machine's address if it listens on every
+    interface."""
     try:
         listens_everywhere = ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:
@@ -88,7 +90,7 @@ def join_address(host: str, port: int) -> str:
 
 
 def reach_warning(host: str) -> str | None:
-    """Why others may not reach this host, None when nothing is known against it. Names are not resolved."""
+    """Why others may not reach this host; None if nothing speaks against it. Names are not resolved."""
     if host.lower() == "localhost":
         return "a loopback name: only clients on this machine reach it"
     try:

@@ -35,7 +35,7 @@ what an update writes.
 
 
 def render() -> str:
-    """The page."""
+    """The text of docs/configuration.md."""
     sections = (
         ("Broker", "RocketMQ: BrokerIdentity, BrokerConfig.", BROKER_KEYS),
         ("Message store, replication, delayed messages", "RocketMQ: MessageStoreConfig.", STORE_KEYS),
@@ -55,7 +55,7 @@ def render() -> str:
 
 
 def is_read(key: Key) -> bool:
-    """Whether some source of this package names the key, outside the tables themselves."""
+    """Whether a source file of this package, other than the tables themselves, names the key."""
     return f'"{key.name}"' in _sources()
 
 

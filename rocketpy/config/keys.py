@@ -17,7 +17,8 @@ LONG_MAX = 2**63 - 1
 
 
 def home_directory() -> Path:
-    """The user's; without one the working directory: in containers a process may have neither HOME nor an entry in /etc/passwd."""
+    """The user's home directory, or the working directory if there is none: in a container a process may have neither HOME nor an entry in
+    /etc/passwd."""
     try:
         return Path.home()
     except RuntimeError:
@@ -30,7 +31,8 @@ Kind = Literal["text", "int", "long", "double", "boolean", "size"]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One row. `default` is a value or a function of nothing, called once per load (environment, host name, home directory)."""
+    """One row of a table. `default` is a value, or a function without arguments that is called once per load (environment, host name, home
+    directory)."""
 
     name: str
     kind: Kind
@@ -54,7 +56,7 @@ class Key:
 
     @property
     def expected(self) -> str:
-        """What a value must be, as it is said to the operator."""
+        """What a value must be, in words for the operator."""
         if self.kind == "boolean":
             return "true or false"
         if self.options:
@@ -76,7 +78,7 @@ class Key:
         return _PATTERNS[self.pattern][1] if self.pattern else ""
 
     def parse(self, text: str) -> Value:
-        """The value of a trimmed text. Raises ValueError with what was expected."""
+        """The value of a trimmed text. Raises ValueError that says what was expected."""
         value = _PARSERS[self.kind](text)
         if value is None or not self._admits(value):
             raise ValueError(f"expected {self.expected}")
@@ -111,7 +113,7 @@ def _parse_boolean(text: str) -> bool | None:
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes, as Java's options for memory are written: units are powers of 1024."""
+    """Bytes of a text in the notation of Java's memory options; the units are powers of 1024."""
     found = re.fullmatch(r"([0-9]{1,12})([kmgt]?)", text.lower())
     return int(found[1]) << 10 * " kmgt".index(found[2] or " ") if found else None
 

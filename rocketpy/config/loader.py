@@ -31,7 +31,7 @@ from .rules import CHECKED, MISSING, check_rules, derive_values, path_doubt
 log = logging.getLogger(__name__)
 
 HIDDEN: Final = "******"
-"""In place of a secret."""
+"""What is shown in place of a secret."""
 
 Role = Literal["namesrv", "broker", "controller"]
 MS_MAX = 2**32 - 1
@@ -39,7 +39,7 @@ COMMAND_LINE = "command line"
 
 
 def _table(*sections: Iterable[Key]) -> dict[str, Key]:
-    """Keys by name; where two sections hold the same name, the first counts."""
+    """The keys of a role by name. If two sections hold the same name, the first counts."""
     table: dict[str, Key] = {}
     for section in sections:
         for key in section:
@@ -57,7 +57,7 @@ NAME_MAX: Final = 64
 """Characters of a name that nobody knows: more are not shown, and no key is near."""
 NAMES_TOLD_MAX: Final = 10
 SECRETS: Final = frozenset(name for table in TABLES.values() for name, key in table.items() if key.secret)
-"""Of any role: a broker's key in the file of a name server, say, is kept and still a secret."""
+"""The secret keys of all roles: a broker's key in a name server's file, say, is kept and is still a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Problem:
 
 
 class ConfigError(ValueError):
-    """Every problem of a configuration; the start, or the update, does not happen."""
+    """Every problem of a configuration. The start or the update does not happen."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -98,7 +98,8 @@ class Updated:
         return self.told(is_stored=True)
 
     def told(self, *, is_stored: bool) -> str:
-        """Empty when everything is in force, and stays so. is_stored: there is a file, from which the next start has it."""
+        """What to tell the operator; empty when everything is in force and stays so. `is_stored`: there is a file that the next start reads
+        it from."""
         told: list[str] = []
         if self.waiting and is_stored:
             told.append(f"takes effect at the next start: {', '.join(self.waiting)}")
@@ -114,7 +115,7 @@ Listener = Callable[[Mapping[str, Value]], None]
 
 
 class Config:
-    """The values of one role. Reading an unknown name is a KeyError: the table is the contract."""
+    """The values of one role. Reading an unknown name raises KeyError: the table is the contract."""
 
     def __init__(self, role: Role, *, file: Path | None = None) -> None:
         self.role = role
@@ -138,7 +139,7 @@ class Config:
     # ---- reading ----
 
     def text(self, name: str) -> str:
-        """A text key, "" when it is not set."""
+        """The value of a text key, "" if it is not set."""
         value = self._value(name)
         assert value is None or isinstance(value, str), f"{name} is not a text key"
         return value or ""
@@ -149,7 +150,8 @@ class Config:
         return value
 
     def milliseconds(self, name: str, *, unit: int = 1) -> int:
-        """A time for the native side, which counts it in 32 bits: RocketMQ takes longer ones, and 49 days are as good as for ever."""
+        """A time for the native side, which counts milliseconds in 32 bits. RocketMQ accepts longer times; they are cut to 49 days, which
+        is as good as for ever."""
         return min(self.integer(name) * unit, MS_MAX)
 
     def number(self, name: str) -> float:
@@ -167,7 +169,7 @@ class Config:
         return self._values[name]
 
     def is_given(self, name: str) -> bool:
-        """Whether a file, the command line or an update set it."""
+        """Whether a file, the command line or an update has set the key."""
         return name in self._given
 
     def addresses(self, name: str) -> list[str]:
@@ -175,38 +177,39 @@ class Config:
         return [part.strip() for part in self.text(name).split(";") if part.strip()]
 
     def report_remarks(self) -> None:
-        """Says once what there was to say about the file; for a process whose logs are open."""
+        """Logs, once, the remarks on the file. To be called when the process has opened its logs."""
         for level, text in self._remarks:
             log.log(level, "%s", text)
         self._remarks.clear()
 
     def remarks(self) -> list[str]:
-        """What there is to say about the file, until report_remarks has said it."""
+        """The remarks on the file, until report_remarks has logged them."""
         return [text for _, text in self._remarks]
 
     def report_unread(self) -> None:
-        """Says once which keys were changed and read by nobody; for a process whose services have all started."""
+        """Logs, once, which keys were changed and never read. To be called when all services of the process have started."""
         self._is_running = True
         changed = [name for name in self.unread() if not self._is_default(name)]
         if changed:
             log.warning("set, but nothing in this release uses them: %s", ", ".join(changed))
 
     def unread(self) -> list[str]:
-        """Keys that were set and that nobody has read so far."""
+        """Keys that were set and that nothing has read so far."""
         return [name for name in self.table if self._is_unread(name)]
 
     def _is_unread(self, name: str) -> bool:
         return name in self._given and name not in self._read | CHECKED and name not in MISSING and not self.table[name].idle
 
     def _is_default(self, name: str) -> bool:
-        """RocketMQ writes every key into a file that an operator changed through it: one that says what holds anyway is no news."""
+        """Whether the key has its default value. An operator who changes one key through RocketMQ gets every key written into the file, so
+        the ones that say what holds anyway are not worth a warning."""
         default = self.table[name].default
         return self._values[name] == (default() if callable(default) else default)
 
     # ---- setting ----
 
     def override(self, name: str, value: Value) -> None:
-        """Sets a value that the process has worked out, such as the port behind listenPort=0. Unchecked, told to nobody."""
+        """Sets a value that the process has worked out, such as the port behind listenPort=0. It is neither checked nor reported."""
         if name not in self.table:
             raise KeyError(name)
         self._given_values.setdefault(name, self._values[name])
@@ -285,7 +288,8 @@ class Config:
         return parsed
 
     def _broken_rules(self, parsed: Mapping[str, Value]) -> list[tuple[str, str]]:
-        """What would not start again: a rule that did not hold before is no reason to refuse a change of something else."""
+        """The rules that would keep the next start from working. A rule that was broken before is no reason to refuse a change of something
+        else."""
         before = self._values | self._given_values | self._stored  # what the process has worked out, the next start works out again
         known = set(check_rules(self.role, before))
         return [rule for rule in check_rules(self.role, {**before, **parsed}) if rule[0] in parsed or rule not in known]
@@ -294,7 +298,8 @@ class Config:
         return self.table[name].idle or ("nothing in this release uses it" if self._is_running and self._is_unread(name) else "")
 
     def reload(self) -> Updated:
-        """Reads the file again and applies what it changes, as `update` does. For SIGHUP. Keys that left the file keep their value."""
+        """Reads the file again, for SIGHUP, and applies what has changed in it, as `update` does. Keys that are no longer in the file keep
+        their value."""
         if self.file is None:
             return Updated()
         entries = {readable(entry.key): entry for entry in read_properties(properties_text(self.file.read_bytes()))}
@@ -310,7 +315,7 @@ class Config:
         return updated
 
     def _differs(self, name: str, text: str) -> bool:
-        """Whether the file says something else of a key than it did, or than an update has made of it since."""
+        """Whether the file's value of a key differs from what it was before, or from what an update has made of it since."""
         if name not in self.table or name in self._pinned:
             return False
         key, known = self.table[name], self._stored.get(name, self._given_values.get(name, self._values[name]))
@@ -357,10 +362,11 @@ class Config:
 def load_config(
     role: Role, file: str | Path | None = None, overrides: Mapping[str, str] | None = None, *, is_of_another_machine: bool = False
 ) -> Config:
-    """The configuration of a role. Raises ConfigError with every bad line; unknown and ineffective keys become remarks, once each.
+    """The configuration of a role. Raises one ConfigError with every bad line; unknown and ineffective keys become remarks, once each.
 
-    is_of_another_machine: what does not fit into memory is a remark, too.
-    An OSError of the file becomes a ConfigError that names it."""
+    is_of_another_machine: values that do not fit into this machine's memory are remarks, too. An OSError of the file becomes a ConfigError
+    that names it.
+    """
     path = Path(file) if file is not None else None
     config = Config(role, file=path)
     problems: list[Problem] = []
@@ -422,7 +428,7 @@ def _set(config: Config, name: str, text: str, file: str, line: int, problems: l
 
 
 def _problems_of_environment(config: Config) -> list[Problem]:
-    """NAMESRV_ADDR is as good as a line of the file."""
+    """NAMESRV_ADDR is checked like a line of the file."""
     name = "namesrvAddr"
     if name in config._given or not config._values.get(name):
         return []
@@ -438,7 +444,7 @@ def _note(config: Config, text: str, level: int = logging.WARNING) -> None:
 
 
 def _remark(config: Config, name: str, place: str) -> None:
-    """Says once what a key of the file does not do, or not as its author may think."""
+    """Notes, once, that a key of the file has no effect, or another one than its author may expect."""
     if name in config.table:
         key = config.table[name]
         if key.idle and not config._is_default(name):
@@ -475,12 +481,13 @@ def _two_readings(name: str, value: str, *, is_shown: bool) -> str:
 
 
 def _is_hidden(name: str, text: str) -> bool:
-    """What `shown` has in place of a secret, sent back by a tool that read it: the secret stays as it is."""
+    """Whether a value is the placeholder that `shown` has for a secret, sent back by a tool that read it. The secret then stays as it
+    is."""
     return name in SECRETS and text.strip() == HIDDEN
 
 
 def _suggestion(name: str, table: Mapping[str, Key]) -> str:
-    """ "; did you mean brokerIP1?", or nothing when no name is near."""
+    """ "; did you mean brokerIP1?", or nothing if no known name is similar."""
     if len(name) > NAME_MAX:
         return ""
     lowered = {known.lower(): known for known in table}

@@ -19,15 +19,15 @@ from typing import Final
 from .keys import Value
 
 BASE: Final = 64 << 20
-"""Of a server itself, with the tables of a small cluster."""
+"""What a server itself takes, with the tables of a small cluster."""
 LEAST: Final = 96 << 20
-"""That an operator may say: a third of it is left for shares."""
+"""The least that an operator may configure: a third of it is left for shares."""
 SHARED_LEAST: Final = 21 << 20
 """Shares are of so much where a machine or a cgroup has less: two thirds of what LEAST leaves, for a proxy beside its broker."""
 BUFFERS_MAX: Final = 1 << 30
 BUFFERS_LEAST: Final = 1 << 20
 VIP_BUFFERS_PART: Final = 8
-"""Of a broker's second listener, which few clients use: with all of its own both would pass what there is."""
+"""A broker's second listener gets this part of bufferBytesMax: few clients use it, and with all of it both would exceed the memory."""
 COMPACTION_KEYS_MAX: Final = 100 << 20
 PARTS: Final[Mapping[str, Mapping[str, tuple[int, int]]]] = {
     "namesrv": {"bufferBytesMax": (BUFFERS_MAX, 2)},
@@ -36,14 +36,14 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[int, int]]]] = {
 }
 """Keys by role and name: the default, and which part of the memory it may be at most. Another value is the operator's, and stays."""
 NAMESRV_BESIDE: Final = (BUFFERS_MAX, 7)
-"""Of a name server in the process of a broker, and perhaps of a proxy."""
+"""The share of a name server in the process of a broker, and perhaps of a proxy."""
 LIMIT_FILES: Final = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
-"""By the kind of file system."""
+"""The names of the files with the limit, by kind of file system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How much, and who says so."""
+    """An amount of memory in bytes, and where the figure comes from."""
 
     size: int
     source: str
@@ -53,29 +53,29 @@ class Memory:
 
 
 def share(memory: int, most: int, part: int) -> int:
-    """So many bytes, and no more than one part in so many of the memory."""
+    """`most` bytes, but no more than 1/`part` of the memory that is left after BASE (of SHARED_LEAST, if less is left)."""
     return min(most, max(memory - BASE, SHARED_LEAST) // part)
 
 
 def beside_broker(memory: int) -> int:
-    """What a proxy in the process of its broker plans with: two thirds of what one that is alone would share out."""
+    """The memory that a proxy in its broker's process plans with: it shares out two thirds of what a proxy alone would."""
     return BASE + (memory - BASE) * 2 // 3
 
 
 def shares(role: str, values: Mapping[str, Value]) -> dict[str, int]:
-    """What each of a server's PARTS is with its memory."""
+    """The size of each of the server's PARTS: as configured, or its share of the memory where the default was kept."""
     memory = _whole(values["memory"])
     sizes = {name: (_whole(values[name]), part) for name, part in PARTS[role].items()}
     return {name: share(memory, *part) if size == part[0] else size for name, (size, part) in sizes.items()}
 
 
 def vip_buffers(buffers: int) -> int:
-    """Of a broker's second listener, by bufferBytesMax of the first."""
+    """bufferBytesMax of a broker's second (VIP) listener, given that of the first."""
     return max(BUFFERS_LEAST, buffers // VIP_BUFFERS_PART)
 
 
 def what_does_not_fit(role: str, values: Mapping[str, Value]) -> tuple[str, str] | None:
-    """(key to change, complaint), where keys that were set above their shares ask for more than there is."""
+    """(key to change, complaint) if keys that were set above their shares ask for more memory than there is; else None."""
     memory, parts = _whole(values["memory"]), shares(role, values)
     larger = {name: size for name, size in parts.items() if size > share(memory, *PARTS[role][name])}
     wanted = dict(parts)
@@ -92,7 +92,7 @@ def what_does_not_fit(role: str, values: Mapping[str, Value]) -> tuple[str, str]
 
 
 def memory_of(size: int) -> Memory:
-    """The amount of a configuration, with what is to be said of it."""
+    """The configured amount, described by how it compares with what this process may use."""
     found = found_memory()
     if size == found.size:
         return found
@@ -101,7 +101,7 @@ def memory_of(size: int) -> Memory:
 
 
 def found_memory(process: Path = Path("/proc/self")) -> Memory:
-    """The least of the machine's, and of what its cgroup and those above it allow this process."""
+    """The least of the machine's memory and of what this process's cgroup, and each cgroup above it, allows."""
     machine = Memory(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "of this machine")
     return min((machine, *_cgroup_limits(process)), key=lambda memory: memory.size)
 
@@ -128,7 +128,7 @@ def _cgroup_limits(process: Path) -> Iterator[Memory]:
 
 
 def _memory_groups(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """(kind, group) for version 2, and for version 1 where memory is still its matter."""
+    """(kind, group) of a version 2 cgroup, and of a version 1 cgroup that still controls memory."""
     for line in lines:
         if line.count(":") < 2:
             continue
@@ -138,7 +138,7 @@ def _memory_groups(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _below(group: str, root: str) -> PurePosixPath | None:
-    """The group's place below the mount, which shows what is below root; None: it lies elsewhere."""
+    """The group's path below the mount, which shows only what is below `root`; None if the group lies elsewhere."""
     path = PurePosixPath(group)
     return path.relative_to(root) if ".." not in path.parts and path.is_relative_to(root) else None
 
@@ -152,7 +152,7 @@ def _limits_upward(mount: Path, below: PurePosixPath, file: str) -> Iterator[Mem
 
 
 def _lines(path: Path) -> list[str]:
-    """Not splitlines: a group's name may have what ends lines elsewhere."""
+    """The lines of a file, split at LF only: a group's name may hold characters that str.splitlines() takes for line ends."""
     try:
         return path.read_bytes().decode(errors="surrogateescape").split("\n")
     except OSError:

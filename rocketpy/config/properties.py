@@ -32,8 +32,8 @@ class Entry:
 
 
 def properties_text(data: bytes) -> str:
-    """A file's bytes as text. What is not UTF-8 becomes lone surrogates, which file_bytes() turns into the same bytes again: comments in
-    another encoding, which RocketMQ's reader never minded, stay as they are. A value that holds one is refused where it is checked."""
+    """A file's bytes as text. Bytes that are not UTF-8 become lone surrogates, which file_bytes() turns back into the same bytes: comments
+    in another encoding, which RocketMQ's reader accepts, stay as they are. A value that holds one is refused when it is checked."""
     return data.decode("utf-8-sig", "surrogateescape")
 
 
@@ -58,17 +58,17 @@ def format_properties(values: Mapping[str, str]) -> str:
 
 
 def as_latin(value: str) -> str:
-    """How java.util.Properties, which reads ISO-8859-1, understands a value that a file holds as UTF-8."""
+    """A value as java.util.Properties, which reads ISO-8859-1, understands it if the file holds it as UTF-8."""
     return file_bytes(value).decode("latin-1")
 
 
 def escaped(value: str) -> str:
-    """The value as it stands in a file: ASCII, which every reader takes for the same."""
+    """The value in the form that it has in a file: ASCII, which every reader understands in the same way."""
     return _escape(value)
 
 
 def edit_properties(text: str, changes: Mapping[str, str]) -> str:
-    """The text with these keys set: existing entries are replaced where they stand, new ones appended, comments, order and each line's end
+    """The text with these keys set. Existing entries are replaced in place, new ones appended; comments, order and the end of each line are
     kept."""
     lines, ends = _lines(text), _LINE_END.findall(text)
     end = ends[0] if ends else "\n"
@@ -115,7 +115,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _ends_open(lines: list[str]) -> bool:
-    """Whether a line put behind these would be taken for a continuation."""
+    """Whether these lines end such that another line behind them would be read as their continuation."""
     is_open = False
     for line in lines:
         starts = line.lstrip(_BLANKS)

@@ -17,7 +17,7 @@ PORT_MAX = 65535
 VIP_PORT_DISTANCE = 2  # below the listener
 MEMBER = re.compile("[^-;:][0-9]{1,9}")
 MEMBERS_MAX = 16
-"""Of a DLedger group of brokers, as many as csrc/ha/dledger_log.h takes."""
+"""The most members of a DLedger group of brokers, as csrc/ha/dledger_log.h allows."""
 
 # What an operator relies on and this release does not have: better no start than a broker without it.
 MISSING: dict[str, tuple[Value, str]] = {
@@ -32,7 +32,7 @@ CHECKED = frozenset({"totalReplicas"})
 
 
 def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
-    """(key, complaint) for every rule that does not hold; the key is the one to mend."""
+    """(key, complaint) for every rule that does not hold; the key is the one to change."""
     for name in ("namesrvAddr", "controllerAddr", "haMasterAddress"):
         yield from _check_ports(name, values.get(name))
     if unfit := what_does_not_fit(role, values):
@@ -48,7 +48,7 @@ def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, s
 
 
 def derive_values(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, Value, str]]:
-    """(key, value, why) for values that RocketMQ replaces silently at start."""
+    """(key, value, why) for values that are replaced at start: those that RocketMQ replaces silently, and shares of the memory."""
     for key, size in shares(role, values).items():
         if size != values[key]:
             yield key, size, f"memory is {memory_of(_integer(values, 'memory'))}"
@@ -69,7 +69,7 @@ def derive_values(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str,
 
 
 def path_doubt(path: str) -> str:
-    """What an operator may not expect of a path; empty when nothing is odd about it."""
+    """What an operator may not expect about a path; empty if nothing is odd."""
     if path.startswith("~") or "$" in path:
         return f"is taken as it stands, as by RocketMQ: nothing in it is replaced, the directory is {Path(path).absolute()}"
     return f"is relative to the working directory: {Path(path).absolute()}" if path and not path.startswith("/") else ""
@@ -111,7 +111,7 @@ def _check_members(values: Mapping[str, Value], peers_key: str, self_key: str) -
 
 
 def _check_ledger(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
-    """Of a broker whose commit log is a DLedger group's."""
+    """The rules for a broker whose commit log belongs to a DLedger group."""
     missing = [name for name in ("dLegerGroup", "dLegerPeers", "dLegerSelfId") if not values[name]]
     for name in missing:
         yield name, "is needed with enableDLegerCommitLog=true"

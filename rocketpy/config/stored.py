@@ -18,10 +18,10 @@ from .properties import file_bytes, properties_text
 
 
 class StoredConfig:
-    """Writes updates of `config` into its file, comments and all, the file before them beside it as `.bak`."""
+    """Writes updates of `config` into its file and keeps the comments. The file's previous content is kept beside it as `.bak`."""
 
     def __init__(self, config: Config, path: Path | None = None) -> None:
-        """path: for a configuration that came from no file; with neither, updates last until the process ends."""
+        """path: the file for a configuration that was not read from one. If there is neither, updates last until the process ends."""
         self._config = config
         self._path = path
 
@@ -30,7 +30,7 @@ class StoredConfig:
         return self._config.file or self._path
 
     async def store(self, changes: Mapping[str, str]) -> None:
-        """Returns when they are on disk."""
+        """Returns when the changes are on disk."""
         path = self.path
         if path is None:
             return

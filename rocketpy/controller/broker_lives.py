@@ -27,7 +27,7 @@ PRIORITY_LEAST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
-    """One broker of a set."""
+    """One broker of a broker set."""
 
     cluster_name: str
     broker_name: str
@@ -36,7 +36,7 @@ class BrokerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLife:
-    """What the last heartbeats of a broker said."""
+    """What a broker's last heartbeats said."""
 
     heard_ms: int
     timeout_ms: int
@@ -48,7 +48,7 @@ class BrokerLife:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """How far its log goes."""
+        """How far the broker's log goes."""
         return self.epoch, self.max_offset
 
     def lives_at(self, now_ms: int) -> bool:
@@ -56,7 +56,7 @@ class BrokerLife:
 
 
 class BrokerLives:
-    """The brokers this controller hears. `clock`: milliseconds that only grow."""
+    """The brokers that this controller hears. `clock`: monotonic milliseconds."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
@@ -64,7 +64,7 @@ class BrokerLives:
         self._gone: OrderedDict[BrokerIdentity, None] = OrderedDict()
 
     def hear(self, header: BrokerHeartbeatRequestHeader, connection_id: int) -> bool:
-        """A heartbeat with a broker id. False when there is no room for one more broker."""
+        """Takes a heartbeat with a broker id. False if there is no room for another broker."""
         assert header.broker_id is not None
         identity = BrokerIdentity(header.cluster_name, header.broker_name, header.broker_id)
         before = self._lives.get(identity)
@@ -78,24 +78,24 @@ class BrokerLives:
         return True
 
     def life(self, cluster_name: str, broker_name: str, broker_id: int) -> BrokerLife | None:
-        """What is known of a broker that lives; None for any other."""
+        """What is known about a live broker; None for any other."""
         found = self._lives.get(BrokerIdentity(cluster_name, broker_name, broker_id))
         return found if found is not None and found.lives_at(self._clock()) else None
 
     def has_gone(self, identity: BrokerIdentity) -> bool:
-        """Whether a broker was heard here once and is down now: unlike one that has only not been heard yet."""
+        """Whether a broker was heard here once and is down now; False for one that has not been heard yet."""
         found = self._lives.get(identity)
         return identity in self._gone or (found is not None and not found.lives_at(self._clock()))
 
     def connection_closed(self, connection_id: int) -> list[BrokerIdentity]:
-        """Who goes with a connection."""
+        """The brokers that leave with a connection."""
         gone = [identity for identity, life in self._lives.items() if life.connection_id == connection_id]
         for identity in gone:
             self._forget(identity)
         return gone
 
     def expire(self) -> list[tuple[BrokerIdentity, int]]:
-        """Who was silent too long, each with its connection."""
+        """The brokers that were silent for too long, each with its connection."""
         now_ms = self._clock()
         gone = [(identity, life.connection_id) for identity, life in self._lives.items() if not life.lives_at(now_ms)]
         for identity, _ in gone:
@@ -103,12 +103,12 @@ class BrokerLives:
         return gone
 
     def forget_gone(self) -> None:
-        """Who is down has only not been heard yet: for a controller that begins to lead. Whoever lives goes on living."""
+        """For a controller that begins to lead: brokers that are down now count as not heard yet. Live ones stay alive."""
         self.expire()
         self._gone.clear()
 
     def active_counts(self) -> dict[tuple[str, str], int]:
-        """Brokers that live, by cluster and set."""
+        """The number of live brokers, by cluster and broker set."""
         counts: dict[tuple[str, str], int] = {}
         now_ms = self._clock()
         for identity, life in self._lives.items():
@@ -138,5 +138,5 @@ def _life(header: BrokerHeartbeatRequestHeader, connection_id: int, now_ms: int)
 
 
 def _or_none(value: int | None) -> int:
-    """RocketMQ's number for what was not said."""
+    """The value, or -1, by which RocketMQ says that there is none."""
     return -1 if value is None else value

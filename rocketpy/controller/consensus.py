@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Consensus(Protocol):
-    """The replicated log, seen from one member."""
+    """The replicated log as one member sees it."""
 
     @property
     def is_leader(self) -> bool: ...
@@ -31,7 +31,7 @@ class Consensus(Protocol):
 
     @property
     def peers(self) -> Mapping[str, str]:
-        """Addresses by member id."""
+        """The members' addresses, by member id."""
         ...
 
     async def append(self, body: bytes) -> object:
@@ -39,5 +39,5 @@ class Consensus(Protocol):
         ...
 
     async def confirm(self) -> None:
-        """Returns once it is certain that nobody else led at the call. Raises RocketpyError."""
+        """Returns once it is certain that nobody else led at the time of the call. Raises RocketpyError."""
         ...

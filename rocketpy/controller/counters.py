@@ -43,7 +43,7 @@ class Election(NamedTuple):
 
 
 class Times:
-    """A histogram: how many took up to each bound but longer than the one before, and how long all took together."""
+    """A histogram: how many took no longer than each bound but longer than the one before, and the time that all took together."""
 
     __slots__ = ("counts", "sum_us")
 
@@ -57,7 +57,7 @@ class Times:
 
 
 class Counters:
-    """clock_us: microseconds that only grow."""
+    """clock_us: monotonic microseconds."""
 
     def __init__(self, clock_us: Callable[[], int] = lambda: time.monotonic_ns() // 1000) -> None:
         self.now_us = clock_us
@@ -72,7 +72,7 @@ class Counters:
         self.elections: Counter[Election] = Counter()
 
     def timed(self, code: RequestCode, handler: Handler) -> Handler:
-        """The same handler, counted."""
+        """The same handler, with its calls counted."""
         name = request_type(code)
 
         def handle(request: Request) -> Response | Awaitable[Response]:
@@ -99,7 +99,7 @@ class Counters:
         return response
 
     def _answered(self, name: str, response: Response, began_us: int) -> None:
-        """A refusal counts as a success, as in RocketMQ: it is an answer."""
+        """A refusal counts as a success, as in RocketMQ, because it is an answer."""
         took_us = self.now_us() - began_us
         if response.code == ResponseCode.SYSTEM_ERROR and took_us >= TIMEOUT_US:
             self.requests[name, TIMEOUT] += 1
@@ -113,7 +113,7 @@ class Counters:
             self.append_times.add(self.now_us() - began_us)
 
     def elected(self, broker_name: str, tables: ReplicasInfo, decision: Decision) -> None:
-        """Counts the election; nothing when the decision held none."""
+        """Counts the election; does nothing if the decision contained none."""
         result, found = _RESULTS.get(decision.code), tables.get(broker_name)
         if result is None or found is None:
             return

@@ -51,7 +51,7 @@ Life = Callable[[str, str, int], BrokerLife | None]
 
 @dataclass(frozen=True, slots=True)
 class RoleNotice:
-    """Who leads a set now, for its brokers."""
+    """Who leads a broker set now, to be told to its brokers."""
 
     cluster_name: str
     broker_name: str
@@ -65,7 +65,7 @@ class RoleNotice:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer, and the event that must be committed before it is given."""
+    """An answer, and the event that must be committed before the answer is given."""
 
     code: int = ResponseCode.SUCCESS
     remark: str | None = None
@@ -76,7 +76,7 @@ class Decision:
 
 
 class Decisions:
-    """One function a request."""
+    """One function per request."""
 
     def __init__(self, tables: ReplicasInfo, life: Life, unclean_is_allowed: Callable[[], bool]) -> None:
         self._tables = tables
@@ -182,7 +182,7 @@ class Decisions:
         return Decision(fields=fields, body=_sync_state_set(found))
 
     def sync_state_data(self, broker_names: Iterable[str]) -> Decision:
-        """RocketMQ: BrokerReplicasInfo, of the names that are known."""
+        """RocketMQ: BrokerReplicasInfo, for the names that are known."""
         found = (each for name in dict.fromkeys(broker_names) if (each := self._tables.get(name)) is not None)
         return Decision(body=write_fastjson({"replicasInfoTable": {each.sync.broker_name: self._replicas_info(each) for each in found}}))
 
@@ -275,7 +275,7 @@ class Decisions:
 
 
 def _is_first_election(found: BrokerSet) -> bool:
-    """Whether nobody has led the set yet: its master epoch is 0, or nobody is in sync. Only the latter is left when a controller of
+    """Whether nobody has led the set yet: its master epoch is 0, or nobody is in sync. Only the latter still shows it once a controller of
     RocketMQ has written that nobody could be elected."""
     return found.sync.master_epoch == 0 or not found.sync.sync_state_set
 
@@ -348,7 +348,7 @@ def _encoded_set(broker_ids: frozenset[int], epoch: int) -> bytes:
 
 
 def _complaint(**texts: str) -> str:
-    """What is wrong with a request's texts; empty when nothing is."""
+    """What is wrong with a request's texts; empty if nothing is."""
     for name, text in texts.items():
         if not text:
             return f"the custom field <{name}> is null"
@@ -364,5 +364,5 @@ def _broker_id(text: str) -> int:
 
 
 def _shown(value: int | None) -> str:
-    """As Java prints it."""
+    """A value as Java prints it."""
     return "null" if value is None else str(value)

@@ -19,7 +19,7 @@ from .broker_lives import BrokerLife
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """Who, and whether it was not known to have all messages."""
+    """Who was elected, and whether it may lack messages."""
 
     broker_id: int
     is_unclean: bool = False
@@ -33,7 +33,7 @@ def elect(
     master: int | None,
     wanted: int | None = None,
 ) -> Elected | None:
-    """others: those an unclean election may take, none without leave. life: None for a broker that is not there."""
+    """others: the brokers that an unclean election may take; none if such elections are off. life: None for a broker that is not alive."""
     for candidates, is_unclean in ((in_sync, False), (others, True)):
         lives = {broker_id: found for broker_id in candidates if (found := life(broker_id)) is not None}
         chosen = _choose(lives, master, wanted)

@@ -39,10 +39,10 @@ BUSY = Decision(ResponseCode.SYSTEM_BUSY, f"{WAITING_MAX} requests wait for the 
 
 
 class EventScheduler:
-    """The only writer of the log."""
+    """The only writer of the replicated log."""
 
     def __init__(self, consensus: Consensus, counters: Counters | None = None) -> None:
-        """counters: where entries are counted."""
+        """counters: count the entries."""
         self._consensus = consensus
         self._counters = counters if counters is not None else Counters()
         self._turn = asyncio.Lock()
@@ -51,11 +51,12 @@ class EventScheduler:
 
     @property
     def is_settled(self) -> bool:
-        """Whether this controller leads and its tables hold all that was committed."""
+        """Whether this controller leads and its tables contain everything that was committed."""
         return self._consensus.is_leader and self._settled_term == self._consensus.term
 
     async def run(self, decide: Callable[[], Decision], *, read_is_logged: bool = False) -> Decision:
-        """Decides and writes. `decide` is called with settled tables, and again nothing happens before its event is applied."""
+        """Decides, and writes the event. `decide` is called with settled tables, and nothing else is decided before its event is
+        applied."""
         if not self._consensus.is_leader:
             return NOT_LEADER
         if self._waiting >= WAITING_MAX:
@@ -69,11 +70,11 @@ class EventScheduler:
             self._waiting -= 1
 
     async def settle(self) -> bool:
-        """Brings the tables up to date. False when this controller does not lead, or cannot."""
+        """Brings the tables up to date. False if this controller does not lead, or cannot."""
         return (await self.run(Decision)).code == ResponseCode.SUCCESS
 
     async def _decide_and_write(self, decide: Callable[[], Decision], read_is_logged: bool) -> tuple[Decision, bool]:
-        """Also whether the answer may be given as it is."""
+        """Also returns whether the answer may be given as it is."""
         if not self._consensus.is_leader:
             return NOT_LEADER, True
         was_settled = self.is_settled
@@ -87,7 +88,7 @@ class EventScheduler:
         return failed or decision, True
 
     async def _confirm(self) -> Decision | None:
-        """None once it is certain that this controller led when it decided, else what the asker is told."""
+        """None once it is certain that this controller led when it decided; else the answer to the client."""
         try:
             await self._consensus.confirm()
         except RocketpyError as error:
@@ -95,7 +96,7 @@ class EventScheduler:
         return None
 
     async def _append(self, body: bytes) -> Decision | None:
-        """None once it is committed, else what the asker is told."""
+        """None once the event is committed; else the answer to the client."""
         consensus, term, began_us = self._consensus, self._consensus.term, self._counters.now_us()
         self._settled_term = None
         try:

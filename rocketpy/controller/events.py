@@ -22,7 +22,7 @@ TYPE_SIZE = 2
 
 @dataclass(frozen=True, slots=True)
 class AlterSyncStateSetEvent:
-    """The in-sync set of a broker set is this one from now on."""
+    """From now on this is the in-sync set of a broker set."""
 
     broker_name: str
     new_sync_state_set: frozenset[int]
@@ -30,7 +30,7 @@ class AlterSyncStateSetEvent:
 
 @dataclass(frozen=True, slots=True)
 class ApplyBrokerIdEvent:
-    """A broker has this id of its set; the first one makes the set."""
+    """A broker gets this id in its set. The first one creates the set."""
 
     cluster_name: str
     broker_name: str
@@ -41,7 +41,7 @@ class ApplyBrokerIdEvent:
 
 @dataclass(frozen=True, slots=True)
 class ElectMasterEvent:
-    """The set has a new master, who is alone in sync; None: the old one is down and nobody could follow."""
+    """The set has a new master, which alone is in sync. None: the old master is down, and no broker could follow."""
 
     broker_name: str
     new_master_broker_id: int | None = None
@@ -57,7 +57,7 @@ class CleanBrokerDataEvent:
 
 @dataclass(frozen=True, slots=True)
 class UpdateBrokerAddressEvent:
-    """A broker is found elsewhere."""
+    """A broker has another address."""
 
     cluster_name: str
     broker_name: str
@@ -69,13 +69,13 @@ Event = AlterSyncStateSetEvent | ApplyBrokerIdEvent | ElectMasterEvent | CleanBr
 
 
 def encode_event(event: Event) -> bytes:
-    """The entry of an event."""
+    """The log entry of an event."""
     type_id, type_name, members = _members(event)
     return type_id.to_bytes(TYPE_SIZE, "big") + write_fastjson({**members, "brokerName": event.broker_name, "eventType": type_name})
 
 
 def decode_event(entry: bytes) -> Event | None:
-    """The event of an entry; None for an empty one, one of a type that is not known, and damage."""
+    """The event in an entry; None for an empty entry, one of an unknown type, and a damaged one."""
     if len(entry) <= TYPE_SIZE:
         return None
     try:

@@ -16,7 +16,7 @@ HEARD_WITHIN_MS = DEFAULT_TIMEOUT_MS
 
 
 def sets_without_master(tables: ReplicasInfo, lives: BrokerLives, leads_for_ms: int) -> list[BrokerSet]:
-    """The sets whose election a look at `leads_for_ms` after this controller began to lead asks for."""
+    """The sets for which an election is asked for, `leads_for_ms` after this controller began to lead."""
     return [found for found in tables.sets() if _needs_election(found, lives, leads_for_ms)]
 
 

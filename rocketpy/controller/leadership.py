@@ -26,7 +26,7 @@ AGAIN_AFTER_S = 0.5
 
 
 class Leadership:
-    """`clock`: milliseconds that only grow. begun and ended: called on the event loop."""
+    """Follows whether this controller leads. `clock`: monotonic milliseconds. `begun` and `ended` are called on the event loop."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Leadership:
             self._settling = asyncio.get_running_loop().create_task(self._settle(), name="settle the tables")
 
     async def wait_begun(self, within_s: float) -> bool:
-        """False when it does not lead by then."""
+        """Waits until this controller leads. False if it does not in time."""
         try:
             async with asyncio.timeout(within_s):
                 await self._has_begun.wait()

@@ -71,7 +71,7 @@ class ControllerMetrics:
         yield self._families.histogram("dledger_op_latency_microseconds", "Until an entry is committed", BOUNDS_US, rows)
 
     def _disk(self, directory: Path) -> Iterator[Metric]:
-        """Any thread but the event loop's: it may wait for the disk."""
+        """The use of the disk. On any thread but the event loop's, because it may wait for the disk."""
         try:
             size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
         except OSError as error:  # a file that has just gone, or a disk that fails

@@ -30,7 +30,7 @@ FIRST_BROKER_ID = 1
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """Where a broker is found, and the secret that proves the id its own."""
+    """A broker's address, and the secret which proves that the id is its own."""
 
     address: str
     register_check_code: str
@@ -50,8 +50,8 @@ class Replicas:
         self.next_broker_id += 1
 
     def free_broker_id(self) -> int:
-        """One that nobody has. RocketMQ counts additions only, and offers a taken one where they did not come in order. Not the one behind
-        the greatest: whoever had taken the last there is would leave none to all who come later."""
+        """An id that no broker has. RocketMQ only counts additions, and offers an id that is taken if they did not arrive in order. It is
+        not the one after the greatest: a broker that had taken the very last id would leave none for those that come later."""
         return next(broker_id for broker_id in itertools.count(self.next_broker_id) if broker_id not in self.by_id)
 
     def address(self, broker_id: int | None) -> str | None:
@@ -64,7 +64,7 @@ class Replicas:
 
 @dataclass(slots=True)
 class SyncState:
-    """Who leads a set and who has all of its messages."""
+    """Who leads a set, and who has all of its messages."""
 
     cluster_name: str
     broker_name: str
@@ -84,38 +84,38 @@ class SyncState:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSet:
-    """Both halves of a set that is there."""
+    """Both halves of an existing broker set."""
 
     replicas: Replicas
     sync: SyncState
 
 
 class ReplicasInfo:
-    """The tables. Readers get the live objects and leave them as they are."""
+    """The tables. Readers get the live objects and must not change them."""
 
     def __init__(self) -> None:
         self._replicas: dict[str, Replicas] = {}
         self._sync: dict[str, SyncState] = {}
 
     def __len__(self) -> int:
-        """Names in either table."""
+        """How many names are in either table."""
         return len(self._replicas.keys() | self._sync.keys())
 
     def get(self, broker_name: str) -> BrokerSet | None:
-        """A set with both of its halves."""
+        """The set, if it has both halves."""
         replicas, sync = self._replicas.get(broker_name), self._sync.get(broker_name)
         return BrokerSet(replicas, sync) if replicas is not None and sync is not None else None
 
     def replicas(self, broker_name: str) -> Replicas | None:
-        """The brokers of a name, also of one that has lost its in-sync set."""
+        """The brokers of a name, even if it has lost its in-sync set."""
         return self._replicas.get(broker_name)
 
     def sets(self) -> Iterator[BrokerSet]:
-        """All that have both halves."""
+        """All sets that have both halves."""
         return (each for name in self._sync if (each := self.get(name)) is not None)
 
     def apply(self, event: Event) -> None:
-        """The next event of the log."""
+        """Applies the next event of the log."""
         match event:
             case AlterSyncStateSetEvent():
                 if (found := self.get(event.broker_name)) is not None:

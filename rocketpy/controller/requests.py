@@ -59,7 +59,7 @@ class Effects:
 
 
 class ControllerRequests:
-    """The handlers, by request code in `handlers`."""
+    """The handlers; `handlers` maps request codes to them."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class ControllerRequests:
         return _response(await self.elect(header))
 
     async def elect(self, header: ElectMasterRequestHeader) -> Decision:
-        """An election; whoever is elected is told."""
+        """Holds an election, and has the result told to the brokers."""
         decision = await self._scheduler.run(lambda: self._decisions.elect_master(header))
         self._counters.elected(header.broker_name, self._tables, decision)
         if decision.notice is not None:
@@ -179,7 +179,7 @@ class ControllerRequests:
         return Response(remark="Heart beat success", fields=self._epochs(header.broker_name))
 
     def _epochs(self, broker_name: str) -> dict[str, str] | None:
-        """Who leads a set, as a leader with settled tables knows; None where that is not known."""
+        """Who leads a set, as far as a leader with settled tables knows; None if that is not known."""
         found = self._tables.get(broker_name) if self._scheduler.is_settled else None
         if found is None or found.sync.master_broker_id is None:
             return None

@@ -40,7 +40,7 @@ class _Pending:
 
 
 class RoleNotices:
-    """The brokers that have not been told yet. `clock`: milliseconds that only grow."""
+    """The notices that brokers have not received yet. `clock`: monotonic milliseconds."""
 
     def __init__(self, lives: BrokerLives, clock: Callable[[], int]) -> None:
         self._lives = lives
@@ -48,7 +48,7 @@ class RoleNotices:
         self._pending: dict[BrokerIdentity, _Pending] = {}
 
     def post(self, notice: RoleNotice) -> None:
-        """All brokers of the set that live are to be told, at once."""
+        """All live brokers of the set are to be told, at once."""
         for broker_id, address in notice.addresses.items():
             broker = BrokerIdentity(notice.cluster_name, notice.broker_name, broker_id)
             before = self._pending.get(broker)
@@ -58,7 +58,7 @@ class RoleNotices:
                 self._pending[broker] = _Pending(Telling(broker, address, notice), self._clock())
 
     def take_due(self, most: int) -> list[Telling]:
-        """Those whose time has come, `most` of them; each is under way until told or failed."""
+        """The notices that are due, at most `most` of them. Each is under way until told or failed."""
         now_ms = self._clock()
         due = [each for each in self._pending.values() if not each.is_under_way and each.due_ms <= now_ms][:most]
         for pending in due:
@@ -73,7 +73,7 @@ class RoleNotices:
             del self._pending[telling.broker]
 
     def failed(self, telling: Telling) -> bool:
-        """It could not be told. False when that was the last try."""
+        """The broker could not be told. False if that was the last attempt."""
         pending = self._pending.get(telling.broker)
         if pending is None or pending.telling is not telling:
             return True
@@ -85,11 +85,11 @@ class RoleNotices:
         return True
 
     def clear(self) -> None:
-        """Nobody is to be told any more: another controller leads."""
+        """Drops all notices, because another controller leads."""
         self._pending.clear()
 
     def wait_ms(self) -> int | None:
-        """How long until the next is due; None when nobody waits."""
+        """How long until the next notice is due; None if there is none."""
         due = [pending.due_ms for pending in self._pending.values() if not pending.is_under_way]
         return max(min(due) - self._clock(), 0) if due else None
 

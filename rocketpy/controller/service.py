@@ -67,7 +67,7 @@ def _monotonic_ms() -> int:
 
 
 class Controller:
-    """`controller = Controller(load_config("controller", file)); await controller.start(); … await controller.stop()`."""
+    """The controller: `controller = Controller(load_config("controller", file)); await controller.start(); … await controller.stop()`."""
 
     def __init__(self, config: Config, *, log_tap: LogTap | None = None) -> None:
         self.config = config
@@ -95,23 +95,23 @@ class Controller:
 
     @property
     def address(self) -> str:
-        """Where it listens, as its peers and brokers know it."""
+        """The address that it listens on, as its peers and brokers know it."""
         member = self.config.text("controllerDLegerSelfId")
         return parse_peers(self.config.text("controllerDLegerPeers"))[member]
 
     @property
     def is_leader(self) -> bool:
-        """Whether its group has elected it."""
+        """Whether its group has elected this controller."""
         return self._node is not None and self._node.is_leader
 
     @property
     def metrics_port(self) -> int:
-        """The port Prometheus reads; 0: none."""
+        """The port that Prometheus reads; 0: none."""
         return self._metrics.port if self._metrics is not None else 0
 
     async def start(self) -> None:
-        """Reads its log, binds, listens and answers; who leads is found out after it, but by a controller that is alone.
-        Raises NetworkError, Unsupported (make_exporter), and what DLedgerNode.start raises."""
+        """Reads its log, binds, listens and answers. The leader is elected after that, except in a group of one. Raises NetworkError,
+        Unsupported (make_exporter), and what DLedgerNode.start raises."""
         config = self.config
         tls = tls_settings(config)
         client_tls = client_context(config, tls)
@@ -210,12 +210,12 @@ class Controller:
     # ---- leading ----
 
     def _begin_to_lead(self) -> None:
-        """Who went while another led may only have been out of our reach; all have their time to be heard."""
+        """Brokers that went while another controller led may only have been out of our reach; all get their time to be heard."""
         self.lives.forget_gone()
         self._scan_inactive_masters()
 
     def _forget(self) -> None:
-        """Another leads, or nobody does."""
+        """Another controller leads, or none does."""
         self._wanted.clear()
         self._notices.clear()
         for telling in self._tellings:
@@ -227,7 +227,7 @@ class Controller:
         self._brokers_gone(self.lives.connection_closed(event.connection_id))
 
     def _scan_not_active(self) -> None:
-        """Forgets brokers that were silent too long and closes their connections."""
+        """Forgets brokers that were silent for too long, and closes their connections."""
         gone = self.lives.expire()
         for _, connection_id in gone:
             if self._server is not None:
@@ -249,7 +249,7 @@ class Controller:
             self._want_election(found.sync.cluster_name, found.sync.broker_name)
 
     def _want_election(self, cluster_name: str, broker_name: str) -> None:
-        """What a leader does not find yet, its next scan does."""
+        """Asks for an election. A set that the leader cannot find yet is found by its next scan."""
         if self._leadership is not None and self._leadership.since_ms is not None:
             self._wanted[cluster_name, broker_name] = None
             self._wake_elector.set()
@@ -267,7 +267,7 @@ class Controller:
                     log.exception("election in broker-set %s failed", broker_name)
 
     async def _elect(self, cluster_name: str, broker_name: str) -> None:
-        """Tries again at once what the log did not take; the next scan does so later."""
+        """Holds an election, and tries again at once if the log did not take its event; after that the next scan does."""
         assert self.requests is not None
         header = ElectMasterRequestHeader(cluster_name=cluster_name, broker_name=broker_name, broker_id=-1, designate_elect=False)
         for _ in range(self._tries):
@@ -318,7 +318,7 @@ class Controller:
                 log.error("Failed to notify broker %s that role changed: %s", telling.address, error)
 
     def _telling_ended(self, task: asyncio.Task[None]) -> None:
-        """Only now has another its place: a wake-up from within the task would come while it still counts."""
+        """Wakes the next notice. Not done within the task itself, which still counts as running there."""
         self._tellings.discard(task)
         self._wake_teller.set()
 

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class ControllerStateMachine:
-    """What the replicated log drives: every committed entry once, in order."""
+    """What the replicated log drives: it gets every committed entry once, in order."""
 
     def __init__(self, tables: ReplicasInfo) -> None:
         self._tables = tables

@@ -21,7 +21,7 @@ BATCH_MAX = 10_000
 
 @dataclass(slots=True, kw_only=True)
 class Message:
-    """What all requests and responses have. `code` means something in responses only."""
+    """The members that all requests and responses have. `code` only means something in responses."""
 
     group: str | None = None
     remote_id: str | None = None
@@ -52,7 +52,7 @@ class Message:
 
 @dataclass(slots=True, kw_only=True)
 class VoteRequest(Message):
-    """leader_id is who wants to lead."""
+    """leader_id: the member that wants to lead."""
 
     ledger_end_index: int = -1
     ledger_end_term: int = -1
@@ -75,7 +75,7 @@ class HeartBeatResponse(Message):
 
 @dataclass(slots=True, kw_only=True)
 class PushRequest(Message):
-    """One entry, or with batch_entry some (enableBatchPush of DLedger; we send none)."""
+    """One entry, or with batch_entry several (enableBatchPush of DLedger; we never send those)."""
 
     type: PushType = PushType.APPEND
     commit_index: int = -1
@@ -97,7 +97,7 @@ class PushResponse(Message):
 
 @dataclass(slots=True, kw_only=True)
 class MetadataResponse(Message):
-    """instance: which process answers; of rocketpy only."""
+    """instance: which process answers; only rocketpy sets it."""
 
     peers: dict[str, str] | None = None
     instance: str | None = None
@@ -105,7 +105,7 @@ class MetadataResponse(Message):
 
 @dataclass(slots=True, kw_only=True)
 class LeadershipTransferRequest(Message):
-    """transfer_id hands its lead over to transferee_id, once that has the entry."""
+    """transfer_id hands its lead over to transferee_id, once that member has the entry."""
 
     transfer_id: str | None = None
     transferee_id: str | None = None

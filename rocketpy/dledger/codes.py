@@ -17,7 +17,7 @@ class DLedgerRequestCode(IntEnum):
 
 
 class DLedgerResponseCode(IntEnum):
-    """In the body of an answer; the command around it is always SUCCESS of DLedger, which is 200."""
+    """The code in the body of an answer. The command around it always has DLedger's SUCCESS, which is 200."""
 
     SUCCESS = 200
     NETWORK_ERROR = 302

@@ -120,7 +120,7 @@ class Elector:
         return VoteResponse(group=request.group, leader_id=request.leader_id, term=self._member.term, vote_result=result)
 
     def vote_answered(self, peer: str, request: VoteRequest, response: VoteResponse | None, now: int) -> None:
-        """response is None when there was none in time."""
+        """Takes the answer to a request for a vote; None if there was none in time."""
         if request.term != self._member.term or self._ballot is None:
             return
         result = response.vote_result if response is not None else VoteResult.UNKNOWN

@@ -74,7 +74,7 @@ class Entry:
 
 
 def crc_of(body: bytes) -> int:
-    """As Java's signed int; never 0, which says that there is none."""
+    """The CRC as a signed int of Java; never 0, which means that there is none."""
     crc = zlib.crc32(body) or 1
     return crc - (1 << 32) if crc >= 1 << 31 else crc
 

@@ -31,7 +31,7 @@ class EntryFiles:
 
     @property
     def offsets(self) -> list[int]:
-        """First offsets of the files, ascending."""
+        """The first offsets of the files, ascending."""
         return sorted(self._descriptors)
 
     def open(self) -> None:
@@ -54,7 +54,7 @@ class EntryFiles:
             os.close(descriptor)
 
     def read(self, offset: int, size: int) -> bytes:
-        """What lies there within one file, less than size at its end, nothing where there is no file."""
+        """Reads within one file: less than size at the end of the file, nothing if there is no file."""
         base = offset - offset % self.file_size
         if offset < 0 or base not in self._descriptors:
             return b""
@@ -62,7 +62,7 @@ class EntryFiles:
             return os.pread(self._descriptors[base], min(size, base + self.file_size - offset), offset - base)
 
     def write(self, offset: int, data: bytes) -> None:
-        """Within one file, which is made when it is not there yet."""
+        """Writes within one file, which is created if it does not exist."""
         base = offset - offset % self.file_size
         with store_errors(self._path(base)):
             if base not in self._descriptors:
@@ -81,7 +81,8 @@ class EntryFiles:
         self._unsynced.clear()
 
     def cut(self, offset: int) -> None:
-        """Leaves zeros from offset on, on disk. Later files go first, the last of them before: kill -9 leaves a row."""
+        """Fills everything from offset on with zeros, on disk. Later files are deleted first, beginning with the last, so that kill -9
+        leaves no gap between files."""
         for base in reversed(self.offsets):
             path = self._path(base)
             with store_errors(path):
@@ -109,7 +110,7 @@ class EntryFiles:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Puts text in the place of the file: the old text or the new is there at every moment, the new when this returns."""
+    """Replaces the contents of the file. At every moment it has the old or the new text; when this returns, the new one."""
     with store_errors(path):
         temporary = path.with_name(path.name + ".tmp")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +123,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def read_properties(path: Path) -> dict[str, str] | None:
-    """Lines of name=value as Java's Properties writes them; None when there is no file. A damaged one gives what can be read of it."""
+    """The lines name=value as Java's Properties writes them; None if there is no file. What can be read of a damaged file is returned."""
     try:
         with store_errors(path):
             text = path.read_bytes().decode("utf-8", "replace")
@@ -136,7 +137,7 @@ def read_properties(path: Path) -> dict[str, str] | None:
 
 @contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """What the system refuses in there becomes an error that names the file."""
+    """Turns an OSError of the block into an error that names the file."""
     try:
         yield
     except StoreIOError:

@@ -125,7 +125,7 @@ class EntryStore:
         self._set_end(entry.index, entry.term, entry.end_pos)
 
     def _next_pos(self, size: int) -> int:
-        """Where an entry of that size goes."""
+        """The position at which an entry of that size goes."""
         file_size = self._settings.data_file_size
         if size + BLANK_SIZE_MIN > file_size:
             raise TooLarge(f"an entry of {size} bytes does not fit into a file of {file_size}")
@@ -173,7 +173,7 @@ class EntryStore:
         )
 
     def _find_begin(self, offsets: list[int]) -> None:
-        """Reads the last RECOVERED_FILES data files entry by entry. Of the files before, the index is trusted."""
+        """Reads the last RECOVERED_FILES data files entry by entry. For the files before them the index is trusted."""
         start = max(0, len(offsets) - RECOVERED_FILES)
         while start > 0 and self._entry_at(offsets[start]) is None:
             start -= 1

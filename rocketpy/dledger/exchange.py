@@ -51,7 +51,7 @@ ANSWERS: Mapping[
 
 
 class Exchange:
-    """`ask` any number of times between the constructor and `stop`."""
+    """Sends requests to the other members. `ask` any number of times between the constructor and `stop`."""
 
     def __init__(self, settings: GroupSettings, tls: ssl.SSLContext | None = None) -> None:
         self._settings = settings
@@ -86,7 +86,7 @@ class Exchange:
         told(question, answer)
 
     async def ask_to_lead(self, member: str, request: LeadershipTransferRequest, timeout_s: float) -> Message | None:
-        """What it answers; None when nothing in time."""
+        """The member's answer; None if there is none in time."""
         code, address = DLedgerRequestCode.LEADERSHIP_TRANSFER, self._settings.peers[member]
         try:
             return Message.decode((await self._client.invoke(address, code, None, request.encode(), timeout_s=timeout_s)).body)
@@ -95,7 +95,7 @@ class Exchange:
             return None
 
     async def stop(self) -> None:
-        """What is under way is told to nobody."""
+        """Drops what is under way: nobody gets its answers."""
         tasks = list(self._asking)
         for task in tasks:
             task.cancel()
@@ -121,7 +121,7 @@ def answered(
     decide: Callable[[Request], Answer | None],
     command: Command,
 ) -> Response:
-    """decide gives None where this member takes no part just now."""
+    """The response to a request, as `decide` gives it; decide returns None while this member takes no part."""
     try:
         request = kind.decode(command.body)
     except ProtocolError as error:

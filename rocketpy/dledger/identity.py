@@ -26,7 +26,7 @@ ADDRESSES_MAX: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """METADATA to whoever is `member` at that address."""
+    """METADATA, to the process that is `member` at that address."""
 
     member: str
     address: str
@@ -34,7 +34,7 @@ class Question:
 
 class Identity:
     def __init__(self, settings: GroupSettings, token: str) -> None:
-        """token: of this process alone; its answers to METADATA have it."""
+        """token: known to this process only; its answers to METADATA contain it."""
         self._settings = settings
         self.token = token
         self.is_reached = len(settings.peers) == 1
@@ -44,7 +44,7 @@ class Identity:
 
     @property
     def fault(self) -> str:
-        """Who else is this member; empty while nobody is known to be."""
+        """Which other process is this member; empty as long as none is known to be."""
         if not self._taken:
             return ""
         member, group = self._settings.self_id, self._settings.group
@@ -54,7 +54,7 @@ class Identity:
         )
 
     def due(self, now: int) -> list[Question]:
-        """To be asked now."""
+        """The questions to ask now."""
         questions = [question for question, asked in self._unanswered.items() if now - asked >= ASK_MS]
         self._unanswered.update(dict.fromkeys(questions, now))
         return questions

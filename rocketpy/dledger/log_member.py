@@ -27,29 +27,29 @@ from .settings import GroupSettings
 
 
 class LedgerLog(LogEnd, Protocol):
-    """A native log, as far as elections go. Each order holds when it returns."""
+    """A native log, as elections need it. Each order is in force when the call returns."""
 
     @property
     def heard_ms(self) -> int:
-        """When entries of the leader that is followed came last, on the clock of the member; 0 before."""
+        """When entries of the followed leader arrived last, on the member's clock; 0: never."""
 
     @property
     def is_writable(self) -> bool:
-        """Whether it takes entries: a disk that failed takes none."""
+        """Whether it accepts entries: not after its disk has failed."""
 
     def enter_term(self, term: int) -> None:
-        """Nobody leads: no entry of an older term is written from now on, no append is taken. For the same term again: the leader of
-        it is gone."""
+        """Nobody leads: from now on no entry of an older term is written, and no append is accepted. If called again for the same term, its
+        leader is gone."""
 
     def follow(self, term: int, leader_id: str) -> None:
-        """Entries of this leader are taken, and nobody else's."""
+        """Accepts entries of this leader, and of nobody else."""
 
     def lead(self, term: int) -> None:
-        """Appends are taken, and pushed to the others."""
+        """Accepts appends, and pushes them to the others."""
 
 
 class _FencedPromises:
-    """On disk first, then in force in the log."""
+    """Promises that are first written to disk, then put into force in the log."""
 
     def __init__(self, promises: Promises, log: LedgerLog) -> None:
         self._promises = promises
@@ -79,7 +79,8 @@ class LogMember:
         log.enter_term(promises.term)
 
     def tick(self, now: int, *, may_lead: bool = True) -> None:
-        """To be called every few ten milliseconds, and after answers came. may_lead: whether the others reach it under its id."""
+        """To be called every few tens of milliseconds, and after answers have arrived. may_lead: whether the others reach this member under
+        its id."""
         self._elector.heard(min(self._log.heard_ms, now))
         if may_lead and self._log.is_writable:
             self._elector.tick(now)
@@ -107,16 +108,16 @@ class LogMember:
         return PushResponse(group=request.group, code=code, term=member.term, end_index=self._log.end_index)
 
     def pushed(self, leader_id: str | None, term: int, now: int) -> DLedgerResponseCode:
-        """Entries came of somebody whom the native log does not follow; they are to be sent again."""
+        """Entries arrived from a member that the native log does not follow; it will send them again."""
         code = self._elector.is_ours(leader_id, term, now)
         return DLedgerResponseCode.TERM_NOT_READY if code == DLedgerResponseCode.SUCCESS else code
 
     def outlived(self, term: int, now: int) -> None:
-        """A follower answered entries out of a later term."""
+        """A follower answered entries from a later term."""
         self._elector.outlived(term, now)
 
     def answered(self, sent: Sent, answer: Answer | None, now: int) -> None:
-        """What came back for a request of the outbox; None when nothing did in time."""
+        """Takes the answer to a request of the outbox; None if there was none in time."""
         request = sent.request
         if isinstance(request, VoteRequest):
             self._elector.vote_answered(sent.peer, request, answer_of(VoteResponse, answer), now)
@@ -132,8 +133,8 @@ class LogMember:
         return self._elector.led_at()
 
     def lease_left_ms(self, now: int) -> int | None:
-        """How long this member may take itself for the leader without another word of the others: 0 for who does not lead, None for who
-        has no others."""
+        """For how long this member may regard itself as the leader without hearing from the others again: 0 if it does not lead, None if
+        there are no others."""
         member = self.member
         if not member.is_leader:
             return 0

@@ -159,12 +159,12 @@ class LogNode:
 
     @property
     def fault(self) -> RocketpyError | None:
-        """Why this member takes no part just now; None while it does."""
+        """Why this member takes no part at the moment; None while it does."""
         return self._fault
 
     @property
     def handlers(self) -> dict[int, Handler]:
-        """What the port answers beside the pushes that the native log takes."""
+        """What the port answers, except for the pushes that the native log takes."""
         handlers = member_handlers(self.settings.group, self._decide, self._metadata)
         return {**handlers, int(DLedgerRequestCode.LEADERSHIP_TRANSFER): self._transfer.handle}
 
@@ -194,7 +194,7 @@ class LogNode:
         self._ticker = asyncio.get_running_loop().create_task(self._tick_for_ever(), name="dledger ticks")
 
     async def stop(self) -> None:
-        """Neither leads nor follows when it returns; who listens to roles is told nothing more. Idempotent."""
+        """When this returns, the member neither leads nor follows, and no more changes of role are reported. Idempotent."""
         self.on_role_change.clear()
         asyncio.get_running_loop().remove_reader(self.native.claim_fd)
         if self._ticker is not None:
@@ -343,7 +343,7 @@ class LogNode:
         self._member = member
 
     def _fail(self, error: Exception) -> None:
-        """Out of the group until it can begin anew."""
+        """Leaves the group until this member can begin anew."""
         self._fault = error if isinstance(error, RocketpyError) else StoreCorrupt(f"the term file of the group failed: {error}")
         log.error("%s of group %s takes no part: %s", self.settings.self_id, self.settings.group, error)
         term = self.term
@@ -353,7 +353,7 @@ class LogNode:
             self._tell(Role.CANDIDATE, term)
 
     def _leave(self) -> None:
-        """Neither leads nor follows."""
+        """Ends leading and following."""
         self._member = None
         self._committed_lead.set()
         try:
@@ -386,7 +386,7 @@ class LogNode:
     # ---- roles ----
 
     def is_whole(self) -> bool:
-        """It leads, and all that its log held when it began to is committed."""
+        """Whether this member leads, and all that its log held when it began to lead is committed."""
         return self.role is Role.LEADER and int(self.native.state()["committed_index"]) >= self._lead_index
 
     def _role_changed(self, role: Role, term: int) -> None:
@@ -410,6 +410,6 @@ def _pause_ms(error: Exception) -> int:
 
 
 def committed_index(settings: GroupSettings) -> int:
-    """As the checkpoint has it; -1 where it says nothing."""
+    """The committed index in the checkpoint; -1 if it has none."""
     text = (read_properties(settings.checkpoint_path) or {}).get("committedIndex", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1

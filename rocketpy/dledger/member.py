@@ -25,7 +25,7 @@ class Role(StrEnum):
 
 
 class LogEnd(Protocol):
-    """What an election needs to know of the entries."""
+    """What an election needs to know about the entries."""
 
     @property
     def end_index(self) -> int: ...
@@ -86,7 +86,7 @@ class Member(Generic[L]):
         return self.role is Role.LEADER
 
     def enter_term(self, term: int) -> None:
-        """A later term than the present one: no vote yet, nobody leads that one knows of."""
+        """Enters a later term than the present one: no vote is given yet, and no leader is known."""
         self._promises.write(term, None)
         self.become(Role.CANDIDATE, None)
 

@@ -60,7 +60,7 @@ class StateMachine(Protocol):
 
 
 class NotLeader(RocketpyError):
-    """This member does not lead, or stopped to before the entry was committed; whether it will be is open then."""
+    """This member does not lead, or stopped leading before the entry was committed; it is then open whether the entry will be."""
 
     def __init__(self, message: str, leader_id: str | None = None, leader_address: str | None = None) -> None:
         super().__init__(message)
@@ -80,8 +80,8 @@ class DLedgerNode:
         clock: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
         chance: random.Random | None = None,
     ) -> None:
-        """serves: listens on the port of its own address; without it the owner of a server routes `handlers` to it. tls: of its own
-        requests to the other members."""
+        """serves: listen on the port of its own address; otherwise the owner of a server routes `handlers` to it. tls: for its own requests
+        to the other members."""
         self.settings = settings
         self.on_role_change: list[Callable[[Role, int], None]] = []
         """Called on the event loop with the role and its term. A leader may append at once; what earlier terms left is applied before."""
@@ -146,12 +146,12 @@ class DLedgerNode:
 
     @property
     def fault(self) -> RocketpyError | None:
-        """Why this member takes no part just now; None while it does."""
+        """Why this member takes no part at the moment; None while it does."""
         return self._fault
 
     @property
     def handlers(self) -> dict[int, Handler]:
-        """What the port of a member answers."""
+        """What a member's port answers."""
         return member_handlers(self.group, self._decide, self._metadata)
 
     async def start(self) -> None:
@@ -171,7 +171,7 @@ class DLedgerNode:
         self._ticker = asyncio.get_running_loop().create_task(self._tick_for_ever(), name="dledger ticks")
 
     async def stop(self) -> None:
-        """Appends that wait fail with Closed. Idempotent."""
+        """Waiting appends fail with Closed. Idempotent."""
         if self._ticker is not None:
             self._ticker.cancel()
             await asyncio.wait([self._ticker])
@@ -276,7 +276,7 @@ class DLedgerNode:
             asyncio.get_running_loop().call_later(ROUND_S, self._ask_around)
 
     def _ask_around(self) -> None:
-        """One round of heartbeats for all that ask; who asked in this very millisecond gets the next."""
+        """One round of heartbeats for everybody who asks. Whoever asks within the same millisecond gets the next round."""
         self._round_is_due = False
         if self._replica is None or not self._unconfirmed:
             return
@@ -406,7 +406,7 @@ class DLedgerNode:
         self._store = self._replica = None
 
     def _fail(self, error: Exception) -> None:
-        """Out of the group until the log can be opened anew: what is on disk is unknown."""
+        """Leaves the group until the log can be opened anew, because what is on disk is not known."""
         was = self.role
         self._fault = _fault_of(error)
         where = None if isinstance(error, RocketpyError | OSError) else error

@@ -87,7 +87,7 @@ class PushHandler:
             self._cut(self._matched)
 
     def _append(self, entries: tuple[Entry, ...]) -> None:
-        """Those that are here already count as appended again."""
+        """Entries that are here already count as appended again."""
         first = entries[0].index
         if first > self._matched + 1 or any(entry.index != first + number for number, entry in enumerate(entries)):
             raise _Differs
@@ -134,4 +134,4 @@ class PushHandler:
 
 
 class _Differs(Exception):
-    """What the leader sent is not what is here."""
+    """What the leader sent differs from what is here."""

@@ -21,7 +21,7 @@ COMMIT_INTERVAL_MS = 1000
 
 
 class _Follower:
-    """What is known of one follower in this term."""
+    """What is known about one follower in this term."""
 
     def __init__(self) -> None:
         self.compare_at: int | None = None
@@ -54,7 +54,7 @@ class Pusher:
         self._advance()
 
     def append(self, bodies: list[bytes]) -> int:
-        """Writes entries and syncs them once; the index of the first."""
+        """Writes entries and syncs them once. Returns the index of the first."""
         member_log = self._member.log
         first = member_log.end_index + 1
         for body in bodies:
@@ -68,7 +68,7 @@ class Pusher:
             self._push(peer, follower, now)
 
     def answered(self, peer: str, request: PushRequest, response: PushResponse | None, now: int) -> None:
-        """response is None when there was none in time."""
+        """Takes the answer to a push; response is None if there was none in time."""
         follower = self._followers.get(peer)
         if follower is None or request.term != self._member.term:
             return

@@ -28,7 +28,7 @@ T = TypeVar("T", VoteResponse, HeartBeatResponse, PushResponse)
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request on its way, and when it was sent."""
+    """A request that is under way, and when it was sent."""
 
     peer: str
     request: Request
@@ -44,7 +44,7 @@ class Replica:
         self._begun_term = -1
 
     def tick(self, now: int) -> None:
-        """To be called every few ten milliseconds, and after entries were appended or answers came."""
+        """To be called every few tens of milliseconds, and after entries were appended or answers have arrived."""
         self._elector.tick(now)
         if self.member.is_leader:
             self._begin_leading()
@@ -55,7 +55,8 @@ class Replica:
         return [Sent(peer, request, now) for peer, request in outbox]
 
     def append(self, bodies: Sequence[bytes]) -> int:
-        """Index of the first of the entries, on disk and not committed yet. Raises StoreReadOnly when this member does not lead."""
+        """The index of the first of the entries, which are on disk but not committed yet. Raises StoreReadOnly if this member does not
+        lead."""
         if not self.member.is_leader:
             raise StoreReadOnly(f"{self.member.settings.self_id} does not lead its group")
         self._begin_leading()
@@ -83,7 +84,7 @@ class Replica:
         return self._push_handler.handle(request, now)
 
     def answered(self, sent: Sent, answer: Answer | None, now: int) -> None:
-        """What came back for a request of the outbox; None when nothing did in time."""
+        """Takes the answer to a request of the outbox; None if there was none in time."""
         request = sent.request
         if isinstance(request, VoteRequest):
             self._elector.vote_answered(sent.peer, request, answer_of(VoteResponse, answer), now)
@@ -101,7 +102,8 @@ class Replica:
 
 
 def address_fault(settings: GroupSettings, request: VoteRequest | HeartBeatRequest | PushRequest) -> DLedgerResponseCode:
-    """A member of another group, or one that takes us for somebody else, has another list of peers."""
+    """The code for a request to another group, or to somebody else than this member (the sender has another list of peers); else
+    SUCCESS."""
     if request.remote_id != settings.self_id:
         return DLedgerResponseCode.UNKNOWN_MEMBER
     if request.group != settings.group:
@@ -110,7 +112,7 @@ def address_fault(settings: GroupSettings, request: VoteRequest | HeartBeatReque
 
 
 def answer_of(kind: type[T], answer: Answer | None) -> T | None:
-    """The answer as what it has to be. Raises ProtocolError."""
+    """The answer, as the type that it has to be. Raises ProtocolError."""
     if answer is None or isinstance(answer, kind):
         return answer
     raise ProtocolError(f"{type(answer).__name__} came where {kind.__name__} belongs")

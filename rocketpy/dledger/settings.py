@@ -12,7 +12,7 @@ from ..remoting.client import split_address
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """peers: addresses by member id, this one's among them. store_path: DLedger's storeBaseDir; the log is in dledger-ID below it."""
+    """peers: addresses by member id, this member's among them. store_path: DLedger's storeBaseDir; the log is in dledger-ID below it."""
 
     group: str
     self_id: str
@@ -68,7 +68,7 @@ class GroupSettings:
 
     @property
     def silence_max_ms(self) -> int:
-        """A leader nobody heard of for so long is taken for gone, by the others and by itself."""
+        """A leader that was silent for this long is considered gone, by the others and by itself."""
         return self.heartbeat_interval_ms * self.heartbeats_missed_max
 
 

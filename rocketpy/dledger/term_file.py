@@ -18,7 +18,7 @@ TERM_MAX = (1 << 63) - 1
 
 
 class TermFile:
-    """What was said last; write() before saying more."""
+    """The term and the vote that were last promised. write() has to be called before more is promised."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class TermFile:
         self.vote: str | None = None
 
     def read(self) -> bool:
-        """False when there is none."""
+        """False if there is no file."""
         values = read_properties(self.path)
         if values is None:
             return False

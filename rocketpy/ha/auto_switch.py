@@ -27,7 +27,8 @@ from .service import HaService, HaSettings
 
 
 class AutoSwitchHaService(HaService):
-    """As HaService; `open` in place of its start's end, once the broker's id is known."""
+    """Replication of a broker whose role a controller decides. Unlike in HaService, listening starts with `open`, once the broker's id is
+    known."""
 
     def __init__(self, config: Config, store: MessageStore, native: Broker, *, log_tap: LogTap | None = None) -> None:
         super().__init__(HaSettings.of(config), store, native, log_tap=log_tap)
@@ -42,7 +43,7 @@ class AutoSwitchHaService(HaService):
         self._is_to_copy: Callable[[], None] | None = None
         self._set_changed: Callable[[], None] | None = None
         self.describe: Callable[[], Mapping[str, str]] = dict
-        """What else brokerStatus says of the role."""
+        """What else brokerStatus shows about the role."""
         self.broker_id = -1
 
     @property
@@ -51,21 +52,21 @@ class AutoSwitchHaService(HaService):
 
     @property
     def last_epoch(self) -> int:
-        """-1: no master ever wrote to this log."""
+        """The last epoch in the log; -1 if no master ever wrote to it."""
         return self._epochs.last_epoch if self._epochs is not None else -1
 
     def epochs(self) -> list[tuple[int, int]]:
-        """(epoch, where it began in the log), in order."""
+        """(epoch, offset in the log at which it began), in order."""
         return [(epoch, begin) for epoch, begin, _ in self._epochs.entries()] if self._epochs is not None else []
 
     def start(self) -> None:
-        """Only reads the epochs: who we are to others is not known yet. Raises StoreIOError, DiskFull."""
+        """Only reads the epochs, because the broker's id is not known yet. Raises StoreIOError, DiskFull."""
         self.start_offset = self.log_end()
         self._epochs = EpochCache(self._epoch_path, log=self._log_tap)
         self._epochs.fit(self._store.stats()["commit_log_min_offset"], self.start_offset)
 
     def open(self, broker_id: int) -> None:
-        """Listens for slaves, whom nobody serves before `lead`. Idempotent. Raises NetworkError when the HA port is taken."""
+        """Listens for slaves, who are not served before `lead`. Idempotent. Raises NetworkError if the HA port is taken."""
         if self._master is not None:
             return
         settings = self.settings
@@ -95,7 +96,8 @@ class AutoSwitchHaService(HaService):
     # ---- roles ----
 
     def lead(self, epoch: int, broker_ids: Collection[int]) -> None:
-        """Blocks. Raises OffsetOutOfRange: an older epoch than the log's last; what the disk may. Again for a newer epoch."""
+        """Makes this broker the master of an epoch, with these brokers in sync. To be called again for a newer epoch. Blocks. Raises
+        OffsetOutOfRange if the epoch is older than the log's last, and what the disk may raise."""
         assert self._master is not None and self._slave is not None
         self._slave.let_go()
         self._followed = None
@@ -104,7 +106,8 @@ class AutoSwitchHaService(HaService):
         self._leads = True
 
     def step_down(self) -> None:
-        """Blocks. When it returns nothing is appended, sent to slaves or received. Idempotent."""
+        """Ends the lead, and the following too. When it returns, nothing is appended, sent to slaves or received any more. Blocks.
+        Idempotent."""
         if self._master is not None and self._slave is not None:
             self._leads = False
             self._master.step_down()
@@ -112,7 +115,7 @@ class AutoSwitchHaService(HaService):
             self._followed = None
 
     def agree(self, broker_ids: Collection[int]) -> None:
-        """As HaMaster.agree. Nothing while it does not lead."""
+        """As HaMaster.agree. Does nothing while this broker does not lead."""
         if self._master is not None and self._leads:
             self._master.agree(broker_ids)
 
@@ -126,26 +129,28 @@ class AutoSwitchHaService(HaService):
 
     @property
     def cut_offset(self) -> int | None:
-        """Where a slave's log has to be cut before it can follow, with all that was made of what is behind it: by an open of the store."""
+        """Where a slave's log has to be cut before the slave can follow; None if it need not be. Opening the store again makes the cut, and
+        removes all that was derived from the messages behind it."""
         stats = self._slave.stats() if self._slave is not None else {}
         return int(stats["truncate_to"]) if stats.get("state") == "TRUNCATE" else None
 
     @property
     def confirm_offset(self) -> int:
-        """What all of the set hold; of a slave, as its master says."""
+        """The offset up to which all brokers of the in-sync set have the log; on a slave, the one that its master reports."""
         if self._master is not None and self._leads:
             return self._master.confirm_offset
         return max(0, int(self._slave.stats()["confirm_offset"])) if self._slave is not None else 0
 
     def forget_expired(self) -> None:
-        """Epochs whose part of the log is gone. Blocks. Raises StoreIOError, DiskFull."""
+        """Drops the epochs whose part of the log has been deleted. Blocks. Raises StoreIOError, DiskFull."""
         begin = self._store.stats()["commit_log_min_offset"]
         if self._epochs is not None and begin > self._expired:
             self._epochs.truncate_prefix(begin)
             self._expired = begin
 
     def followers(self) -> list[dict[str, Any]]:
-        """Slaves that have said who they are; caught_up_age_ms: how long ago one last held all there was, None where it never did."""
+        """The slaves that have said who they are. `caught_up_age_ms`: how many ms ago a slave last held the whole log, None if it never
+        did."""
         if self._master is None or not self._leads:
             return []
         now_ms = time.monotonic_ns() // 1_000_000
@@ -162,12 +167,12 @@ class AutoSwitchHaService(HaService):
         self._listen()
 
     def watch_set(self, set_changed: Callable[[], None]) -> None:
-        """Calls it when a slave outside the set has caught up or one of the set has gone."""
+        """Calls `set_changed` when a slave outside the in-sync set has caught up, or when one of the set has gone."""
         self._set_changed = set_changed
         self._listen()
 
     def _listen(self) -> None:
-        """As far as both sides are there."""
+        """Watches the descriptors, once both the master's and the slave's side exist."""
         if self._slave is None or self._master is None:
             return
         watched = [(self._slave.transfer_fd, self._is_to_copy), (self._master.set_fd, self._set_changed)]
@@ -187,7 +192,7 @@ class AutoSwitchHaService(HaService):
     # ---- for operators ----
 
     def runtime_info(self) -> dict[str, Any]:
-        """inSync: of the set. As RocketMQ's, inSyncSlaveNums counts it without the master, whoever of it is connected."""
+        """`inSync` means: in the set. As in RocketMQ, inSyncSlaveNums is the size of the set without the master, connected or not."""
         info = super().runtime_info()
         if self._leads and self._master is not None:
             info["inSyncSlaveNums"] = max(0, len(self._master.sync_state_set()) - 1)

@@ -29,16 +29,19 @@ TLS_DISABLED: Final = 0
 """Members of RocketMQ speak plainly, whatever tlsMode says."""
 OVER_MS: Final = 200
 BATCH_BYTES: Final = 256 * 1024
-"""Of a push with enableBatchPush."""
+"""The size of a push with enableBatchPush."""
 
 
 class _MembersLog(StoreLog):
-    """Positions of a leader rest on what it has appended since it began to lead. They stay as they are written for a moment when it leads
-    no more, and another may have cut its log by then: so a mark is of the log as it was led. Nobody waits long for a commit behind the
-    end of this member's part, or of its lead: none may come any more."""
+    """The log of a group's member, as the files of positions rely on it.
+
+    A leader's positions rest on what it has appended since it began to lead. When it stops leading, they stay as they are for a moment, and
+    another leader may already have cut this log. So a mark belongs to the log as it was while it was led. Nobody waits long for a commit
+    that may never come: one after this member's part in the group, or its lead, has ended.
+    """
 
     def __init__(self, store: MessageStore, leads: Callable[[], bool]) -> None:
-        """leads: whether the native log is led just now."""
+        """`leads`: whether this broker leads the native log at the moment."""
         super().__init__(store)
         self._leads = leads
         self._led_cuts: int | None = None
@@ -48,7 +51,7 @@ class _MembersLog(StoreLog):
         self._led_cuts = super().mark().cuts
 
     def end_lead(self) -> None:
-        """What the positions were ahead of the log by has been taken back."""
+        """To be called once the positions have been taken back to what the log holds."""
         self._led_cuts = None
 
     def mark(self) -> LogMark:
@@ -61,21 +64,21 @@ class _MembersLog(StoreLog):
 
 
 class LedgerHa(HaService):
-    """Opened with the store: the log is there before anybody leads it."""
+    """Replication within a DLedger group. It is opened with the store, because the log exists before anybody leads it."""
 
     def __init__(self, config: Config, store: MessageStore, native: Broker, broker_id: int, *, log_tap: LogTap | None = None) -> None:
-        """broker_id: of this member while it does not lead. Raises InvalidArgument: peers, group."""
+        """broker_id: this member's id while it does not lead. Raises InvalidArgument for a bad list of peers or group name."""
         super().__init__(HaSettings.of(config), store, native, log_tap=log_tap)
         self._config = config
         self.broker_id = broker_id
         self.leads = False
-        """As a master: for a moment longer than the log is led."""
+        """Whether this broker is a master, which lasts a moment longer than the lead of the log."""
         self.describe: Callable[[], Mapping[str, str]] = dict
-        """What else brokerStatus says of the member."""
+        """What else brokerStatus shows about the member."""
         self._is_to_copy: Callable[[], None] | None = None
         self._members_log = _MembersLog(store, self._is_led)
         self.server: Server | None = None
-        """Of the members' port, from start on."""
+        """The server of the members' port, from start on."""
         self.ledger = DLedgerLog(
             store,
             native,
@@ -95,23 +98,23 @@ class LedgerHa(HaService):
         return not self.leads
 
     def lead(self) -> None:
-        """All that the log held is committed: what is appended from now on is this master's."""
+        """Everything that the log held is committed; from now on what is appended belongs to this master."""
         self._members_log.begin_lead()
         self.leads = True
 
     def step_down(self) -> None:
-        """Its positions are those of what is committed. Idempotent."""
+        """The positions are now those of what is committed. Idempotent."""
         self.leads = False
         self._members_log.end_lead()
 
     def connection(self) -> int | None:
-        """The term of the leader that is followed: whoever leads has all that is in our queues."""
+        """The term of the leader that this member follows, None without one. A leader has everything that is in our queues."""
         state = self.ledger.state()
         is_heard = not state["is_leader"] and state["leader_id"] and state["heard_ms"]
         return int(state["term"]) if is_heard and not self.leads else None
 
     def start(self) -> None:
-        """Listens for the other members, whom nobody answers before the server starts. Raises NetworkError when the port is taken."""
+        """Listens for the other members, who get no answers before the server has started. Raises NetworkError if the port is taken."""
         self.start_offset = self.log_end()
         port = split_address(parse_peers(self._config.text("dLegerPeers"))[self._config.text("dLegerSelfId")])[1]
         options = server_options(self._config, port, reactors=1, thread_name="dledger")
@@ -126,18 +129,18 @@ class LedgerHa(HaService):
         return isinstance(error, (TimedOut, OffsetOutOfRange))
 
     def end_part(self) -> None:
-        """It neither leads nor follows any more."""
+        """This member neither leads nor follows from now on."""
         self._members_log.is_over = True
 
     def watch(self, is_to_copy: Callable[[], None]) -> None:
-        """`followed` calls it."""
+        """Keeps the callback for `followed`."""
         self._is_to_copy = is_to_copy
 
     def unwatch(self) -> None:
         self._is_to_copy = None
 
     def followed(self) -> None:
-        """Another leader is followed from now on, or a queue's first message has come."""
+        """To be called when another leader is followed, or when a queue's first message has arrived."""
         if self._is_to_copy is not None:
             self._is_to_copy()
 
@@ -150,15 +153,16 @@ class LedgerHa(HaService):
             self.server.close()
 
     def follow(self, ha_address: str | None) -> None:
-        """Where the log comes from the group says."""
+        """Does nothing: the group decides where the log comes from."""
 
     def log_end(self) -> int:
-        """Where that ends which is committed: what lies behind is in no queue, and may go."""
+        """The end of the committed part of the log. What lies behind it is in no queue, and may be cut off."""
         return int(self.ledger.state()["committed_offset"])
 
     def gap(self) -> str:
-        """Why this member's log cannot follow its leader's: the files between the two are nowhere any more. Empty where it can. It does not
-        begin again by itself: what it holds of before may be the last that there is of it, and consumers may have to read it."""
+        """Why this member's log cannot follow its leader's: the entries between the end of one and the start of the other exist nowhere any
+        more. Empty if it can follow. It does not begin anew by itself, because it may hold the last copy of its messages, which consumers
+        may still have to read."""
         state = self.ledger.state()
         if state["gap_index"] < 0:
             return ""
@@ -174,14 +178,14 @@ class LedgerHa(HaService):
         return max((end - max(0, row["matched_offset"]) for row in self.ledger.followers()), default=None)
 
     def slaves_with(self, offset: int) -> int:
-        """As many as a majority needs once it is committed: who of them has it does not matter."""
+        """As many slaves as a majority needs, once the log is committed up to `offset`, else 0. Which members have it does not matter."""
         return self.settings.slave_acks if self.log_end() >= offset else 0
 
     def queue_count(self) -> int:
         return int(self._store.stats()["queue_count"])
 
     def holders(self) -> frozenset[int]:
-        """Of a leader: numbers of the members that take its entries."""
+        """On a leader, the broker ids of the members that accept its entries."""
         rows = self.ledger.followers() if self.leads else []
         return frozenset(broker_id_of(row["id"]) for row in rows if row["is_connected"] and row["is_appending"])
 
@@ -248,5 +252,5 @@ class LedgerHa(HaService):
 
 
 def broker_id_of(member: str) -> int:
-    """By which a member is known that does not lead: n0 as 1, n1 as 2. Raises ValueError: RocketMQ takes no other names."""
+    """The broker id of a member that does not lead: 1 for n0, 2 for n1. Raises ValueError for names that RocketMQ does not accept."""
     return int(member[1:]) + 1

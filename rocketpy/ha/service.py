@@ -32,7 +32,7 @@ MAX_TRANSFER_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class HaSettings:
-    """Replication as configured. Sizes in bytes, intervals in ms."""
+    """Replication as configured. Sizes are in bytes, intervals in ms."""
 
     is_slave: bool
     is_sync: bool
@@ -53,10 +53,13 @@ class HaSettings:
 
     @staticmethod
     def of(config: Config) -> HaSettings:
-        """SYNC_MASTER waits for at least one slave: with RocketMQ 5's default inSyncReplicas=1 it would wait for none. With
-        enableSlaveActingMaster a send is refused that would wait for more slaves than are in sync, or, with enableAutoInSyncReplicas,
-        waits for those that are.
-        A heartbeat comes twice in a housekeeping interval at least: with a longer pause the other end would be dropped again and again."""
+        """The settings of a configuration.
+
+        SYNC_MASTER waits for at least one slave; with RocketMQ 5's default inSyncReplicas=1 it would wait for none. With
+        enableSlaveActingMaster a send that would wait for more slaves than are in sync is refused, or, with enableAutoInSyncReplicas, waits
+        for those that are. A heartbeat is sent at least twice in a housekeeping interval: with longer pauses the other end would drop the
+        connection again and again.
+        """
         housekeeping_ms = config.integer("haHousekeepingInterval")
         may_act, may_be_fewer = config.boolean("enableSlaveActingMaster"), config.boolean("enableAutoInSyncReplicas")
         gap_bytes = config.integer("haMaxGapNotInSync")
@@ -86,7 +89,7 @@ class HaSettings:
         )
 
     def of_master(self) -> dict[str, Any]:
-        """Options of a HaMaster, whoever says that it is one. Raises NetworkError for an address that cannot be."""
+        """The options of a HaMaster. Raises NetworkError for an invalid address."""
         return {
             "commit_log_file_size": self.commit_log_file_size,
             "bind_address": numeric_address("bindAddress", self.bind_address),
@@ -107,24 +110,26 @@ NOWHERE: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class LogMark:
-    """Where a log ended, and how often it had been cut: while it is that, what lies below is what lay there."""
+    """Where a log ended, and how often it had been cut. As long as that number stays the same, the bytes below `end` are the same."""
 
     end: int
     cuts: int = 0
 
 
 class DurableLog(Protocol):
-    """What the writers of positions ask of the log."""
+    """What those who write files of positions need of the log."""
 
     def mark(self) -> LogMark:
-        """To be taken behind the positions that rest on what was appended. It ends NOWHERE while some of that may have been taken back."""
+        """The log's end at this moment. To be taken after the positions that rest on what was appended. The end is NOWHERE while some of
+        that may have been taken back."""
 
     def wait_durable(self, mark: LogMark, timeout_ms: int) -> None:
-        """Returns once it is on disk up to there, and nobody takes it back. Blocks. Raises as MessageStore.wait_flushed."""
+        """Returns once the log is on disk up to the mark and nobody can take that back. Blocks. Raises what MessageStore.wait_flushed
+        raises."""
 
 
 class StoreLog:
-    """Of a broker that nobody takes anything back from."""
+    """The log of a broker from which nobody takes anything back."""
 
     def __init__(self, store: MessageStore) -> None:
         self._store = store
@@ -138,7 +143,8 @@ class StoreLog:
 
 
 class HaService:
-    """Opened after the store, closed after the listeners and before broker and store."""
+    """Replication of a broker whose role its configuration fixes. Opened after the store; closed after the listeners, before the broker and
+    the store."""
 
     def __init__(self, settings: HaSettings, store: MessageStore, native: Broker, *, log_tap: LogTap | None = None) -> None:
         self.settings = settings
@@ -159,21 +165,22 @@ class HaService:
 
     @property
     def port(self) -> int:
-        """The port slaves connect to; 0 on a slave."""
+        """The port that slaves connect to; 0 on a slave."""
         return self._master.port if self._master is not None else 0
 
     def connection(self) -> int | None:
-        """Which connection to its master a slave follows the log by, counted from 1; None while it follows none, and on a master."""
+        """The number, from 1, of the connection to its master over which a slave receives the log; None while it receives none, and on a
+        master."""
         stats = self._slave.stats() if self._slave is not None else {}
         return int(stats["connects"]) if stats.get("state") == "TRANSFER" else None
 
     @property
     def is_stranger(self) -> bool:
-        """Whether a slave has messages that its master has not proved to have too: it is away, or lost or replaced them."""
+        """Whether a slave has messages that no master has proved to have: the master is away, or it has lost or replaced them."""
         return self.is_slave and self.connection() is None and self.log_end() > 0
 
     def start(self) -> None:
-        """Raises NetworkError when the HA port is taken."""
+        """Starts to replicate. Raises NetworkError if the HA port is taken."""
         settings = self.settings
         self.start_offset = self.log_end()
         if settings.is_slave:
@@ -193,8 +200,8 @@ class HaService:
         )
 
     def watch(self, is_to_copy: Callable[[], None]) -> None:
-        """Calls it each time a slave's transfer begins, and soon when one has: a master has proved to have our log. And when a queue's
-        first message has come. In the running event loop, until unwatch."""
+        """Calls `is_to_copy`, in the running event loop, until unwatch: each time a slave's transfer begins (at once if one already has),
+        which proves that the master has our log; and when a queue's first message has arrived."""
         if self._slave is None:
             return
         loop, fd = asyncio.get_running_loop(), self._slave.transfer_fd
@@ -207,7 +214,7 @@ class HaService:
         self._stop_watching = functools.partial(loop.remove_reader, fd)
 
     def unwatch(self) -> None:
-        """In the same event loop, before close. Idempotent."""
+        """Ends the calls. In the same event loop, before close. Idempotent."""
         if self._stop_watching is not None:
             self._stop_watching()
             self._stop_watching = None
@@ -220,18 +227,19 @@ class HaService:
 
     @property
     def durable_log(self) -> DurableLog:
-        """By which positions that rest on what was appended are written down."""
+        """The log that files of positions rely on: positions that rest on appended messages are written once those are durable."""
         return self._durable_log
 
     def is_uncommitted(self, error: RocketpyError) -> bool:
-        """Whether that says of a position that what it rests on may still be taken back: it has to stay as it was written last."""
+        """Whether an error says that the messages which a position rests on may still be taken back. Its file then has to stay as it is."""
         return False
 
     def apply(self, settings: HaSettings) -> None:
-        """What may change while it runs: all but what it is and where it listens. Who sends to slaves stays as it was at the start
-        (appenders_send): slower for a master that was asynchronous then, not wrong.
+        """Applies what may change at run time: everything but the role and the address listened on. Which threads send to slaves also stays
+        as it was at the start (appenders_send): for a former asynchronous master that is slower, not wrong.
 
-        Raises InvalidArgument."""
+        Raises InvalidArgument.
+        """
         if self._master is not None:
             self._master.require(settings.slaves_required, settings.slaves_min, settings.fewer_gap_bytes)
             self._master.limit_flow(settings.flow_bytes_per_second)
@@ -245,7 +253,8 @@ class HaService:
         self.settings = replace(settings, is_slave=self.settings.is_slave, bind_address=self.settings.bind_address, port=self.settings.port)
 
     def follow(self, ha_address: str | None) -> None:
-        """A slave's master as the name server knows it; None keeps the connection there is (a master that is away may come back)."""
+        """Sets a slave's master to the address that a name server gave. None keeps the present connection: a master that is away may come
+        back."""
         if self._slave is None or not ha_address or ha_address == self._followed:
             return
         try:
@@ -257,7 +266,7 @@ class HaService:
         self._followed = ha_address
 
     def slave_lag_bytes(self) -> int | None:
-        """How far the slave furthest behind is; None without slaves or on a slave."""
+        """How far the slowest slave is behind, in bytes; None without slaves, and on a slave."""
         if self._master is None:
             return None
         slaves = self._master.slaves()
@@ -265,11 +274,11 @@ class HaService:
         return max((end - max(0, row["acked_offset"]) for row in slaves), default=None)
 
     def slaves_with(self, offset: int) -> int:
-        """How many slaves have acknowledged the log up to there."""
+        """How many slaves have acknowledged the log up to `offset`."""
         return 0 if self._master is None else sum(row["acked_offset"] >= offset for row in self._master.slaves())
 
     def runtime_info(self) -> dict[str, Any]:
-        """The body of GET_BROKER_HA_STATUS. Offsets in bytes of the commit log, times in wall clock ms."""
+        """The body of GET_BROKER_HA_STATUS. Offsets are in bytes of the commit log, times in ms of the wall clock."""
         end = self.log_end()
         connections = self._connections(end)
         return {
@@ -281,11 +290,11 @@ class HaService:
         }
 
     def counters(self) -> dict[str, str]:
-        """Lines for brokerStatus."""
+        """Lines for the output of brokerStatus."""
         return self._slave_counters() if self._slave is not None else self._master_counters()
 
     def gauges(self) -> Mapping[str, tuple[str, int]]:
-        """Metrics that no other kind of replication has: what each means, and its value."""
+        """Metrics that only this kind of replication has: their meaning and their value."""
         return {}
 
     def _slave_counters(self) -> dict[str, str]:
@@ -317,15 +326,15 @@ class HaService:
         }
 
     def log_end(self) -> int:
-        """Where our commit log ends."""
+        """The end of our commit log."""
         return self._store.stats()["commit_log_max_offset"]
 
     def queued_end(self) -> int:
-        """What lies below it in our commit log is in its queues."""
+        """The offset in our commit log below which all messages are in their queues."""
         return self._store.stats()["dispatched_offset"]
 
     def queue_end(self, topic: str, queue_id: int) -> int:
-        """Where a queue of our log ends; 0: there is none."""
+        """The end of a queue in our log; 0 if there is no such queue."""
         return self._store.next_offset(topic, queue_id)
 
     def _connections(self, end: int) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ PAUSE_S: Final = 600.0
 
 
 class Complaints:
-    """Of one thing that may fail. clock_s: seconds that only grow."""
+    """Decides when repeated failures of one thing are logged. clock_s: monotonic seconds."""
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
         self._clock_s = clock_s
@@ -17,7 +17,7 @@ class Complaints:
         self._silent_until_s = 0.0
 
     def failed(self) -> int:
-        """How many times it has failed by now without a word about it; 0: it is not to be told."""
+        """Counts a failure. Returns how often the thing has failed since it last worked, if that is to be logged now; else 0."""
         now_s = self._clock_s()
         self._count += 1
         if self._count > 1 and now_s < self._silent_until_s:
@@ -26,6 +26,6 @@ class Complaints:
         return self._count
 
     def worked(self) -> int:
-        """How many times it had failed."""
+        """The thing works again. Returns how many times it had failed."""
         count, self._count = self._count, 0
         return count

@@ -16,11 +16,11 @@ from .settings import LOG, PROM, ExporterSettings
 
 
 class Exporter(Protocol):
-    """From start to stop, on one event loop."""
+    """Lets metrics out of a server, from start to stop, on one event loop."""
 
     @property
     def port(self) -> int:
-        """Where it listens; 0: nowhere."""
+        """The port that it listens on; 0 if it does not listen."""
         ...
 
     def start(self) -> None:
@@ -31,7 +31,7 @@ class Exporter(Protocol):
 
 
 def make_exporter(settings: ExporterSettings, read: Callable[[], Scrape], why_not_ready: Callable[[], str] = str) -> Exporter:
-    """Not started yet. Both are called on the running event loop. Raises Unsupported when a library is missing."""
+    """The exporter, not started yet. Both functions are called on the running event loop. Raises Unsupported if a library is missing."""
     scraper = Scraper(read)
     if settings.kind == PROM:
         return PrometheusExporter(scraper, settings.host, settings.port, why_not_ready)

@@ -24,17 +24,17 @@ HistogramRow = tuple[Labels, Sequence[int], float]
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """What was read on the event loop, and what is still to be read on the thread of the scrape."""
+    """What was read on the event loop, and what the thread of the scrape has still to read."""
 
     metrics: list[Metric]
     rest: Callable[[], Iterable[Metric]] = tuple
 
 
 class MetricFamilies:
-    """Makes families of rows, which have the same labels each."""
+    """Makes metric families from rows of values."""
 
     def __init__(self, common: Labels, series_max: int, limited_by: str) -> None:
-        """`common`: of every series, besides its own. limited_by: what the log calls series_max."""
+        """`common`: labels of every series, besides its own. limited_by: what the log says limits the number of series, series_max."""
         self._common = common
         self._limit = series_max
         self._limited_by = limited_by
@@ -44,7 +44,7 @@ class MetricFamilies:
         return self._filled(GaugeMetricFamily, name, help_text, rows)
 
     def counter(self, name: str, help_text: str, rows: Iterable[Row]) -> Metric:
-        """`name` without its _total."""
+        """`name` is given without its _total."""
         return self._filled(CounterMetricFamily, name, help_text, rows)
 
     def histogram(self, name: str, help_text: str, bounds: Sequence[float], rows: Iterable[HistogramRow]) -> Metric:
@@ -74,5 +74,5 @@ class MetricFamilies:
 
 
 def _text(value: str) -> str:
-    """Names of a client's JSON may hold halves of characters, which cannot be written."""
+    """A text that can be written: names from a client's JSON may contain lone surrogates."""
     return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")

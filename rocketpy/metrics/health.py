@@ -16,10 +16,10 @@ PATIENCE_S: Final = 5.0
 
 
 class HealthPaths:
-    """Puts the two paths before another application; called on HTTP threads."""
+    """Answers the two health paths in front of another application. Called on HTTP threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, why_not_ready: Callable[[], str], behind: WSGIApplication) -> None:
-        """why_not_ready: empty when it is; called on the loop."""
+        """why_not_ready: returns an empty text if the server is ready. It is called on the event loop."""
         self._loop = loop
         self._why_not_ready = why_not_ready
         self._behind = behind

@@ -12,7 +12,7 @@ from .otlp_data import Tree, otlp_json
 
 
 class MetricsLog:
-    """Never fails: a log that cannot be written complains by itself."""
+    """Writes metrics to the log. Never fails: a log that cannot be written reports that by itself."""
 
     def __init__(self) -> None:
         self._log = logging.getLogger(METRICS_LOGGER)
@@ -21,4 +21,4 @@ class MetricsLog:
         self._log.info("%s", otlp_json(request))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing, because nothing is open."""

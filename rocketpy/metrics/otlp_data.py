@@ -37,7 +37,7 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a series had counted at a time."""
+    """What a series had counted at a certain time."""
 
     at_ns: int
     total: float
@@ -46,7 +46,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One series. Of a histogram: the sum, how many are in each class, and where the classes but the last end."""
+    """One series. For a histogram: the sum, how many values are in each bucket, and the upper bounds of all buckets but the last."""
 
     labels: Mapping[str, str]
     total: float
@@ -56,14 +56,14 @@ class Point:
 
 @dataclass(slots=True)
 class Batch:
-    """One push."""
+    """The data of one push."""
 
     request: Tree
     counted: dict[Key, Counted] = field(default_factory=dict)
 
 
 class OtlpData:
-    """One server's. scope: what its metrics come from."""
+    """The metrics of one server. scope: the name of what they come from."""
 
     def __init__(self, scope: str, points_max: int, is_delta: bool, started_ns: int) -> None:
         self._scope = scope
@@ -73,7 +73,7 @@ class OtlpData:
         self._delivered: dict[Key, Counted] = {}
 
     def batches(self, families: Iterable[Metric], now_ns: int) -> Iterator[Batch]:
-        """All that there is to tell, in their order. Each is to be reported by delivered() before the next is asked for."""
+        """All that there is to report, in order. Each batch has to be confirmed by delivered() before the next is taken."""
         seen: set[Key] = set()
         metrics: list[Tree] = []
         counted: dict[Key, Counted] = {}
@@ -101,11 +101,11 @@ class OtlpData:
         self._delivered = {key: value for key, value in self._delivered.items() if key in seen}
 
     def delivered(self, batch: Batch) -> None:
-        """The next deltas are to these."""
+        """The batch has arrived: the next deltas are relative to it."""
         self._delivered.update(batch.counted)
 
     def _told(self, kind: str, key: Key, point: Point, now_ns: int) -> Tree | None:
-        """None: nothing to tell."""
+        """The data of a metric; None if there is nothing to report."""
         tree: Tree = {"attributes": [{"key": label, "value": {"string_value": text}} for label, text in point.labels.items()]}
         if kind == "gauge":
             return {**tree, "time_unix_nano": now_ns, "as_int": _whole(point.total)}
@@ -135,7 +135,7 @@ class OtlpData:
 
 
 def instrument(name: str) -> tuple[str, str]:
-    """Name and unit that a metric has where units do not stand in names."""
+    """Name and unit of a metric in systems where the unit is not part of the name."""
     if name in _MORE_UNITS:
         return _MORE_UNITS[name]
     for suffix, unit in _UNITS.items():
@@ -145,7 +145,7 @@ def instrument(name: str) -> tuple[str, str]:
 
 
 def otlp_json(tree: Tree) -> str:
-    """One line, as OTLP's JSON has it: lowerCamelCase, numbers of 64 bits as texts."""
+    """One line of OTLP's JSON: lowerCamelCase, 64-bit numbers as texts."""
     return json.dumps(_json_value("", tree), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -160,7 +160,7 @@ def _json_value(name: str, value: Any) -> Any:
 
 
 def _points(family: Metric) -> Iterator[Point]:
-    """Of a histogram, whose samples are its classes, each with those before it, then how many there are, then their sum."""
+    """The points of a histogram. Its samples are its cumulative buckets, then the number of values, then their sum."""
     if family.type != "histogram":
         yield from (Point(sample.labels, sample.value) for sample in family.samples)
         return
@@ -175,7 +175,7 @@ def _points(family: Metric) -> Iterator[Point]:
 
 
 def _difference(point: Point, before: Counted) -> Point:
-    """Counts never fall: where they have, it is another count, and all of it is new."""
+    """The increase of a count. A count never falls; if it has, it is a new one, and all of it is the increase."""
     classes = tuple(map(sub, point.classes, before.classes))
     if len(before.classes) != len(point.classes) or point.total < before.total or any(each < 0 for each in classes):
         return point
@@ -183,5 +183,5 @@ def _difference(point: Point, before: Counted) -> Point:
 
 
 def _whole(value: float) -> int:
-    """In 64 bits: how far a stranger at the HA port claims to be is a number of his own."""
+    """The value limited to 64 bits: a stranger at the HA port may claim to have any log offset."""
     return max(-(2**63), min(2**63 - 1, int(value)))

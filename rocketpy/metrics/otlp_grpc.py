@@ -33,10 +33,10 @@ CLEAR, TLS = "http://", "https://"
 
 
 class OtlpCollector:
-    """One connection, made when it is needed."""
+    """One connection to a collector, made when it is needed."""
 
     def __init__(self, target: str, headers: Sequence[tuple[str, str]], timeout_ms: int) -> None:
-        """target: host:port, in TLS unless http:// stands before it. Raises Unsupported without the library."""
+        """target: host:port, with TLS unless http:// precedes it. Raises Unsupported without the library."""
         if _missing is not None:
             raise Unsupported(f"metricsExporterType=OTLP_GRPC: {_missing}: pip install 'rocketpy-mq[otlp]'") from _missing
         self._headers = tuple(headers)
@@ -49,7 +49,7 @@ class OtlpCollector:
             )
 
     def deliver(self, request: Tree) -> None:
-        """Raises ConnectionError when the collector did not take it, ValueError once closed."""
+        """Raises ConnectionError if the collector did not accept the data, ValueError once closed."""
         try:
             answer = self._export(schema.ExportMetricsServiceRequest(**request), timeout=self._timeout_s, metadata=self._headers)
         except grpc.RpcError as error:
@@ -64,7 +64,7 @@ class OtlpCollector:
 
 
 def _channel(target: str) -> Any:
-    """0 means no time-out, as there."""
+    """A channel to the collector: without encryption if the target begins with http://, else with TLS."""
     if target.startswith(CLEAR):
         return grpc.insecure_channel(target.removeprefix(CLEAR).rstrip("/"))
     return grpc.secure_channel(target.removeprefix(TLS).rstrip("/"), grpc.ssl_channel_credentials())

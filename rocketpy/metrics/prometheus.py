@@ -34,7 +34,8 @@ log = logging.getLogger(__name__)
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread a scrape. It asks nobody what this host is called, as HTTPServer does: a silent DNS takes ten seconds to answer."""
+    """An HTTP server with a thread per scrape. Unlike HTTPServer it does not look up this host's name: a DNS that does not answer takes ten
+    seconds."""
 
     daemon_threads = True
 
@@ -56,7 +57,7 @@ class _SilentHandler(WSGIRequestHandler):
 
 
 def _server(host: str, port: int, app: WSGIApplication) -> WSGIServer:
-    """Every interface is every one of IPv6 too, or of IPv4 alone where that cannot be had, as of the servers' own ports
+    """A listener. "Every interface" includes those of IPv6, or means IPv4 alone where IPv6 is missing, as for the servers' own ports
     (csrc/base/bound_socket.h). Raises NetworkError, OSError."""
     number = numeric_address("metricsPromExporterHost", host)
     if number == "0.0.0.0" and socket.has_dualstack_ipv6():
@@ -70,10 +71,10 @@ def _server(host: str, port: int, app: WSGIApplication) -> WSGIServer:
 
 
 class PrometheusExporter(Collector):
-    """One port."""
+    """Serves scrapes on one port."""
 
     def __init__(self, scraper: Scraper, host: str, port: int, why_not_ready: Callable[[], str]) -> None:
-        """why_not_ready: empty when clients may come; called on the event loop."""
+        """why_not_ready: returns an empty text once clients may connect. It is called on the event loop."""
         self._host, self._port = host, port
         self._scraper = scraper
         self._why_not_ready = why_not_ready
@@ -81,11 +82,11 @@ class PrometheusExporter(Collector):
 
     @property
     def port(self) -> int:
-        """Where it listens; 0 before the start."""
+        """The port that it listens on; 0 before the start."""
         return self._running[0].server_port if self._running is not None else 0
 
     def start(self) -> None:
-        """Raises NetworkError when the port cannot be had."""
+        """Raises NetworkError if the port cannot be had."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
         app = HealthPaths(self._scraper.loop, self._why_not_ready, make_wsgi_app(registry))
@@ -102,17 +103,17 @@ class PrometheusExporter(Collector):
         log.info("metrics are served on http://%s/metrics", join_address(self._host, self.port))
 
     async def stop(self) -> None:
-        """Idempotent. Scrapes under way are answered: the event loop goes on meanwhile."""
+        """Idempotent. Scrapes under way are answered, because the event loop goes on meanwhile."""
         running, self._running = self._running, None
         if running is not None:
             await asyncio.get_running_loop().run_in_executor(None, _end, *running)
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing beforehand: a registration that scraped would wait for the event loop it runs on."""
+        """Describes nothing beforehand: a registration that scraped would wait for the event loop that it runs on."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """On an HTTP thread. Raises as Scraper.collect."""
+        """Called on an HTTP thread. Raises as Scraper.collect."""
         return self._scraper.collect()
 
 

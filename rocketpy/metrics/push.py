@@ -28,17 +28,17 @@ LAST_WITHIN_S: Final = 3.0
 
 
 class Target(Protocol):
-    """Where batches go."""
+    """What batches are delivered to."""
 
     def deliver(self, request: Tree) -> None:
-        """Returns when they are there. Any exception: they may not be."""
+        """Returns when the batch has arrived. After any exception it may have arrived or not."""
 
     def close(self) -> None:
-        """From any thread: whatever is being delivered fails."""
+        """Called from any thread; a delivery that is under way fails."""
 
 
 class PushExporter:
-    """One target, which is closed by stop."""
+    """Pushes to one target, which `stop` closes."""
 
     port = 0
 
@@ -55,7 +55,7 @@ class PushExporter:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Idempotent. What was counted since the last push is pushed first, if that is soon done."""
+        """Idempotent. What was counted since the last push is pushed first, if that does not take long."""
         self._is_over.set()
         await asyncio.get_running_loop().run_in_executor(None, self._end)
 

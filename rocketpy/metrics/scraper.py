@@ -19,14 +19,14 @@ READ_WITHIN_S: Final = 5.0
 
 
 class Scraper:
-    """To be made on the event loop that `read` is called on."""
+    """Has metrics read on the event loop. To be made on the loop that `read` is called on."""
 
     def __init__(self, read: Callable[[], Scrape]) -> None:
         self._read = read
         self.loop = asyncio.get_running_loop()
 
     def collect(self) -> list[Metric]:
-        """On any other thread. TimeoutError when the event loop does not come to it: this scrape fails, nothing else does."""
+        """Called on any other thread. Raises TimeoutError if the event loop does not get to it: only this scrape fails."""
         reading = asyncio.run_coroutine_threadsafe(self._read_on_loop(), self.loop)
         try:
             scrape = reading.result(READ_WITHIN_S)

@@ -23,7 +23,7 @@ POINTS_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ExporterSettings:
-    """One server's. Times in ms."""
+    """The settings of one server's exporter. Times are in ms."""
 
     kind: str = DISABLE
     """PROM, OTLP_GRPC, LOG or DISABLE."""
@@ -47,13 +47,13 @@ class ExporterSettings:
         return self.kind != DISABLE
 
     def labels(self, given: str, own: Mapping[str, str]) -> dict[str, str]:
-        """Of every series: those of metricsLabel, and the server's own."""
+        """The labels of every series: those of metricsLabel, and the server's own."""
         aggregation = {"aggregation": "delta"} if self.is_delta and self.kind != PROM else {}
         return {**parse_labels(given), **aggregation, **own}
 
 
 def exporter_settings(config: Config, scope: str, host: str, points_max: int = POINTS_MAX) -> ExporterSettings:
-    """Of a broker or a controller. host: where Prometheus is served while metricsPromExporterHost says nothing."""
+    """The settings of a broker or a controller. host: where Prometheus is served if metricsPromExporterHost is not set."""
     kind = exporter_kind(config.text("metricsExporterType"), config.text("metricsGrpcExporterTarget"))
     pushed_ms, logged_ms = config.integer("metricGrpcExporterIntervalInMills"), config.integer("metricLoggingExporterIntervalInMills")
     return ExporterSettings(
@@ -71,7 +71,8 @@ def exporter_settings(config: Config, scope: str, host: str, points_max: int = P
 
 
 def exporter_kind(given: str, target: str) -> str:
-    """Kinds go by name or by number, as in RocketMQ; what cannot be exported is told, and the server runs without."""
+    """The kind, given by name or by number as in RocketMQ. A kind that is not supported is logged, and the server runs without an
+    exporter."""
     kind = _BY_NUMBER.get(given, given)
     if kind not in _BY_NUMBER.values():
         log.warning("metricsExporterType=%s is unknown, no metrics are exported: %s", given, ", ".join(_BY_NUMBER.values()))
@@ -83,7 +84,7 @@ def exporter_kind(given: str, target: str) -> str:
 
 
 def parse_labels(text: str) -> dict[str, str]:
-    """`key:value,key:value` of metricsLabel; what is not a pair is left out, loudly, as RocketMQ does."""
+    """The pairs in metricsLabel, `key:value,key:value`. As in RocketMQ, what is not a pair is left out, with a warning."""
     labels = {}
     for item in filter(None, text.split(",")):
         key, separator, value = item.partition(":")
@@ -95,7 +96,8 @@ def parse_labels(text: str) -> dict[str, str]:
 
 
 def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
-    """`key:value,key:value` of metricsGrpcExporterHeader, for gRPC, whose keys are lower case. Values may be secrets: none is logged."""
+    """The pairs in metricsGrpcExporterHeader, `key:value,key:value`; keys in lower case, as gRPC wants them. Values may be secrets, so none
+    is logged."""
     headers = []
     for number, item in enumerate(filter(None, text.split(",")), start=1):
         key, separator, value = (part.strip() for part in item.partition(":"))
@@ -107,6 +109,6 @@ def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _is_header(key: str) -> bool:
-    """grpc- is gRPC's, -bin would be bytes."""
+    """Whether the key can be a header: grpc- is reserved for gRPC, and -bin would mean bytes."""
     name = key.lower()
     return re.fullmatch("[a-z0-9_.-]+", name) is not None and not name.startswith("grpc-") and not name.endswith("-bin")

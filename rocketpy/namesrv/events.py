@@ -11,7 +11,7 @@ from ..remoting.bodies import RegisterBrokerBody
 
 @dataclass(frozen=True, slots=True)
 class RouteSettings:
-    """What the tables need of the configuration; replaced as a whole when it changes."""
+    """The configuration values that the tables need; replaced as a whole when one changes."""
 
     support_acting_master: bool = False
     delete_unlisted_topics: bool = False
@@ -20,7 +20,7 @@ class RouteSettings:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a broker says of itself, and the connection it says it on."""
+    """What a broker says about itself, and the connection it says it on."""
 
     cluster: str
     address: str
@@ -37,7 +37,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A broker that goes. `registration` is the number of the registration this is about, None for whichever there is."""
+    """A broker that leaves. `registration` is the number of the registration that ends; None means the current one, whichever that is."""
 
     cluster: str
     address: str
@@ -48,7 +48,7 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class MinBrokerIdNotice:
-    """The least broker id of a name changed: to be told to these addresses."""
+    """The smallest broker id of a name has changed, and these addresses are to be told."""
 
     targets: tuple[str, ...]
     broker_name: str
@@ -60,7 +60,7 @@ class MinBrokerIdNotice:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The outcome of a registration. Not accepted: a single topic from a broker that was never seen."""
+    """The outcome of a registration. It is not accepted if it is about a single topic and the broker has never registered."""
 
     accepted: bool
     master_address: str | None = None

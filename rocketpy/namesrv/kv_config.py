@@ -30,11 +30,12 @@ FILE_MAX = 64 * 1024 * 1024
 
 
 class KvConfigFull(ValueError):
-    """The table or an entry is larger than this name server keeps."""
+    """The table or an entry is larger than this name server accepts."""
 
 
 class KvConfig:
-    """The table, which is replaced as a whole, and its file. `on_change` is called with the namespace after a change is on disk."""
+    """The table, which is replaced as a whole at each change, and its file. `on_change` is called with the namespace once a change is on
+    disk."""
 
     def __init__(self, path: str | Path, on_change: Callable[[str], None] = lambda namespace: None) -> None:
         self._file = StateFile(path)
@@ -42,19 +43,20 @@ class KvConfig:
         self._table: dict[str, dict[str, str]] = {}
 
     def load(self) -> None:
-        """Reads the file; a missing one is an empty table, a damaged one its backup. Raises StoreIOError for one that cannot be read."""
+        """Reads the file. A missing file is an empty table; in place of a damaged one its backup is read. Raises StoreIOError for one that
+        cannot be read."""
         self._table = self._file.read(_decode) or {}
 
     def get(self, namespace: str, key: str) -> str | None:
         return self._table.get(namespace, {}).get(key)
 
     def namespace(self, namespace: str) -> dict[str, str] | None:
-        """All of a namespace, None for one that never was."""
+        """All entries of a namespace; None if the namespace was never used."""
         table = self._table.get(namespace)
         return dict(table) if table is not None else None
 
     def put(self, namespace: str, key: str, value: str) -> None:
-        """Sets an entry. Raises KvConfigFull, StoreIOError, DiskFull; then nothing has changed."""
+        """Sets an entry. Raises KvConfigFull, StoreIOError, DiskFull; the table is then unchanged."""
         if max(len(namespace), len(key), len(value)) > TEXT_MAX:
             raise KvConfigFull(f"namespace, key or value is longer than {TEXT_MAX} characters")
         table = self._table.get(namespace, {})
@@ -68,7 +70,7 @@ class KvConfig:
         log.info("putKVConfig %s config item, Namespace: %s Key: %s Value: %s", "update" if key in table else "new", namespace, key, value)
 
     def delete(self, namespace: str, key: str) -> None:
-        """Removes an entry that may not be there. Raises StoreIOError, DiskFull; then nothing has changed."""
+        """Removes an entry, if it is there. Raises StoreIOError, DiskFull; the table is then unchanged."""
         table = self._table.get(namespace)
         if table is None or key not in table:
             return
@@ -87,7 +89,7 @@ def _encode(table: dict[str, dict[str, str]]) -> str:
 
 
 def _decode(text: str) -> dict[str, dict[str, str]]:
-    """Raises ValueError (JsonError is one)."""
+    """The table in the bytes of a file. Raises ValueError (JsonError is one)."""
     table: Any = read_object(text, tolerant_max=None).get("configTable")
     if table is None:
         return {}
@@ -97,7 +99,7 @@ def _decode(text: str) -> dict[str, dict[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """As fastjson: what is no text is the JSON of it."""
+    """A value as text, as fastjson makes it: anything that is not a text becomes its JSON."""
     return value if isinstance(value, str) else write_fastjson(value).decode()
 
 

@@ -62,7 +62,7 @@ SUCCESS = Response()
 
 @dataclass(frozen=True, slots=True)
 class RequestSettings:
-    """What the handlers need of the configuration; replaced as a whole when it changes."""
+    """The configuration values that the handlers need; replaced as a whole when one changes."""
 
     withheld_ms: int
     """How long after the start no route is given away; 0: at once."""
@@ -85,7 +85,7 @@ def request_settings(config: Config) -> RequestSettings:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What requests cause outside the tables; the service does it."""
+    """What requests cause outside the tables. The service carries it out."""
 
     notify: Callable[[Iterable[MinBrokerIdNotice]], None]
     unregister: Callable[[Departure], bool]
@@ -95,7 +95,7 @@ class Effects:
 
 
 class NamesrvRequests:
-    """The handlers, by request code in `handlers`. `clock` gives milliseconds since the name server started."""
+    """The handlers; `handlers` maps request codes to them. `clock` gives milliseconds since the name server started."""
 
     def __init__(self, config: Config, routes: RouteInfo, kv_config: KvConfig, effects: Effects, clock: Callable[[], int]) -> None:
         self._config = config
@@ -303,7 +303,7 @@ class NamesrvRequests:
         return await self._change_kv(self._kv_config.delete, header.namespace, header.key)
 
     async def _change_kv(self, change: Callable[..., None], *what: str) -> Response:
-        """Makes a change in a thread, one at a time, so that routes do not wait for the disk."""
+        """Makes a change in another thread, one at a time, so that requests for routes do not wait for the disk."""
         try:
             async with self._kv_lock:
                 await asyncio.to_thread(change, *what)

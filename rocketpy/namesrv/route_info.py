@@ -42,7 +42,8 @@ _FLAG_UNIT, _FLAG_UNIT_SUB = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class _TopicChange:
-    """Topics of a registration that are new or may have changed; all that it lists, or only those missing here."""
+    """The topics of a registration that are new or may have changed: all that it lists (`has_all`), or only those that are not known
+    here."""
 
     has_all: bool
     read_only: bool
@@ -51,7 +52,7 @@ class _TopicChange:
 
 @dataclass(slots=True)
 class _Live:
-    """A broker that is heard."""
+    """A broker that is alive: it has registered, and its last heartbeat or registration was at heard_ms."""
 
     broker_name: str
     broker_id: int
@@ -83,7 +84,8 @@ class _Group:
 
 
 class RouteInfo:
-    """The tables. `clock` gives milliseconds of any steady origin; `order_conf` a topic's order configuration, None for none."""
+    """The tables. `clock` gives milliseconds since any fixed moment; `order_conf` gives a topic's order configuration, None if it has
+    none."""
 
     def __init__(
         self, settings: RouteSettings, clock: Callable[[], int], order_conf: Callable[[str], str | None] = lambda topic: None
@@ -108,7 +110,7 @@ class RouteInfo:
     # ---- brokers come ----
 
     def register_broker(self, registration: Registration) -> Registered:
-        """Takes a broker in, or hears it again."""
+        """Adds a broker, or renews one that is known."""
         group = self._groups.get(registration.broker_name) or _Group(registration.cluster, registration.broker_name)
         addresses = {
             broker_id: address
@@ -138,7 +140,7 @@ class RouteInfo:
         return Registered(True, master_address, ha_address, notices)
 
     def _is_outdated(self, registration: Registration, addresses: Mapping[int, str]) -> bool:
-        """Whether another address holds this id with a greater state version."""
+        """Whether another address has registered this broker id with a greater state version."""
         holder = addresses.get(registration.broker_id)
         if holder is None or holder == registration.address:
             return False
@@ -157,7 +159,7 @@ class RouteInfo:
         return True
 
     def _take_out_earlier(self, registration: Registration, unless_name: str = "") -> None:
-        """Forgets what this address registered before, if it was under another name than this one."""
+        """Forgets what this address registered earlier, unless it was under the broker name `unless_name`."""
         key = (registration.cluster, registration.address)
         live = self._live.get(key)
         if live is not None and live.broker_name != unless_name:
@@ -178,10 +180,11 @@ class RouteInfo:
             self._encoded_clusters = None
 
     def _topic_change(self, group: _Group, registration: Registration, is_new: bool, min_id: int) -> _TopicChange | None:
-        """What a registration brings to its name's topics; None from a slave that does not stand for its master.
+        """What a registration changes about the topics of its broker name; None from a slave that does not act for its master.
 
-        The master's topics count; without a master those of the least slave, if it knows of acting masters. Topics are read here, so
-        that one which cannot be read (BodyError) is found before anything changed."""
+        The master's topics count. Without a master those of the slave with the smallest id count, if that slave knows of acting masters.
+        The topics are read here, so that an unreadable one (BodyError) is found before anything has changed.
+        """
         is_master = registration.broker_id == MASTER_ID
         is_prime_slave = not is_master and registration.enable_acting_master is not None and registration.broker_id == min_id
         if not is_master and not is_prime_slave:
@@ -211,7 +214,7 @@ class RouteInfo:
                 self._forget_encoded((topic,))
 
     def _put_queues(self, group: _Group, topic: TopicConfig, read_only: bool) -> bool:
-        """Whether the topic was nowhere before."""
+        """Sets a topic's queues on one broker name. Returns whether no broker had the topic before."""
         perm = topic.perm & ~PERM_WRITE if read_only else topic.perm
         queues = QueueData(group.name, topic.read_queue_nums, topic.write_queue_nums, perm, topic.topic_sys_flag)
         by_broker = self._topics.get(topic.topic_name)
@@ -260,29 +263,29 @@ class RouteInfo:
         return (master, live.ha_address) if live is not None else (None, None)
 
     def hear(self, cluster: str, address: str) -> None:
-        """A heartbeat: the broker is alive."""
+        """A heartbeat arrived: the broker is alive."""
         live = self._live.get((cluster, address))
         if live is not None:
             live.heard_ms = self._clock()
 
     def data_version(self, cluster: str, address: str) -> DataVersion | None:
-        """The version of the topics this broker registered last, None when it is not there."""
+        """The version of the topics that this broker registered last; None if the broker is not registered."""
         live = self._live.get((cluster, address))
         return live.data_version if live is not None else None
 
     def registration(self, cluster: str, address: str) -> int | None:
-        """Which registration this broker is there by, None when it is not there."""
+        """The number of this broker's current registration; None if it is not registered."""
         live = self._live.get((cluster, address))
         return live.registration if live is not None else None
 
     # ---- brokers go ----
 
     def departures_of_connection(self, connection_id: int) -> list[Departure]:
-        """The brokers that registered on a connection which has closed."""
+        """The brokers whose registrations came over a connection that has closed."""
         return [self._departure(key, live) for key, live in self._live.items() if live.connection_id == connection_id]
 
     def departures_by_silence(self) -> list[tuple[Departure, int]]:
-        """The brokers not heard for their time-out, each with the connection to be closed."""
+        """The brokers that were silent for longer than their time-out, each with the connection to close."""
         now = self._clock()
         expired = [(key, live) for key, live in self._live.items() if live.heard_ms + live.timeout_ms < now]
         for key, live in expired:
@@ -293,7 +296,7 @@ class RouteInfo:
         return Departure(*key, live.broker_name, live.broker_id, live.registration)
 
     def unregister_brokers(self, departures: Iterable[Departure]) -> list[MinBrokerIdNotice]:
-        """Takes brokers out together; notices are about the state after the last of them."""
+        """Removes several brokers at once. The notices describe the state after the last of them."""
         offline: dict[str, str] = {}
         for departure in departures:
             if self._is_superseded(departure):
@@ -314,7 +317,7 @@ class RouteInfo:
         return live is None or live.registration != departure.registration
 
     def _take_out(self, departure: Departure) -> str | None:
-        """The name whose least id changed, if others are left to be told."""
+        """Removes one broker. Returns its name if that name's smallest id has changed and other brokers are left to be told."""
         key = (departure.cluster, departure.address)
         live = self._live.pop(key, None)
         self._filter_servers.pop(key, None)
@@ -365,7 +368,7 @@ class RouteInfo:
     # ---- topics and permissions ----
 
     def register_topic(self, topic: str, queues: Iterable[QueueData]) -> None:
-        """A topic from an administrator. Ignored when it names a broker that is not there."""
+        """Adds a topic for an administrator. Ignored if the topic names a broker that is not registered."""
         listed = list(queues)
         unknown = [entry.broker_name for entry in listed if entry.broker_name not in self._groups]
         if unknown or not listed:
@@ -386,11 +389,11 @@ class RouteInfo:
             self._drop_queues(topic, self._groups[name])
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Makes all topics of a broker read-only until it registers a change; how many there are."""
+        """Makes all topics of a broker read-only, until it registers a change. Returns how many there are."""
         return self._set_perms(broker_name, lambda perm: perm & ~PERM_WRITE)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Makes all topics of a broker readable and writable; how many there are."""
+        """Makes all topics of a broker readable and writable. Returns how many there are."""
         return self._set_perms(broker_name, lambda perm: PERM_READ | PERM_WRITE)
 
     def _set_perms(self, broker_name: str, change: Callable[[int], int]) -> int:
@@ -409,7 +412,7 @@ class RouteInfo:
     # ---- routes ----
 
     def pick_route(self, topic: str) -> TopicRoute | None:
-        """The route of a topic, None when no broker that is there holds it."""
+        """The route of a topic; None if no registered broker has it."""
         by_broker = self._topics.get(topic)
         if not by_broker:
             return None
@@ -431,7 +434,7 @@ class RouteInfo:
         )
 
     def encoded_route(self, topic: str, *, standard: bool) -> bytes | None:
-        """The route as GET_ROUTEINFO_BY_TOPIC answers it; the bytes are kept until something in them changes."""
+        """The route as GET_ROUTEINFO_BY_TOPIC answers it. The bytes are cached until something in the route changes."""
         key = (topic, standard)
         encoded = self._encoded.get(key)
         if encoded is None:
@@ -442,7 +445,7 @@ class RouteInfo:
         return encoded
 
     def forget_encoded_routes(self) -> None:
-        """For changes outside these tables, such as order configurations."""
+        """Drops the cached routes, for changes outside these tables, such as order configurations."""
         self._encoded.clear()
 
     def _forget_encoded(self, topics: Iterable[str]) -> None:
@@ -451,7 +454,8 @@ class RouteInfo:
             self._encoded.pop((topic, False), None)
 
     def _acting(self, topic: str, group: _Group, queues: QueueData) -> BrokerData:
-        """The group's addresses; without a master its least slave stands in, if everybody allows that."""
+        """The group's addresses. If it has no master, the slave with the smallest id stands in for it, provided that this name server and
+        the group's brokers support that, and that the queues cannot be written."""
         data = group.data()
         if (
             not self._settings.support_acting_master
@@ -482,7 +486,7 @@ class RouteInfo:
         }
 
     def encoded_cluster_info(self) -> bytes:
-        """As GET_BROKER_CLUSTER_INFO answers it; kept as the routes are."""
+        """The answer to GET_BROKER_CLUSTER_INFO, cached as the routes are."""
         if self._encoded_clusters is None:
             self._encoded_clusters = write_fastjson(self.cluster_info())
         return self._encoded_clusters
@@ -497,7 +501,7 @@ class RouteInfo:
         return sorted(topics)
 
     def system_topics(self) -> tuple[list[str], str | None]:
-        """Names of clusters and brokers, which are topics too, and the address of some broker."""
+        """The names of clusters and brokers, which are topics too, and the address of one of the brokers."""
         names = [name for cluster, brokers in self._clusters.items() for name in (cluster, *sorted(brokers))]
         address = next((address for group in self._groups.values() for address in group.addresses.values()), None)
         return list(dict.fromkeys(names)), address

@@ -44,7 +44,7 @@ def _monotonic_ms() -> int:
 
 
 class NameServer:
-    """`server = NameServer(load_config("namesrv", file)); await server.start(); … await server.stop()`."""
+    """The name server: `server = NameServer(load_config("namesrv", file)); await server.start(); … await server.stop()`."""
 
     def __init__(self, config: Config, *, log_tap: LogTap | None = None) -> None:
         self.config = config
@@ -166,7 +166,7 @@ class NameServer:
                 log.exception("scanNotActiveBroker exception")
 
     def scan_not_active_brokers(self) -> None:
-        """Takes out brokers that were silent too long and closes their connections."""
+        """Removes brokers that have been silent for too long, and closes their connections."""
         for departure, connection_id in self.routes.departures_by_silence():
             if self._server is not None:
                 self._server.close_connection(connection_id)
@@ -211,7 +211,7 @@ class NameServer:
         return self.kv_config.get(ORDER_TOPIC_CONFIG, topic) if self._order_in_routes else None
 
     def _kv_changed(self, namespace: str) -> None:
-        """In the thread that has stored the change."""
+        """Called in the thread that has stored the change."""
         if namespace == ORDER_TOPIC_CONFIG and self._loop is not None:
             self._loop.call_soon_threadsafe(self.routes.forget_encoded_routes)
 

@@ -25,7 +25,7 @@ from ..remoting.command import Response
 Broker = tuple[str, str]
 """Cluster and address."""
 SLOW_BYTES: Final = 128 * 1024
-"""Of a registration that takes some ten milliseconds."""
+"""The size of a registration that takes some ten milliseconds to read."""
 SLOW_ZLIB_BYTES: Final = SLOW_BYTES // 64
 BUFFERS_PART: Final = 4
 """Of bufferBytesMax, in which no request counts any more that has come up here: bodies may have one part in so many beside it."""
@@ -35,7 +35,7 @@ Put = Callable[[RegisterBrokerBody], Response]
 
 @dataclass(slots=True, eq=False)
 class _Turn:
-    """One request that waits for those before it, or whose body is being read."""
+    """A request that waits for earlier ones of its broker, or whose body is being read."""
 
     connection_id: int
     size: int
@@ -43,7 +43,7 @@ class _Turn:
 
 
 class Turns:
-    """Of all brokers: what comes of one of them is carried out in the order in which it came."""
+    """Carries out the requests of each broker in the order in which they arrived; different brokers do not wait for each other."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -53,7 +53,7 @@ class Turns:
         self._bytes = 0
 
     def has(self, broker: Broker) -> bool:
-        """Whether something of this broker is under way."""
+        """Whether a request of this broker is waiting or running."""
         return broker in self._last
 
     def has_room(self, size: int) -> bool:
@@ -62,7 +62,8 @@ class Turns:
     def take(
         self, broker: Broker, connection_id: int, size: int, read: Callable[[], Awaitable[RegisterBrokerBody]] | None, put: Put
     ) -> asyncio.Task[Response]:
-        """Behind what is under way of this broker, read and then put; size: of what is kept until then."""
+        """Queues a request behind those of the same broker: its body is read, then `put` into the tables. `size`: bytes that are held until
+        then."""
         turn = _Turn(connection_id, size)
         self._turns.add(turn)
         self._bytes += size
@@ -105,7 +106,8 @@ def is_slow(body: bytes) -> bool:
 
 
 async def topics_in_slices(body: RegisterBrokerBody) -> RegisterBrokerBody:
-    """With all topics read. One that cannot be read is told by who looks at it, if anybody does."""
+    """The body with all its topics read, a slice of them per turn of the event loop. If one cannot be read, the body is returned as it is,
+    and whoever looks at that topic gets the error."""
     topics: dict[str, TopicConfig] = {}
     try:
         for number, name in enumerate(body.topics):

@@ -35,7 +35,7 @@ _IDENTITIES: Final[Mapping[int, str]] = {
 
 
 class Authority:
-    """In front of the methods."""
+    """Checks, before a method runs, who calls it and what the caller may do."""
 
     def __init__(self, settings: ProxySettings, users: CopiedUsers) -> None:
         self._settings = settings
@@ -90,7 +90,7 @@ class Authority:
         self.counts["authorized"] += 1
 
     def _refused_right(self, user: str, rights: list[Right], host: str) -> str | None:
-        """The text about the first that is not granted."""
+        """The text about the first right that is not granted."""
         if user not in self._users:
             return f"User:{_shown(user)} not found."
         for right in rights:
@@ -101,7 +101,7 @@ class Authority:
         return None
 
     def _refuse(self, figure: str, text: str) -> None:
-        """Raises ProxyError. Without any copy of the users it is no fault of who asks."""
+        """Raises ProxyError. As long as no copy of the users exists, the error is an internal one, since the caller is not to blame."""
         self.counts[figure] += 1
         if not len(self._users) and self._users.trouble:
             raise ProxyError("INTERNAL_SERVER_ERROR", f"users of the cluster are not known yet: {self._users.trouble}")
@@ -119,7 +119,7 @@ class Authority:
 
 
 def _names(text: str) -> frozenset[str]:
-    """Of a whitelist: messages of gRPC's such as apache.rocketmq.v2.SendMessageRequest."""
+    """The names in a whitelist. Those of gRPC's messages look like apache.rocketmq.v2.SendMessageRequest."""
     return frozenset(each.strip() for each in text.split(",") if each.strip())
 
 

@@ -36,7 +36,7 @@ POWER_MAX, FACTOR_MAX = 64, 1e4  # a group may be configured to anything
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One queue that can be written to."""
+    """A queue that can be written to."""
 
     broker: str
     queue_id: int
@@ -44,7 +44,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
-    """A topic as it is known without asking anybody."""
+    """What is known about a topic without asking anybody."""
 
     queues: list[Queue]
     """Those that can be written to, in the order of writable_queues."""
@@ -58,7 +58,7 @@ class KnownTopic:
 
 @dataclass(frozen=True, slots=True)
 class KnownReading:
-    """How a group reads a topic, as far as it is known without asking anybody."""
+    """What is known, without asking anybody, about how a group reads a topic."""
 
     brokers: list[tuple[str, str]]
     """Names and addresses of masters, in the order of readable_brokers."""
@@ -68,7 +68,7 @@ class KnownReading:
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """Of a consumer group: what its clients are told."""
+    """What the clients of a consumer group are told about it."""
 
     orderly: bool = False
     retries: int = 16
@@ -83,7 +83,7 @@ class GroupConfig:
     """Lite topics that a client of it may have."""
 
     def pause_ms(self, times: int) -> int:
-        """Before a message that was consumed so often comes again."""
+        """How long a message stays invisible after it was consumed `times` times."""
         if self.exponential is not None:
             first, longest, factor = self.exponential
             return int(min(longest, first * factor ** min(max(0, times), POWER_MAX))) if 1 <= factor <= FACTOR_MAX else first
@@ -91,7 +91,7 @@ class GroupConfig:
 
     @classmethod
     def from_json(cls, members: dict[str, Any]) -> GroupConfig:
-        """Numbers that clients could not be told are the nearest that they can. Raises AttributeError, OverflowError, TypeError,
+        """Numbers that clients cannot be told are replaced by the nearest possible ones. Raises AttributeError, OverflowError, TypeError,
         ValueError."""
         policy = members.get("groupRetryPolicy") or {}
         next_ms = tuple(_pause_ms(each) for each in (policy.get("customizedRetryPolicy") or {}).get("next") or ())
@@ -116,7 +116,7 @@ def _pause_ms(value: Any) -> int:
 
 
 class Brokers:
-    """Who is asked. Names of brokers become addresses here and nowhere else."""
+    """Asks brokers. This is the only place where names of brokers become addresses."""
 
     def __init__(self, settings: ProxySettings, on_request: RequestCallback) -> None:
         self._settings = settings
@@ -143,34 +143,34 @@ class Brokers:
         await self._client.stop()
 
     async def message_type_if_known(self, topic: str) -> str:
-        """UNSPECIFIED, too, where no broker answers now. Raises ProxyError as route."""
+        """The topic's message type; UNSPECIFIED also if no broker answers now. Raises ProxyError as `route` does."""
         try:
             return await self.message_type(topic)
         except RocketpyError:
             return "UNSPECIFIED"
 
     async def group(self, group: str) -> GroupConfig | None:
-        """None when no broker knows it, or none answers now."""
+        """The group's configuration; None if no broker knows the group, or if none answers now."""
         try:
             return await self._groups.get(group)
         except RocketpyError:
             return None
 
     def tell_addresses(self, listener: Callable[[str, str], None]) -> None:
-        """It hears of each master's name and address, as often as a route says it."""
+        """Calls `listener` with the name and address of each master, whenever a route contains it."""
         self._on_address = listener
         for name, address in self._addresses.items():
             listener(name, address)
 
     async def call(self, broker: str, code: int, fields: Fields, body: bytes = b"", *, timeout_s: float = TIMEOUT_S) -> Command:
-        """The master's answer, whatever its code. Raises ProxyError BAD_REQUEST for a broker nobody knows, RocketpyError."""
+        """The master's answer, whatever its code. Raises ProxyError BAD_REQUEST for a broker that nobody knows, RocketpyError."""
         return await self._client.invoke(await self.address_of(broker), code, fields, body, timeout_s=timeout_s)
 
     async def call_oneway(self, broker: str, code: int, fields: Fields) -> None:
         await self._client.invoke_oneway(await self.address_of(broker), code, fields)
 
     async def address_of(self, broker: str) -> str:
-        """Every broker has a topic of its own name: that is how its address is asked for."""
+        """The address of a broker's master. Every broker has a topic of its own name, whose route tells the address."""
         if broker not in self._addresses:
             try:
                 await self.route(broker)
@@ -182,11 +182,11 @@ class Brokers:
         return address
 
     def name_of(self, address: str) -> str:
-        """The broker behind a master's address; "" for none."""
+        """The name of the broker whose master has this address; "" if there is none."""
         return next((name for name, known in self._addresses.items() if known == address), "")
 
     async def writable_queues(self, topic: str) -> list[Queue]:
-        """In the order in which RocketMQ's proxies number them: a message group has the same queue whichever proxy it comes by."""
+        """The queues in the order in which RocketMQ's proxies number them, so that a message group has the same queue through any proxy."""
         route = await self.route(topic)
         known = self._writable.get(topic)
         if known is None or known[0] is not route:
@@ -196,7 +196,7 @@ class Brokers:
         return known[1]
 
     def known(self, topic: str) -> KnownTopic | None:
-        """What writable_queues and message_type have found out; None where it has to be found out again."""
+        """What writable_queues and message_type have found out; None if they would have to ask again."""
         route, (of_route, queues) = self._routes.known(topic), self._writable.get(topic, (None, []))
         if route is None or of_route is not route[0]:
             return None
@@ -205,7 +205,8 @@ class Brokers:
         return KnownTopic(queues, addresses, kind[0], min(route[1], kind[1]))
 
     def _sorted_queues(self, route: TopicRoute) -> list[Queue]:
-        """Of a static topic by the numbers that clients know, whoever leads them: a message group keeps its queue when that moves."""
+        """The writable queues in order. Those of a static topic are ordered by the numbers that clients know, whoever leads them, so that a
+        message group keeps its queue when the queue moves."""
         queues = [
             Queue(data.broker_name, queue_id)
             for data in route.queue_datas
@@ -215,7 +216,7 @@ class Brokers:
         return sorted(queues, key=lambda queue: (queue.queue_id if route.queue_mappings else 0, queue.broker, queue.queue_id))
 
     async def masters_of(self, cluster: str) -> list[str]:
-        """Names of its brokers that have a master: a cluster is a topic of its own. Raises ProxyError, RocketpyError."""
+        """The names of a cluster's brokers that have a master; the cluster is also a topic. Raises ProxyError, RocketpyError."""
         return sorted(data.broker_name for data in (await self.route(cluster)).broker_datas if MASTER_ID in data.broker_addrs)
 
     async def readable_brokers(self, topic: str) -> list[str]:
@@ -229,7 +230,7 @@ class Brokers:
         )
 
     def known_reading(self, topic: str, group: str) -> KnownReading | None:
-        """What readable_brokers and group have found out; None where it has to be found out again."""
+        """What readable_brokers and group have found out; None if they would have to ask again."""
         route, config = self._routes.known(topic), self._groups.known(group)
         if route is None or config is None:
             return None
@@ -237,7 +238,7 @@ class Brokers:
         return KnownReading(brokers, config[0] or GroupConfig(), min(route[1], config[1]))
 
     def group_if_known(self, group: str) -> GroupConfig:
-        """What was asked last, or the default."""
+        """The configuration that was asked for last, or the default."""
         known = self._groups.known(group)
         return (known[0] if known is not None else None) or GroupConfig()
 
@@ -275,7 +276,7 @@ class Brokers:
         return str(attributes.get(MESSAGE_TYPE) or "NORMAL").upper()
 
     async def _ask_group(self, group: str) -> GroupConfig | None:
-        """Any broker of any cluster that a client of ours has asked for."""
+        """Asks any broker of the clusters that our clients have asked for."""
         header = GetSubscriptionGroupConfigRequestHeader(group=group)
         known = self._groups.known(group) is not None
         members = await self._ask_any(sorted(self._addresses), RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, group, header, known)
@@ -287,8 +288,8 @@ class Brokers:
             raise ProtocolError(f"group {group} of a broker cannot be read: {error}") from error
 
     async def _ask_any(self, names: Iterable[str], code: RequestCode, what: str, header: Fields, known: bool) -> dict[str, Any] | None:
-        """The first answer of a broker that knows `what`; None: nobody does. Raises RocketpyError where nobody answers; while it is `known`
-        also where no broker knows it and the one that did last does not answer."""
+        """The first answer of a broker that knows `what`; None if none does. Raises RocketpyError if no broker answers. While it is
+        `known`, also if the broker that knew it last does not answer and no other one knows it."""
         fault: RocketpyError | None = None
         is_answered = False
         silent: set[str] = set()

@@ -25,10 +25,11 @@ T = TypeVar("T")
 
 
 class Cached(Generic[T]):
-    """`ask` is asked for what is not known, or was asked more than refresh_s ago, once for all who want it at that time. While it raises
-    NetworkError or TimedOut the last answer is good; any other error takes the place of the answer.
+    """Answers of `ask`, which is called for what is unknown or was asked more than refresh_s ago, once for all who want it at that time.
+    While `ask` raises NetworkError or TimedOut, the last answer stays valid; any other error takes its place.
 
-    Failures are not kept: their tracebacks hold the requests of all who waited. `what` is asked for, in messages."""
+    Failures are not kept, because their tracebacks refer to the requests of all who waited. `what` names, in messages, what is asked for.
+    """
 
     def __init__(self, ask: Callable[[str], Awaitable[T]], refresh_s: float, most: int, what: str) -> None:
         self._ask = ask
@@ -61,7 +62,7 @@ class Cached(Generic[T]):
             del shielded
 
     def known(self, key: str) -> tuple[T, float] | None:
-        """(the answer, until when it is not asked for again on the monotonic clock); None: there is none to be had without asking."""
+        """(the answer, the time on the monotonic clock until which it is valid); None if one would have to ask."""
         return self._answers.get(key)
 
     def _begin(self, key: str) -> tuple[asyncio.Future[T], float]:

@@ -22,7 +22,7 @@ HEADER_MAX: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """user "": it names nobody. signature: as base64."""
+    """Who a caller claims to be. An empty `user`: the caller names nobody. `signature` is base64."""
 
     user: str = ""
     content: bytes = b""
@@ -30,7 +30,7 @@ class Claim:
 
 
 def claim_of(authorization: str, date_time: str) -> Claim:
-    """Raises ProxyError UNAUTHORIZED for what cannot be read."""
+    """The claim in a call's metadata. Raises ProxyError UNAUTHORIZED if it cannot be read."""
     if not authorization:
         return Claim()
     if not date_time:

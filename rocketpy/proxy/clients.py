@@ -35,7 +35,7 @@ PART_BYTES: Final = 256
 
 @dataclass(slots=True)
 class Client:
-    """One that sent its settings. `stream`: commands for it; None while it has no telemetry."""
+    """A client that has sent its settings. `stream` takes commands for it; None while it has no telemetry stream."""
 
     client_id: str
     settings: Any
@@ -55,7 +55,7 @@ class Client:
         return is_lite(self.settings)
 
     def tell(self, command: Any) -> bool:
-        """False where it has no stream, or does not read it."""
+        """Sends the client a command. False if it has no stream, or does not read it."""
         if self.stream is None:
             return False
         if not self.stream.offer(command):
@@ -65,13 +65,13 @@ class Client:
 
 
 def language_of(said: str) -> str:
-    """A LanguageCode of 4.x clients, which admin tools read: what is none is OTHER."""
+    """The language as a LanguageCode of 4.x clients, which admin tools read; OTHER if it is none of those."""
     known = {"GOLANG": "GO", "DOT_NET": "DOTNET"}.get(said.upper(), said.upper())
     return known if known in Language.__members__ else Language.OTHER.name
 
 
 def is_lite(settings: Any) -> bool:
-    """Of a consumer of lite topics."""
+    """Whether these are the settings of a consumer of lite topics."""
     return bool(settings.client_type == schema.number("ClientType", "LITE_PUSH_CONSUMER"))
 
 
@@ -82,7 +82,7 @@ def consume_type(settings: Any) -> str:
 
 
 def subscription(entry: Any) -> dict[str, Any]:
-    """As a SubscriptionData of 4.x clients."""
+    """The subscription in the form of 4.x clients' SubscriptionData."""
     is_sql = entry.expression.type == schema.number("FilterType", "SQL")
     expression = str(entry.expression.expression) or SUB_ALL
     tags = () if is_sql or expression == SUB_ALL else tuple(sorted({tag for part in expression.split("||") if (tag := part.strip())}))
@@ -91,14 +91,14 @@ def subscription(entry: Any) -> dict[str, Any]:
 
 
 def _parts(settings: Any) -> int:
-    """How many messages protobuf makes of them, but for a dozen."""
+    """How many message objects protobuf makes of the settings, apart from about a dozen."""
     topics = len(settings.publishing.topics) + len(settings.subscription.subscriptions)
     addresses = len(settings.access_point.addresses) + len(settings.metric.endpoints.addresses)
     return topics + addresses + len(settings.backoff_policy.customized_backoff.next) + len(settings.client_properties)
 
 
 def check_size(settings: Any) -> int:
-    """The memory that a client's settings take, in bytes. Raises ProxyError for those that are not kept."""
+    """The memory in bytes that a client's settings take. Raises ProxyError for settings that are too large to be kept."""
     if (size := int(settings.ByteSize())) > SETTINGS_BYTES_MAX:
         raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_BYTES_MAX} bytes")
     if (parts := _parts(settings)) > SETTINGS_PARTS_MAX:
@@ -107,8 +107,8 @@ def check_size(settings: Any) -> int:
 
 
 class Clients:
-    """By their ids. expires_ms: after so long without a word a client is gone. bytes_max: of the memory that all settings take, and of what
-    all are told: anybody may call himself as many clients as there may be."""
+    """The clients, by their ids. A client that says nothing for expires_ms is gone. bytes_max bounds the memory for all settings, and that
+    for all commands which wait to be sent: one caller may pose as any number of clients."""
 
     def __init__(self, now_ms: Callable[[], int], expires_ms: int, bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._now_ms = now_ms
@@ -120,7 +120,7 @@ class Clients:
         self._listener: Callable[[str, Any], None] | None = None
 
     def tell(self, listener: Callable[[str, Any], None]) -> None:
-        """It hears of each client and its settings, as often as they are sent; None: that it is gone."""
+        """Calls `listener` with each client's settings whenever they are sent, and with None when the client is gone."""
         self._listener = listener
         for client in self:
             listener(client.client_id, client.settings)
@@ -142,7 +142,7 @@ class Clients:
         return Told(self._told)
 
     def put(self, client_id: str, settings: Any, stream: Told | None, *, address: str = "", language: str = "") -> Client:
-        """A client's settings, new or again. Raises ProxyError."""
+        """Keeps a client's settings, new or repeated. Raises ProxyError."""
         if client_id not in self._clients and len(self._clients) >= CLIENTS_MAX:
             raise ProxyError("TOO_MANY_REQUESTS", f"this proxy has {CLIENTS_MAX} clients already")
         if not is_possible_client(client_id):
@@ -167,14 +167,14 @@ class Clients:
         return self._clients.get(client_id)
 
     def known(self, client_id: str) -> Client:
-        """Raises ProxyError for one that has not sent its settings."""
+        """The client of this id. Raises ProxyError if it has not sent its settings."""
         client = self._clients.get(client_id)
         if client is None:
             raise ProxyError("UNRECOGNIZED_CLIENT_TYPE", "cannot find client settings for this client")
         return client
 
     def heard(self, client_id: str) -> Client:
-        """A heartbeat. Raises ProxyError as `known` does."""
+        """A heartbeat arrived. Raises ProxyError as `known` does."""
         client = self.known(client_id)
         client.heard_ms = self._now_ms()
         return client
@@ -187,7 +187,8 @@ class Clients:
         return client
 
     def stream_ended(self, client_id: str, stream: Told) -> Client | None:
-        """The client whose stream it was. It stays until it is silent for long: it may come back with another stream."""
+        """Returns the client whose stream has ended. The client is kept until it has been silent for long, because it may come back with
+        another stream."""
         stream.close()
         client = self._clients.get(client_id)
         if client is None or client.stream is not stream:
@@ -206,7 +207,7 @@ class Clients:
         return client is not None and client.group == group
 
     def consumer_connection(self, group: str) -> dict[str, Any] | None:
-        """A group's clients as RocketMQ's ConsumerConnection; None when there are none."""
+        """A group's clients as RocketMQ's ConsumerConnection; None if there are none."""
         clients = [client for client in self if client.group == group]
         if not clients:
             return None
@@ -224,7 +225,7 @@ class Clients:
         }
 
     def producers_of(self, topic: str) -> list[Client]:
-        """Those with a stream, in any order."""
+        """The producers of a topic that have a stream, in random order."""
         found = [client for client in self if topic in client.topics and client.stream is not None]
         random.shuffle(found)
         return found

@@ -15,13 +15,13 @@ NO_DEADLINE_MS = 30_000
 
 
 def now_ms() -> int:
-    """Since the epoch."""
+    """Milliseconds since 1970, by the wall clock."""
     return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One call's."""
+    """What is known about one call and its caller."""
 
     client_id: str
     language: str
@@ -43,7 +43,7 @@ class Context:
 
     @classmethod
     def of(cls, given: Mapping[str, str], client: tuple[str, int], remaining_s: Callable[[], float | None]) -> Context:
-        """given: metadata; client: its host and port. Raises ProxyError CLIENT_ID_REQUIRED."""
+        """`given`: the call's metadata; `client`: the caller's host and port. Raises ProxyError CLIENT_ID_REQUIRED."""
         client_id = given.get("x-mq-client-id", "").strip()
         if not client_id:
             raise ProxyError("CLIENT_ID_REQUIRED", "client id cannot be empty")

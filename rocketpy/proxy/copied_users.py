@@ -43,7 +43,8 @@ SHARE: Final = 10
 
 
 class CopiedUsers:
-    """What is known of them. Owns its native table; closed behind the server that has it for a gate."""
+    """The users and rights that were copied from the brokers. Owns its native table, and is closed after the server that uses the table as
+    its gate."""
 
     def __init__(self, settings: ProxySettings, brokers: Brokers) -> None:
         self._settings = settings
@@ -80,13 +81,14 @@ class CopiedUsers:
     # ---- when ----
 
     async def copy(self) -> None:
-        """Now, or with the copy that is under way. A failure is logged, and `trouble`."""
+        """Copies now, or waits for the copy that is under way. A failure is logged and kept in `trouble`."""
         if self._copying is None or self._copying.done():
             self._copying = asyncio.ensure_future(self._copy())
         await asyncio.shield(self._copying)
 
     async def copy_for_refused(self) -> bool:
-        """Somebody is refused: True when there is a newer copy than he was judged by. He waits until it may be made, and for it."""
+        """To be called when a caller is refused. Waits until a copy may be made, and for the copy. True if there is now a newer copy than
+        the one the caller was judged by."""
         is_newer = False
         if self._has_asked and self._copying is not None:
             await asyncio.shield(self._copying)
@@ -100,7 +102,7 @@ class CopiedUsers:
         return not self.trouble
 
     async def look_at_gate(self) -> None:
-        """A gate cannot wait for a copy: who was refused by it is let in at his next try."""
+        """Makes a copy if the gate has refused somebody. A gate cannot wait for that, so the caller is let in at the next attempt."""
         stats = self.native.stats()
         refused = stats["unauthenticated"] + stats["unauthorized"]
         if refused != self._refused or self.trouble:
@@ -129,7 +131,7 @@ class CopiedUsers:
     # ---- what ----
 
     async def _ask(self) -> tuple[list[User], list[Acl]]:
-        """Raises RocketpyError, ProxyError: why the last of the brokers said nothing."""
+        """Raises RocketpyError, ProxyError, with the reason why the last of the brokers gave no answer."""
         cluster = self._settings.rocketmq_cluster_name
         fault: RocketpyError | ProxyError = ProxyError("INTERNAL_SERVER_ERROR", f"cluster {cluster} has no master; rocketMQClusterName")
         for broker in await self._brokers.masters_of(cluster):
@@ -154,7 +156,7 @@ class CopiedUsers:
         return listed
 
     def put(self, users: Iterable[User], acls: Iterable[Acl]) -> None:
-        """These and no others are in force from now on. What cannot be put is left out: its user is refused."""
+        """Replaces all users by these. One that the table does not accept is left out, hence refused."""
         wanted = {user.name: user for user in users}
         rights = {acl.user: acl for acl in acls}
         for name in self._users.keys() - wanted.keys():
@@ -191,14 +193,14 @@ class CopiedUsers:
 
 
 def _remedy(error: Exception) -> str:
-    """Of brokers that do not let this proxy in."""
+    """What to do about brokers that do not let this proxy in."""
     if not isinstance(error, CommandError) or error.code != ResponseCode.NO_PERMISSION:
         return ""
     return "; enableAclRpcHookForClusterMode=true has it sign with innerClientAuthenticationCredentials, those of its brokers"
 
 
 def _codes(text: str) -> frozenset[int]:
-    """Request codes of a whitelist, which holds names of gRPC's messages as well."""
+    """The request codes in a whitelist, which also holds names of gRPC's messages."""
     return frozenset(int(part) for each in text.split(",") if (part := each.strip()).isascii() and part.isdigit() and len(part) < 10)
 
 
@@ -211,7 +213,8 @@ def _user(value: Any) -> User | None:
 
 
 def _acl(value: Any) -> Acl | None:
-    """Of an acl that cannot be read whole nothing counts: an entry that is left out may have been the one that denies."""
+    """The acl in a broker's answer. One that cannot be read as a whole is dropped: the unreadable entry may have been the one that
+    denies."""
     try:
         return Acl.from_json(value) if isinstance(value, dict) else None
     except (AuthFault, ValueError) as error:

@@ -15,7 +15,7 @@ def write_properties(properties: Mapping[str, str]) -> str:
 
 
 def write_batch(messages: Iterable[tuple[bytes, Mapping[str, str]]]) -> bytes:
-    """The body of SEND_BATCH_MESSAGE: of each message size, magic, CRC and flag, which nobody reads, its body and its properties."""
+    """The body of SEND_BATCH_MESSAGE. Each message has its size; magic, CRC and flag, which nobody reads; its body and its properties."""
     records = []
     for body, properties in messages:
         text = write_properties(properties).encode()

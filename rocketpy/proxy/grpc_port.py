@@ -83,7 +83,7 @@ class CallError(Exception):
 
 
 class _Refused(Exception):
-    """A request that is not read."""
+    """A request that is answered without being read."""
 
     def __init__(self, answer: Any) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class _Refused(Exception):
 
 
 class Call:
-    """One call under way: who makes it, and until when he waits."""
+    """A call under way: who makes it, and how long the caller waits."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -108,17 +108,18 @@ class Call:
 
     @property
     def client(self) -> tuple[str, int]:
-        """Its address, as a balancer has told it where there is one."""
+        """The caller's address; behind a load balancer, the one that the balancer reports."""
         return split_address(self.request.remote_address)
 
     def remaining_s(self) -> float | None:
-        """Until the client gives up; None: it does not."""
+        """Seconds until the client gives up; None if it never does."""
         return None if self.deadline_ns == NO_DEADLINE else (self.deadline_ns - time.monotonic_ns()) / 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """`answer` gets the request, or the client's stream of them, and the call; it is a coroutine of the response, or responses."""
+    """A method of the service. `answer` gets the request, or the client's stream of requests, and the call; it is a coroutine that returns
+    the response, or sends responses."""
 
     name: str
     answer: Callable[[Any, Call], Any]
@@ -129,7 +130,7 @@ class Method:
 
 
 class _Connection:
-    """What is known of one that has calls."""
+    """What is known about a connection that has calls under way."""
 
     def __init__(self) -> None:
         self.calls: dict[int, Call] = {}
@@ -137,12 +138,12 @@ class _Connection:
 
 
 class GrpcPort:
-    """One listener. Raises NetworkError where the port cannot be had, Unsupported without libnghttp2."""
+    """One gRPC listener. Raises NetworkError if the port cannot be had, Unsupported without libnghttp2."""
 
     def __init__(
         self, settings: ProxySettings, methods: Sequence[Method], handler: Handler | None = None, *, log_tap: LogTap | None = None
     ) -> None:
-        """handler: asked before the methods, for calls that it answers natively; a call has its method's place in the sequence."""
+        """`handler` is asked before the methods, and answers some calls natively. A call refers to its method by its index in `methods`."""
         self._settings = settings
         self._methods = [(method, schema.request_of(method.name)) for method in methods]
         self._bytes_max = min(max(0, settings.grpc_max_inbound_message_size), INT_MAX)
@@ -185,7 +186,7 @@ class GrpcPort:
         return self._server.port
 
     def __len__(self) -> int:
-        """Calls under way."""
+        """How many calls are under way."""
         return sum(len(connection.calls) for connection in self._connections.values())
 
     async def start(self) -> None:
@@ -196,7 +197,7 @@ class GrpcPort:
         self._server.start()
 
     async def stop(self, grace_s: float) -> None:
-        """Takes no more calls; those under way have grace_s to be answered. Idempotent."""
+        """Accepts no more calls. Those under way have grace_s to be answered. Idempotent."""
         loop, self._loop = self._loop, None
         if loop is not None:
             await loop.run_in_executor(None, self._server.stop, int(grace_s * 1000))
@@ -252,7 +253,8 @@ class GrpcPort:
         call.task.add_done_callback(lambda task: self._forget(call, task))
 
     def _forget(self, call: Call, task: asyncio.Task[None]) -> None:
-        """Not at the end of _serve: of a call that is cancelled in the turn that it came in nothing is run."""
+        """Forgets a call that is done. This cannot be done at the end of _serve, which does not run at all if the call is cancelled in the
+        turn of the loop in which it came."""
         self._tasks.discard(task)
         call.task = None  # whose end, where it was cancelled, knows the call: large as it may be it would wait for the collector
         self._inflated_bytes -= call.inflated_bytes
@@ -288,7 +290,7 @@ class GrpcPort:
             self._insist(self._grpc.end, request, INTERNAL, f"{type(error).__name__}: {error}")
 
     def _read(self, call: Call, event: Request, method: Method, kind: Any) -> Any:
-        """The message of a call or of one of its events. Raises CallError, _Refused."""
+        """The message of a call, or of one of its events. Raises CallError, _Refused."""
         data = event.body
         if event.flag & EVENT_COMPRESSED:
             self._inflated_bytes -= call.inflated_bytes
@@ -327,13 +329,13 @@ class GrpcPort:
             await call.room.wait()
 
     def _insist(self, say: Callable[..., bool], *arguments: Any) -> None:
-        """Until the reactor, which is behind, takes it; or the connection or the port has ended."""
+        """Repeats what the reactor, which is behind, could not take, until it does or the connection or the port has ended."""
         if not self._is_over and not say(*arguments):
             asyncio.get_running_loop().call_later(AGAIN_S, self._insist, say, *arguments)
 
 
 def inflated(data: bytes, bytes_max: int) -> bytes:
-    """What gzip has made smaller. Raises CallError."""
+    """The data behind gzip's compression. Raises CallError."""
     inflater = zlib.decompressobj(GZIP)
     try:
         found = inflater.decompress(data, bytes_max + 1)

@@ -32,11 +32,12 @@ LOOKED_UP_MAX: Final = 16
 
 
 class Guest:
-    """One connection's. `brokers`: those it has to do with, by name; they are told of it, and asked for it. `lost`: those among them that
-    could not be reached: they are told of it once they can."""
+    """A 4.x client that is connected to the proxy. `brokers`: the names of those it deals with, which are told about it and may ask it
+    something. `lost`: those that could not be reached; they are told about it once they can be."""
 
     def __init__(self, connection_id: int, credentials: Credentials | None, on_request: Callable[[Guest, str, Command], None]) -> None:
-        """credentials: those of the proxy, where it has some; else what the guest has signed goes on as it is. on_request: a broker's."""
+        """`credentials`: the proxy's own; without them the guest's signatures are passed on. `on_request` is called with requests of
+        brokers."""
         self.connection_id = connection_id
         self.brokers: set[str] = set()
         self.lost: set[str] = set()
@@ -50,7 +51,8 @@ class Guest:
         self._has_left = False
 
     def client_for(self, request: Command) -> RemotingClient:
-        """Its connections to brokers, which say of it what its first request says. Raises Closed when it has left."""
+        """The client with this guest's own connections to brokers, which states the language and release of the guest's first request.
+        Raises Closed if the guest has left."""
         if self._has_left:
             raise Closed("the client has closed its connection")
         if self._client is None:
@@ -64,24 +66,24 @@ class Guest:
         return self._client
 
     def lose(self, broker: str) -> None:
-        """It cannot be reached now."""
+        """The broker cannot be reached at the moment."""
         self.brokers.discard(broker)
         if len(self.lost) < BROKERS_MAX:
             self.lost.add(broker)
 
     async def leave(self) -> None:
-        """Brokers see its connections close."""
+        """Closes the guest's connections to brokers, which is how they notice."""
         self._has_left = True
         if self._client is not None:
             await self._client.stop()
 
     async def answer(self, address: str, request: Command, answer: Command) -> None:
-        """What it says to a broker that has asked it something. Raises RocketpyError."""
+        """Sends the guest's answer to a broker that has asked it something. Raises RocketpyError."""
         if self._client is not None:
             await self._client.respond(address, request, Response(answer.code, answer.remark, answer.fields, answer.body))
 
     def learn(self, body: bytes) -> None:
-        """What a heartbeat says of its groups. What cannot be read is the brokers' to refuse."""
+        """Notes what a heartbeat says about the guest's groups. It is up to the brokers to refuse one that cannot be read."""
         try:
             heartbeat = Heartbeat.from_json(read_object(body))
         except (JsonError, ValueError):
@@ -103,7 +105,8 @@ class Guest:
         return self._topics.get(group, ())
 
     def new_topics(self) -> list[str]:
-        """Some that it reads, each once: whose brokers hold them it will ask itself, but perhaps not before its first heartbeat."""
+        """Topics that the guest reads, each returned once. The guest will ask for their routes itself, but perhaps only after its first
+        heartbeat."""
         found = [topic for topics in self._topics.values() for topic in topics if topic not in self._looked_up][:LOOKED_UP_MAX]
         self._looked_up.update(found)
         return list(dict.fromkeys(found))

@@ -36,7 +36,7 @@ _BLANKS: Final = " \t\n\v\f\r\x1c\x1d\x1e\x1f"
 
 @dataclass(frozen=True, slots=True)
 class ReceiptHandle:
-    """Times in ms; log_offset -1: it is not known."""
+    """A parsed receipt handle. Times are in ms; log_offset is -1 if it is not known."""
 
     start_offset: int
     pop_ms: int
@@ -55,15 +55,15 @@ class ReceiptHandle:
 
     @property
     def visible_ms(self) -> int:
-        """When the message comes again."""
+        """When the message becomes visible again."""
         return self.pop_ms + self.invisible_ms
 
     def real_topic(self, topic: str, group: str) -> str:
-        """The topic it was popped from: for a retry the group's."""
+        """The topic that the message was popped from; for a retry this is the group's retry topic."""
         return {"1": f"{RETRY_PREFIX}{group}_{topic}", "2": f"{RETRY_PREFIX}{group}+{topic}"}.get(self.kind, topic)
 
     def popped_again(self, pop_ms: int, invisible_ms: int, revive_queue: int) -> ReceiptHandle:
-        """What a broker made of it when its invisible time was changed."""
+        """The handle that a broker has made of this one when the invisible time was changed."""
         return replace(self, start_offset=self.offset, pop_ms=pop_ms, invisible_ms=invisible_ms, revive_queue=revive_queue)
 
     @classmethod
@@ -77,7 +77,7 @@ class ReceiptHandle:
 
     @classmethod
     def written(cls, text: str) -> ReceiptHandle | None:
-        """What a broker has written on a message. None for anything else: a producer may write there, too."""
+        """The handle that a broker has written on a message; None for anything else, because a producer may write there, too."""
         try:
             found = cls.parse(text)
         except ProxyError:
@@ -85,21 +85,22 @@ class ReceiptHandle:
         return found if found.text == text else None
 
     def check_valid(self, now_ms: int) -> ReceiptHandle:
-        """Itself. Raises ProxyError when the message may have been given to somebody else."""
+        """Returns the handle. Raises ProxyError if the message may have been given to somebody else by now."""
         if self.visible_ms <= now_ms:
             raise ProxyError("INVALID_RECEIPT_HANDLE", "receipt handle is expired")
         return self
 
 
 def message_id_of(message: Message) -> str:
-    """What its producer called it; without a name, or with a blank one, by where it lies. RocketMQ: ConsumerProcessor.fillUniqIDIfNeed."""
+    """The id that the producer gave the message; if it is missing or blank, one made of where the message is stored. RocketMQ:
+    ConsumerProcessor.fillUniqIDIfNeed."""
     name = message.properties.get("UNIQ_KEY", "")
     return name if name.strip(_BLANKS) else place_id(message.store_host, message.commit_log_offset)
 
 
 @dataclass(frozen=True, slots=True)
 class Popped:
-    """A message and the handle it is spoken of by."""
+    """A message, and the handle that the client refers to it by."""
 
     message: Message
     handle: ReceiptHandle
@@ -112,7 +113,7 @@ class Popped:
 
 
 def _by_queue(text: str | None) -> dict[tuple[str, str], str]:
-    """ "KIND QUEUE VALUE;…" by kind and queue."""
+    """Splits "KIND QUEUE VALUE;…": the values by kind and queue."""
     rows = (part.split(" ") for part in (text or "").split(";") if part)
     return {(row[0], row[1]): row[2] for row in rows if len(row) == 3}
 
@@ -145,7 +146,8 @@ def popped(fields: Mapping[str, str], messages: Iterable[Message], broker: str, 
 
 
 def lite_place(properties: Mapping[str, str], topic: str) -> tuple[str, int] | None:
-    """(lite topic, offset there) of a message of `topic`. None: it is in none, or in several, and does not say which it was sent to."""
+    """(lite topic, offset in it) of a message of `topic`. None if it is in no lite topic, or in several without saying which one it was
+    sent to."""
     prefix = f"%LMQ%${topic}$"
     queues, offsets = (properties.get(name, "").split(",") for name in ("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET"))
     places = {queue.removeprefix(prefix): offset for queue, offset in zip(queues, offsets, strict=False) if queue.startswith(prefix)}
@@ -157,8 +159,8 @@ def lite_place(properties: Mapping[str, str], topic: str) -> tuple[str, int] | N
 
 
 def popped_lite(fields: Mapping[str, str], messages: Iterable[Message], broker: str, topic: str) -> list[Popped]:
-    """The messages of a broker's answer to a pop of lite topics of `topic`. One that nobody could acknowledge is left out, and comes again.
-    Raises ProtocolError. RocketMQ: MQClientAPIImpl.processPopLiteResponse, ExtraInfoUtil.parseLiteOrderCountInfo (5.5.0)."""
+    """The messages of a broker's answer to a pop of lite topics of `topic`. A message that could not be acknowledged is left out, and comes
+    again. Raises ProtocolError. RocketMQ: MQClientAPIImpl.processPopLiteResponse, ExtraInfoUtil.parseLiteOrderCountInfo (5.5.0)."""
     messages = list(messages)
     counts = (fields.get("orderCountInfo") or "").split(";")
     try:
@@ -178,6 +180,6 @@ def popped_lite(fields: Mapping[str, str], messages: Iterable[Message], broker: 
 
 
 def _lite_times(text: str) -> int:
-    """ "TIMES", or "KIND qoQUEUE%OFFSET TIMES"; 0 for what is none."""
+    """The number in "TIMES" or "KIND qoQUEUE%OFFSET TIMES"; 0 if there is none."""
     last = text.rpartition(" ")[2]
     return int(last) if _TIMES.fullmatch(last) else 0

@@ -46,7 +46,7 @@ SHOWN_MAX: Final = 100
 
 
 class Rate:
-    """per_s a second, as many at once after a second without any."""
+    """At most `per_s` per second, and as many at once after a second without any."""
 
     def __init__(self, per_s: int, now_s: Callable[[], float] = time.monotonic) -> None:
         self._per_s = max(1, per_s)
@@ -65,7 +65,7 @@ class Rate:
 
 
 def offset_option(given: Any) -> dict[str, Any]:
-    """Where a new subscription begins, as brokers are told. Raises ProxyError."""
+    """Where a new subscription begins, in the form that brokers take. Raises ProxyError."""
     if (kind := given.WhichOneof("offset_type")) is None or (kind == "policy" and given.policy not in POLICIES):
         raise ProxyError("BAD_REQUEST", "an offset option that says no offset")
     return {"type": kind.upper(), "value": int(getattr(given, kind))}
@@ -73,7 +73,7 @@ def offset_option(given: Any) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Goodbye:
-    """Of one client id, while it is said."""
+    """The goodbye of one client id, while brokers are being told."""
 
     next: Client | None
     """Whom it is to be said for once more."""
@@ -83,7 +83,7 @@ class _Goodbye:
 
 
 class LiteSubscriptions:
-    """SyncLiteSubscription, and what goes with it."""
+    """The method SyncLiteSubscription, and what belongs to it."""
 
     def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients) -> None:
         self._settings = settings
@@ -93,7 +93,7 @@ class LiteSubscriptions:
         self._goodbyes: dict[str, _Goodbye] = {}
 
     async def stop(self) -> None:
-        """Waits for what is said for clients that are gone."""
+        """Waits until brokers have been told about clients that are gone."""
         await asyncio.gather(*(goodbye.task for goodbye in self._goodbyes.values() if goodbye.task is not None), return_exceptions=True)
 
     # ---- clients ----
@@ -122,7 +122,7 @@ class LiteSubscriptions:
         return schema.message("SyncLiteSubscriptionResponse")(status=status(OK))
 
     async def check(self, settings: Any) -> None:
-        """A consumer's settings: lite consumers and lite groups belong together. Raises ProxyError, RocketpyError."""
+        """Checks a consumer's settings: lite consumers need lite groups, and the reverse. Raises ProxyError, RocketpyError."""
         group, topics = str(settings.subscription.group.name), [str(each.topic.name) for each in settings.subscription.subscriptions]
         if not is_lite(settings):
             config = await self._brokers.group(group)
@@ -136,14 +136,14 @@ class LiteSubscriptions:
             _check_topic(group, config, topics[0])
 
     async def _group(self, group: str) -> GroupConfig:
-        """Raises ProxyError where it is not known, RocketpyError where nobody answers."""
+        """The group's configuration. Raises ProxyError if the group is not known, RocketpyError if nobody answers."""
         config = await self._brokers.group_now(group)
         if config is None:
             raise ProxyError("ILLEGAL_CONSUMER_GROUP", f"group not found: {group}")
         return config
 
     def leave(self, client: Client) -> None:
-        """Brokers give a lite client that is gone no more events; others of its group get them."""
+        """A lite client is gone: brokers give its events to others of its group from now on."""
         if not client.is_lite or not client.settings.subscription.subscriptions:
             return
         goodbye = self._goodbyes.get(client.client_id)
@@ -154,7 +154,7 @@ class LiteSubscriptions:
             goodbye.next = client
 
     async def _say_goodbyes(self, client_id: str, goodbye: _Goodbye) -> None:
-        """A client that comes back during its goodbye, and leaves once more, has subscribed to something in between."""
+        """Repeats the goodbye of a client that came back meanwhile and left once more, since it may have subscribed in between."""
         try:
             while (client := goodbye.next) is not None:
                 goodbye.saying, goodbye.next = client, None
@@ -164,7 +164,7 @@ class LiteSubscriptions:
             del self._goodbyes[client_id]
 
     def _is_gone(self, client: Client) -> bool:
-        """Whoever is here again by now keeps what it has said since."""
+        """Whether the client is still gone: one that is here again keeps what it has subscribed to since."""
         now = self._clients.get(client.client_id)
         return now is None or (now is client and now.stream is None)
 
@@ -180,7 +180,7 @@ class LiteSubscriptions:
     async def _tell(
         self, topic: str, group: str, client_id: str, action: str, names: list[str], option: dict[str, Any] | None, version: int
     ) -> None:
-        """All of them, whoever refuses. Raises ProxyError, RocketpyError."""
+        """Tells all brokers, whichever refuses. Raises ProxyError, RocketpyError."""
         members = {"action": action, "clientId": client_id, "group": group, "topic": topic, "liteTopicSet": names, "version": version}
         body = write_json({"subscriptionSet": [members if option is None else {**members, "offsetOption": option}]})
         brokers = await self._brokers.readable_brokers(topic)
@@ -196,7 +196,7 @@ class LiteSubscriptions:
         check_success(await self._brokers.call(broker, RequestCode.LITE_SUBSCRIPTION_CTL, header, body, timeout_s=SYNC_S))
 
     def unsubscribe(self, address: str, request: Command) -> None:
-        """NOTIFY_UNSUBSCRIBE_LITE: a client has a lite topic no more."""
+        """Sends NOTIFY_UNSUBSCRIBE_LITE: the client no longer has the lite topic."""
         try:
             header = NotifyUnsubscribeLiteRequestHeader.decode(request.fields)
         except HeaderError as error:

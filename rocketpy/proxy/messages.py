@@ -32,13 +32,14 @@ _DELAYS: Final = ("DELAY", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_M
 
 
 def delay_level(settings: ProxySettings, delay_ms: int) -> int:
-    """The shortest level that is longer, as RocketMQ chooses it; the longest one for more."""
+    """The level with the shortest delay that is longer than this one, as RocketMQ chooses it; without such a level the one with the longest
+    delay."""
     levels = [(level_ms, place) for place, level_ms in enumerate(delay_levels(settings.message_delay_level), start=1)]
     return min((level for level in levels if delay_ms < level[0]), default=max(levels))[1]
 
 
 def _user_properties(given: Mapping[str, str], settings: ProxySettings) -> int:
-    """Checks them; their size in bytes."""
+    """Checks the user's properties. Returns their size in bytes."""
     if len(given) > settings.user_property_max_num:
         raise ProxyError("MESSAGE_PROPERTIES_TOO_LARGE", f"too many user properties, max is {settings.user_property_max_num}")
     for name, value in given.items():
@@ -73,7 +74,7 @@ def _transaction(system: Any, settings: ProxySettings) -> dict[str, str]:
 
 
 def properties_of(message: Any, settings: ProxySettings, group: str, peer_host: str, now_ms: int) -> dict[str, str]:
-    """A message's properties as brokers want them. Raises ProxyError with what is wrong with it."""
+    """A message's properties in the form that brokers take. Raises ProxyError that says what is wrong with the message."""
     system, properties = message.system_properties, dict(message.user_properties)
     size = _user_properties(properties, settings)
     check_text("ILLEGAL_MESSAGE_TAG", "tag", system.tag, forbidden="|")
@@ -132,12 +133,12 @@ def message_type_of(properties: Mapping[str, str]) -> str:
 
 
 def is_type_checked(settings: ProxySettings, topic: str) -> bool:
-    """Whether the topic takes messages of its type alone: retries and dead letters are of any."""
+    """Whether the topic accepts only messages of its type. Retry and dead letter topics accept any."""
     return settings.enable_topic_message_type_check and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
 def check_type(topic_type: str, properties: Mapping[str, str]) -> None:
-    """Raises ProxyError where a topic takes no such messages."""
+    """Raises ProxyError if the topic does not accept messages of this type."""
     actual = message_type_of(properties)
     if topic_type not in (actual, "MIXED"):
         text = f"TopicMessageType validate failed, the expected type is {topic_type}, but actual type is {actual}"
@@ -145,7 +146,7 @@ def check_type(topic_type: str, properties: Mapping[str, str]) -> None:
 
 
 def body_of(message: Any, settings: ProxySettings) -> bytes:
-    """Raises ProxyError for a body that is empty or too large."""
+    """The message's body. Raises ProxyError if it is empty or too large."""
     body = bytes(message.body)
     if not body and settings.enable_message_body_empty_check:
         raise ProxyError("MESSAGE_BODY_EMPTY", "message body cannot be empty")
@@ -155,12 +156,12 @@ def body_of(message: Any, settings: ProxySettings) -> bytes:
 
 
 def _whole(text: str) -> int | None:
-    """A number that a property says; None: it says none."""
+    """The number in a property; None if it is not a number."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX else None
 
 
 def grpc_message(stored: Message, handle: str = "", now_ms: int = 0, lite_topic: str = "") -> Any:
-    """A message for a client; `handle` of a popped one; lite_topic: which it was popped from."""
+    """The message as a client gets it. `handle` is that of a popped message, `lite_topic` the one it was popped from."""
     properties = stored.properties
     user = {name: value for name, value in properties.items() if name not in SYSTEM_PROPERTIES}
     message = schema.message("Message")(topic={"name": stored.topic}, user_properties=user, body=stored.body)

@@ -27,7 +27,7 @@ _MODES: Final = {"PUSH_CONSUMER": "push", "LITE_PUSH_CONSUMER": "push"}
 
 
 class ProxyMetrics:
-    """Reads the proxy for a scrape. refusals: calls and requests refused, by check; empty where nobody is asked."""
+    """Reads the proxy for a scrape. `refusals`: how many calls and requests were refused, by check; empty if nothing is checked."""
 
     def __init__(self, settings: ProxySettings, exporter: ExporterSettings, clients: Clients, latencies: Latencies) -> None:
         self._clients = clients
@@ -58,7 +58,7 @@ class ProxyMetrics:
             yield self._families.counter("rocketmq_auth_refused", "Requests refused", rows)
 
     def _connections(self) -> Iterator[Metric]:
-        """Of gRPC clients, by their telemetry; those of 4.x are the brokers' to tell."""
+        """How many gRPC clients have a telemetry stream. 4.x clients are counted by the brokers."""
         producers: Counter[str] = Counter()
         consumers: Counter[tuple[str, str, str]] = Counter()
         for client in self._clients:

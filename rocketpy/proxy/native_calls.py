@@ -66,13 +66,14 @@ _LITE: Final = ("LITE_PUSH_CONSUMER", "LITE_SIMPLE_CONSUMER")
 
 
 def may_be_native(settings: ProxySettings) -> bool:
-    """Not where some are asked who they are and others not, or what they may and not who they are: that is left to Python."""
+    """Whether calls may be answered natively. Not if only some callers have to identify themselves, nor if rights are checked without
+    identity; Python handles those."""
     is_for_all = not settings.authentication_whitelist.strip() and not settings.authorization_whitelist.strip()
     return not settings.checks or (settings.authentication_enabled and is_for_all)
 
 
 class NativeCalls:
-    """The native side, what it is told, and what it has counted. users: by whom is let in who calls; None: everybody is."""
+    """The native side, what it is told, and what it has counted. `users` decides who is let in; None lets everybody in."""
 
     def __init__(self, settings: ProxySettings, brokers: Brokers, reactors: int, users: AuthTable | None = None) -> None:
         self._settings = settings
@@ -108,11 +109,11 @@ class NativeCalls:
         self._readings: dict[tuple[str, str], float] = {}
 
     def close(self) -> None:
-        """After the port."""
+        """To be called after the port is closed."""
         self.handler.close()
 
     def learn(self, topic: str) -> None:
-        """As Python's way knows the topic, from now on and until it would ask again."""
+        """Tells the native side what is known about the topic, valid until Python would ask again."""
         known = self._brokers.known(topic)
         if known is None or self._learned.get(topic) == known.ask_again_s:
             return
@@ -140,7 +141,7 @@ class NativeCalls:
             self._learned[topic] = known.ask_again_s
 
     def learn_reading(self, topic: str, group: str) -> None:
-        """As Python's way knows both, from now on and until it would ask again."""
+        """Tells the native side how the group reads the topic, valid until Python would ask again."""
         known = self._brokers.known_reading(topic, group)
         if known is None or self._readings.get((topic, group)) == known.ask_again_s:
             return
@@ -166,12 +167,12 @@ class NativeCalls:
             self._readings[topic, group] = known.ask_again_s
 
     def forget_reading(self, topic: str, group: str) -> None:
-        """How the group reads the topic is not known any more."""
+        """It is no longer known how the group reads the topic."""
         if self._readings.pop((topic, group), None) is not None:
             self.handler.forget_reading(topic, group)
 
     def know_client(self, client_id: str, settings: Any) -> None:
-        """One that has sent its settings; without them it is gone."""
+        """Tells the native side about a client and its settings; None: the client is gone. Clients of lite topics are left to Python."""
         try:
             if settings is None or schema.label("ClientType", settings.client_type) in _LITE:
                 self.handler.forget_client(client_id)
@@ -181,7 +182,7 @@ class NativeCalls:
             self.handler.forget_client(client_id)
 
     def know_broker(self, name: str, address: str) -> None:
-        """Where its master is."""
+        """Tells the native side the address of a broker's master."""
         found = _numeric(address)
         try:
             if found is None or not self.handler.put_broker(name, *found):
@@ -190,12 +191,12 @@ class NativeCalls:
             log.debug("%r is no broker that is asked natively", name)
 
     def forget(self, topic: str) -> None:
-        """Where its messages go is not known any more."""
+        """It is no longer known where the topic's messages go."""
         if self._learned.pop(topic, None) is not None:
             self.handler.forget_route(topic)
 
     def latencies(self) -> Iterator[tuple[Kind, Latency]]:
-        """Of calls that were answered natively."""
+        """The latencies of calls that were answered natively."""
         for name, method in METHODS.items():
             for code, total_ns, classes in self.handler.times(method):
                 latency = Latency()
@@ -204,12 +205,12 @@ class NativeCalls:
 
 
 def _bound(setting: int) -> int:
-    """As the native side takes it; 0 where there is none."""
+    """A bound in the form that the native side takes: 0 for none."""
     return min(max(0, setting), (1 << 32) - 1)
 
 
 def _numeric(address: str) -> tuple[bytes, int] | None:
-    """(bytes, port) of an address in numbers; names are looked up by Python's way alone."""
+    """(bytes, port) of a numeric address. Host names are resolved only on Python's way."""
     try:
         host, port = split_address(address)
         number = ipaddress.ip_address(host)

@@ -60,10 +60,10 @@ _EMPTY: Final[Mapping[int, tuple[str, str]]] = {
 
 
 class Receiving:
-    """The consumers' methods."""
+    """The methods that consumers call."""
 
     def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients, native: NativeCalls | None = None) -> None:
-        """native: what answers usual calls without this, of groups and topics that were received by here before."""
+        """`native` answers ordinary calls by itself, for groups and topics that messages have been received from here before."""
         self._settings = settings
         self._brokers = brokers
         self._clients = clients
@@ -81,7 +81,7 @@ class Receiving:
     # ---- ReceiveMessage ----
 
     async def receive_message(self, context: Context, request: Any) -> AsyncGenerator[Any, None]:
-        """A status, the messages, and when they were delivered."""
+        """Answers with a status, the messages, and the time of their delivery."""
         answer = schema.message("ReceiveMessageResponse")
         taken: list[Popped] = []
         try:
@@ -105,7 +105,7 @@ class Receiving:
                 self._in_background(self._put_back(context, request, taken), f"putting back what {context.client_id} did not take")
 
     def _said(self, each: Popped, at_ms: int) -> Any:
-        """The message for its client; None where what a stranger has stored cannot be said in gRPC."""
+        """The message as its client gets it; None if it holds something, stored by another kind of client, that gRPC cannot express."""
         try:
             return received_message(each, at_ms)
         except (ValueError, TypeError):
@@ -113,7 +113,7 @@ class Receiving:
             return None
 
     def _polling_ms(self, context: Context, request: Any) -> int:
-        """How long a broker may keep the request. Raises ProxyError where the client will not wait for so long."""
+        """How long a broker may hold the request. Raises ProxyError if the client will not wait that long."""
         settings, remaining_ms = self._settings, context.remaining_ms()
         if request.HasField("long_polling_timeout"):
             wanted_ms = millis(request.long_polling_timeout)
@@ -197,7 +197,8 @@ class Receiving:
         return kept
 
     async def _look_up(self, topic: str, group: str, wanted: str, *, is_lite: bool) -> tuple[str, GroupConfig]:
-        """(the broker to ask, the group's configuration). The native side, but of lite topics, hears of both or of their end."""
+        """(the broker to ask, the group's configuration). The native side is told both, or that they are not known any more, except for
+        lite topics."""
         native = None if is_lite else self._native
         try:
             broker = await self._broker_for(topic, wanted)  # its route names who knows the group
@@ -211,7 +212,8 @@ class Receiving:
         return broker, config
 
     def _check_held(self, client: Client, group: str) -> None:
-        """A lite topic goes on when its message is acknowledged: who works on so many is to do that first. Raises ProxyError."""
+        """Raises ProxyError if the client works on too many messages of lite topics: a lite topic only goes on when its message is
+        acknowledged."""
         count = self.renewals.lite_count(client.client_id, group)
         if count > self._settings.max_lite_renew_num_per_channel:
             text = f"The client [{client.client_id}] has too many unacked messages. Unacked count: {count}"
@@ -224,7 +226,8 @@ class Receiving:
         return wanted if wanted in readable else readable[now_ms() % len(readable)]
 
     def _is_for(self, each: Popped, context: Context, group: str, tags: frozenset[str], config: GroupConfig) -> bool:
-        """Brokers compare the hashes of tags: what has another tag is acknowledged here. What was tried too often is a dead letter."""
+        """Whether the message is for the client. Brokers compare only hashes of tags, so messages with another tag are acknowledged here. A
+        message that was tried too often becomes a dead letter."""
         if tags and each.message.properties.get("TAGS", "") not in tags:
             self._in_background(
                 self._ack(each.handle, group, each.message.topic, each.lite_topic), f"acknowledging what {group} does not want"
@@ -274,8 +277,8 @@ class Receiving:
     # ---- what became of a message ----
 
     async def _handle(self, context: Context, group: str, said: Any) -> tuple[ReceiptHandle, str]:
-        """The handle of today behind the one that the client says, which is renewed no more; and the lite topic it belongs to, "" where
-        the message was popped from its topic's queues. Raises ProxyError."""
+        """The current handle for the one that the client gives, and the message's lite topic, "" if it was popped from the queues of its
+        topic. The message is not renewed any more. Raises ProxyError."""
         text = said.receipt_handle
         if (task := self._renewing.get((context.client_id, group, text))) is not None:
             await asyncio.wait({task})  # a broker gives it another handle just now; bounded by the call's time limit
@@ -305,7 +308,7 @@ class Receiving:
         return status(OK)
 
     async def _call(self, handle: ReceiptHandle, code: RequestCode, header: Fields) -> Command:
-        """Its broker's answer. Raises ProxyError, RocketpyError."""
+        """The answer of the handle's broker. Raises ProxyError, RocketpyError."""
         try:
             return await self._brokers.call(handle.broker, code, header)
         except ProxyError as error:
@@ -336,7 +339,8 @@ class Receiving:
     async def _change(
         self, handle: ReceiptHandle, group: str, topic: str, invisible_ms: int, lite_topic: str, *, suspends: bool = False
     ) -> ReceiptHandle:
-        """suspends: it comes again without having been tried, and what is behind it in its lite topic waits, too."""
+        """Changes how long a message stays invisible. `suspends`: that does not count as an attempt, and the messages after it in its lite
+        topic wait, too."""
         handle.check_valid(now_ms())
         header = ChangeInvisibleTimeRequestHeader(
             consumer_group=group,
@@ -384,7 +388,7 @@ class Receiving:
     # ---- renewals ----
 
     async def renew_due(self) -> None:
-        """One turn: every broker is asked for all of its messages at once."""
+        """One round: every broker is asked at once for all of its messages that are due."""
         await self._adopt(now_ms() - self._untold_ms, ADOPTED_MAX)
         for renewal in self.renewals.due(now_ms(), self._clients.is_online):
             self._renewing[renewal.held.key] = asyncio.ensure_future(self._renew(renewal))
@@ -394,7 +398,7 @@ class Receiving:
             self._renewing.clear()
 
     async def _adopt(self, before_ms: int, most: int) -> None:
-        """Those that the native side has held since before then are renewed by this."""
+        """Takes over the renewal of messages that the native side has held since before that time."""
         for number in range(most if self._native is not None else 0):
             assert self._native is not None
             if (told := self._native.handler.tell_held(before_ms)) is None:
@@ -419,14 +423,15 @@ class Receiving:
             self.renewals.renewed(held, handle)
 
     async def let_go(self) -> None:
-        """A proxy that stops: what its clients had comes again soon."""
+        """Makes the messages that clients hold visible again soon, because the proxy stops."""
         clear_ms = self._settings.invisible_time_millis_when_clear
         await self._adopt(FOREVER_MS, HANDLES_MAX)
         await asyncio.gather(*(self._renew(Renewal(held, clear_ms, is_last=True)) for held in self.renewals.all()))
         await self._end_background()
 
     async def _end_background(self) -> None:
-        """What is being said of messages is said; nobody polls on for clients that are gone."""
+        """Waits, LET_GO_S at most, until brokers have been told what there is to tell about messages; ends polls for clients that are
+        gone."""
         for task in self._left_polls:
             task.cancel()
         if self._background:

@@ -47,8 +47,8 @@ _NO_BROKER: Final = Response(ResponseCode.VERSION_NOT_SUPPORTED, "Request doesn'
 
 
 class Relay:
-    """Handlers of the port. `attach` before the first request; address: of the port, as clients are told it; bytes_max: of requests' bodies
-    that wait for brokers."""
+    """The handlers of the port. `attach` before the first request. `address`: the port's, as clients are told it. `bytes_max`: of request
+    bodies that wait for brokers."""
 
     def __init__(
         self, brokers: Brokers, clients: Clients, credentials: Credentials | None, address: str, bytes_max: int = KEPT_BYTES_MAX
@@ -95,7 +95,7 @@ class Relay:
             self._in_background(guest.leave())
 
     async def stop(self) -> None:
-        """All guests leave the brokers."""
+        """Closes the connections of all guests to brokers."""
         guests, self._guests = list(self._guests.values()), {}
         await asyncio.gather(*(guest.leave() for guest in guests), *self._background, return_exceptions=True)
 
@@ -117,7 +117,7 @@ class Relay:
         return await self._pass_on(request, broker) if broker else _NO_BROKER
 
     async def _only_broker(self, request: Request) -> str:
-        """For a request that names no broker: the only one that its topic, or its client, has to do with; "" where there are several."""
+        """The broker for a request that names none: the only one that its topic, or its client, deals with; "" if there are several."""
         topic = named_topic(request.code, request.fields)
         names = set(await self._masters(topic)) if topic else self._guest(request).brokers
         return next(iter(names)) if len(names) == 1 else ""
@@ -127,14 +127,14 @@ class Relay:
         return await self._pass_on(request, broker) if broker else Response(remark="MessageQueue set is empty", body=request.body)
 
     async def _assignment(self, request: Request) -> Response | None:
-        """Any broker of the topic shares out its queues on all brokers, and no client names one: one that knows the guest is asked. Who is
-        refused pulls for good, whatever mode its group has."""
+        """Sends a request for an assignment on. Any broker of the topic shares out the queues of all of them, and the request names none,
+        so one that knows the guest is chosen: a client that is refused pulls for good, whatever its group's mode."""
         names = await self._masters(assigned_topic(request.body))
         known = [name for name in names if name in self._guest(request).brokers]
         return await self._pass_on(request, (known or names)[0]) if names else await self._forward(request)
 
     async def _pass_on(self, request: Request, broker: str) -> Response | None:
-        """The broker's answer, whatever it is; None to what wants none."""
+        """The broker's answer, whatever it is; None for a request that wants none."""
         guest, body = self._guest(request), request.body
         if guest.under_way >= UNDER_WAY_MAX or self._bytes + len(body) > self._bytes_max:
             return Response(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]system busy, start flow control for a while")
@@ -161,14 +161,14 @@ class Relay:
         return Response(answer.code, answer.remark, answer.fields, answer.body)
 
     def _say(self, broker: str, error: Exception) -> None:
-        """Once until the broker answers again; of names that no broker has, nothing."""
+        """Logs once, until the broker answers again, that it fails. Nothing is logged about names that no broker has."""
         if broker not in self._unreachable and len(self._unreachable) < BROKERS_MAX and isinstance(error, RocketpyError):
             self._unreachable.add(broker)
             log.warning("requests of 4.x clients to %s fail: %s", broker, error)
 
     async def _pass_to_all(self, request: Request, guest: Guest) -> Response | None:
-        """The first answer that is none of an error, or else an error; of no broker at all, a success, as RocketMQ's proxy says. A broker
-        that does not answer in time keeps nobody waiting who has another one."""
+        """The first successful answer, else one of the errors; with no broker at all a success, as from RocketMQ's proxy. One broker that
+        does not answer in time delays nobody if another one does."""
         tasks = [asyncio.ensure_future(self._pass_on(request, name)) for name in sorted(guest.brokers)[:BROKERS_MAX]]
         for task in tasks:
             self._in_background(task)
@@ -196,7 +196,7 @@ class Relay:
         return await self._pass_to_all(request, guest)
 
     async def _check_config(self, request: Request) -> Response | None:
-        """One broker says what all would say of a filter."""
+        """Asks one broker about a filter, since all would answer the same."""
         names = sorted(self._guest(request).brokers)
         return await self._pass_on(request, names[0]) if names else Response(remark="")
 
@@ -208,8 +208,8 @@ class Relay:
         return await self._pass_on(request, broker)
 
     async def _broker_of_group(self, guest: Guest, group: str) -> str:
-        """One that all of the group's clients tell of themselves; "" for a group that no broker knows. The retry topic is asked for last:
-        of a new group the name server may not have heard of it yet."""
+        """A broker that all clients of the group report to; "" for a group that no broker knows. The retry topic is asked for last: the
+        name server may not have heard of a new group's yet."""
         for topic in (*(guest.topics_of(group) or self._topics_of_others(group)), f"{RETRY_PREFIX}{group}"):
             if names := await self._masters(topic):
                 return names[0]
@@ -219,7 +219,7 @@ class Relay:
         return next((topics for guest in self._guests.values() if (topics := guest.topics_of(group))), ())
 
     async def _consumer_connections(self, request: Request) -> Response:
-        """The brokers', and those of gRPC clients of this proxy."""
+        """The connections that the brokers know, and those of this proxy's gRPC clients."""
         group = GetConsumerConnectionListRequestHeader.decode(request.fields).consumer_group
         broker = await self._broker_of_group(self._guest(request), group)
         known = await self._pass_on(request, broker) if broker else None
@@ -233,7 +233,7 @@ class Relay:
     # ---- routes ----
 
     async def _masters(self, topic: str) -> list[str]:
-        """Names of a topic's brokers; none for a topic that nobody knows."""
+        """The names of a topic's brokers; none for a topic that nobody knows."""
         if not topic or len(topic) > NAME_MAX:
             return []
         try:
@@ -259,7 +259,7 @@ class Relay:
     # ---- from brokers ----
 
     def _asked(self, guest: Guest, address: str, request: Command) -> None:
-        """A broker asks a guest, or tells it something."""
+        """A broker asks a guest something, or tells it something."""
         if self._service is None:
             return
         fields = dict(request.fields)
@@ -277,7 +277,7 @@ class Relay:
 
 
 def behind(route: TopicRoute, address: str) -> TopicRoute:
-    """The route as clients of the proxy see it: every broker is at its address."""
+    """The route as clients of the proxy see it: every broker has the proxy's address."""
     brokers = tuple(
         dataclasses.replace(
             data, broker_addrs=dict.fromkeys((MASTER_ID,) if MASTER_ID in data.broker_addrs else data.broker_addrs, address)
@@ -288,7 +288,7 @@ def behind(route: TopicRoute, address: str) -> TopicRoute:
 
 
 def _merged(body: bytes, told: dict[str, Any] | None) -> dict[str, Any]:
-    """A broker's answer with the connections that only this proxy knows."""
+    """A broker's answer, with the connections added that only this proxy knows."""
     try:
         members = read_object(body)
     except JsonError:
@@ -301,7 +301,7 @@ def _merged(body: bytes, told: dict[str, Any] | None) -> dict[str, Any]:
 
 
 async def _quietly(work: Awaitable[Any]) -> None:
-    """What a guest or a broker does not answer is their own loss."""
+    """Ignores what a guest or a broker does not answer: the loss is their own."""
     try:
         await work
     except RocketpyError as error:

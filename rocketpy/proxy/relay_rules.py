@@ -48,7 +48,7 @@ POLLS: Final[Mapping[int, str]] = {
 
 
 def named_broker(code: int, fields: Mapping[str, str]) -> str:
-    """The broker that the request names; "" for none, or for what cannot be a broker's name."""
+    """The broker that the request names; "" if it names none, or something that cannot be a broker's name."""
     name = fields.get("n" if code in SHORT_NAMES else "bname", "")
     return name if len(name) <= NAME_MAX else ""
 
@@ -59,7 +59,7 @@ def named_topic(code: int, fields: Mapping[str, str]) -> str:
 
 
 def patience_s(code: int, fields: Mapping[str, str]) -> float:
-    """How long the broker may take to answer."""
+    """How long, in seconds, the broker may take to answer."""
     if (field := POLLS.get(code)) is None:
         return ANSWER_S
     wait_ms = fields.get(field, "")
@@ -68,7 +68,7 @@ def patience_s(code: int, fields: Mapping[str, str]) -> float:
 
 
 def locked_broker(body: bytes) -> str:
-    """The broker whose queues are locked or let go: clients ask each broker for its own. "": there is none."""
+    """The broker whose queues are to be locked or unlocked, since clients ask each broker for its own queues; "" if there is none."""
     try:
         queues = read_object(body).get("mqSet") or []
         name = queues[0]["brokerName"] if queues else ""
@@ -78,7 +78,7 @@ def locked_broker(body: bytes) -> str:
 
 
 def assigned_topic(body: bytes) -> str:
-    """The topic whose queues a client asks for its share of; "": there is none."""
+    """The topic whose queues a client asks for its share of; "" if there is none."""
     try:
         topic = read_object(body).get("topic")
     except JsonError:

@@ -43,7 +43,7 @@ TASKS_MAX: Final = 50_000
 
 
 class RemotingPort:
-    """One listener. `stop` before the brokers' client and the gate end."""
+    """One remoting listener. `stop` it before the brokers' client and the gate are closed."""
 
     def __init__(
         self,
@@ -56,9 +56,10 @@ class RemotingPort:
         log_tap: LogTap | None = None,
         grpc_port: int = NO_PORT,
     ) -> None:
-        """latencies: where the time of each request is counted. grpc_port: where what speaks gRPC goes on to, if it may.
+        """`latencies` counts the time of each request. `grpc_port`: where connections that speak gRPC are forwarded to, if they may be.
 
-        Raises NetworkError, ConfigError, InvalidArgument."""
+        Raises NetworkError, ConfigError, InvalidArgument.
+        """
         self._settings = settings
         host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
         try:
@@ -96,7 +97,7 @@ class RemotingPort:
         return self._server.port
 
     def __len__(self) -> int:
-        """Clients that are connected."""
+        """How many clients are connected."""
         return len(self._relay)
 
     async def start(self) -> None:
@@ -106,7 +107,7 @@ class RemotingPort:
         self._server.start()
 
     async def stop(self) -> None:
-        """Guests leave the brokers; their connections are cut."""
+        """Guests leave the brokers, and their connections are cut."""
         await self._service.stop()
         await self._relay.stop()
         await asyncio.get_running_loop().run_in_executor(None, self._server.close)

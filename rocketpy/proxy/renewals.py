@@ -24,7 +24,7 @@ RENEWED_FOR_MS: Final = (60_000, 180_000, 300_000, 600_000, 1_800_000, 3_600_000
 
 @dataclass(slots=True)
 class Held:
-    """A message that a client works on."""
+    """A message that a client is working on."""
 
     client_id: str
     group: str
@@ -50,7 +50,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a broker is to be asked: that the message stay invisible for so long from now."""
+    """A request to a broker: that the message stay invisible for that long from now on."""
 
     held: Held
     invisible_ms: int
@@ -58,7 +58,7 @@ class Renewal:
 
 
 class Renewals:
-    """All messages under way. native: whom others may have acknowledged them by."""
+    """All messages that clients are working on. `native` may have acknowledged some of them."""
 
     def __init__(self, settings: ProxySettings, native: Proxy | None = None) -> None:
         self._settings = settings
@@ -78,7 +78,7 @@ class Renewals:
                 self._lite[owner] = self._lite.get(owner, 0) + 1
 
     def lite_count(self, client_id: str, group: str) -> int:
-        """How many messages of lite topics the client works on."""
+        """How many messages of lite topics the client is working on."""
         return self._lite.get((client_id, group), 0)
 
     def _drop(self, key: tuple[str, str, str]) -> Held | None:
@@ -91,23 +91,23 @@ class Renewals:
         return held
 
     def adopt(self, held: Held) -> None:
-        """One that the native side held before this knew of it: if it was taken there meanwhile, that is found out when its turn comes."""
+        """Takes over a message from the native side. If it is acknowledged there meanwhile, that is noticed when its renewal is due."""
         self._held[held.key] = held
 
     def take(self, client_id: str, group: str, handle: str) -> Held | None:
-        """A message that is done with, or whose time its client changes: its handle of today is in it."""
+        """Removes a message that is done with, or whose invisible time its client changes. The result has its current handle."""
         key = (client_id, group, handle)
         return self._drop(key) if self._forget(key) else None
 
     def _forget(self, key: tuple[str, str, str]) -> bool:
-        """False: the native side has taken it before; then it is forgotten here, too."""
+        """Makes the native side forget a message. False if it was taken there before; it is then forgotten here, too."""
         if self._native is None or self._native.forget_held(*key):
             return True
         self._drop(key)
         return False
 
     def due(self, now_ms: int, is_online: Callable[[str, str], bool]) -> list[Renewal]:
-        """What is to be asked now. Of a client that is gone the messages come again soon."""
+        """The renewals to ask for now. Messages of a client that is gone become visible again soon."""
         found = []
         for held in list(self._held.values()):
             if held.is_asked:
@@ -124,7 +124,7 @@ class Renewals:
         return found
 
     def _renewal(self, held: Held, now_ms: int) -> Renewal | None:
-        """None: it was acknowledged."""
+        """The renewal of a message; None if it was acknowledged."""
         if now_ms - held.since_ms >= self._settings.renew_max_time_millis:
             if not self._forget(held.key):
                 return None
@@ -137,7 +137,7 @@ class Renewals:
         return Renewal(held, RENEWED_FOR_MS[min(held.renewed, len(RENEWED_FOR_MS) - 1)], is_last=False)
 
     def renewed(self, held: Held, handle: ReceiptHandle) -> None:
-        """A broker did it."""
+        """A broker has renewed the message."""
         held.is_asked = False
         held.handle = handle
         held.renewed += 1
@@ -146,7 +146,7 @@ class Renewals:
             self._native.end_renewal(*held.key, handle.text)
 
     def refused(self, held: Held, *, is_final: bool) -> None:
-        """A broker did not; after some tries, or when it never will, the message is let go."""
+        """A broker has not renewed the message. After some attempts, or if it never will, the message is given up."""
         held.is_asked = False
         held.failed += 1
         if is_final or held.failed >= self._settings.max_renew_retry_times:
@@ -155,7 +155,8 @@ class Renewals:
             self._native.end_renewal(*held.key)
 
     def all(self) -> list[Held]:
-        """For a proxy that stops, once nobody acknowledges any more: forgets them. What was acknowledged natively is not among them."""
+        """Forgets and returns all messages, for a proxy that stops, once nobody acknowledges any more. Those acknowledged natively are not
+        among them."""
         held = [each for each in list(self._held.values()) if self._forget(each.key)]
         self._held, self._lite = {}, {}
         return held

@@ -21,7 +21,7 @@ _CONSUMERS: Final = ("PUSH_CONSUMER", "SIMPLE_CONSUMER", "PULL_CONSUMER", "LITE_
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One of the actions on one resource."""
+    """The right to one of the actions on one resource."""
 
     kind: str
     name: str
@@ -72,7 +72,7 @@ def _looks(request: Any) -> Iterator[Right]:
 
 
 def _settles(command: Any) -> Iterator[Right]:
-    """Of a command of the telemetry only settings ask for something."""
+    """The rights that a telemetry command asks for: only settings ask for any."""
     if command.WhichOneof("command") != "settings":
         return
     side = command.settings.WhichOneof("pub_sub")
@@ -104,5 +104,5 @@ _RULES: Final[Mapping[str, Callable[[Any], Iterator[Right]]]] = {
 
 
 def requested_rights(request: Any) -> list[Right]:
-    """All of them have to be granted. Raises ProxyError for a request that does not name what it is about."""
+    """The rights that a request needs, all of them. Raises ProxyError for a request that does not name what it is about."""
     return list(_RULES[request.DESCRIPTOR.name](request))

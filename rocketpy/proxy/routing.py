@@ -26,7 +26,7 @@ def _permission(read: bool, write: bool) -> int:
 
 
 def numbered_permissions(data: QueueData) -> list[int]:
-    """The permission of each queue a client is told of, by its number: those that can only be read first, then those for writing only."""
+    """The permission of each queue that a client is told of, by its number: read-only queues first, then those that are only written."""
     read, write = bool(data.perm & READ), bool(data.perm & WRITE)
     reads, writes = data.read_queue_nums if read else 0, data.write_queue_nums if write else 0
     both = min(reads, writes)
@@ -45,7 +45,7 @@ def _check_size(request: Any) -> None:
 
 
 class Routing:
-    """QueryRoute and QueryAssignment."""
+    """The methods QueryRoute and QueryAssignment."""
 
     def __init__(self, settings: ProxySettings, brokers: Brokers) -> None:
         self._settings = settings
@@ -81,8 +81,8 @@ class Routing:
         return response
 
     async def query_assignment(self, context: Context, request: Any) -> Any:
-        """A consumer gets all brokers: which of them has messages for it is decided by pops. An order group is told the queues,
-        unless it is a lite group: what that consumes are no queues of the topic."""
+        """A consumer is assigned all brokers; pops show which of them has messages for it. An order group is told the queues, unless it is
+        a lite group, which consumes no queues of the topic."""
         topic, group = topic_of(request.topic), group_of(request.group)
         _check_size(request)
         route = await self._brokers.route(topic)

@@ -245,7 +245,8 @@ def _described() -> Any:
 
 
 def _load() -> tuple[dict[str, Any], dict[str, Any]]:
-    """(message classes, enum descriptors) by name; in a pool of our own, as programs may have RocketMQ's Python client beside us."""
+    """(message classes, enum descriptors) by name. They have a pool of their own, because a program may use RocketMQ's Python client beside
+    us."""
     pool = descriptor_pool.DescriptorPool()
     for needed in (duration_pb2, timestamp_pb2):
         pool.AddSerializedFile(needed.DESCRIPTOR.serialized_pb)
@@ -259,18 +260,18 @@ _CLASSES, _ENUM_TYPES = _load()
 
 
 def message(name: str) -> Any:
-    """The class of a message."""
+    """The class of a message, by name."""
     return _CLASSES[name]
 
 
 @functools.cache
 def number(enum: str, label: str) -> int:
-    """Of a value of this table's: as many are kept as are written in this program."""
+    """The number of an enum's value. Results are cached; there are as many as names in this program."""
     return int(_ENUM_TYPES[enum].values_by_name[label].number)
 
 
 def label(enum: str, value: int) -> str:
-    """The name of a value; the number itself where it has none."""
+    """The name of an enum's value; the number itself if it has none."""
     found = _ENUM_TYPES[enum].values_by_number.get(value)
     return str(found.name) if found is not None else str(value)
 

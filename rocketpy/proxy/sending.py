@@ -43,8 +43,8 @@ REQUEST_BYTES_MAX: Final = FRAME_SIZE_MAX + (1 << 20)
 
 
 def refusal(data: bytes) -> Any:
-    """The answer to a request that is not read, as no broker would take it and its messages would become dozens of times its bytes; None
-    to others."""
+    """The answer to a request that is refused unread: no broker would accept it, and parsed it would take dozens of times its size in
+    memory. None for any other."""
     if len(data) > REQUEST_BYTES_MAX:
         refused = status("MESSAGE_BODY_TOO_LARGE", f"messages of more than {REQUEST_BYTES_MAX} bytes")
     elif has_more_fields(data, MESSAGES_MAX):
@@ -55,8 +55,8 @@ def refusal(data: bytes) -> Any:
 
 
 def has_more_fields(data: bytes, most: int) -> bool:
-    """Whether a protobuf message has more than so many fields, each time that one repeats counted, those within others not. Of a group,
-    which protobuf 3 has not but reads over, both marks and what is between them are counted. What is damaged ends with the damage."""
+    """Whether a protobuf message has more than `most` fields. Repetitions count, fields of nested messages do not. Of a group, which
+    protobuf 3 does not have but skips, both marks and everything in between count. Counting ends where the data is damaged."""
     if len(data) <= 2 * most:  # what counts has a tag and a length at least, marks of groups a tag only
         return False
     at = count = 0
@@ -84,7 +84,7 @@ def has_more_fields(data: bytes, most: int) -> bool:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """(its value, the offset behind it). Raises IndexError where the data ends within."""
+    """(the value, the offset after it). Raises IndexError if the data ends within the number."""
     value = shift = 0
     while (byte := data[at]) >= 0x80 and shift < 63:
         value |= (byte & 0x7F) << shift
@@ -93,7 +93,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 class Sending:
-    """The producers' methods. native: what sends usual messages without this, to topics that were sent to from here before."""
+    """The methods that producers call. `native` sends ordinary messages by itself, to topics that have been sent to from here before."""
 
     def __init__(self, settings: ProxySettings, brokers: Brokers, transactions: Transactions, native: NativeCalls | None = None) -> None:
         self._settings = settings
@@ -103,7 +103,7 @@ class Sending:
         self._turns = itertools.count()
 
     async def send_message(self, context: Context, request: Any) -> Any:
-        """One message, or several of one topic as one batch, which has one entry in the answer. As with RocketMQ's proxy a batch is of the
+        """Sends one message, or several of one topic as a batch, whose answer has one entry. As with RocketMQ's proxy the batch has the
         type of its first message."""
         if not request.messages:
             raise ProxyError("MESSAGE_CORRUPTED", "no message to send")
@@ -160,7 +160,7 @@ class Sending:
         return response
 
     async def _look_up(self, topic: str) -> tuple[str, list[Queue]]:
-        """(a topic's type, where it is looked at; its queues); what is native hears of them, or that they are not known any more."""
+        """(the topic's type, if types are checked; its queues). The native side is told both, or that they are not known any more."""
         try:
             topic_type = await self._brokers.message_type(topic) if is_type_checked(self._settings, topic) else ""
             queues = await self._brokers.writable_queues(topic)
@@ -202,7 +202,8 @@ class Sending:
 
 
 def _attempt(topic: str, properties: Mapping[str, str]) -> str:
-    """Of messages to be consumed again brokers count the attempts by the header: one too many, and it is a dead letter."""
+    """The number of attempts to write into the header, by which brokers count those at a message to be consumed again: one too many makes
+    it a dead letter."""
     return properties["RECONSUME_TIME"] if topic.startswith(RETRY_PREFIX) else "0"
 
 
@@ -213,7 +214,7 @@ def _sys_flag(message: Any) -> int:
 
 
 def log_offset_of(offset_id: str) -> int:
-    """Of a message id as brokers give them: address and port, then where it lies in the log. Raises ProtocolError."""
+    """The log offset in a message id as brokers make them: address and port, then the offset. Raises ProtocolError."""
     try:
         return int(offset_id[-16:], 16)
     except ValueError:

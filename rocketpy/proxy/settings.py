@@ -45,7 +45,7 @@ _WIRE_NAMES = {"rocketmq_cluster_name": "rocketMQClusterName"}
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """The keys that do something here; RocketMQ's others are read and named once."""
+    """The keys that have an effect here. RocketMQ's other keys are accepted, and named once in the log."""
 
     namesrv_addr: str = ""
     rocketmq_cluster_name: str = "DefaultCluster"
@@ -121,12 +121,12 @@ class ProxySettings:
 
     @property
     def port_bytes_max(self) -> int:
-        """Of memory: what a port's connections may hold."""
+        """How many bytes of memory the connections of one port may hold."""
         return share(self.memory, BUFFERS_MAX, 4)
 
     @property
     def kept_bytes_max(self) -> int:
-        """Of memory: for each of what is kept of clients, told to them, passed on to brokers, and inflated."""
+        """How many bytes of memory may be used for each of these: what is kept of clients, told to them, passed on to brokers, inflated."""
         return share(self.memory, KEPT_BYTES_MAX, 16)
 
     @property
@@ -135,17 +135,17 @@ class ProxySettings:
 
     @property
     def topics_max(self) -> int:
-        """So many topics are remembered at once: the one that is asked for, also where none are to be."""
+        """How many topics are remembered at once: at least the one that was just asked for, even if the key says none."""
         return max(1, self.topic_route_service_cache_max_num)
 
     @property
     def checks(self) -> bool:
-        """Whether anybody is asked who he is, or what he may."""
+        """Whether anybody is checked: who it is, or what it may do."""
         return self.authentication_enabled or self.authorization_enabled
 
     @property
     def credentials(self) -> Credentials | None:
-        """What requests to brokers and name servers are signed with. Raises ValueError."""
+        """The credentials that sign requests to brokers and name servers. Raises ValueError."""
         text = self.inner_client_authentication_credentials
         return Credentials.from_json(text) if self.enable_acl_rpc_hook_for_cluster_mode and text.strip() else None
 
@@ -160,7 +160,7 @@ def delay_levels(text: str) -> list[int]:
 
 
 def wire_name(attribute: str) -> str:
-    """grpc_server_port as RocketMQ writes it: grpcServerPort."""
+    """The key in RocketMQ's spelling: grpcServerPort for grpc_server_port."""
     return _WIRE_NAMES.get(attribute) or re.sub("_(.)", lambda found: found.group(1).upper(), attribute)
 
 
@@ -169,7 +169,7 @@ _TRUE, _FALSE = ("true",), ("false",)
 
 
 def _value(kind: str, given: Any) -> Any:
-    """As the field wants it. Raises ValueError."""
+    """The value as the field's type. Raises ValueError."""
     text = str(given).strip()
     if kind == "bool":
         if isinstance(given, bool) or text.lower() in _TRUE + _FALSE:
@@ -195,14 +195,15 @@ def _value(kind: str, given: Any) -> Any:
 
 
 def _shown(field: dataclasses.Field[Any], value: Any) -> str:
-    """In a message that may go to a log."""
+    """A value in a form that may go to a log."""
     return repr(value) if field.repr else "the value"
 
 
 def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[ProxySettings, dict[str, Any]]:
-    """(settings, keys that are not the proxy's own). The command line over the file over the environment.
+    """(settings, keys that are not the proxy's own). The command line takes precedence over the file, the file over the environment.
 
-    Raises ConfigError with everything that is wrong."""
+    Raises one ConfigError with everything that is wrong.
+    """
     given: dict[str, Any] = {}
     if file is not None:
         try:

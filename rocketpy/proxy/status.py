@@ -29,7 +29,7 @@ _OF_BROKERS: Final[Mapping[int, str]] = {
 
 
 class ProxyError(Exception):
-    """A request that is answered with a code of the proxy's own."""
+    """A request fails, and is answered with one of the proxy's own codes."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class ProxyError(Exception):
 
 
 def status(code: str, text: str = "") -> Any:
-    """A Status; its message is the code's name where nothing else is said."""
+    """A Status. Its message is the code's name unless another one is given."""
     return schema.message("Status")(code=schema.number("Code", code), message=text or code)
 
 

@@ -29,7 +29,7 @@ _CONSUMERS: Final = ("PUSH_CONSUMER", "SIMPLE_CONSUMER", "LITE_PUSH_CONSUMER")
 
 
 class Telemetry:
-    """Clients come, live and go."""
+    """The method Telemetry, and what comes with it: clients appear, send heartbeats and leave."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Telemetry:
         lite: LiteSubscriptions,
         check: Check | None = None,
     ) -> None:
-        """check: of every command, where clients are asked who they are and what they may. Raises ProxyError."""
+        """`check` is called for every command if callers have to identify themselves or need rights. It raises ProxyError."""
         self._settings = settings
         self._brokers = brokers
         self._clients = clients
@@ -49,7 +49,7 @@ class Telemetry:
         self._check = check
 
     async def telemetry(self, context: Context, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
-        """Commands both ways, for as long as the client keeps the stream. Settings come first and are answered."""
+        """Commands in both directions, as long as the client keeps the stream open. Settings come first, and are answered."""
         stream = self._clients.new_stream()
         reader = asyncio.ensure_future(self._read(context, requests, stream))
         told = asyncio.ensure_future(stream.get())
@@ -81,7 +81,7 @@ class Telemetry:
                 self._lite.leave(client)
 
     async def _read(self, context: Context, requests: AsyncIterator[Any], stream: Told) -> None:
-        """Who is refused is told so and has no more of the stream, as with RocketMQ's."""
+        """Handles the client's commands. A client that is refused is told so, and its stream ends, as with RocketMQ's proxy."""
         async for command in requests:
             if self._check is not None:
                 try:
@@ -93,7 +93,7 @@ class Telemetry:
                 await stream.put(await self._settle(context, command.settings, stream))
 
     async def _settle(self, context: Context, given: Any, stream: Told) -> Any:
-        """The answer to a client's settings. Raises ProxyError."""
+        """Takes a client's settings and returns the answer. Raises ProxyError."""
         side = given.WhichOneof("pub_sub")
         if side is None:
             raise ProxyError("BAD_REQUEST", "there is no publishing or subscription data in settings")
@@ -112,7 +112,7 @@ class Telemetry:
         return answer
 
     async def _find_brokers(self, settings: Any) -> None:
-        """The topics' routes name those that know the group."""
+        """Looks up the topics' routes, which name the brokers that know the group."""
         with contextlib.suppress(ProxyError, RocketpyError):
             for entry in settings.subscription.subscriptions:
                 await self._brokers.route(str(entry.topic.name))
@@ -123,7 +123,7 @@ class Telemetry:
         return for_consumer(client.settings, self._settings, await self._brokers.group(client.group) or GroupConfig())
 
     async def _subscribe(self, topics: list[str]) -> None:
-        """Brokers will ask about the transactions of these topics."""
+        """Makes brokers ask this proxy about the transactions of these topics."""
         for topic in topics:
             try:
                 if await self._brokers.message_type_if_known(topic) in ("TRANSACTION", "MIXED"):
@@ -154,8 +154,8 @@ class Telemetry:
         return schema.message("NotifyClientTerminationResponse")(status=status(OK))
 
     async def _check_goodbye(self, context: Context, request: Any) -> None:
-        """Who names no group, or another one, takes the lite topics of the client's from it all the same: a client's id is no secret.
-        Raises ProxyError."""
+        """Checks the right to end a client whose group is not the one that the request names: its lite topics would be taken from it all
+        the same, and a client's id is no secret. Raises ProxyError."""
         client = self._clients.get(context.client_id)
         if self._check is not None and client is not None and client.group and client.group != request.group.name:
             group = schema.message("Resource")(name=client.group)

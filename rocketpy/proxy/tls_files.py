@@ -20,7 +20,8 @@ PERMISSIVE: Final = 1
 
 
 def load_tls(server: Server, settings: ProxySettings, who: str) -> None:
-    """Blocks on files. who: clients that come in the clear where no certificate can be made. Raises ConfigError."""
+    """Loads the server's certificate and key. Blocks on files. `who`: the clients that are not encrypted if no certificate can be made.
+    Raises ConfigError."""
     if not settings.tls_test_mode_enable and not settings.tls_cert_path and not settings.tls_key_path:
         return
     files: TlsOptions = {"certificate_path": settings.tls_cert_path, "key_path": settings.tls_key_path}

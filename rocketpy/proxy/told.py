@@ -21,7 +21,7 @@ ENDS: Final = object()
 
 @dataclass(slots=True)
 class AllTold:
-    """Memory that waits in all streams: anybody may be many clients that do not read."""
+    """Counts the memory of the commands that wait in all streams: one caller may pose as many clients that do not read."""
 
     most: int
     size: int = 0
@@ -32,7 +32,8 @@ def _size(command: Any) -> int:
 
 
 class Told(asyncio.Queue[Any]):
-    """Of one stream. Who takes a command out says when it is on its way; who is done with the stream closes it."""
+    """The commands that wait in one client's stream. Whoever takes a command out calls `said` when it has been sent; whoever is done with
+    the stream closes it."""
 
     def __init__(self, everywhere: AllTold) -> None:
         self._everywhere = everywhere
@@ -57,11 +58,11 @@ class Told(asyncio.Queue[Any]):
         return command
 
     def full(self) -> bool:
-        """What is empty takes a command of any size."""
+        """Whether nothing more fits. An empty stream takes a command of any size."""
         return self._waiting >= TOLD_BYTES_MAX
 
     def offer(self, command: Any) -> bool:
-        """False: it is dropped."""
+        """Adds a command. False if it was dropped because the stream is full."""
         size = _size(command)
         if self.full() or (size and self._everywhere.size + size > self._everywhere.most):
             return False
@@ -69,7 +70,7 @@ class Told(asyncio.Queue[Any]):
         return True
 
     def said(self, command: Any) -> None:
-        """It is with the client's connection."""
+        """The command has been handed to the client's connection."""
         self._count(-_size(command))
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ RESOLVED: Final = {"COMMIT": 2 << 2, "ROLLBACK": 3 << 2}
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Where a prepared message lies."""
+    """Where a prepared message is stored."""
 
     broker: str
     queue_offset: int
@@ -52,7 +52,7 @@ class Prepared:
 
 
 class Transactions:
-    """Those of this proxy's clients. brokers_of: the cluster, whose connections bring the checks."""
+    """The transactions of this proxy's clients. `brokers_of`: the cluster's brokers, whose connections bring the checks."""
 
     def __init__(self, settings: ProxySettings, clients: Clients, client_id: str, brokers_of: Callable[[], Brokers]) -> None:
         self._settings = settings
@@ -63,7 +63,8 @@ class Transactions:
         self._topics: set[str] = set()
 
     def add(self, topic: str, transaction_id: str, prepared: Prepared) -> None:
-        """Its place from now on: a broker that asks has stored the message again, and the place before is none any more."""
+        """Notes where a prepared message is stored. A broker that checks the transaction has stored the message again, so the earlier place
+        is void."""
         key = topic, transaction_id
         self._places.pop(key, None)
         self._places[key] = now_ms() + self._settings.transaction_data_expire_millis, prepared
@@ -75,14 +76,15 @@ class Transactions:
         self._places = {key: place for key, place in self._places.items() if place[0] > at_ms}
 
     def _place(self, topic: str, transaction_id: str) -> Prepared:
-        """Raises ProxyError."""
+        """The noted place. Raises ProxyError."""
         until_ms, prepared = self._places.get((topic, transaction_id), (0, None))
         if prepared is None or until_ms <= now_ms():
             raise ProxyError("INVALID_TRANSACTION_ID", "cannot found transaction data")
         return prepared
 
     async def end(self, topic: str, transaction_id: str, message_id: str, resolution: str, *, is_check: bool) -> None:
-        """Tells the broker. Raises ProxyError for a transaction that is not known, or no more, RocketpyError."""
+        """Tells the broker how the transaction ends. Raises ProxyError for a transaction that is unknown or has been forgotten,
+        RocketpyError."""
         prepared = self._place(topic, transaction_id)
         header = EndTransactionRequestHeader(
             topic=topic,
@@ -106,13 +108,13 @@ class Transactions:
             raise
 
     async def subscribe(self, topic: str) -> None:
-        """From now on brokers ask us about the topic's transactions."""
+        """Makes brokers ask us about the topic's transactions from now on."""
         if topic not in self._topics:
             self._topics.add(topic)
             await self._heartbeat([topic])
 
     async def heartbeats(self) -> None:
-        """To every broker that has one of the topics; topics without a producer are left."""
+        """Sends a heartbeat to every broker that has one of the topics; drops topics that have no producer left."""
         self._topics = {topic for topic in self._topics if self._clients.producers_of(topic)}
         await self._heartbeat(sorted(self._topics))
 
@@ -136,7 +138,7 @@ class Transactions:
                 log.warning("%s is not told of the producers of %s: %s", broker, ", ".join(listed), error)
 
     def check(self, address: str, request: Command) -> None:
-        """A broker asks how a transaction ended: a producer of its topic is, if there is one."""
+        """A broker asks how a transaction ended: passes the question on to a producer of its topic, if there is one."""
         try:
             header = CheckTransactionStateRequestHeader.decode(request.fields)
             (message,) = read_records(bytes(request.body))

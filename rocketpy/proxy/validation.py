@@ -28,7 +28,7 @@ def is_blank(text: str) -> bool:
 
 
 def topic_of(resource: Any) -> str:
-    """The topic's name. Raises ProxyError."""
+    """The topic's name, checked. Raises ProxyError."""
     name = str(resource.name)
     if is_blank(name):
         raise ProxyError("ILLEGAL_TOPIC", "The specified topic is blank")
@@ -42,7 +42,7 @@ def topic_of(resource: Any) -> str:
 
 
 def group_of(resource: Any) -> str:
-    """The consumer group's name. Raises ProxyError."""
+    """The consumer group's name, checked. Raises ProxyError."""
     name = str(resource.name)
     if is_blank(name):
         raise ProxyError("ILLEGAL_CONSUMER_GROUP", "the specified group is blank")
@@ -58,7 +58,7 @@ def group_of(resource: Any) -> str:
 
 
 def lite_topic_of(name: str, size_max: int) -> str:
-    """The lite topic's name: it is part of a light queue's. Raises ProxyError."""
+    """The lite topic's name, checked: it becomes part of a light queue's name. Raises ProxyError."""
     if is_blank(name):
         raise ProxyError("ILLEGAL_LITE_TOPIC", "lite topic cannot be the char sequence of whitespace")
     if len(name.encode()) > size_max:
@@ -70,7 +70,7 @@ def lite_topic_of(name: str, size_max: int) -> str:
 
 
 def check_text(code: str, what: str, text: str, *, forbidden: str = "") -> None:
-    """Tags, keys and message groups: not only blanks, no control characters. Raises ProxyError with the code."""
+    """Checks tags, keys and message groups: they must neither be blank nor contain control characters. Raises ProxyError with `code`."""
     if not text:
         return
     if is_blank(text):
@@ -82,7 +82,7 @@ def check_text(code: str, what: str, text: str, *, forbidden: str = "") -> None:
 
 
 def tags_of(expression: str) -> frozenset[str]:
-    """What a tag filter lets through; empty: everything. Raises ProxyError."""
+    """The tags that a tag filter accepts; empty if it accepts all messages. Raises ProxyError."""
     if expression in ("", "*"):
         return frozenset()
     tags = frozenset(tag for part in expression.split("||") if (tag := part.strip()))
@@ -92,7 +92,7 @@ def tags_of(expression: str) -> frozenset[str]:
 
 
 def filter_of(given: Any) -> tuple[str, bool, frozenset[str]]:
-    """(a FilterExpression's text, whether it is SQL92, the tags that it lets through; none: all messages). Raises ProxyError."""
+    """(a FilterExpression's text, whether it is SQL92, the tags that it accepts; none: all messages). Raises ProxyError."""
     expression, is_sql = str(given.expression), given.type == schema.number("FilterType", "SQL")
     if is_sql and not expression:
         raise ProxyError("ILLEGAL_FILTER_EXPRESSION", "Expression can't be null! SQL92")
@@ -100,7 +100,7 @@ def filter_of(given: Any) -> tuple[str, bool, frozenset[str]]:
 
 
 def millis(given: Any) -> int:
-    """Of a Duration or a Timestamp. Raises ProxyError BAD_REQUEST for one that protobuf's own rules forbid."""
+    """Milliseconds of a Duration or a Timestamp. Raises ProxyError BAD_REQUEST for one that protobuf's own rules forbid."""
     try:
         return int(given.ToMilliseconds())
     except ValueError as error:
@@ -113,7 +113,7 @@ TIME_MOST_MS: Final = 253_402_300_799_999
 
 
 def set_millis(timestamp: Any, value_ms: int) -> None:
-    """Fills a Timestamp. What a broker has stored may be any number: the nearest that can be said is."""
+    """Fills a Timestamp. A broker may have stored any number; the nearest one that a Timestamp can hold is used."""
     timestamp.FromMilliseconds(min(max(value_ms, TIME_LEAST_MS), TIME_MOST_MS))
 
 

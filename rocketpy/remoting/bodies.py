@@ -26,7 +26,7 @@ from .json_codec import TOLERANT_MAX, Allowance, JsonError, read_json, read_obje
 
 INFLATED_MAX = 128 * 1024 * 1024
 INFLATED_FREE = 16 * 1024 * 1024
-"""Of any body, however small: some topics with the same long attributes inflate a thousandfold."""
+"""How much any body may inflate to, however small it is: a few topics with the same long attributes inflate a thousandfold."""
 INFLATION_MAX = 256
 """How many times what was sent is the JSON in it, and all of a larger one. 100,000 topics that differ in a number alone and have the
 same 500 bytes of attributes inflate 133-fold."""
@@ -38,11 +38,11 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
 class BodyError(HeaderError):
-    """A body that cannot be read; the message is the remark for the peer."""
+    """A body that cannot be read. The message is the remark for the peer."""
 
 
 def read_integer(members: Mapping[str, Any], name: str, default: int = 0) -> int:
-    """A whole number, or its text as fastjson also takes it."""
+    """A whole number, or its text, which fastjson accepts too."""
     value = members.get(name)
     if value is None:
         return default
@@ -77,7 +77,7 @@ def _now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class DataVersion:
-    """Which state of a table somebody has. Two are the same table when all three agree."""
+    """The version of a table that somebody has. Two copies are the same when all three numbers agree."""
 
     timestamp: int = 0
     counter: int = 0
@@ -136,7 +136,7 @@ class TopicConfig:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any], name: str = "") -> TopicConfig:
-        """Raises BodyError. `name` stands in where the object does not name its topic."""
+        """Raises BodyError. `name` is used if the object does not name its topic."""
         return cls(
             topic_name=read_text(members, "topicName", name),
             read_queue_nums=read_integer(members, "readQueueNums", 16),
@@ -150,7 +150,7 @@ class TopicConfig:
         )
 
     def to_line(self) -> str:
-        """The form in compressed registrations; sys flag and order do not travel in it."""
+        """The form in compressed registrations, which leaves out the sys flag and the order flag."""
         attributes = write_fastjson(dict(self.attributes)).decode("utf-8")
         return f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} {self.perm} {self.topic_filter_type} {attributes}"
 
@@ -174,7 +174,7 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerBody:
-    """What a broker tells a name server about its topics. Mappings of static topics are passed through as they came."""
+    """What a broker tells a name server about its topics. Mappings of static topics are passed on as they came."""
 
     topics: Mapping[str, TopicConfig] = field(default_factory=dict)
     data_version: DataVersion = DataVersion()
@@ -186,7 +186,7 @@ class RegisterBrokerBody:
 
     @classmethod
     def decode(cls, body: bytes, *, compressed: bool = False, version: int = VERSION_5_0_0) -> RegisterBrokerBody:
-        """Raises BodyError. `version` is the broker's: 5.0 and later end a compressed body with queue mappings."""
+        """Raises BodyError. `version` is the broker's release: since 5.0 a compressed body ends with queue mappings."""
         try:
             return cls._decode_compressed(body, version) if compressed else cls._decode_json(body)
         except (JsonError, BodyError) as error:
@@ -194,7 +194,7 @@ class RegisterBrokerBody:
 
     @classmethod
     def decode_topics(cls, body: bytes) -> RegisterBrokerBody:
-        """The body of brokers before 3.0.11: the topics alone."""
+        """Reads the body of brokers before 3.0.11: the topics alone."""
         try:
             return cls._from_wrapper(read_object(body), ())
         except (JsonError, BodyError) as error:
@@ -261,8 +261,8 @@ def _topic_of_line(allowance: Allowance, line: str, name: str) -> TopicConfig:
 
 
 class _LazyTopics(Mapping[str, TopicConfig]):
-    """Topics made when they are looked at, which spends the body's allowance each time: a broker repeats thousands that nobody needs again,
-    every 30 s. Access raises BodyError."""
+    """Topics that are decoded only when they are looked at, because a broker repeats thousands of them every 30 s that nobody needs again.
+    Each look spends some of the body's allowance. Access raises BodyError."""
 
     __slots__ = ("_read", "_table")
 
@@ -310,16 +310,16 @@ def _inflate(body: bytes) -> bytes:
 
 
 class _Pieces:
-    """Cursor over length-prefixed pieces."""
+    """A cursor over length-prefixed pieces of a body."""
 
     def __init__(self, data: bytes, sent: int) -> None:
-        """`sent`: how many bytes they were inflated from."""
+        """`sent`: how many bytes the pieces were inflated from."""
         self._data = data
         self._at = 0
         self._sent = sent
 
     def count(self) -> int:
-        """A number of pieces to come. Each takes 4 bytes at least, and a byte of what was sent: no two have the same name."""
+        """Reads how many pieces follow. Each takes at least 4 bytes here and one byte of what was sent, since no two have the same name."""
         count, count_max = self._number(), min((len(self._data) - self._at) // 4, self._sent)
         if not 0 <= count <= count_max:
             raise BodyError(f"{count} entries announced at byte {self._at - 4}, at most {count_max} of {self._sent} bytes that were sent")

@@ -42,7 +42,7 @@ LostCallback = Callable[[str], None]
 
 
 class ConnectFailed(NetworkError):
-    """Nobody was reached at an address, which may have taken all the time that a connection may take."""
+    """No connection to an address could be made, perhaps only after the whole time that is allowed for connecting."""
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -54,7 +54,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 class _Connection(asyncio.Protocol):
-    """One socket: frames in, futures out."""
+    """One socket: frames arrive, futures are resolved."""
 
     def __init__(self, address: str, frame_size_max: int, on_request: RequestCallback | None, on_lost: LostCallback | None) -> None:
         self.address = address
@@ -79,12 +79,12 @@ class _Connection(asyncio.Protocol):
         self._transport.write(frame)
 
     def retire(self) -> None:
-        """Its server goes away: closed as soon as nobody waits for an answer on it."""
+        """The server is going away: the connection is closed as soon as no call waits for an answer on it."""
         self._on_lost = None
         self._is_retired = True
 
     def forget(self, opaque: int) -> None:
-        """Whoever sent that request waits no more."""
+        """The caller no longer waits for the answer to that request."""
         self.waiting.pop(opaque, None)
         if self._is_retired and not self.waiting:
             self.close()
@@ -157,7 +157,7 @@ class _Connection(asyncio.Protocol):
 
 
 class RemotingClient:
-    """Calls to any number of addresses. `async with RemotingClient() as client:` or `await client.stop()`."""
+    """Calls servers at any number of addresses. `async with RemotingClient() as client:`, or `await client.stop()` at the end."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class RemotingClient:
         tls: ssl.SSLContext | None = None,
         credentials: Credentials | None = None,
     ) -> None:
-        """credentials: every request is signed with them."""
+        """`credentials`: every request is signed with them."""
         self._tls = tls
         self._credentials = credentials
         self._connect_timeout_s = connect_timeout_s
@@ -231,7 +231,7 @@ class RemotingClient:
         return check_success(await self.invoke(address, code, fields, body, timeout_s=timeout_s), address)
 
     async def invoke_oneway(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0) -> None:
-        """Sends a request that is not answered. Returning means handed to the socket, not arrived."""
+        """Sends a request that gets no answer. When this returns, the request was handed to the socket; it need not have arrived."""
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await self._connection_to(address)
@@ -242,7 +242,8 @@ class RemotingClient:
             raise TimedOut(f"{request_name(code)}: send request to <{address}> timeout: {int(timeout_s * 1000)}(ms)") from None
 
     async def respond(self, address: str, request: Command, response: Response) -> None:
-        """Answers what a server has asked on our connection. With that connection the question is gone. Raises NetworkError, TooLarge."""
+        """Answers a request that a server sent on our connection to it. If that connection is gone, there is nothing left to answer. Raises
+        NetworkError, TooLarge."""
         connection = self._connections.get(address)
         if connection is not None and connection.is_open:
             frame = encode_command(
@@ -261,7 +262,8 @@ class RemotingClient:
     async def invoke_all(
         self, addresses: Iterable[str], code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0
     ) -> dict[str, Command | RocketpyError]:
-        """The same request to every address at once; per address its response or why there is none. Lasts timeout_s at most."""
+        """Sends the same request to every address at once. Returns, per address, its response or the reason why there is none, after
+        timeout_s at most."""
         targets = list(dict.fromkeys(addresses))
         results = await asyncio.gather(*(self._invoke_or_error(target, code, fields, body, timeout_s) for target in targets))
         return dict(zip(targets, results, strict=True))
@@ -341,7 +343,8 @@ class RemotingClient:
         return connection
 
     async def _open(self, address: str, numbers: Iterable[str], port: int) -> _Connection:
-        """A connection to the first of the addresses behind `address` that takes one. Raises OSError: what the last of them said."""
+        """A connection to the first of the addresses behind `address` that accepts one. Raises OSError, with the reason of the last one
+        tried."""
         fault: OSError | None = None
         shutdown_s = TLS_SHUTDOWN_S if self._tls is not None else None
         for each in numbers:
@@ -360,7 +363,7 @@ class RemotingClient:
         raise fault or OSError(f"{address} has no address")
 
     def _retire(self, address: str, connection: _Connection) -> None:
-        """The next call makes another connection. What is in flight on this one is answered here, with another GO_AWAY perhaps."""
+        """Makes the next call open another connection. Calls in flight on this one are still answered, perhaps with another GO_AWAY."""
         if self._connections.get(address) is connection:
             del self._connections[address]
             connection.retire()

@@ -251,7 +251,7 @@ class ResponseCode(IntEnum):
 
 
 class Language(IntEnum):
-    """The language a peer says it is written in. The JSON header carries the name, the binary one the number."""
+    """The language that a peer says it is written in. The JSON header carries its name, the binary one its number."""
 
     JAVA = 0
     CPP = 1
@@ -291,7 +291,7 @@ FAQ_URL: Final = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 
 
 def see_faq(message: str) -> str:
-    """The message with the pointer that RocketMQ's operators know (FAQUrl.suggestTodo)."""
+    """The message with the pointer to the FAQ that RocketMQ's operators know (FAQUrl.suggestTodo)."""
     return f"{message}\nSee {FAQ_URL} for further details."
 
 
@@ -300,10 +300,10 @@ _RESPONSE_NAMES: Final = {code.value: code.name for code in ResponseCode}
 
 
 def request_name(code: int) -> str:
-    """ "PULL_MESSAGE" for 11, the number itself for a code that no table knows; for logs and metrics."""
+    """ "PULL_MESSAGE" for 11; the number itself for a code that no table knows. For logs and metrics."""
     return _REQUEST_NAMES.get(code) or str(code)
 
 
 def response_name(code: int) -> str:
-    """ "SUCCESS" for 0, the number itself for a code that no table knows; for logs and metrics."""
+    """ "SUCCESS" for 0; the number itself for a code that no table knows. For logs and metrics."""
     return _RESPONSE_NAMES.get(code) or str(code)

@@ -20,13 +20,13 @@ Fields = Header | Mapping[str, str] | None
 
 
 def encode_fields(fields: Fields) -> Mapping[str, str] | None:
-    """The fields as the codec wants them."""
+    """The fields in the form that the codec takes."""
     return fields.encode() if isinstance(fields, Header) else fields
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A handler's answer. The encoding, opaque and flags come from the request."""
+    """A handler's answer. Encoding, opaque and flags are taken from the request."""
 
     code: int = ResponseCode.SUCCESS
     remark: str | None = None
@@ -35,7 +35,7 @@ class Response:
 
 
 class CommandError(RocketpyError):
-    """A response that is not SUCCESS: raised by handlers to answer with a code, by the client for an answer with one."""
+    """A response other than SUCCESS. Handlers raise it to answer with a code, the client raises it for such an answer."""
 
     def __init__(self, code: int, remark: str | None = None, *, address: str = "") -> None:
         super().__init__(remark or response_name(code))
@@ -44,13 +44,13 @@ class CommandError(RocketpyError):
         self.address = address
 
     def __str__(self) -> str:
-        """As MQBrokerException prints itself, so that searches for it keep working."""
+        """In the form of MQBrokerException, so that operators' searches for it keep working."""
         place = f" BROKER: {self.address}" if self.address else ""
         return f"CODE: {int(self.code)}  DESC: {self.remark or response_name(self.code)}{place}"
 
 
 def check_success(response: Command, address: str = "") -> Command:
-    """The response itself, or CommandError when its code is not SUCCESS."""
+    """Returns the response. Raises CommandError if its code is not SUCCESS."""
     if response.code != ResponseCode.SUCCESS:
         raise CommandError(response.code, response.remark, address=address)
     return response

@@ -20,22 +20,23 @@ log = logging.getLogger(__name__)
 
 
 def black_list(config: Config, always: frozenset[str]) -> frozenset[str]:
-    """Keys that no request changes: these always, and those of configBlackList."""
+    """The keys that no request may change: `always`, and those named by configBlackList."""
     return always | {name.strip() for name in config.text("configBlackList").split(";")}
 
 
 class ConfigRequests:
-    """Both handlers. On the event loop."""
+    """The handlers that read and change a server's configuration. They run on the event loop."""
 
     def __init__(self, config: Config, black: Callable[[], frozenset[str]], store: Callable[[Mapping[str, str]], Awaitable[None]]) -> None:
-        """black: the keys that no request changes, as they are now. store writes an update into the configuration's file; it raises
-        RocketpyError."""
+        """`black` returns the keys that no request may change at that moment. `store` writes an update into the configuration's file; it
+        raises RocketpyError."""
         self._config = config
         self._black = black
         self._store = store
 
     async def update(self, request: Request) -> Response:
-        """All changes or none; on disk before it is answered. What the disk does not take is in force until the process ends."""
+        """Makes all changes or none. They are on disk before the answer is sent; what the disk does not take is in force until the process
+        ends."""
         log.info("updateConfig called by %s", request.remote_address)
         try:
             changes = {entry.key: entry.value for entry in read_properties(request.body.decode("utf-8"))}

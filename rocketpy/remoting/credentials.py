@@ -19,7 +19,7 @@ ACCESS_KEY, SIGNATURE, SECURITY_TOKEN = "AccessKey", "Signature", "SecurityToken
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user's name and secret; the token is one more field that is signed."""
+    """A user's name and secret. The token, if there is one, is one more field that is signed."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -27,7 +27,7 @@ class Credentials:
 
     @staticmethod
     def from_json(text: str) -> Credentials:
-        """{"accessKey": …, "secretKey": …}. Raises ValueError, whose text holds no secret."""
+        """Reads {"accessKey": …, "secretKey": …}. Raises ValueError, whose text never contains the secret."""
         try:
             value = read_object(text)
         except JsonError:
@@ -42,7 +42,7 @@ class Credentials:
         return Credentials(access_key, secret_key, token)
 
     def signed(self, fields: Mapping[str, str] | None, body: bytes) -> dict[str, str]:
-        """The fields of a request with whom it is from, and the signature over both and the body."""
+        """The fields of a request with the user's name added, and the signature over all of them and the body."""
         whole = {name: value for name, value in (fields or {}).items() if name != SIGNATURE}
         whole[ACCESS_KEY] = self.access_key
         if self.security_token is not None:
@@ -51,6 +51,6 @@ class Credentials:
 
 
 def signature(secret_key: str, fields: Mapping[str, str], body: bytes) -> str:
-    """`fields` without a signature."""
+    """The signature over `fields`, which must not contain one, and the body."""
     content = "".join(fields[name] for name in sorted(fields)).encode() + body
     return base64.b64encode(hmac.digest(secret_key.encode(), content, hashlib.sha1)).decode()

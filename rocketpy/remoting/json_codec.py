@@ -22,15 +22,17 @@ from typing import Any
 DEPTH_MAX = 200
 TOLERANT_MAX = 1 << 20
 MEMBERS_MAX = 1_000_000
-"""Of a value with references, each counted as often as it is written: a few hundred bytes can stand for more than any memory holds."""
+"""The most members of a value with references, each counted as often as it is written: a few hundred bytes could fill any memory."""
 
 
 class JsonError(ValueError):
-    """Text that is no JSON even by fastjson's rules; the message names the place and shows nothing of the text, which may be a secret."""
+    """A text that is not JSON even by fastjson's rules. The message names the place and quotes nothing of the text, which may be a
+    secret."""
 
 
 class Allowance:
-    """How many characters are still read of texts that came together; slow: of those that take the tolerant parser, or have references."""
+    """How many more characters are read of texts that arrived together. `slow` is for those that need the tolerant parser or have
+    references."""
 
     __slots__ = ("all", "slow")
 
@@ -39,13 +41,13 @@ class Allowance:
         self.slow = slow
 
     def spend(self, characters: int) -> None:
-        """Raises JsonError."""
+        """Takes that many characters from the allowance. Raises JsonError if there are fewer."""
         if characters > self.all:
             raise JsonError(f"{characters} characters of JSON where at most {self.all} are read: send less of it, or not compressed")
         self.all -= characters
 
     def spend_slow(self, characters: int) -> None:
-        """Raises JsonError."""
+        """As spend, for a text that is slow to read. Raises JsonError."""
         if characters > self.slow:
             raise JsonError(
                 f"{characters} characters that are no standard JSON; of such text at most {self.slow} are read: write standard JSON"
@@ -54,7 +56,8 @@ class Allowance:
 
 
 class ObjectKey(tuple[tuple[str, Any], ...]):
-    """An object used as a key of a map, such as a MessageQueue: hashable, compares by its members in order of name."""
+    """An object used as the key of a map, such as a MessageQueue. It is hashable, and compares by its members in the order of their
+    names."""
 
     __slots__ = ()
 
@@ -68,7 +71,8 @@ class ObjectKey(tuple[tuple[str, Any], ...]):
 
 
 def read_json(data: bytes | bytearray | memoryview | str, *, tolerant_max: int | Allowance | None = TOLERANT_MAX) -> Any:
-    """The value of a JSON text, standard or fastjson's; tolerant_max=None for files, an Allowance for inflated ones. Raises JsonError."""
+    """The value of a JSON text, standard or fastjson's. `tolerant_max` bounds what the tolerant parser reads: None for files, an Allowance
+    for texts that were inflated. Raises JsonError."""
     try:
         text = data if isinstance(data, str) else bytes(data).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -104,8 +108,8 @@ def _has_lone_surrogate(text: str) -> bool:
 
 
 def _with_quoted_keys(text: str) -> str:
-    """The text with its bare numeric keys in quotes. Where a string holds what looks like one, it ends there now, and what follows is a
-    digit: such text is refused by any parser, never read as something else."""
+    """The text with its bare numeric keys in quotes. If a string contains what looks like such a key, the string now ends there and a digit
+    follows it: every parser refuses that, so it is never misread."""
     return '"'.join(_BARE_KEY.split(text))
 
 
@@ -118,7 +122,7 @@ def read_object(data: bytes | bytearray | memoryview | str, *, tolerant_max: int
 
 
 def unknown_members(value: Mapping[Any, Any], known: Iterable[str]) -> dict[str, Any]:
-    """Members we do not know and that say something: they are written back as they came."""
+    """The members that we do not know and that are not null: they are written back as they came."""
     skipped = frozenset(known)
     if value.keys() <= skipped:
         return {}
@@ -126,7 +130,7 @@ def unknown_members(value: Mapping[Any, Any], known: Iterable[str]) -> dict[str,
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Whether objects and lists are nested deeper than that; one alone is a level."""
+    """Whether objects and lists are nested in more than `levels` levels; a single one is one level."""
     nested = [value] if isinstance(value, (dict, list)) else []
     for _ in range(levels):
         if not nested:
@@ -137,12 +141,13 @@ def is_deeper(value: Any, levels: int) -> bool:
 
 
 def write_json(value: Any) -> bytes:
-    """Standard JSON: sorted, compact, other characters than ASCII escaped (fastjson's BrowserCompatible with MapSortField)."""
+    """Standard JSON, sorted and compact, with all characters outside ASCII escaped (fastjson's BrowserCompatible with MapSortField)."""
     return json.dumps(value, separators=(",", ":"), sort_keys=True).encode("ascii")
 
 
 def write_fastjson(value: Any, *, pretty: bool = False) -> bytes:
-    """JSON as fastjson 1 writes it: members that are None left out, numeric and object keys bare; pretty with tabs, as `config/*.json`."""
+    """JSON as fastjson 1 writes it: members that are None are left out, numeric and object keys are bare. `pretty` indents with tabs, as in
+    `config/*.json`."""
     text = None if pretty else _plain_text(value)
     if text is None:
         parts: list[str] = []
@@ -161,10 +166,12 @@ _KEY_LIKE_A_NUMBER = re.compile(r'"(?:-?[0-9][^"]*|true|false)":')
 
 
 def _plain_text(value: Any) -> str | None:
-    """The text as json's C writer makes it, several times as fast; None when fastjson's may be another, or there is none.
+    """The text that json's C writer makes, which is several times as fast. None if fastjson's text may differ, or if the writer cannot make
+    one.
 
-    The C writer differs in members that are None, in keys that are numbers, which it quotes, and in an ObjectKey, a list of pairs to it.
-    The text tells whether one of them may be there."""
+    The C writer differs for members that are None, for keys that are numbers, which it quotes, and for an ObjectKey, which it takes for a
+    list of pairs. The text shows whether one of them may be there.
+    """
     if isinstance(value, ObjectKey):
         return None
     try:
@@ -238,7 +245,7 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\x0b", 
 
 
 class _Reader:
-    """One pass over a text; fastjson's DefaultJSONParser with its default features."""
+    """One pass over a text, by the rules of fastjson's DefaultJSONParser with its default features."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -255,7 +262,7 @@ class _Reader:
         return JsonError(f"{cause} at line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}")
 
     def _peek(self) -> str:
-        """The next character behind blanks and comments, "" at the end."""
+        """The next character after blanks and comments; "" at the end."""
         match = _SPACE.match(self._text, self._at)
         assert match is not None
         self._at = match.end()
@@ -310,7 +317,7 @@ class _Reader:
         return [self._value(depth + 1) for _ in self._members("]")]
 
     def _members(self, end: str) -> Iterator[None]:
-        """Stops at each member; commas may be missing nowhere but may be more than needed."""
+        """Stops at each member. At least one comma has to stand between two members; more are accepted."""
         separated = True
         while (character := self._peek()) != end:
             if character == ",":
@@ -375,7 +382,7 @@ def _number_of(text: str, suffix: str) -> int | float:
 
 
 def _frozen(value: Any) -> Any:
-    """A value as a key: hashable all the way down."""
+    """A value in a form that can be a key: hashable in all its parts."""
     if isinstance(value, dict):
         return ObjectKey(sorted((str(key), _frozen(member)) for key, member in value.items()))
     if isinstance(value, list):
@@ -390,8 +397,8 @@ _STEP = re.compile(r"\.((?:\\.|[^.\[\\])+)|\[([0-9]{1,9})\]")
 
 
 def _resolve_references(root: Any) -> Any:
-    """Puts the object that {"$ref": path} points at in its place: $ is the root. Raises JsonError for references that lead in a circle, as
-    those to the object itself (@) and its parent (..) do, or to more than MEMBERS_MAX members."""
+    """Replaces each {"$ref": path} by the object that the path names; $ is the root. Raises JsonError for references that form a circle, as
+    those to the object itself (@) and to its parent (..) do, and for those that lead to more than MEMBERS_MAX members."""
 
     def target(path: str) -> Any:
         if path in ("@", ".."):

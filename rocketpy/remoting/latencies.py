@@ -19,7 +19,7 @@ GRPC, REMOTING = "grpc_v2", "remoting"
 
 
 class Kind(NamedTuple):
-    """Requests that are counted together, by the names of their codes."""
+    """A kind of request. Requests that agree in the names of their codes are counted together."""
 
     protocol: str
     request: str
@@ -27,7 +27,8 @@ class Kind(NamedTuple):
     is_long_polling: bool = False
 
     def labels(self) -> dict[str, str]:
-        """RocketMQ's. Its result says whether the answer could be written; others are not counted here."""
+        """The labels of RocketMQ's metric. RocketMQ's `result` says whether the answer could be written; only those that could are counted
+        here."""
         return {
             "protocol_type": self.protocol,
             "request_code": self.request,
@@ -39,12 +40,13 @@ class Kind(NamedTuple):
 
 @lru_cache(SERIES_MAX)
 def remoting_kind(request_code: int, response_code: int, is_long_polling: bool = False) -> Kind:
-    """With names as RocketMQ's metrics have them."""
+    """The kind of a remoting request, with the names that RocketMQ's metrics use."""
     return Kind(REMOTING, request_name(request_code).lower(), response_name(response_code).lower(), is_long_polling)
 
 
 class Latency:
-    """Of one kind: how many took up to each bound and not up to the one before, and what all took together."""
+    """The histogram of one kind: how many requests took no longer than each bound but longer than the one before, and the time that all of
+    them took together."""
 
     __slots__ = ("counts", "sum_ms")
 
@@ -54,7 +56,7 @@ class Latency:
 
 
 class Latencies:
-    """Counted as requests are answered, read by a scrape."""
+    """Counts requests as they are answered; a scrape reads the counts."""
 
     def __init__(self) -> None:
         self._kinds: dict[Kind, Latency] = {}

@@ -8,7 +8,8 @@ from .._core.errors import NetworkError
 
 
 def numeric_address(key: str, host: str) -> str:
-    """The host's address, an IPv4 one when it has both kinds, as Java chooses. Asks the resolver. Raises NetworkError, naming the key."""
+    """The numeric address of a host, an IPv4 one if it has both kinds, as Java chooses. Asks the resolver. Raises NetworkError that names
+    the key."""
     host = host.strip("[]")
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)

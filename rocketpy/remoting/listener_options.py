@@ -12,7 +12,7 @@ from .tls import tls_mode
 
 DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
 REACTORS_MAX = 4
-"""Of a server that carries no messages, unless reactorThreads says more."""
+"""The most reactors of a server that carries no messages, unless reactorThreads says more."""
 
 
 def few_reactors(config: Config) -> int:
@@ -20,7 +20,7 @@ def few_reactors(config: Config) -> int:
 
 
 def server_options(config: Config, port: int, *, reactors: int, thread_name: str, is_vip: bool = False) -> ServerOptions:
-    """is_vip: a broker's second listener, which has a part of bufferBytesMax."""
+    """The options of a listener. `is_vip`: a broker's second listener, which gets only a part of bufferBytesMax."""
     buffers = config.integer("bufferBytesMax")
     return {
         "bind_address": numeric_address("bindAddress", config.text("bindAddress")),

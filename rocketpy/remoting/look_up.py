@@ -22,15 +22,17 @@ LOOK_UPS_MAX = 64
 
 
 class LookUps:
-    """`await look_ups.addresses("namesrv.example")`."""
+    """Looks up host names without blocking: `await look_ups.addresses("namesrv.example")`."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, asyncio.Future[list[str]]] = {}
 
     async def addresses(self, host: str) -> list[str]:
-        """The addresses behind a name as numbers, in the resolver's order; an address is itself. Whoever gives up does not end the look-up.
+        """The numeric addresses behind a host name, in the resolver's order; a numeric address is returned as it is. A look-up is shared by
+        all who ask for the same name, and goes on if one of them gives up.
 
-        Raises OSError, UnicodeError for a name that has an empty or endless part, NetworkError."""
+        Raises OSError, NetworkError, or UnicodeError for a name with an empty or overlong part.
+        """
         if _is_address(host):
             return [host]
         under_way = self._under_way.get(host)

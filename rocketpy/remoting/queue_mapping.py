@@ -24,12 +24,12 @@ ITEMS_MAX: Final = 1024
 
 
 class MappingFault(ValueError):
-    """What is wrong with a mapping, in RocketMQ's words where it says them."""
+    """What is wrong with a mapping, in RocketMQ's words if it has any."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappingItem:
-    """One queue of one broker, as a piece of a global queue."""
+    """A queue of one broker as a piece of a global queue."""
 
     gen: int
     queue_id: int
@@ -38,23 +38,23 @@ class MappingItem:
     """The global offset of start_offset; -1: not decided yet."""
     start_offset: int = 0
     end_offset: int = -1
-    """Behind its last message; -1: not decided, which is all that RocketMQ's tools write."""
+    """The offset after its last message; -1: not decided, the only value that RocketMQ's tools write."""
     time_of_start: int = -1
     time_of_end: int = -1
 
     def global_offset(self, offset: int) -> int:
-        """Of an offset in the queue."""
+        """The global offset of an offset in this broker's queue."""
         return self.logic_offset + max(0, offset - self.start_offset)
 
     def global_offset_within(self, offset: int) -> int:
-        """The same, up to the end of the item; -1 while it has no place."""
+        """As global_offset, but no further than the end of the item; -1 while the item's place in the global queue is not decided."""
         if self.logic_offset < 0:
             return -1
         is_behind = self.start_offset <= self.end_offset < offset
         return self.global_offset(self.end_offset if is_behind else offset)
 
     def offset(self, global_offset: int) -> int:
-        """In the queue."""
+        """The offset in this broker's queue of a global offset."""
         return global_offset - self.logic_offset + self.start_offset
 
     @property
@@ -99,7 +99,7 @@ Items = tuple[MappingItem, ...]
 
 @dataclass(frozen=True, slots=True)
 class QueueMapping:
-    """What one broker knows of a static topic: every global queue that it leads, or led once."""
+    """What one broker knows about a static topic: every global queue that it leads or once led."""
 
     topic: str
     total_queues: int
@@ -113,16 +113,16 @@ class QueueMapping:
         return bool(items) and items[-1].broker_name == self.broker_name
 
     def led(self) -> dict[int, int]:
-        """Its own queue by the global one, of those that it leads."""
+        """The global queues that this broker leads, each with the number of its own queue."""
         return {global_id: items[-1].queue_id for global_id, items in sorted(self.hosted.items()) if self.leads(items)}
 
     def to_json(self) -> dict[str, Any]:
-        """TopicQueueMappingDetail."""
+        """RocketMQ: TopicQueueMappingDetail."""
         hosted = {global_id: [item.to_json() for item in items] for global_id, items in sorted(self.hosted.items())}
         return {**self._members({}), "hostedQueues": hosted}
 
     def info_json(self) -> dict[str, Any]:
-        """TopicQueueMappingInfo, for name servers."""
+        """RocketMQ: TopicQueueMappingInfo, which name servers get."""
         return self._members(self.led())
 
     def _members(self, led: Mapping[int, int]) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class QueueMapping:
 
 @dataclass(frozen=True, slots=True)
 class StaticTopic:
-    """A topic on one broker with its mapping (TopicConfigAndQueueMapping); None: it is not a static one there."""
+    """A topic on one broker with its mapping (RocketMQ: TopicConfigAndQueueMapping). Without a mapping it is not a static topic there."""
 
     config: TopicConfig
     mapping: QueueMapping | None
@@ -186,30 +186,31 @@ class StaticTopic:
 
     @classmethod
     def empty(cls, topic: str, broker_name: str, total_queues: int, epoch: int) -> StaticTopic:
-        """On a broker without a queue of it."""
+        """The topic on a broker that has no queue of it."""
         config = TopicConfig(topic, 0, 0, PERM_READ | PERM_WRITE)
         return cls(config, QueueMapping(topic, total_queues, broker_name, epoch))
 
 
 def mock_broker_name(scope: str) -> str:
-    """What clients take for the broker of global queues."""
+    """The broker name under which clients see global queues."""
     return MOCK_BROKER_PREFIX + (scope[2:] if scope == SCOPE_GLOBAL else scope)
 
 
 def find_item(items: Sequence[MappingItem], offset: int) -> MappingItem | None:
-    """Where a global offset lies: of the items that have their place the last that begins at or before it, else the first."""
+    """The item that a global offset lies in: of those whose place is decided the last one that begins at or before the offset, else the
+    first one."""
     placed = [item for item in items if item.logic_offset >= 0]
     return next((item for item in reversed(placed) if offset >= item.logic_offset), placed[0] if placed else None)
 
 
 def find_next(items: Sequence[MappingItem], current: MappingItem) -> MappingItem | None:
-    """The item behind one, when it has its place."""
+    """The item after `current`, if its place is decided."""
     later = [item for item in items if item.gen > current.gen]
     return later[0] if later and later[0].logic_offset >= 0 else None
 
 
 def check_items(items: Sequence[MappingItem]) -> None:
-    """Whether the pieces of a global queue can stand in this row. Raises MappingFault."""
+    """Checks that these items can form a global queue in this order. Raises MappingFault."""
     later: MappingItem | None = None
     for item in reversed(items):
         if item.start_offset < 0 or item.gen < 0 or item.queue_id < 0:
@@ -231,8 +232,8 @@ def check_items(items: Sequence[MappingItem]) -> None:
 
 
 def check_successor(old: Sequence[MappingItem], new: Sequence[MappingItem], *, same_epoch: bool) -> None:
-    """Whether one row may take the place of another: what both have is the same, and a new leader comes with a new epoch. Pieces may have
-    gone at the beginning, where they were cleaned. Raises MappingFault."""
+    """Checks that `new` may replace `old`: items that both have must agree, and a new leader needs a new epoch. Items at the beginning may
+    be missing because they were cleaned. Raises MappingFault."""
     if not old:
         return
     if not new:
@@ -253,8 +254,8 @@ def _place(item: MappingItem) -> tuple[str, int, int]:
 
 
 def led_queues(mappings: Iterable[QueueMapping], *, newest: bool = False, complete: bool = False) -> dict[int, tuple[QueueMapping, Items]]:
-    """Every global queue with the mapping of its leader. newest: of two leaders the one with the larger epoch counts, which is a fault
-    otherwise; complete: none may be missing. Raises MappingFault."""
+    """Every global queue with its leader's mapping and its items. `newest`: of two leaders the one with the larger epoch counts; otherwise
+    two are a fault. `complete`: no queue may be missing. Raises MappingFault."""
     found: dict[int, tuple[QueueMapping, Items]] = {}
     total = 0
     for mapping in sorted(mappings, key=lambda each: -each.epoch):
@@ -278,7 +279,7 @@ def led_queues(mappings: Iterable[QueueMapping], *, newest: bool = False, comple
 
 
 def check_no_shared_queue(led: Mapping[int, tuple[QueueMapping, Items]]) -> None:
-    """No queue of a broker is a piece of two global ones, or twice of one. Raises MappingFault."""
+    """Checks that no queue of a broker is a piece of two global queues, or twice a piece of one. Raises MappingFault."""
     owners: dict[str, int] = {}
     for global_id, (mapping, items) in led.items():
         for item in items:

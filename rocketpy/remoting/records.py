@@ -15,11 +15,11 @@ UNWRAPPED = 0xC0
 """Sys flags of a batch in one record (csrc/store/inner_batch.h)."""
 
 _INNER_HEAD = struct.Struct(">12xiI")
-"""Of a message of a batch: flag and body size, behind what no client looks at."""
+"""The head of a message in a batch: flag and body size, after fields that no client looks at."""
 
 
 def read_records(body: bytes) -> list[Message]:
-    """All of them. Raises ProtocolError for other bytes."""
+    """All records in these bytes. Raises ProtocolError if they are not records."""
     found = []
     begin = 0
     while begin < len(body):
@@ -35,13 +35,13 @@ def read_records(body: bytes) -> list[Message]:
 
 
 def place_id(store_host: str, log_offset: int) -> str:
-    """What names a message by where it lies. RocketMQ: MessageDecoder.createMessageId."""
+    """The message id that names a message by where it is stored. RocketMQ: MessageDecoder.createMessageId."""
     host, is_v6 = host_bytes(store_host)
     return (host[: 20 if is_v6 else 8] + log_offset.to_bytes(8, signed=True)).hex().upper()
 
 
 def unwrapped(records: list[Message]) -> Iterator[Message]:
-    """The messages that consumers make of records: those of a batch one by one, each at its own queue offset. Raises ProtocolError."""
+    """The messages that consumers get from records: a batch becomes its messages, each at its own queue offset. Raises ProtocolError."""
     for record in records:
         if record.sys_flag & UNWRAPPED == UNWRAPPED:
             yield from _inner_messages(record)

@@ -16,7 +16,8 @@ LAST_EPOCH_END = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class SyncStateSet:
-    """Broker ids of the replicas that hold all that was acknowledged, and which edition of the set this is."""
+    """The broker ids of the replicas that hold everything that was acknowledged, and the epoch of this set, which grows with each
+    change."""
 
     ids: frozenset[int] = frozenset()
     epoch: int = 0
@@ -26,7 +27,7 @@ class SyncStateSet:
 
     @staticmethod
     def decode(body: bytes) -> SyncStateSet:
-        """Also of an ElectMasterResponseBody, which has no edition. An empty body holds nobody. Raises BodyError."""
+        """Also reads an ElectMasterResponseBody, which has no epoch. An empty body is an empty set. Raises BodyError."""
         if not body:
             return SyncStateSet()
         try:
@@ -42,7 +43,7 @@ class SyncStateSet:
 
 
 def epoch_cache_body(cluster: str, broker: str, broker_id: int, epochs: Iterable[tuple[int, int]], log_end: int) -> bytes:
-    """The body of GET_BROKER_EPOCH_CACHE. epochs: (epoch, offset in the commit log where it began), in order."""
+    """The body of GET_BROKER_EPOCH_CACHE. `epochs`: (epoch, offset in the commit log at which it began), in order."""
     rows = list(epochs)
     ends = [*(start for _, start in rows[1:]), LAST_EPOCH_END]
     entries = [{"endOffset": end, "epoch": epoch, "startOffset": start} for (epoch, start), end in zip(rows, ends, strict=True)]

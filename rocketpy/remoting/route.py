@@ -13,12 +13,12 @@ from .json_codec import JsonError, read_object, write_fastjson, write_json
 
 MASTER_ID = 0
 NUMBER_DIGITS = 5
-"""Of a queue's."""
+"""The most digits of a queue's number."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueData:
-    """A topic's queues on one broker name."""
+    """A topic's queues on the brokers of one name."""
 
     broker_name: str
     read_queue_nums: int
@@ -81,7 +81,7 @@ class BrokerData:
 
 @dataclass(frozen=True, slots=True)
 class TopicRoute:
-    """What GET_ROUTEINFO_BY_TOPIC answers."""
+    """The answer to GET_ROUTEINFO_BY_TOPIC."""
 
     queue_datas: tuple[QueueData, ...]
     broker_datas: tuple[BrokerData, ...]
@@ -90,7 +90,7 @@ class TopicRoute:
     queue_mappings: Mapping[str, Mapping[str, Any]] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Members that are null in RocketMQ are not there at all."""
+        """Members that are null in RocketMQ are left out."""
         members: dict[str, Any] = {
             "brokerDatas": [broker.to_json() for broker in self.broker_datas],
             "filterServerTable": {addr: list(servers) for addr, servers in self.filter_servers.items()},
@@ -103,12 +103,12 @@ class TopicRoute:
         return members
 
     def writable_numbers(self, queues: QueueData) -> Sequence[int]:
-        """By which numbers that broker takes messages. Of a static topic's queues it is asked for those that it leads: it refuses others,
-        and nobody reads the queues of whoever leads none."""
+        """The numbers of the queues that a broker accepts messages for. Of a static topic these are only the queues that it leads: it
+        refuses others, and nobody reads the queues of a broker that leads none."""
         return self._led_numbers(queues.broker_name) if self.queue_mappings else range(queues.write_queue_nums)
 
     def readable_numbers(self, queues: QueueData) -> Sequence[int]:
-        """By which numbers that broker is read, likewise."""
+        """The numbers of the queues that can be read at a broker; of a static topic, only those that it leads."""
         return self._led_numbers(queues.broker_name) if self.queue_mappings else range(queues.read_queue_nums)
 
     def _led_numbers(self, broker_name: str) -> Sequence[int]:
@@ -118,7 +118,7 @@ class TopicRoute:
         return sorted(int(number) for number in numbers if number.isdecimal() and len(number) <= NUMBER_DIGITS)
 
     def encode(self, *, standard: bool) -> bytes:
-        """Standard JSON for clients of 4.9.4 and later, fastjson's with bare numeric keys for older ones."""
+        """Standard JSON for clients since 4.9.4, fastjson's with bare numeric keys for older ones."""
         return write_json(self.to_json()) if standard else write_fastjson(self.to_json())
 
     @classmethod
@@ -138,7 +138,7 @@ class TopicRoute:
         )
 
     def in_zone(self, zone_name: str) -> TopicRoute:
-        """Without brokers of other zones, unless their master is down. RocketMQ: ZoneRouteRPCHook."""
+        """The route without brokers of other zones; those without a master stay. RocketMQ: ZoneRouteRPCHook."""
 
         def stays(broker: BrokerData) -> bool:
             return MASTER_ID not in broker.broker_addrs or (broker.zone_name or "").lower() == zone_name.lower()

@@ -36,12 +36,13 @@ TURN_MAX = 1024  # requests handled before the event loop gets its turn
 
 
 def not_supported(request: Request) -> Response:
-    """RocketMQ's answer to a request code that a server does not know."""
+    """RocketMQ's answer to a request code that the server does not know."""
     return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
 
 
 class RemotingService:
-    """Handlers over one server. The server is the caller's: it is started before and closed after this service."""
+    """Dispatches a server's requests to handlers. The server belongs to the caller, who starts it before this service and closes it
+    after."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class RemotingService:
         tasks_max: int = 1024,
         latencies: Latencies | None = None,
     ) -> None:
-        """`latencies`: where answers are counted."""
+        """`latencies` counts the answers."""
         self.server = server
         self._handlers = dict(handlers)
         self._fallback = fallback
@@ -70,17 +71,17 @@ class RemotingService:
 
     @property
     def busy_rejections(self) -> int:
-        """Requests answered SYSTEM_BUSY because tasks_max handlers were running."""
+        """How many requests were answered with SYSTEM_BUSY because tasks_max handlers were running."""
         return self._busy_rejections
 
     def start(self) -> None:
-        """Begins to take requests on the running event loop."""
+        """Starts to take requests, on the running event loop."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self.server.event_fd, self._drain)
 
     async def stop(self, drain_s: float = 0.5) -> None:
-        """Takes no more, lets running handlers finish for drain_s, cancels the rest. Idempotent."""
+        """Takes no more requests, gives running handlers drain_s to finish, and cancels the rest. Idempotent."""
         if self._loop is None:
             return
         self._loop.remove_reader(self.server.event_fd)
@@ -96,11 +97,11 @@ class RemotingService:
         self._calls.clear()
 
     def respond(self, request: Request, response: Response) -> bool:
-        """Answers a request whose handler returned None. False when its connection is gone or it was oneway."""
+        """Answers a request whose handler returned None. False if its connection is gone, or if the request was oneway."""
         return self.server.respond(request, int(response.code), response.remark, encode_fields(response.fields), response.body)
 
     def notify(self, connection_id: int, code: int, fields: Fields = None, body: bytes = b"") -> bool:
-        """Sends a oneway request to a client. False when its connection is gone or full."""
+        """Sends a oneway request to a client. False if its connection is gone or full."""
         return self.server.send(connection_id, code, encode_fields(fields), body, opaque=self._next_opaque(), oneway=True)
 
     async def call_client(

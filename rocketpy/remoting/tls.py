@@ -45,7 +45,7 @@ IN_FILE = (
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What one side shows and whom it trusts: paths of PEM files, empty where there is none."""
+    """What one side presents, and whom it trusts: paths of PEM files, empty if there is none."""
 
     certificate: str
     key: str
@@ -60,7 +60,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """The keys as they are in force."""
+    """The values of the TLS keys that are in force."""
 
     mode: str
     is_test: bool
@@ -69,7 +69,7 @@ class TlsSettings:
     client: Credentials
 
     def listener_options(self) -> TlsOptions:
-        """In test mode nobody is asked for a certificate."""
+        """The options of a listener. In test mode no client is asked for a certificate."""
         if self.is_test:
             return {}
         server = self.server
@@ -84,12 +84,12 @@ class TlsSettings:
 
 
 def tls_mode(config: Config) -> int:
-    """rp_tls_mode (csrc/remoting/server.h)."""
+    """The mode as rp_tls_mode (csrc/remoting/server.h)."""
     return MODES.index(config.text("tls.server.mode"))
 
 
 def tls_settings(config: Config) -> TlsSettings:
-    """Reads the keys and, over them, tls.config.file. Raises ConfigError for what the file holds."""
+    """Reads the keys; the values in tls.config.file take precedence. Raises ConfigError for the contents of that file."""
     values: dict[str, Value] = {
         name: config.boolean(name) if config.table[name].kind == "boolean" else config.text(name) for name in IN_FILE
     }
@@ -115,7 +115,7 @@ def tls_settings(config: Config) -> TlsSettings:
 
 
 def _file_values(config: Config, path: Path) -> dict[str, Value]:
-    """As RocketMQ passes over a file that is not there."""
+    """The values in tls.config.file. As in RocketMQ, a missing file is ignored."""
     try:
         entries = read_properties(properties_text(path.read_bytes()))
     except OSError as error:
@@ -141,7 +141,8 @@ def _file_values(config: Config, path: Path) -> dict[str, Value]:
 
 
 def client_context(config: Config, settings: TlsSettings) -> ssl.SSLContext | None:
-    """None: they are in the clear. Raises InvalidArgument, naming the file that cannot be used."""
+    """The TLS context of outgoing connections; None if they are not encrypted. Raises InvalidArgument that names the file which cannot be
+    used."""
     by_default = config.boolean("tls.enable") or settings.mode == "enforcing"
     if not config.is_given("useTLS"):
         config.override("useTLS", by_default)
@@ -185,14 +186,14 @@ def _use(key: str, path: str, load: Callable[[], None]) -> None:
 
 
 class FileWatch:
-    """When files are to be read again: they differ from what was read, are all there, and did not change between two looks, so that a
-    certificate and its key, which are copied one after the other, are read together. Pure: looks in, decisions out."""
+    """Decides when files have to be read again: all exist, they differ from what was read, and they were the same at two looks in a row. So
+    a certificate and its key, which are copied one after the other, are read together. No I/O: looks go in, decisions come out."""
 
     def __init__(self, read: Sequence[object]) -> None:
         self._read = self._seen = tuple(read)
 
     def is_due(self, look: Sequence[object]) -> bool:
-        """look: a mark of each file's content, None for one that is not there."""
+        """`look`: a mark of each file's content, None for a file that does not exist."""
         before, self._seen = self._seen, tuple(look)
         if None in self._seen or self._seen == self._read or self._seen != before:
             return False
@@ -201,7 +202,7 @@ class FileWatch:
 
 
 def look_at(paths: Sequence[str]) -> tuple[object, ...]:
-    """Whoever replaces a file, or what a link leads to, changes one of these."""
+    """A mark of each file, which changes when the file, or the one that a link leads to, is replaced."""
     return tuple(_mark(path) for path in paths)
 
 
@@ -214,7 +215,7 @@ def _mark(path: str) -> tuple[int, int, int, int] | None:
 
 
 class ListenerTls:
-    """Certificate, key and trust of the listeners of one process."""
+    """Certificate, key and trust of all listeners of one process."""
 
     def __init__(self, settings: TlsSettings, servers: Sequence[Server]) -> None:
         self.settings = settings
@@ -222,8 +223,8 @@ class ListenerTls:
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Reads the files, and looks at them from now on. Raises what Server.load_tls does, and ConfigError, when clients that were
-        promised TLS would not get it."""
+        """Reads the files, and watches them from now on. Raises what Server.load_tls raises, and ConfigError if clients that were promised
+        TLS would not get it."""
         settings = self.settings
         files = () if settings.mode == "disabled" or settings.is_test else settings.server.files
         loop = asyncio.get_running_loop()

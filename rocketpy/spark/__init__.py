@@ -28,7 +28,7 @@ if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < PYSPARK_MIN
 
 
 def register(session: SparkSession) -> SparkSession:
-    """Makes the sources known to a session. Returns the session."""
+    """Registers the data sources with a session. Returns the session."""
     from .source import RocketMQDataSource
     from .store_source import RocketMQStoreDataSource
 

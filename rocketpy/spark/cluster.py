@@ -41,8 +41,8 @@ SYSTEM_PREFIXES = (RETRY_PREFIX, DLQ_PREFIX, LIGHT_QUEUE_PREFIX, SYSTEM_TOPIC_PR
 
 @dataclass(frozen=True, slots=True, order=True)
 class Queue:
-    """One queue of one topic on one broker name. Of a static topic it is the broker's own where it is read (lo=false): there each message
-    stays, wherever its global queue moves to. Where it is written it is the global one, which that broker leads."""
+    """One queue of a topic on one broker name. Of a static topic it is the broker's own queue where it is read (lo=false), because each
+    message stays there wherever its global queue moves to; where it is written, it is the global queue that the broker leads."""
 
     topic: str
     broker_name: str
@@ -54,7 +54,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """How a cluster is reached. Picklable: executors make their own Cluster of it."""
+    """How to reach a cluster. Picklable: executors make their own Cluster from it."""
 
     name_servers: tuple[str, ...]
     timeout_s: float = 3.0
@@ -63,7 +63,7 @@ class Endpoint:
 
 
 def run_blocking(work: Coroutine[Any, Any, Result]) -> Result:
-    """Runs a coroutine to its end, also below a running loop (a notebook), then in a thread of its own."""
+    """Runs a coroutine to its end. Within a running loop (a notebook) it runs in a thread of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -73,27 +73,27 @@ def run_blocking(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def pause_before_retry() -> None:
-    """Nobody tells when a broker is back: it is asked again. For tasks, which have nothing else to do."""
+    """Waits before a broker is asked again, because nobody tells when it is back. For tasks, which have nothing else to do."""
     time.sleep(RETRY_PAUSE_S)
 
 
 def name_server_addresses(text: str) -> tuple[str, ...]:
-    """Of addresses separated by ; or ,"""
+    """The name servers in a list of addresses that are separated by ; or ,"""
     return tuple(part.strip() for part in re.split("[;,]", text) if part.strip())
 
 
 def order_addresses(addresses: Mapping[int, str], prefer_slave: bool) -> tuple[str, ...]:
-    """The wanted role first, the others behind it."""
+    """The addresses with the wanted role first, the others after it."""
     ids = sorted(addresses, key=lambda broker_id: ((broker_id == MASTER_ID) == prefer_slave, broker_id))
     return tuple(addresses[broker_id] for broker_id in ids)
 
 
 class Cluster:
-    """Blocking view of a cluster."""
+    """A view of a cluster whose methods block."""
 
     def __init__(self, endpoint: Endpoint, *, topics_exist: bool = False, masters_only: bool = False) -> None:
-        """topics_exist: a topic without a route is one whose brokers are away just now, to be waited for. masters_only: no slave's word
-        counts."""
+        """topics_exist: a topic without a route is one whose brokers are away at the moment, so it is waited for. masters_only: slaves are
+        not asked."""
         if not endpoint.name_servers:
             raise InvalidArgument("option 'nameServer' is required: HOST:PORT of a name server")
         self.endpoint = endpoint
@@ -112,7 +112,7 @@ class Cluster:
         return self._call("the list of topics", work)
 
     def matching_topics(self, pattern: str) -> list[str]:
-        """Topics whose whole name matches; retry, dead letter and system topics only when the pattern begins like them."""
+        """The topics whose whole name matches. Retry, dead letter and system topics only match if the pattern begins like them."""
         compiled = re.compile(pattern)
         found = [topic for topic in self.topics() if compiled.fullmatch(topic)]
         hidden = SYSTEM_TOPICS | self._topics_of_servers() if found else SYSTEM_TOPICS
@@ -153,12 +153,12 @@ class Cluster:
         return self._call("the queues", work)
 
     def addresses(self, topic: str) -> dict[str, tuple[str, ...]]:
-        """Addresses by broker name, the wanted replica first."""
+        """Addresses by broker name, those of the wanted replica first."""
         route = self.route(topic)
         return {data.broker_name: order_addresses(data.broker_addrs, self.endpoint.prefer_slave) for data in route.broker_datas}
 
     def addresses_of(self, queues: Iterable[Queue]) -> dict[Queue, tuple[str, ...]]:
-        """Where each queue's broker is, the wanted replica first; nothing when it is not registered."""
+        """Where each queue's broker is, the wanted replica first; empty if the broker is not registered."""
         wanted = list(queues)
         known = {topic: self.addresses(topic) for topic in sorted({queue.topic for queue in wanted})}
         return {queue: known[queue.topic].get(queue.broker_name, ()) for queue in wanted}
@@ -179,7 +179,7 @@ class Cluster:
         return self._offsets(queues, RequestCode.GET_MAX_OFFSET, header)
 
     def offsets_at(self, queues: Iterable[Queue], timestamp_ms: int) -> dict[Queue, int]:
-        """The first message stored at or after timestamp_ms, or one beside it."""
+        """By queue, the first message stored at or after timestamp_ms, or one next to it."""
 
         def header(queue: Queue) -> SearchOffsetRequestHeader:
             return SearchOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms, lo=False)

@@ -19,7 +19,7 @@ EARLIEST, LATEST = -2, -1
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Offsets begin..end-1 of a queue."""
+    """The offsets begin..end-1 of a queue."""
 
     queue: Queue
     begin: int
@@ -31,7 +31,7 @@ class Range:
 
 
 class QueuePartition(InputPartition):
-    """One Spark task: a range of one queue, and where it probably is."""
+    """One Spark task: a range of one queue, and the broker's likely address."""
 
     def __init__(self, part: Range, addresses: tuple[str, ...]) -> None:
         super().__init__(f"{part.queue}[{part.begin},{part.end})")
@@ -40,7 +40,7 @@ class QueuePartition(InputPartition):
 
 
 def named_queues(given: Mapping[str, Mapping[str, Mapping[str, int]]], queues: list[Queue], option: str) -> dict[Queue, int]:
-    """topic -> broker -> queue -> number, by queue. Raises InvalidArgument for a queue that is not read."""
+    """Numbers by queue, from topic -> broker -> queue -> number. Raises InvalidArgument for a queue that is not read."""
     named = flatten(given)
     strangers = sorted(set(named) - set(queues))
     if strangers:
@@ -51,7 +51,7 @@ def named_queues(given: Mapping[str, Mapping[str, Mapping[str, int]]], queues: l
 def resolve_offsets(
     given: Offsets, queues: list[Queue], min_offsets: Mapping[Queue, int], max_offsets: Mapping[Queue, int], option: str, unnamed: int
 ) -> dict[Queue, int]:
-    """The offset of every queue. Queues that the JSON leaves out get what unnamed says (EARLIEST or LATEST)."""
+    """The offset of every queue. Queues that the JSON leaves out get `unnamed` (EARLIEST or LATEST)."""
     chosen: dict[Queue, int] = {}
     named = named_queues(given, queues, option) if isinstance(given, dict) else {}
     word = {"earliest": EARLIEST, "latest": LATEST}
@@ -62,7 +62,7 @@ def resolve_offsets(
 
 
 def check_range(queue: Queue, begin: int, end: int, min_offset: int, max_offset: int, fail_on_data_loss: bool) -> Range:
-    """The range as it can be read. Raises OffsetOutOfRange when it cannot and failOnDataLoss says so."""
+    """The part of a range that can be read. Raises OffsetOutOfRange if the rest is missing and failOnDataLoss is set."""
     if fail_on_data_loss:
         if begin < min(min_offset, end):
             raise OffsetOutOfRange(
@@ -78,7 +78,8 @@ def check_range(queue: Queue, begin: int, end: int, min_offset: int, max_offset:
 
 
 def split_ranges(ranges: list[Range], min_partitions: int | None, max_records: int | None) -> list[Range]:
-    """As Spark's Kafka source: first no range above max_records, then the large ones split until there are min_partitions."""
+    """Splits ranges as Spark's Kafka source does: first so that none has more than max_records, then the large ones until there are
+    min_partitions."""
     parts = [range_ for range_ in ranges if range_.size > 0]
     if max_records is not None:
         parts = [piece for part in parts for piece in _cut(part, -(-part.size // max_records))]
@@ -95,8 +96,8 @@ def _cut(part: Range, pieces: int) -> list[Range]:
 
 
 def share_out(stretches: Sequence[tuple[int, int]], size: int) -> list[list[tuple[int, int]]]:
-    """Stretches (begin, end) in parts of about `size`, all the same size and, above one, even in number: cores that share them end
-    together. A part may go over the end of one stretch into the next."""
+    """Divides stretches (begin, end) into parts of about `size`, all equally large and, if there is more than one, even in number, so that
+    cores which share them finish together. A part may continue from one stretch into the next."""
     total = sum(end - begin for begin, end in stretches)
     count = max(1, min(total, 2 * round(total / (2 * size))))
     parts: list[list[tuple[int, int]]] = [[]]
@@ -114,7 +115,7 @@ def share_out(stretches: Sequence[tuple[int, int]], size: int) -> list[list[tupl
 
 
 def limit_offsets(start: Mapping[Queue, int], latest: Mapping[Queue, int], limit: int) -> dict[Queue, int]:
-    """Where a micro-batch of at most limit offsets ends: every queue's share is in proportion to its backlog, and at least some move."""
+    """Where a micro-batch of at most `limit` offsets ends. Each queue's share is in proportion to its backlog, and at least some move."""
     backlog = {queue: max(0, latest[queue] - start.get(queue, latest[queue])) for queue in latest}
     total = sum(backlog.values())
     if total <= limit:
@@ -133,7 +134,7 @@ def limit_offsets(start: Mapping[Queue, int], latest: Mapping[Queue, int], limit
 def limit_bytes(
     start: Mapping[Queue, int], latest: Mapping[Queue, int], message_bytes: Mapping[Queue, float], limit: int
 ) -> dict[Queue, int]:
-    """Where a micro-batch of about limit bytes ends: every queue moves by the same share of its backlog, and at least one message moves."""
+    """Where a micro-batch of about `limit` bytes ends. Each queue moves by the same share of its backlog, and by at least one message."""
     backlog = {queue: max(0, latest[queue] - start.get(queue, latest[queue])) for queue in latest}
     total = sum(size * message_bytes[queue] for queue, size in backlog.items() if size > 0)
     if total <= limit:

@@ -23,8 +23,8 @@ SAMPLE_ROWS = 32
 
 
 def first_not_before(low: int, high: int, hint: int, wanted_ms: int, stored_ms: Callable[[int], int | None]) -> int:
-    """The first offset of low..high-1 whose message was stored at wanted_ms or later, else high. Looks at the hint and its neighbour
-    first; a message that is gone (None) counts as too old."""
+    """The first offset from low to high-1 whose message was stored at wanted_ms or later, else high. Looks at the hint and its neighbour
+    first. A message that is gone (None) counts as too old."""
     offsets = [offset for offset in (hint, hint - 1) if low <= offset < high]
     while low < high:
         middle = offsets.pop(0) if offsets else (low + high) // 2
@@ -40,7 +40,7 @@ def first_not_before(low: int, high: int, hint: int, wanted_ms: int, stored_ms: 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Queues as they were when a query was planned."""
+    """The queues as they were when a query was planned."""
 
     cluster: Cluster
     settings: ReadSettings
@@ -49,7 +49,8 @@ class Topics:
     max_offsets: Mapping[Queue, int]
 
     def starts(self, options: Mapping[str, Any], default: str) -> dict[Queue, int]:
-        """By startingTimestamp, startingOffsetsByTimestamp, startingOffsets, the group's offsets or the default: what comes first."""
+        """The first that is given of startingTimestamp, startingOffsetsByTimestamp, startingOffsets, the group's offsets and the default
+        decides."""
         times = self._times(options, "starting")
         if times:
             found = self.at_times(times)
@@ -69,7 +70,7 @@ class Topics:
         return begins
 
     def ends(self, options: Mapping[str, Any]) -> dict[Queue, int]:
-        """By endingTimestamp, endingOffsetsByTimestamp or endingOffsets; exclusive."""
+        """Decided by endingTimestamp, endingOffsetsByTimestamp or endingOffsets; exclusive."""
         times = self._times(options, "ending")
         if times:
             found = self.at_times(times)
@@ -77,7 +78,7 @@ class Topics:
         return self._resolve(options["endingOffsets"], "endingOffsets", LATEST)
 
     def at_times(self, times: Mapping[Queue, int]) -> dict[Queue, int]:
-        """The first offset stored at each queue's time or later; where there is none, the queue's end."""
+        """By queue, the first offset stored at its time or later; the queue's end if there is none."""
         hints: dict[Queue, int] = {}
         for wanted_ms in sorted(set(times.values())):
             hints |= self.cluster.offsets_at([queue for queue, ms in times.items() if ms == wanted_ms], wanted_ms)
@@ -106,7 +107,7 @@ class Topics:
 
 
 def message_bytes(settings: ReadSettings, addresses: tuple[str, ...], part: Range) -> float:
-    """About how many bytes a message of this range has, body and properties: the mean of its first few."""
+    """About how many bytes (body and properties) a message of this range has: the mean of its first few."""
     sample = replace(
         settings,
         rows=RowSettings(("body", "properties"), decompress=False),

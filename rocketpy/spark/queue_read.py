@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """Everything a task needs besides its partition. Picklable."""
+    """Everything that a task needs besides its partition. Picklable."""
 
     endpoint: Endpoint
     rows: RowSettings
@@ -47,12 +47,12 @@ REPLICA_PATIENCE_S = 3.0
 
 
 def is_plain_tag(tag: str) -> bool:
-    """Whether a tag expression can name it: brokers split at ||, trim what is between and take * for everything."""
+    """Whether a tag expression can contain the tag: brokers split at ||, trim the parts and take * for everything."""
     return bool(tag) and tag != "*" and "|" not in tag and tag == tag.strip() and tag[0] > " " and tag[-1] > " "
 
 
 def parse_tags(expression: str) -> tuple[str, ...]:
-    """The tags of `red || blue`; nothing for `*`."""
+    """The tags in `red || blue`; empty for `*`."""
     if expression.strip() in ("", "*"):
         return ()
     tags = tuple(part.strip() for part in expression.split("||"))
@@ -63,7 +63,7 @@ def parse_tags(expression: str) -> tuple[str, ...]:
 
 
 def check_sql_expression(expression: str) -> None:
-    """As the brokers would, before any of them is asked. Raises InvalidArgument."""
+    """Checks an expression as brokers would, before any of them is asked. Raises InvalidArgument."""
     _check_size(expression)
     try:
         unread = check_sql(expression)
@@ -79,7 +79,7 @@ def _check_size(expression: str) -> None:
 
 
 def connect(address: str, timeout_s: float) -> int:
-    """A connected socket's descriptor, which the caller owns."""
+    """The descriptor of a connected socket, which belongs to the caller."""
     host, port = split_address(address)
     try:
         connection = socket.create_connection((host, port), timeout_s)
@@ -93,7 +93,7 @@ def connect(address: str, timeout_s: float) -> int:
 
 
 def read_queue(settings: ReadSettings, partition: QueuePartition) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition. Raises one RocketpyError that names the queue."""
+    """The rows of a partition. Any RocketpyError that it raises names the queue."""
     freeze_imports()
     try:
         for batch in _read_range(settings, partition):
@@ -104,7 +104,7 @@ def read_queue(settings: ReadSettings, partition: QueuePartition) -> Iterator[pa
 
 @dataclass
 class _Reached:
-    """How far a range has been read, and what keeps the rest of it away."""
+    """How far a range has been read, and why the rest cannot be."""
 
     next_offset: int
     is_behind: bool = False
@@ -120,7 +120,7 @@ class _Reached:
 
 
 def _read_range(settings: ReadSettings, partition: QueuePartition) -> Iterator[ArrowBatch]:
-    """The range from replica to replica, until it is read or nobody has answered for retry_timeout_s."""
+    """Reads the range from one replica after another, until it is complete or none has answered for retry_timeout_s."""
     addresses = partition.addresses
     reached = _Reached(partition.part.begin)
     turn = 0
@@ -147,7 +147,7 @@ def _read_range(settings: ReadSettings, partition: QueuePartition) -> Iterator[A
 
 
 def _read_replica(reader: QueueReader, reached: _Reached, pull_timeout_s: float) -> Iterator[ArrowBatch]:
-    """What one replica has of the range. When it fails, the rows that had come by then are yielded before the error is raised."""
+    """What one replica has of the range. If it fails, the rows that had already arrived are yielded before the error is raised."""
     try:
         while (batch := reader.next_batch(pull_timeout_s)) is not None:
             reached.got_rows()
@@ -163,7 +163,7 @@ def _read_replica(reader: QueueReader, reached: _Reached, pull_timeout_s: float)
 
 
 def _check_patience(settings: ReadSettings, begin: int, reached: _Reached, error: RocketpyError) -> None:
-    """Raises what there is to say when nobody has answered for retry_timeout_s."""
+    """Raises the last error if no replica has answered for retry_timeout_s."""
     limit_s = settings.endpoint.retry_timeout_s
     now = time.monotonic()
     reached.give_up = reached.give_up or now + limit_s
@@ -177,7 +177,7 @@ def _check_patience(settings: ReadSettings, begin: int, reached: _Reached, error
 
 
 def _addresses_now(settings: ReadSettings, partition: QueuePartition) -> tuple[str, ...]:
-    """Where the broker is now; nothing when the name server does not say."""
+    """The broker's present addresses; empty if the name server does not tell."""
     endpoint = settings.endpoint
     once = Endpoint(endpoint.name_servers, endpoint.timeout_s, 0, endpoint.prefer_slave)
     try:

@@ -22,7 +22,7 @@ p.note { color: #4b5563 }
 
 @dataclass
 class Report:
-    """Parts in the order they are added."""
+    """A report of parts, in the order in which they are added."""
 
     title: str
     parts: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Report:
         self.parts.append(f"<h2>{html.escape(heading)}</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}")
 
     def lines(self, heading: str, series: Mapping[str, Sequence[tuple[float, float]]], unit: str = "") -> None:
-        """A line per name over a common axis."""
+        """Adds a chart with one line per name over a common axis."""
         points = [point for line in series.values() for point in line]
         if not points:
             return
@@ -59,7 +59,7 @@ class Report:
         self._chart(heading, "".join(marks), y_max, unit)
 
     def bars(self, heading: str, values: Sequence[tuple[str, float]], unit: str = "") -> None:
-        """A bar per name, the largest first as given."""
+        """Adds a chart with one bar per name, in the given order: only the first BARS_MAX are shown."""
         shown = values[:BARS_MAX]
         if not shown:
             return

@@ -23,7 +23,7 @@ COMPRESSION_NAMES = {0: "zlib", 1: "lz4", 2: "zstd", 3: "zlib"}
 
 @dataclass(frozen=True, slots=True)
 class RowSettings:
-    """What a row is to be, and how many make a batch. Picklable."""
+    """What rows look like, and how many make a batch. Picklable."""
 
     columns: tuple[str, ...]
     tags: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class RowSettings:
     batch_bytes: int = 16 << 20
 
     def needed_columns(self) -> tuple[str, ...]:
-        """The columns asked for and those the work on them looks at."""
+        """The columns that were asked for, and those that filtering and decompressing need."""
         needed = list(self.columns)
         if self.tags:
             needed.append("tags")
@@ -42,7 +42,7 @@ class RowSettings:
         return tuple(dict.fromkeys(needed)) or ("queueOffset",)
 
     def batch_options(self, broker_name: str) -> RecordBatchOptions:
-        """For the native batch that is filled."""
+        """The options of the native batch that is filled."""
         return {
             "column_mask": column_mask(self.needed_columns()),
             "broker_name": broker_name,
@@ -57,7 +57,7 @@ def row_settings_of(options: Mapping[str, Any], columns: tuple[str, ...], tags: 
 
 
 def shape_batch(settings: RowSettings, batch: ArrowBatch) -> Iterator[pa.RecordBatch]:
-    """Rows that are wanted, bodies as they were sent, columns in the order asked for; no batch without rows."""
+    """The wanted rows, with bodies as they were sent and columns in the order asked for; no batch if there are no rows."""
     import pyarrow as pa
 
     table = pa.record_batch(batch)
@@ -73,8 +73,8 @@ def shape_batch(settings: RowSettings, batch: ArrowBatch) -> Iterator[pa.RecordB
 
 
 def decompress_bodies(table: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:
-    """The same rows with plain bodies, in batches that end when their bodies reach bytes_max: what is packed may be a thousand times as
-    much. Rows that stand for damage have neither flags nor a body."""
+    """The same rows with plain bodies, in batches that end when their bodies reach bytes_max: what is compressed may become a thousand
+    times as large. Rows that stand for damage have neither flags nor a body."""
     import pyarrow as pa
 
     index = table.schema.names.index("body")
@@ -96,7 +96,7 @@ def decompress_bodies(table: pa.RecordBatch, bytes_max: int) -> Iterator[pa.Reco
 
 
 def decompress_body(body: bytes, sys_flag: int, bytes_max: int = BODY_BYTES_MAX) -> bytes:
-    """Raises InvalidArgument for what is not what its flag says, or is larger than a column takes: 4 MB can be made of 4 GB."""
+    """Raises InvalidArgument if the body is not what its flag says, or becomes larger than a column can be: 4 MB may inflate to 4 GB."""
     import pyarrow as pa
 
     kind = COMPRESSION_NAMES.get(sys_flag >> 8 & 7)

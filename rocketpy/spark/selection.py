@@ -43,7 +43,7 @@ def settings_of(options: dict[str, Any], columns: tuple[str, ...]) -> ReadSettin
 
 
 def place(cluster: Cluster, parts: list[Range]) -> list[QueuePartition]:
-    """The tasks that read these ranges, each with where its broker is now."""
+    """The tasks that read these ranges, each with the present address of its broker."""
     addresses = cluster.addresses_of(part.queue for part in parts)
     return [QueuePartition(part, addresses[part.queue]) for part in parts]
 
@@ -60,7 +60,8 @@ class TopicSelection:
         self.pattern: str | None = options["topicPattern"]
 
     def queues(self, cluster: Cluster) -> list[Queue]:
-        """What is read. Of a pattern the topics that may be read; there is one at least, unless cluster.topics_exist."""
+        """The queues to read. With a pattern, those of all matching topics that may be read. Raises NotFound if there are none, unless
+        cluster.topics_exist."""
         if self.pattern is None:
             return cluster.queues(self.names)
         found = cluster.queues(cluster.matching_topics(self.pattern), readable_only=True)

@@ -51,7 +51,7 @@ STORED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SendSettings:
-    """What a task needs to send. Picklable."""
+    """What a task needs for sending. Picklable."""
 
     endpoint: Endpoint
     topic: str | None
@@ -62,11 +62,11 @@ class SendSettings:
 
 
 class SendRefused(RocketpyError):
-    """A broker did not take a message and will not."""
+    """A broker has refused a message, and will refuse it again."""
 
 
 class Connection:
-    """One blocking socket: frames out, commands in."""
+    """One blocking socket: sends frames, receives commands."""
 
     def __init__(self, address: str, timeout_s: float) -> None:
         self.address = address
@@ -74,7 +74,7 @@ class Connection:
         self._socket.settimeout(timeout_s)
 
     def send(self, *pieces: bytes | memoryview) -> None:
-        """All of it, piece behind piece."""
+        """Sends all pieces, one after the other."""
         views = [memoryview(piece) for piece in pieces if piece]
         try:
             while views:
@@ -113,7 +113,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What one request carries, and to which queue."""
+    """The messages of one request, and the queue that they go to."""
 
     queue: Queue
     topic: int  # the packer's number
@@ -143,7 +143,7 @@ class Place:
 
 @dataclass(slots=True)
 class TopicQueues:
-    """The writable queues of a topic and whose turn it is."""
+    """The writable queues of a topic, taken in turn."""
 
     queues: list[Queue]
     turn: int = 0
@@ -165,7 +165,7 @@ class Sent:
 
 
 class Sender:
-    """Takes messages, sends parcels. `flush` returns when everything is stored."""
+    """Takes messages and sends them in parcels. `flush` returns when everything is stored."""
 
     def __init__(self, settings: SendSettings, task: int, row_ids: RowIds) -> None:
         self.settings = settings
@@ -191,7 +191,7 @@ class Sender:
         self._connections.clear()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """The next rows. They are numbered on from those before."""
+        """Adds rows. Their numbers continue those of the rows before."""
         self._packer.begin(batch)
         while True:
             while (packed := self._packer.next()) is not None:
@@ -295,7 +295,7 @@ class Sender:
         return None
 
     def _patiently(self, parcel: Parcel, work: Callable[[], Parcel | None]) -> Parcel | None:
-        """What work says once brokers answer."""
+        """Does the work once the brokers answer."""
         give_up = time.monotonic() + self.settings.endpoint.retry_timeout_s
         while True:
             try:
@@ -311,7 +311,7 @@ class Sender:
         return f"{rows} of task {self._task}, to {parcel.queue}"
 
     def _ask(self, address: str, *frame: bytes | memoryview) -> Command:
-        """One request on a connection of its own, so that it meets no others."""
+        """Sends one request over a connection of its own, where no other request is under way."""
         connection = Connection(address, self.settings.endpoint.timeout_s)
         try:
             connection.send(*frame)
@@ -365,7 +365,7 @@ class Sender:
             self._settle(parcel, answer)
 
     def _take_under_way(self, address: str) -> list[Parcel]:
-        """The parcels whose answers would have come from there, which are not waited for any more."""
+        """The parcels whose answers would have come from there; nobody waits for them any more."""
         lost = [opaque for opaque, (where, _) in self._under_way.items() if where == address]
         return [self._under_way.pop(opaque)[1] for opaque in lost]
 
@@ -385,7 +385,8 @@ class Sender:
         span[0], span[1] = min(span[0], first), max(span[1], first + parcel.rows - 1)
 
     def _lose(self, address: str, parcels: list[Parcel], cause: RocketpyError) -> None:
-        """Sends again what got no answer, one by one, until it is stored or time is up. A row may then be there twice: its id tells."""
+        """Sends again, one by one, what got no answer, until it is stored or time is up. A row may then be stored twice, which its id
+        shows."""
         connection = self._connections.pop(address, None)
         if connection is not None:
             connection.close()
@@ -446,7 +447,7 @@ class RowIds:
 
 
 def messages_of(body: bytes | memoryview) -> Iterator[bytes]:
-    """The messages of a parcel, each with its size in front."""
+    """The messages of a parcel, each preceded by its size."""
     begin, data = 0, bytes(body)
     while begin < len(data):
         size = struct.unpack_from(">I", data, begin)[0]
@@ -487,7 +488,8 @@ def place_of(message: bytes, broker_name: str, records: bytes) -> Place | None:
 
 
 def has_empty_body(parcel: Parcel) -> bool:
-    """Whether its first message has. Brokers take it in a batch only: a request without a body is one that lost it."""
+    """Whether the first message has an empty body. Brokers accept it only in a batch, because they take a request without a body for one
+    that has lost it."""
     return not parcel.is_delayed and parcel.body[16:20] == bytes(4)
 
 

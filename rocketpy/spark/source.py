@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RocketMQDataSource(DataSource):
-    """Topics of a RocketMQ cluster as tables."""
+    """The data source for topics of a RocketMQ cluster."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)

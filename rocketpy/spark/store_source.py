@@ -47,7 +47,7 @@ records that are missing (csrc/store/dispatcher.c)."""
 
 
 class Tail(IntEnum):
-    """What is known of the end of a stretch (rp_scan_tail)."""
+    """What is known about the end of a stretch (rp_scan_tail)."""
 
     UNKNOWN = 0
     FOLLOWED = 1
@@ -64,7 +64,7 @@ class FilePartition(InputPartition):
 
 
 class LogPartition(InputPartition):
-    """Stretches of the commit log, one after the other."""
+    """Consecutive stretches of the commit log."""
 
     def __init__(self, pieces: Sequence[FilePartition]) -> None:
         super().__init__(" ".join(piece.value for piece in pieces))
@@ -80,7 +80,7 @@ class MissingPartition(InputPartition):
 
 
 class RocketMQStoreDataSource(DataSource):
-    """The files of a store directory as tables."""
+    """The data source for the files of a store directory."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -129,7 +129,7 @@ def _directory(options: dict[str, Any]) -> StoreDirectory:
 
 
 class StoreTableReader(DataSourceReader):
-    """What the three have in common."""
+    """The common part of the three readers."""
 
     def __init__(self, options: dict[str, Any], columns: tuple[str, ...]) -> None:
         self.options = options
@@ -140,7 +140,7 @@ class StoreTableReader(DataSourceReader):
         return self.read_kept(partition) if isinstance(partition, FilePartition) else iter(())
 
     def read_kept(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a stretch; none, with failOnDataLoss=false, of a file that the broker deleted since the work was planned."""
+        """The rows of a stretch; none, with failOnDataLoss=false, if the broker has deleted the file since the read was planned."""
         try:
             yield from self.read_file(partition)
         except (NotFound, FileNotFoundError):  # when it is opened; what is open can be read to its end
@@ -194,7 +194,7 @@ class LogTableReader(StoreTableReader):
         return self._tell_missing(partition) if isinstance(partition, MissingPartition) else super().read(partition)
 
     def read_kept(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
-        """A broker deletes from the oldest on: a file that is gone while an older one is there is damage."""
+        """A broker deletes the oldest files first, so a file that is missing while an older one exists is damage."""
         path = Path(partition.path)
         if not path.exists() and any(int(other.name) < int(path.name) for other in _directory(self.options).log_files()):
             return self._tell_missing(MissingPartition(str(path.parent), partition.begin, partition.end))
@@ -235,7 +235,7 @@ class LogTableReader(StoreTableReader):
 
 
 def _is_unwritten(path: Path) -> bool:
-    """Or gone since it was listed."""
+    """Whether nothing was written to the file, or it has gone since it was listed."""
     try:
         with path.open("rb") as file:
             return not any(file.read(8))
@@ -244,7 +244,7 @@ def _is_unwritten(path: Path) -> bool:
 
 
 def _refuse_unknown_topic(store: StoreDirectory, topic: str | None) -> None:
-    """Raises NotFound for a topic that has no queue while others have: an empty table would hide a wrong spelling."""
+    """Raises NotFound for a topic without any queue if other topics have some: an empty table would hide a misspelt name."""
     known = [path.name for path in listed(store.root / "consumequeue")]
     if topic is not None and known and topic not in known:
         near = difflib.get_close_matches(topic, known, 1)
@@ -252,7 +252,8 @@ def _refuse_unknown_topic(store: StoreDirectory, topic: str | None) -> None:
 
 
 def end_by_queues(store: StoreDirectory) -> int:
-    """One behind where the record of the last queue entry starts; 0 without queues. A live log is allocated far beyond what is written."""
+    """One byte behind the beginning of the last record that a queue entry points at; 0 without queues. The log of a running broker is
+    allocated far beyond what is written."""
     end = 0
     for queue in store.queues():
         last = (queue.max_offset - 1) * QUEUE_ENTRY.size
@@ -276,7 +277,7 @@ def _entry_at(path: Path, place: int) -> bytes:
 
 
 class ConsumeQueueTableReader(StoreTableReader):
-    """Entries of the consume queues: 20 bytes each, place and size of a record and its tag's hash code."""
+    """The entries of the consume queues, 20 bytes each: place and size of a record, and the hash code of its tag."""
 
     def partitions(self) -> Sequence[InputPartition]:
         store = _directory(self.options)
@@ -314,7 +315,7 @@ class ConsumeQueueTableReader(StoreTableReader):
 
 
 class IndexTableReader(StoreTableReader):
-    """Entries of the index files: hash code of topic#key, place of the record, seconds behind the file's first record."""
+    """The entries of the index files: the hash code of topic#key, the place of the record, and seconds since the file's first record."""
 
     def partitions(self) -> Sequence[InputPartition]:
         if self.options["topic"] is not None:
@@ -359,7 +360,8 @@ def stored_us(ms: int) -> int | None:
 
 
 def index_slots(size: int, count: int) -> int:
-    """Slots of a file: the standard number, or what fits a file of another shape (four entries a slot, as the standard has)."""
+    """How many slots a file has: the standard number, or what fits a file of another size (with four entries per slot, as in the
+    standard)."""
     if size >= INDEX_HEADER_SIZE + 4 * INDEX_SLOTS + INDEX_ENTRY.size * count and size > 4 * INDEX_SLOTS:
         return INDEX_SLOTS
     return (size - INDEX_HEADER_SIZE) // (4 + 4 * INDEX_ENTRY.size)

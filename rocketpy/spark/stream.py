@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One streaming query's view of its topics. Lives in the driver; `read` runs on executors and uses settings only."""
+    """One streaming query over its topics. Lives in the driver; `read` runs on executors and only uses settings."""
 
     def __init__(self, options: dict[str, Any], columns: tuple[str, ...]) -> None:
         self.options = options
@@ -192,8 +192,8 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return limit_bytes(begins, latest, sizes, limit)
 
     def _should_wait(self, waiting: int) -> bool:
-        """minOffsetsPerTrigger: wait for volume, but not past maxTriggerDelay; the first batch waits for nothing, as in Spark's Kafka
-        source."""
+        """minOffsetsPerTrigger: whether to wait for more messages, but not beyond maxTriggerDelay. The first batch does not wait, as in
+        Spark's Kafka source."""
         wanted: int | None = self.options["minOffsetsPerTrigger"]
         if wanted is None or waiting >= wanted or self.last_trigger_s is None:
             return False
@@ -207,8 +207,8 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A query that cannot begin, and why. Spark (4.3 too) shows an error of its own in place of one that making a reader raises, but
-    every error of a reader's methods."""
+    """A query that cannot begin, and the reason. Spark (4.3, too) replaces an error raised while a reader is made by one of its own, but
+    shows the errors that a reader's methods raise."""
 
     def __init__(self, cause: RocketpyError) -> None:
         self.cause = cause

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def refuse_backwards(options: dict[str, Any], ends: dict[Queue, int]) -> None:
-    """Raises InvalidArgument where the JSON of startingOffsets lies behind that of endingOffsets."""
+    """Raises InvalidArgument if the JSON of startingOffsets lies behind that of endingOffsets."""
     starts, stops = options["startingOffsets"], options["endingOffsets"]
     if isinstance(starts, dict) and isinstance(stops, dict):
         named = flatten(stops)
@@ -45,7 +45,7 @@ def refuse_backwards(options: dict[str, Any], ends: dict[Queue, int]) -> None:
 
 
 class Pushed:
-    """What filters that Spark handed over say about queues and offsets."""
+    """What the filters that Spark handed over say about queues and offsets."""
 
     def __init__(self) -> None:
         self.topics: set[str] | None = None
@@ -56,7 +56,7 @@ class Pushed:
         self.tags: set[str] | None = None
 
     def take(self, filter_: Filter) -> bool:
-        """True when rows that do not match cannot come any more, so that Spark need not look again."""
+        """Takes a filter. True if rows that do not match it cannot occur any more, so that Spark need not check."""
         attribute: tuple[str, ...] = getattr(filter_, "attribute", ())
         column = attribute[0] if len(attribute) == 1 else ""
         if isinstance(filter_, EqualTo | In):
@@ -114,7 +114,7 @@ class Pushed:
 
 
 class QueueTableReader(DataSourceReader):
-    """A batch: every queue from its start to where it ended when the batch was planned."""
+    """A batch that reads every queue from its start to where it ended when the batch was planned."""
 
     def __init__(self, options: dict[str, Any], columns: tuple[str, ...]) -> None:
         self.options = options
@@ -141,7 +141,7 @@ class QueueTableReader(DataSourceReader):
         return read_queue(self.settings, partition) if isinstance(partition, QueuePartition) else iter(())
 
     def _narrow(self, ranges: list[Range], known: Topics) -> list[Range]:
-        """The ranges that filters on offsets and times leave."""
+        """The ranges that are left by filters on offsets and times."""
         low, high = self.pushed.offset_bounds
         bounds = {part.queue: (max(part.begin, low), min(part.end, high)) for part in ranges}
         first_ms, last_ms = self.pushed.stored_ms_bounds

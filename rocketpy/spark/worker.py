@@ -10,12 +10,12 @@ from .._core.arrow import BufferPool
 
 @cache
 def freeze_imports() -> None:
-    """A worker's first task takes what is imported by now out of garbage collection: PySpark collects after every task, and
-    would look at each object of PySpark, pyarrow and their kin each time."""
+    """Takes everything that is imported when a worker's first task runs out of garbage collection. PySpark collects after every task, and
+    would otherwise look at each object of PySpark, pyarrow and their dependencies each time."""
     gc.freeze()
 
 
 @cache
 def buffers() -> BufferPool:
-    """The buffers of all batches that this worker reads: a task finds the pages there that the one before it has touched."""
+    """The buffers of all batches that this worker reads: a task reuses memory pages that the task before it has already touched."""
     return BufferPool()

@@ -34,7 +34,7 @@ PARTITION_MAX = 0xFFFF  # what an id has room for
 
 @dataclass
 class TaskReport(WriterCommitMessage):
-    """What a task wrote."""
+    """What a task has written."""
 
     partition: int
     sent: dict[str, Any]
@@ -52,7 +52,7 @@ def send_settings_of(options: dict[str, Any]) -> SendSettings:
 
 
 def row_ids(partition: int, query_id: str | None, epoch: str | None, idempotent: bool) -> RowIds:
-    """Ids that a second try makes again when there is an epoch, else ids of their own."""
+    """The ids of a task's rows. With an epoch a second attempt makes the same ones; otherwise they are unique."""
     can_repeat = idempotent and query_id is not None and epoch is not None and partition <= PARTITION_MAX
     if can_repeat:
         query = hashlib.sha1(str(query_id).encode(), usedforsecurity=False).hexdigest()[:12].upper()
@@ -61,7 +61,7 @@ def row_ids(partition: int, query_id: str | None, epoch: str | None, idempotent:
 
 
 def write_rows(settings: SendSettings, batches: Iterator[pa.RecordBatch]) -> TaskReport:
-    """One task."""
+    """Writes the rows of one task."""
     freeze_imports()
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0

@@ -28,7 +28,8 @@ _ENTRIES_AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True)
 class CompactedQueue:
-    """What is kept of one queue: min is the first message's offset, max is behind the last; messages those that have entries."""
+    """What is kept of one queue. `min` is the offset of the first message, `max` the one after the last; `messages` counts those that have
+    entries."""
 
     topic: str
     queue_id: int
@@ -48,7 +49,7 @@ class _Entry:
 
 
 def compacted_queues(root: Path) -> Iterator[CompactedQueue]:
-    """Of every compacted queue that has files, topics in order."""
+    """Every compacted queue that has files, in the order of topics."""
     for topic, queue_id, directory in compacted_names(root):
         files = offset_files(directory)
         first, end, messages = 0, 0, 0
@@ -62,7 +63,7 @@ def compacted_queues(root: Path) -> Iterator[CompactedQueue]:
 
 
 def kept_messages(root: Path, topic: str | None = None) -> Iterator[Message | Damage]:
-    """Every message that has an entry, or what is wrong with its record; of one topic, or of all."""
+    """Every message that has an entry, or what is wrong with its record. Of one topic, or of all."""
     for name, queue_id, directory in compacted_names(root):
         if topic is None or name == topic:
             for path in offset_files(directory):
@@ -70,12 +71,12 @@ def kept_messages(root: Path, topic: str | None = None) -> Iterator[Message | Da
 
 
 def queue_directories(root: Path, topic: str, queue_id: int) -> tuple[Path, Path]:
-    """Where its records and its entries lie."""
+    """The directories of a queue's records and of its entries."""
     return root / DIRECTORY / RECORDS / topic / str(queue_id), root / DIRECTORY / ENTRIES / topic / str(queue_id)
 
 
 def damaged_queue(root: Path, damage: Damage) -> tuple[str, int] | None:
-    """The compacted queue in whose files the damage is; None when it is in the file of positions."""
+    """The compacted queue whose files are damaged; None if it is the file of positions."""
     parts = Path(damage.file).parts[len((root / DIRECTORY).parts) :]
     return (parts[1], int(parts[2])) if len(parts) == 4 else None
 
@@ -99,14 +100,14 @@ def _kept_in(root: Path, topic: str, queue_id: int, path: Path) -> Iterator[Mess
 
 
 def compacted_names(root: Path) -> Iterator[tuple[str, int, Path]]:
-    """Topic, queue and directory of records of every compacted queue, topics in order; of their files nothing is read."""
+    """Topic, queue and records' directory of every compacted queue, in the order of topics. None of their files is read."""
     for topic in sorted(listed(root / DIRECTORY / RECORDS)):
         for path in sorted((path for path in listed(topic) if is_numbered(path)), key=lambda path: int(path.name)):
             yield topic.name, int(path.name), path
 
 
 def _entries(root: Path, topic: str, queue_id: int, records: Path) -> Iterator[_Entry]:
-    """As far as they are written. The one that ends a full file has no size."""
+    """The entries that have been written. The entry that marks the end of a full file has no size."""
     path = root / DIRECTORY / ENTRIES / topic / str(queue_id) / records.name
     try:
         file = path.open("rb")

@@ -23,7 +23,7 @@ from rocketpy.remoting.json_codec import read_object
 ENTRY_SIZE = 20
 BATCH_ENTRY_SIZE = 46
 GONE_SIZE = 2**31 - 1
-"""Of an entry that stands for a message that was gone before the queue began."""
+"""The size in an entry that stands for a message which was gone before the queue began."""
 QUEUE_DIRECTORIES = {"consumequeue": ENTRY_SIZE, "batchconsumequeue": BATCH_ENTRY_SIZE}
 ENTRIES_AT_ONCE = 1024
 LOCKS = Path("/proc/locks")
@@ -34,7 +34,7 @@ TIMER_CHECKPOINT_FIELDS = ("lastReadTimeMs", "lastTimerLogFlushPos", "lastTimerQ
 
 @dataclass(frozen=True, slots=True)
 class QueueFiles:
-    """One consume queue: min is the offset of the first file's first entry, max is behind the last written one."""
+    """One consume queue. `min` is the offset of the first entry in the first file, `max` the one after the last entry written."""
 
     topic: str
     queue_id: int
@@ -45,7 +45,7 @@ class QueueFiles:
 
 @dataclass(frozen=True, slots=True)
 class StoreSummary:
-    """What `rocketpy store info` shows. Sizes in bytes, times in wall clock ms, log offsets physical."""
+    """What `rocketpy store info` shows. Sizes are in bytes, times in ms of the wall clock, log offsets physical."""
 
     root: str
     is_running_or_died: bool
@@ -70,7 +70,7 @@ class StoreSummary:
 
 
 class StoreDirectory:
-    """Read-only view of a store directory. Raises NotFound when there is none at root."""
+    """A read-only view of a store directory. Raises NotFound if there is none at `root`."""
 
     def __init__(self, root: str | os.PathLike[str], commit_log_path: str | os.PathLike[str] | None = None) -> None:
         self.root = Path(root)
@@ -87,18 +87,19 @@ class StoreDirectory:
             raise NotFound(f"no commitlog directory: not a store{hint}", file=str(self.commit_log_path))
 
     def _find_log(self) -> Path:
-        """Of a member of a DLedger group the log lies in dledger-ID/data; a commitlog beside it is older than that."""
+        """The commit log's directory. A member of a DLedger group keeps its log in dledger-ID/data; a commitlog beside that is from before
+        it joined."""
         ledgers = sorted(path for path in self.root.glob("dledger-*/data") if path.is_dir())
         return ledgers[0] if len(ledgers) == 1 and offset_files(ledgers[0]) else self.root / "commitlog"
 
     @property
     def ledger_index_path(self) -> Path | None:
-        """Where the index files of a log with DLedger's entries lie; None of RocketMQ's own log."""
+        """The directory of the index files if the log consists of DLedger's entries; None for RocketMQ's own log."""
         is_ledger = self.commit_log_path.name == "data" and self.commit_log_path.parent.name.startswith("dledger-")
         return self.commit_log_path.parent / "index" if is_ledger else None
 
     def committed_index(self) -> int:
-        """The last entry that DLedger's checkpoint calls committed; -1 without one."""
+        """The last entry that is committed according to DLedger's checkpoint; -1 without one."""
         try:
             lines = (self.commit_log_path.parent / "checkpoint").read_text(errors="replace").splitlines()
         except OSError:
@@ -111,7 +112,7 @@ class StoreDirectory:
         return offset_files(self.commit_log_path)
 
     def queues(self) -> Iterator[QueueFiles]:
-        """Every consume queue, topics in order. What a broker deletes meanwhile is passed over."""
+        """Every consume queue, in the order of topics. Queues that a broker deletes meanwhile are left out."""
         topics = [path for directory in QUEUE_DIRECTORIES for path in listed(self.root / directory)]
         for topic in sorted(topics, key=lambda path: (path.name, path.parent.name != "consumequeue")):
             numbered = [path for path in listed(topic) if is_numbered(path)]
@@ -120,15 +121,15 @@ class StoreDirectory:
                     yield queue
 
     def queue_path(self, topic: str, queue_id: int) -> Path:
-        """Where the files of one plain consume queue lie."""
+        """The directory of one plain consume queue."""
         return self.root / "consumequeue" / topic / str(queue_id)
 
     def queue_files(self, topic: str, queue_id: int) -> list[Path]:
-        """Those, in offset order."""
+        """The files of one plain consume queue, in offset order."""
         return offset_files(self.queue_path(topic, queue_id))
 
     def begins_in_log(self, topic: str, queue_id: int) -> bool:
-        """Whether the log has a plain queue's messages from its very first on."""
+        """Whether the log still has all messages of a plain queue, from the very first on."""
         files = self.queue_files(topic, queue_id)
         log_files = self.log_files()
         if not files or not log_files or int(files[0].name) != 0:
@@ -138,22 +139,24 @@ class StoreDirectory:
         return bool(0 < size < GONE_SIZE and log_offset >= int(log_files[0].name))
 
     def checkpoint(self) -> dict[str, int]:
-        """The checkpoint's longs by RocketMQ's names; empty without the file."""
+        """The numbers in the checkpoint, under RocketMQ's names; empty without the file."""
         return _longs(self.root / "checkpoint", CHECKPOINT_FIELDS)
 
     def timer_checkpoint(self) -> dict[str, int]:
-        """The same of timed messages."""
+        """As checkpoint, for the checkpoint of timed messages."""
         return _longs(self.root / "config" / "timercheck", TIMER_CHECKPOINT_FIELDS)
 
     def lock_holder(self) -> str | None:
-        """The process that has the store open; None when nobody has."""
+        """The process that has the store open; None if there is none."""
         return _lock_holder(self.root / "lock")
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody has the store open meanwhile, also where the kernel's table of locks does not show who: in another container, say.
+        """Holds the store's lock, so that nobody opens the store meanwhile. It also notices holders that the kernel's table of locks does
+        not show, such as one in another container.
 
-        Raises StoreLocked."""
+        Raises StoreLocked.
+        """
         path = self.root / "lock"
         with path.open("ab") as file:  # its end gives the locks back
             try:
@@ -164,7 +167,8 @@ class StoreDirectory:
             yield
 
     def timer_counts_fault(self) -> str | None:
-        """What is wrong with the file of how many timed messages wait for each topic; None also without one."""
+        """What is wrong with the file that counts the waiting timed messages of each topic; None if nothing is, or if there is no such
+        file."""
         try:
             counts = read_object((self.root / TIMER_COUNTS).read_text(encoding="utf-8"), tolerant_max=None)["timingCount"].values()
             return None if all(isinstance(count["count"], int) for count in counts) else "a count is not a number"
@@ -193,12 +197,12 @@ class StoreDirectory:
 
 
 def is_numbered(path: Path) -> bool:
-    """Whether the name is digits only, ASCII ones: Python takes others for digits too that int() does not ("²")."""
+    """Whether the name consists of ASCII digits only: Python also regards others as digits ("²"), which int() refuses."""
     return path.name.isascii() and path.name.isdigit()
 
 
 def file_size(path: Path) -> int | None:
-    """Bytes; None for a file of a live store that retention has taken since it was listed."""
+    """The size in bytes; None for a file that the retention of a running store has removed since it was listed."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -206,7 +210,8 @@ def file_size(path: Path) -> int | None:
 
 
 def listed(directory: Path) -> list[Path]:
-    """What is in it; nothing when it is not a directory, or has gone with its topic, or is root's alone on a disk of the queues' own."""
+    """What the directory contains. Nothing if it is not a directory, if it has been deleted with its topic, or if it is the lost+found,
+    readable for root only, of a disk that holds nothing but queues."""
     try:
         return list(directory.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -231,12 +236,13 @@ def _names(directory: Path) -> tuple[str, ...]:
 
 
 def offset_files(directory: Path) -> list[Path]:
-    """What the store takes for its own: 20 digits that are an offset of 63 bits."""
+    """The files that the store regards as its own: their names are 20 digits that form an offset of 63 bits."""
     return sorted(path for path in listed(directory) if re.fullmatch("[0-9]{20}", path.name) and int(path.name) < 1 << 63)
 
 
 def has_messages(log: Path) -> bool:
-    """Whether a log was written to: its beginning was deleted, or a file begins with a record: none was only made ahead. Raises OSError."""
+    """Whether anything was ever written to a log: its beginning has been deleted, or one of its files, all of which may be preallocated,
+    begins with a record. Raises OSError."""
     files = offset_files(log)
     return bool(files) and (int(files[0].name) > 0 or any(_begins_with_record(file) for file in files))
 
@@ -247,15 +253,15 @@ def _begins_with_record(path: Path) -> bool:
 
 
 def has_entries(queues: Path) -> bool:
-    """Whether a queue below one of QUEUE_DIRECTORIES has an entry of a message: none was only made ahead, or stands for messages that were
-    gone before it began. Reads up to the first. Raises OSError."""
+    """Whether a queue below one of QUEUE_DIRECTORIES has an entry of a message. Preallocated space does not count, nor do entries that
+    stand for messages which were gone before the queue began. Stops reading at the first one. Raises OSError."""
     size = QUEUE_DIRECTORIES[queues.name]
     directories = (path for topic in listed(queues) for path in listed(topic) if is_numbered(path))
     return any(_has_entry(file, size) for directory in directories for file in offset_files(directory))
 
 
 def _has_entry(path: Path, entry_size: int) -> bool:
-    """Goes over holes, which are most of a file that was made ahead."""
+    """Whether the file has such an entry. Skips holes, of which a preallocated file mostly consists."""
     with path.open("rb", buffering=0) as file:  # lseek goes behind a buffer's back
         at, end = 0, path.stat().st_size
         while at < end:
@@ -276,9 +282,11 @@ def _has_entry(path: Path, entry_size: int) -> bool:
 
 
 def batch_topics(root: Path) -> str:
-    """The topics with queue.type=BatchCQ, as the broker's topics.json names them, or the one before: each with a line end behind it.
+    """The topics with queue.type=BatchCQ according to the broker's topics.json, or else its backup; each is followed by a line end.
 
-    Whoever opens the store says them: a message that RocketMQ took for such a topic alone is in no queue, and must not make a plain one."""
+    Whoever opens the store has to name them: a single message that RocketMQ accepted for such a topic is in no queue, and must not create a
+    plain one.
+    """
     for name in ("topics.json", "topics.json.bak"):
         try:
             table = read_object((root / "config" / name).read_text(encoding="utf-8"), tolerant_max=None)["topicConfigTable"]
@@ -290,7 +298,8 @@ def batch_topics(root: Path) -> str:
 
 
 def _describe_queue(directory: Path, entry_size: int) -> QueueFiles | None:
-    """None when it has gone since it was listed: a topic's deletion takes the last file, which retention leaves."""
+    """The description of a queue; None if it has gone since it was listed: retention leaves the last file, the deletion of a topic does
+    not."""
     topic, queue_id, files = directory.parent.name, int(directory.name), offset_files(directory)
     if not files:
         return QueueFiles(topic, queue_id, 0, 0, 0) if directory.exists() else None
@@ -305,7 +314,7 @@ def _describe_queue(directory: Path, entry_size: int) -> QueueFiles | None:
 
 
 def _batch_offsets(files: list[Path], written: int) -> tuple[int, int]:
-    """The first offset and the one behind the last, which entries of a batch queue say themselves."""
+    """The first offset and the one after the last, which the entries of a batch queue contain."""
     last = files[-1] if written or len(files) == 1 else files[-2]
     at = (written or _entries_written(last, BATCH_ENTRY_SIZE)) - 1
     if at < 0:
@@ -323,7 +332,8 @@ def _batch_entry(path: Path, number: int) -> tuple[int, int]:
 
 
 def _entries_written(path: Path, entry_size: int) -> int:
-    """Entries are written front to back and the rest of the file is zero: a binary search finds the first empty one."""
+    """How many entries a file has. They are written front to back and the rest of the file is zero, so a binary search finds the first
+    empty one."""
     with path.open("rb") as file:
         low, high = 0, path.stat().st_size // entry_size
         while low < high:
@@ -337,7 +347,7 @@ def _entries_written(path: Path, entry_size: int) -> int:
 
 
 def _lock_holder(path: Path) -> str | None:
-    """The process that holds the lock file, from the kernel's table of locks; None when nobody does."""
+    """The process that holds the lock file, according to the kernel's table of locks; None if there is none."""
     try:
         file = path.stat()
         lines = LOCKS.read_text().splitlines()
@@ -351,8 +361,8 @@ def _lock_holder(path: Path) -> str | None:
 
 
 def _has_open(pid: str, file: os.stat_result) -> bool:
-    """Whether a process has the file open; one that may not be looked into is taken to have. The table tells files by their inode, whose
-    number another file system may have given too, and by a device that need not be the one that stat says."""
+    """Whether a process has the file open; if we may not look into the process, yes. The table of locks is not enough: it names a file by
+    its inode, which another file system may use as well, and by a device, which may differ from the one that stat reports."""
     try:
         opened = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError as error:

@@ -33,13 +33,13 @@ T = TypeVar("T")
 
 
 class LocalRocketMQ:
-    """Servers that clients of any kind can reach at `namesrv`, "127.0.0.1:port".
+    """A name server and a broker that any client can reach at `namesrv`, "127.0.0.1:port".
 
-    directory  where data lives, kept at the end; None: a temporary one, removed at the end
-    keys       of the broker's configuration, RocketMQ's or ours: {"flushDiskType": "SYNC_FLUSH"}
+    directory  where data is stored, and stays; None: a temporary directory, which close removes
+    keys       keys of the broker's configuration, RocketMQ's or ours: {"flushDiskType": "SYNC_FLUSH"}
 
-    Topics are made by the first message, or by make_topic. A stop and a start keep messages, topics, offsets and the ports: a broker that
-    comes back. Raises ConfigError for keys that cannot be, RocketpyError where the servers do not start.
+    Topics are made by the first message, or by make_topic. A stop followed by a start keeps messages, topics, offsets and ports, as if a
+    broker came back. Raises ConfigError for invalid keys, RocketpyError if the servers do not start.
     """
 
     def __init__(self, directory: Path | None = None, keys: Mapping[str, str] | None = None) -> None:
@@ -52,7 +52,7 @@ class LocalRocketMQ:
         self._ending: list[threading.Thread] = []
         """Told to stop, and waited for: more than one only where a stop was given up."""
         self._serving: set[threading.Thread] = set()
-        """Whose servers have started, and not stopped yet."""
+        """The threads whose servers have started, and not stopped yet."""
         self._ended: asyncio.Event | None = None
         self._embedded: Embedded | None = None
         self.namesrv = ""
@@ -61,8 +61,8 @@ class LocalRocketMQ:
         """The broker's address; "" before the first start."""
 
     def start(self) -> Self:
-        """Returns when the broker is registered. Nothing happens to one that runs. Raises Busy, before anything is started, while servers
-        run whose stop was given up."""
+        """Returns when the broker is registered. Does nothing if it runs already. Raises Busy, before anything is started, while servers
+        still run whose stop was given up."""
         if self._thread is not None:
             return self
         if self._serving:
@@ -93,7 +93,8 @@ class LocalRocketMQ:
             raise TimedOut(f"{cause}; is its disk stuck, or the machine busy? What they log says how far they came") from error
 
     def stop(self) -> None:
-        """A clean stop; start brings the same servers back. Raises TimedOut, again and again while they have not stopped."""
+        """Stops the servers cleanly; start brings the same ones back. Raises TimedOut if they have not stopped in time; it may then be
+        called again."""
         if self._thread is not None:
             self._ending.append(self._thread)
             self._thread = None
@@ -109,15 +110,16 @@ class LocalRocketMQ:
             raise TimedOut(f"{cause}; they may hold it and their ports until this process ends")
 
     def close(self) -> None:
-        """Stops, and removes the directory if it is a temporary one."""
+        """Stops the servers, and removes the directory if it is a temporary one."""
         self.stop()
         if self._temporary is not None:
             self._temporary.cleanup()
 
     def make_topic(self, name: str, queues: int = 4, attributes: str = "") -> str:
-        """The topic's name, which name servers know at the return. `attributes` as mqadmin writes them: "+message.type=FIFO".
+        """Makes a topic. Returns its name once the name server knows it. `attributes` are written as for mqadmin: "+message.type=FIFO".
 
-        Raises CommandError with the broker's reason, RocketpyError where nothing runs."""
+        Raises CommandError with the broker's reason, RocketpyError if no servers run.
+        """
         header = CreateTopicRequestHeader.plain(name, queues, attributes or None)
         self._run(self._call(RequestCode.UPDATE_AND_CREATE_TOPIC, header))
         return name
@@ -145,7 +147,7 @@ class LocalRocketMQ:
         return Embedded(namesrv, [broker], native_log)
 
     async def _serve(self, started: Future[None]) -> None:
-        """The thread's life: starts, says so, waits for stop()."""
+        """The body of the thread: starts the servers, reports that, and waits for stop()."""
         self._loop, self._ended = asyncio.get_running_loop(), (ended := asyncio.Event())
         native_log = NativeLog()
         try:

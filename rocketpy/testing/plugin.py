@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def rocketmq(request: pytest.FixtureRequest) -> Iterator[LocalRocketMQ]:
-    """A name server and a broker for all tests of the run: `rocketmq.namesrv` is where clients connect."""
+    """A name server and a broker, shared by all tests of the run; clients connect to `rocketmq.namesrv`."""
     from .local import LocalRocketMQ
 
     keys = dict(line.split("=", 1) if "=" in line else (line, "") for line in request.config.getini("rocketmq_keys"))
@@ -32,5 +32,5 @@ def rocketmq(request: pytest.FixtureRequest) -> Iterator[LocalRocketMQ]:
 
 @pytest.fixture
 def rocketmq_topic(rocketmq: LocalRocketMQ) -> str:
-    """A topic of this test's own, with four queues."""
+    """A topic with four queues that only this test uses."""
     return rocketmq.make_topic(f"Test-{next(NUMBERS)}")

@@ -28,12 +28,12 @@ I64 = Annotated[int, 64]
 
 
 class HeaderError(ValueError):
-    """A header that lacks a required field or holds a value that cannot be read; the message is the remark for the peer."""
+    """A header lacks a required field, or holds a value that cannot be read. The message is the remark for the peer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Field:
-    """How one attribute travels."""
+    """How one attribute is read from a header and written into it."""
 
     attribute: str
     wire_name: str
@@ -80,7 +80,7 @@ _READERS: dict[object, tuple[Callable[[str, str], Any], Callable[[Any], str]]] =
 
 
 def _codec_of(hint: Any) -> tuple[Callable[[str, str], Any], Callable[[Any], str]]:
-    """Reader and writer of an annotation: str, bool, I32, I64, each maybe `| None`."""
+    """The reader and the writer for an annotation: str, bool, I32, I64, each perhaps with `| None`."""
     for part in typing.get_args(hint):
         if part is not type(None) and type(None) in typing.get_args(hint):
             return _codec_of(part)
@@ -95,19 +95,19 @@ def _camel_case(attribute: str) -> str:
 
 
 def renamed(wire_name: str, default: Any = dataclasses.MISSING) -> Any:
-    """A field whose wire name is not its attribute in camel case."""
+    """A field whose wire name is not its attribute's name in camel case."""
     return dataclasses.field(default=default, metadata={"wire": wire_name})
 
 
 class Header:
-    """Root of all headers. Instances are immutable and compare by value."""
+    """The base class of all headers. Instances are immutable and compare by value."""
 
     __slots__ = ()
     plan: ClassVar[tuple[_Field, ...]] = ()
 
     @classmethod
     def decode(cls, fields: Mapping[str, str]) -> Self:
-        """Reads the fields of a command; unknown ones are left alone. Raises HeaderError."""
+        """Makes a header of the fields of a command; unknown fields are ignored. Raises HeaderError."""
         values: dict[str, Any] = {}
         for field in cls.plan:
             text = fields.get(field.wire_name)
@@ -121,7 +121,7 @@ class Header:
         return header
 
     def encode(self) -> dict[str, str]:
-        """The fields as they travel; None is left out."""
+        """The fields as they are sent; those that are None are left out."""
         fields: dict[str, str] = {}
         for field in self.plan:
             value = getattr(self, field.attribute)
@@ -130,7 +130,7 @@ class Header:
         return fields
 
     def check(self) -> None:
-        """Raises HeaderError for values that no type can rule out. RocketMQ: checkFields."""
+        """Raises HeaderError for values that their types cannot rule out. RocketMQ: checkFields."""
 
 
 _HeaderClass = TypeVar("_HeaderClass", bound=Header)
@@ -138,7 +138,8 @@ _BY_REQUEST: dict[int, type[Header]] = {}
 
 
 class _PlanOnDemand:
-    """Stands for `plan` until somebody asks for it: most processes use a few of the 150 headers, and making all at import costs 0.2 s."""
+    """Stands in for `plan` until it is first read: most processes use only a few of the 150 headers, and to make all of them at import
+    takes 0.2 s."""
 
     def __get__(self, instance: object, owner: type[Header]) -> tuple[_Field, ...]:
         _complete(owner)
@@ -151,7 +152,7 @@ def _complete_and_init(self: Header, **values: Any) -> None:
 
 
 def _complete(cls: type[Header]) -> None:
-    """Makes a declared header and those it extends dataclasses with their codec, in place."""
+    """Turns a declared header, and those it extends, into dataclasses with their codec, in place."""
     for declared in reversed(cls.__mro__):
         if isinstance(declared.__dict__.get("plan"), _PlanOnDemand):
             del declared.__init__  # type: ignore[misc]
@@ -171,7 +172,7 @@ def _complete(cls: type[Header]) -> None:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(renamed,))
 def wire_header(*codes: RequestCode) -> Callable[[type[_HeaderClass]], type[_HeaderClass]]:
-    """Makes a header class a frozen, keyword-only dataclass with its codec, when it is first used, and the header of these requests."""
+    """Declares a class as the header of these requests. At its first use it becomes a frozen, keyword-only dataclass with a codec."""
 
     def decorate(cls: type[_HeaderClass]) -> type[_HeaderClass]:
         declared: Any = cls
@@ -185,13 +186,13 @@ def wire_header(*codes: RequestCode) -> Callable[[type[_HeaderClass]], type[_Hea
 
 
 def header_for(code: int) -> type[Header] | None:
-    """The header class of a request code, None for requests without one."""
+    """The header class of a request code; None for requests without a header."""
     return _BY_REQUEST.get(code)
 
 
 @wire_header()
 class RpcRequestHeader(Header):
-    """What a request may say about the broker it is meant for (static topics, proxies)."""
+    """What a request may say about the broker that it is meant for (static topics, proxies)."""
 
     ns: str | None = None
     nsd: bool | None = None

@@ -339,7 +339,7 @@ class SendMessageRequestHeaderV2(TopicQueueRequestHeader):
     n: str | None = None
 
     def to_v1(self) -> SendMessageRequestHeader:
-        """The same request under its long names (RocketMQ: createSendMessageRequestHeaderV1); `n` is the broker's name."""
+        """The same request with long field names (RocketMQ: createSendMessageRequestHeaderV1). `n` is the broker's name."""
         return SendMessageRequestHeader(
             producer_group=self.a,
             topic=self.b,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def tables(spark: SparkSession, path: str, commit_log: str | None) -> tuple[DataFrame, DataFrame]:
-    """(records with damage, queue entries), each read once and kept: every question is asked of the same picture."""
+    """(records with damage, queue entries). Each is read once and kept, so that every question is asked about the same state."""
     options = {"storePath": path, **({"commitLogPath": commit_log} if commit_log else {})}
     source = spark.read.format("rocketmq-store").options(**options)
     records = source.option("audit", "true").load().drop("body", "properties")
@@ -23,7 +23,7 @@ def tables(spark: SparkSession, path: str, commit_log: str | None) -> tuple[Data
 
 
 def queue_spans(entries: DataFrame) -> DataFrame:
-    """Each queue's first and last offset, how many entries it has, and where the record of the first lies (begin)."""
+    """The first and last offset of each queue, how many entries it has, and where the record of the first one lies (begin)."""
     from pyspark.sql import functions as f
 
     return entries.groupBy("topic", "queueId").agg(
@@ -35,8 +35,8 @@ def queue_spans(entries: DataFrame) -> DataFrame:
 
 
 def queued_records(records: DataFrame, entries: DataFrame) -> DataFrame:
-    """Whole records that a queue should hold, and whether they are orphans: their queue is not there, or began again behind them, because
-    their topic was deleted (and made again)."""
+    """Intact records that a queue should have, and whether they are orphans: their queue does not exist, or begins behind them, because
+    their topic was deleted (and perhaps made again)."""
     # Prepared and rolled back transactional messages have no queue entry of their own (bits 2 and 3 of sysFlag).
     queued = records.filter("valid and (sysFlag & 12) in (0, 8)")
     joined = queued.join(queue_spans(entries), ["topic", "queueId"], "left")
@@ -46,7 +46,7 @@ def queued_records(records: DataFrame, entries: DataFrame) -> DataFrame:
 
 
 def findings(records: DataFrame, entries: DataFrame, queued: DataFrame) -> dict[str, list[Any]]:
-    """Rows of each kind of fault, none where all is well. queued: what queued_records makes of the two."""
+    """Rows for each kind of fault; empty if there are none. queued: the result of queued_records for the two tables."""
     from pyspark.sql import functions as f
 
     whole = records.filter("valid")
@@ -67,7 +67,7 @@ def findings(records: DataFrame, entries: DataFrame, queued: DataFrame) -> dict[
 
 
 def main(argv: list[str] | None = None) -> int:
-    """0 sound, 3 not."""
+    """Runs the pipeline. The exit code: 0 sound, 3 not."""
     parser = argparse.ArgumentParser(prog="rocketpy spark audit", description="Missing, duplicate and broken records of a store directory.")
     parser.add_argument("store", metavar="DIR", help="storePathRootDir of a broker that is stopped, or a copy")
     parser.add_argument("--commitlog", metavar="DIR", help="when storePathCommitLog is elsewhere")

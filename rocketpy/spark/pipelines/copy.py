@@ -27,7 +27,7 @@ def marked(rows: DataFrame) -> DataFrame:
 
 
 def offset_map(spark: SparkSession, name_server: str, topics: str) -> DataFrame:
-    """Where every copied message came from and where it is now."""
+    """Where every copied message came from, and where it is now."""
     from pyspark.sql import functions as f
 
     copies = spark.read.format("rocketmq").options(nameServer=name_server, topics=topics, propertiesAsMap="true").load()

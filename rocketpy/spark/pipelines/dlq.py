@@ -21,7 +21,7 @@ MARK = "REPLAYED_FROM_DLQ"
 
 
 def letters(rows: DataFrame) -> DataFrame:
-    """The table with `group` and `originTopic`; properties is a map."""
+    """The table of dead letters with `group` and `originTopic`; properties is a map."""
     from pyspark.sql import functions as f
 
     origin = f.coalesce(f.col("properties")["DLQ_ORIGIN_TOPIC"], f.col("properties")["RETRY_TOPIC"])
@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def replay(found: DataFrame, name_server: str, target: str | None, more: Mapping[str, str]) -> None:
-    """Sends the letters again. more: options of the read, of which those that a sink has too count here."""
+    """Sends the dead letters again. more: options of the read; those that a sink has as well apply here."""
     from pyspark.sql import functions as f
 
     own = (MARK, "RETRY_TOPIC", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID", "DELAY", "REAL_TOPIC", "REAL_QID", "ORIGIN_MESSAGE_ID")

@@ -17,7 +17,7 @@ PERCENTILES = (0.5, 0.9, 0.99, 1.0)
 
 
 def lag_of(cluster: Cluster, topics: list[str], groups: list[str]) -> list[tuple[str, str, str, int, int, int, int]]:
-    """(group, topic, broker, queue, committed, end, lag) of every queue with a committed offset."""
+    """(group, topic, broker, queue, committed, end, lag) for every queue with a committed offset."""
     queues = cluster.queues(topics)
     ends = cluster.max_offsets(queues)
     rows = []
@@ -28,7 +28,7 @@ def lag_of(cluster: Cluster, topics: list[str], groups: list[str]) -> list[tuple
 
 
 def delays(traces: DataFrame) -> DataFrame:
-    """topic, consumerGroup, deliveries, and percentiles of the delay in ms; of first deliveries."""
+    """topic, consumerGroup, deliveries, and percentiles of the delay in ms, for first deliveries."""
     from pyspark.sql import functions as f
 
     sent = published(traces).groupBy("msgId", "topic").agg(f.min("at").alias("sentAt"))  # the first try counts

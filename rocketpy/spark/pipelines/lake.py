@@ -25,7 +25,8 @@ NO_JSON = "_corrupt_record"
 
 
 def infer_schema(spark: SparkSession, sample: DataFrame) -> StructType:
-    """The schema of JSON bodies, from a sample; without fields when there is none. Not as DDL, which cannot write every name of JSON."""
+    """The schema of JSON bodies, from a sample; without fields if there are no messages. Not as DDL, which cannot express every name that
+    JSON may have."""
     from pyspark.sql.types import StructType
 
     texts = sample.selectExpr("cast(body as string) as text").limit(SAMPLE_ROWS)
@@ -34,13 +35,13 @@ def infer_schema(spark: SparkSession, sample: DataFrame) -> StructType:
 
 
 def sampled(options: argparse.Namespace) -> argparse.Namespace:
-    """The arguments of a batch over the first messages: what is for streams, or says where one starts, is left out."""
+    """The arguments for a batch over the first messages: options for streams, and those that say where to start, are left out."""
     kept = [(name, value) for name, value in options.option if not is_refused(name, Use.BATCH) and not name.lower().startswith("starting")]
     return argparse.Namespace(**{**vars(options), "option": kept})
 
 
 def shape(frame: DataFrame, json_schema: StructType | str | None) -> DataFrame:
-    """The rows as the lake keeps them."""
+    """The rows in the form in which the lake keeps them."""
     from pyspark.sql import functions as f
 
     shaped = frame.withColumn("day", f.to_date("storeTimestamp"))
@@ -51,8 +52,8 @@ INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 def compact(spark: SparkSession, lake: str, target: str) -> int:
-    """Rewrites a lake with one file per partition directory. Rows written. Its files may have been written with other schemas of `json`:
-    the new ones have every field. A topic is a text, were it 007."""
+    """Rewrites a lake with one file per partition directory. Returns the number of rows. The files may have been written with different
+    schemas of `json`; the new ones have every field. A topic is a text, even if it looks like 007."""
     known = spark.conf.get(INFERENCE)
     spark.conf.set(INFERENCE, "false")
     try:
@@ -64,7 +65,7 @@ def compact(spark: SparkSession, lake: str, target: str) -> int:
 
 
 def merged(spark: SparkSession, lake: str) -> DataFrame:
-    """All files of a lake under one schema. Raises NotFound, InvalidArgument."""
+    """All files of a lake under a single schema. Raises NotFound, InvalidArgument."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException
 

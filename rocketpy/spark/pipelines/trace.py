@@ -25,7 +25,7 @@ OF_TOPICS = frozenset(
 
 
 def trace_table(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
-    """The trace topic, in the time that the pipeline's topics are read of."""
+    """The trace topic, over the time that the pipeline's topics are read."""
     kept = [(name, value) for name, value in options.option if name.lower() not in OF_TOPICS]
     chosen = argparse.Namespace(**{**vars(options), "option": kept})
     return table(spark, chosen, topics=TRACE_TOPIC, startingOffsetsByTimestampStrategy="latest")
@@ -39,7 +39,7 @@ def _records(traces: DataFrame, kind: str) -> DataFrame:
 
 
 def published(traces: DataFrame) -> DataFrame:
-    """at (ms), producerGroup, topic, msgId, bytes, costMs, isSuccess; of old clients too, whose records lack the broker's id."""
+    """at (ms), producerGroup, topic, msgId, bytes, costMs, isSuccess; also from old clients, whose records lack the broker's id."""
     return _records(traces, "Pub").selectExpr(
         "try_cast(get(p, 1) as long) as at", "get(p, 3) as producerGroup", "get(p, 4) as topic", "get(p, 5) as msgId",
         "try_cast(get(p, 9) as long) as bytes", "try_cast(get(p, 10) as long) as costMs",

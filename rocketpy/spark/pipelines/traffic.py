@@ -29,7 +29,7 @@ def per_group(traces: DataFrame) -> DataFrame:
 
 
 def per_producer(traces: DataFrame) -> DataFrame:
-    """producerGroup, topic, minute, sends, failed: as clients saw it."""
+    """producerGroup, topic, minute, sends, failed, as clients saw them."""
     rows = published(traces).selectExpr("producerGroup", "topic", "date_trunc('minute', timestamp_millis(at)) as minute", "isSuccess")
     counts = rows.selectExpr("*", "if(isSuccess, 0, 1) as fault").groupBy("producerGroup", "topic", "minute")
     return counts.agg({"*": "count", "fault": "sum"}).withColumnsRenamed({"count(1)": "sends", "sum(fault)": "failed"}).orderBy(
