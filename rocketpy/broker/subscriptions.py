@@ -9,7 +9,6 @@ listener, because the subscription of that topic may then no longer be answered 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -181,7 +180,7 @@ class GroupTable:
         self._configs: dict[str, GroupConfig] = {}
         self._light: set[str] = set()
         self._forbidden: dict[str, dict[str, int]] = {}
-        self._made: deque[tuple[str, int]] = deque(maxlen=MADE_MAX)
+        self._made_ms: dict[str, int] = {}
         self._spared = False
         self.version = DataVersion(now_ms())
         for group in names.PREDEFINED_GROUPS:
@@ -219,7 +218,7 @@ class GroupTable:
         config = GroupConfig(group)
         log.info("auto create a subscription group, %s", group)
         self._change(config)
-        self._made.append((group, self._now_ms()))
+        self._note_made(group)
         return config
 
     def serves(self, group: str) -> bool:
@@ -251,6 +250,7 @@ class GroupTable:
     def delete(self, group: str) -> bool:
         forbidden = self._forbidden.pop(group, {})
         config = self._configs.pop(group, None)
+        self._made_ms.pop(group, None)
         for topic in forbidden:
             self._on_forbidden(group, topic)
         if group in self._light:
@@ -292,7 +292,8 @@ class GroupTable:
         if saved.version == self.version and not self._spared:
             return False
         since_ms = self._now_ms() - JUST_MADE_MS
-        just_made = {group for group, made_ms in self._made if made_ms > since_ms and group in self._configs and group not in saved.configs}
+        self._made_ms = {group: made_ms for group, made_ms in self._made_ms.items() if made_ms > since_ms}
+        just_made = {group for group in self._made_ms if group not in saved.configs}
         self._spared = bool(just_made)
         for group in [group for group in self._configs if group not in saved.configs and group not in just_made]:
             del self._configs[group]
@@ -321,6 +322,12 @@ class GroupTable:
         for group, topics in saved.forbidden.items():
             self._forbidden[group] = dict(topics)
         self.version = saved.version
+
+    def _note_made(self, group: str) -> None:
+        """Notes a group made by use for `replace_all`. The oldest of MADE_MAX is forgotten."""
+        if len(self._made_ms) == MADE_MAX:
+            del self._made_ms[next(iter(self._made_ms))]
+        self._made_ms[group] = self._now_ms()
 
     def _change(self, config: GroupConfig) -> None:
         self._put(config)
