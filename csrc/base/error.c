@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
 
 struct status_row {
     const char *name;
@@ -74,7 +76,23 @@ int rp_status_from_errno(int os_errno) {
     }
 }
 
-const char *rp_write_remedy(int os_errno) {
+int rp_inodes_are_used_up(const char *path) {
+    struct statvfs at;
+    int status = statvfs(path, &at);
+    const char *name = strrchr(path, '/');
+    char directory[RP_ERROR_FILE_MAX];
+    if (status != 0 && name != NULL && (size_t)(name - path) < sizeof directory) {
+        memcpy(directory, path, (size_t)(name - path));
+        directory[name - path] = 0;
+        status = statvfs(name == path ? "/" : directory, &at);
+    }
+    return status == 0 && at.f_files > 0 && at.f_favail == 0 && at.f_bavail > 0; /* btrfs counts none, and has no bound */
+}
+
+const char *rp_write_remedy(int os_errno, const char *path) {
+    if (os_errno == ENOSPC && rp_inodes_are_used_up(path)) {
+        return "its file system has no inodes left (df -i): remove files, writing resumes by itself";
+    }
     switch (os_errno) {
     case ENOSPC:
     case EDQUOT:

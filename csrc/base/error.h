@@ -3,7 +3,8 @@
  * Functions return RP_OK (0) or a count on success, else one negative RP_E_ code. The detail goes into an
  * rp_error of the caller's (may be NULL); nobody reads errno later.
  *
- * Threads  all functions are pure or write only to the caller's struct.
+ * Threads  any: all functions are pure or write only to the caller's struct, but for rp_inodes_are_used_up and
+ *          rp_write_remedy, which ask the file system.
  */
 #ifndef RP_BASE_ERROR_H
 #define RP_BASE_ERROR_H
@@ -61,7 +62,11 @@ int rp_status_is_passing(int status);
 /* RP_E_DISK_FULL for ENOSPC and EDQUOT, RP_E_NO_MEMORY for ENOMEM, RP_E_READ_ONLY for EROFS, else RP_E_IO. */
 int rp_status_from_errno(int os_errno);
 
-/* What an operator does about a write or an allocation of disk space that failed so. Static storage. */
-const char *rp_write_remedy(int os_errno);
+/* 1: the file system of path, or of the directory in which it is to be, has free space but no inodes; what it says about itself, now. */
+int rp_inodes_are_used_up(const char *path);
+
+/* What an operator does about a write or an allocation of disk space at path that failed so: whether space or inodes are used up there is
+ * asked of its file system. Static storage. */
+const char *rp_write_remedy(int os_errno, const char *path);
 
 #endif

@@ -64,6 +64,8 @@ int rp_nghttp2_load(rp_nghttp2 *library, rp_error *error) {
         }
         memcpy((char *)library + CALLS[i].field, &call, sizeof call);
     }
+    void *no_check = dlsym(library->handle, "nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation");
+    memcpy(&library->option_no_whitespace_check, &no_check, sizeof no_check);
     return RP_OK;
 }
 

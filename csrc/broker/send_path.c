@@ -205,6 +205,7 @@ int rp_send_check_properties(send_request *request) {
     rp_send_header *header = &request->header;
     if (rp_sent_properties_scan(header->properties, rp_reactor_arena(request->lane->reactor), &request->properties) != RP_OK)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
+    header->sys_flag &= ~RP_SYSFLAG_HOSTS_MASK; /* who passes on a stored message may pass on its flags: its new record has other hosts */
     if (request->properties.prepared)
         header->sys_flag &= ~RP_SYSFLAG_TRANSACTION_MASK;
     if (request->properties.special || (header->sys_flag & ~SYSFLAG_PLAIN) != 0)

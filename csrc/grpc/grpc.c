@@ -55,6 +55,9 @@ static int open_library(rp_grpc *grpc, rp_error *error) {
     rp_grpc_set_callbacks(grpc);
     library->option_no_auto_window_update(grpc->option, 1);
     library->option_no_closed_streams(grpc->option, 1);
+    if (library->option_no_whitespace_check != NULL) { /* a value that is one blank is the method's to refuse, in words */
+        library->option_no_whitespace_check(grpc->option, 1);
+    }
     return RP_OK;
 }
 

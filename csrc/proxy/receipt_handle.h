@@ -26,7 +26,7 @@ typedef struct rp_receipt_handle {
 
 /* 1; 0: it is none, or written in another way. */
 int rp_receipt_handle_read(rp_slice text, rp_receipt_handle *handle);
-#define RP_RETRY_TOPIC_MAX 390 /* "%RETRY%", a group, a mark and a topic */
+#define RP_RETRY_TOPIC_MAX 255 /* "%RETRY%", a group, a mark and a topic */
 /* The topic that it was popped from: for a retry the group's, which is written into the room. The names are such as resource.h allows. */
 rp_slice rp_receipt_handle_topic(const rp_receipt_handle *handle, rp_slice topic, rp_slice group, uint8_t room[RP_RETRY_TOPIC_MAX]);
 

@@ -10,7 +10,7 @@
 #include "../base/slice.h"
 
 #define RP_TOPIC_CHARACTERS_MAX 127
-#define RP_GROUP_CHARACTERS_MAX 255
+#define RP_GROUP_CHARACTERS_MAX 120
 
 /* A Resource's name. 1; 0: it is no Resource. */
 int rp_resource_read(rp_slice resource, rp_slice *name);

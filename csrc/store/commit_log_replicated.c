@@ -142,7 +142,8 @@ int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe
         if (moved <= 0) {
             int os_errno = moved < 0 ? errno : EIO;
             return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, log->setup.directory, offset,
-                                "cannot write the master's bytes: %s; %s", strerror(os_errno), rp_write_remedy(os_errno));
+                                "cannot write the master's bytes: %s; %s", strerror(os_errno),
+                                rp_write_remedy(os_errno, log->setup.directory));
         }
         rc = commit(log, offset, (uint32_t)moved, &position, error); /* no advice: zeros ahead of a backlog are made in vain */
         offset += moved;

@@ -43,7 +43,7 @@ struct rp_compaction_segment {
 static int failed(rp_error *error, const char *path, const char *what) {
     int os_errno = errno;
     return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot %s: %s; %s", what, strerror(os_errno),
-                        rp_write_remedy(os_errno));
+                        rp_write_remedy(os_errno, path));
 }
 
 static void close_file(const rp_file_ops *ops, int fd, const uint8_t *address, uint64_t size) {

@@ -74,7 +74,7 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
         os_errno = ENOSPC;
     }
     return failed ? rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from, "no space for queue entries: %s; %s",
-                                 strerror(os_errno), rp_write_remedy(os_errno))
+                                 strerror(os_errno), rp_write_remedy(os_errno, path))
                   : RP_OK;
 }
 

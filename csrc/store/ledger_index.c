@@ -86,7 +86,8 @@ static int make_space(rp_ledger_index *index, int64_t at, rp_error *error) {
     }
     if (failed) {
         return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, rp_mapped_file_queue_directory(index->row), from,
-                            "no space for the entries' index: %s; %s", strerror(os_errno), rp_write_remedy(os_errno));
+                            "no space for the entries' index: %s; %s", strerror(os_errno),
+                            rp_write_remedy(os_errno, rp_mapped_file_queue_directory(index->row)));
     }
     index->space_end = file->base_offset + end;
     return RP_OK;

@@ -32,8 +32,13 @@ void rp_mapped_file_free(rp_mapped_file *file) {
 
 static int open_failed(rp_error *error, const char *path, const char *what) {
     int os_errno = errno, status = os_errno == ENOENT ? RP_E_NOT_FOUND : rp_status_from_errno(os_errno);
-    return rp_error_set(error, status, os_errno, path, -1, "cannot %s: %s%s", what, strerror(os_errno),
-                        os_errno == ENOMEM ? "; raise vm.max_map_count, each file of the store is a map (sysctl), or free memory" : "");
+    const char *remedy = "";
+    if (os_errno == ENOMEM) {
+        remedy = "; raise vm.max_map_count, each file of the store is a map (sysctl), or free memory";
+    } else if (os_errno == ENOSPC && rp_inodes_are_used_up(path)) {
+        remedy = "; its file system has no inodes left (df -i): remove files";
+    }
+    return rp_error_set(error, status, os_errno, path, -1, "cannot %s: %s%s", what, strerror(os_errno), remedy);
 }
 
 int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int create, rp_error *error) {
@@ -107,7 +112,7 @@ int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64
         return RP_OK; /* there is space again, or never will be */
     }
     return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, at + (int64_t)held,
-                        "no space for bytes of the mapped file: %s; %s", strerror(os_errno), rp_write_remedy(os_errno));
+                        "no space for bytes of the mapped file: %s; %s", strerror(os_errno), rp_write_remedy(os_errno, path));
 }
 
 int rp_mapped_file_pin(rp_mapped_file *file) {

@@ -34,6 +34,7 @@
 #define RP_SYSFLAG_TRANSACTION_ROLLBACK 0xC
 #define RP_SYSFLAG_BORN_V6 0x10
 #define RP_SYSFLAG_STORE_V6 0x20
+#define RP_SYSFLAG_HOSTS_MASK 0x30 /* how long the hosts of this record are */
 #define RP_SYSFLAG_NEED_UNWRAP 0x40 /* the body is a batch, and clients take it apart when they see the next flag, too */
 #define RP_SYSFLAG_INNER_BATCH 0x80 /* the record of a batch queue (inner_batch.h) */
 #define RP_SYSFLAG_BATCH_MASK (RP_SYSFLAG_NEED_UNWRAP | RP_SYSFLAG_INNER_BATCH)

@@ -136,7 +136,7 @@ static int no_space(rp_preallocation *ahead, int64_t offset, int os_errno, rp_er
     char path[RP_PATH_MAX];
     (void)rp_path_of_offset(path, rp_mapped_file_queue_directory(ahead->row), offset - offset % ahead->file_size, NULL);
     return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, offset % ahead->file_size,
-                        "cannot allocate space for the commit log: %s; %s", strerror(os_errno), rp_write_remedy(os_errno));
+                        "cannot allocate space for the commit log: %s; %s", strerror(os_errno), rp_write_remedy(os_errno, path));
 }
 
 /* Under extend_lock: the file that holds offset is ahead->file. */

@@ -37,6 +37,9 @@ PLAIN_SYS_FLAGS: Final = 0x703
 TRANSACTION_SYS_FLAGS: Final = 0xC
 """What a prepared message says besides, and the broker takes away."""
 
+HOST_SYS_FLAGS: Final = 0x30
+"""How long the hosts of a stored record are: of one that somebody passes on, which the fast path takes away."""
+
 BATCH_SYS_FLAGS: Final = 0xC0
 """What the record of a topic with queue.type=BatchCQ says, which the broker makes of sends and batches."""
 
@@ -162,7 +165,7 @@ class SendRequests:
             return special
         if header.sys_flag & BATCH_SYS_FLAGS:
             return Response(ResponseCode.MESSAGE_ILLEGAL, "the message is illegal: sys flags of batches are the broker's to set")
-        if header.sys_flag & ~(PLAIN_SYS_FLAGS | (TRANSACTION_SYS_FLAGS if is_prepared(properties) else 0)):
+        if header.sys_flag & ~(PLAIN_SYS_FLAGS | HOST_SYS_FLAGS | (TRANSACTION_SYS_FLAGS if is_prepared(properties) else 0)):
             return _not_yet(f"messages with sys flag {header.sys_flag:#x}")
         if parts.topics.is_light(header.topic):
             return None if parts.serves(header.topic) else Response(ResponseCode.SYSTEM_ERROR, TOO_MANY_LIGHT_QUEUES)

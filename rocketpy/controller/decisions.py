@@ -86,7 +86,11 @@ class Decisions:
     # ---- members ----
 
     def next_broker_id(self, header: GetNextBrokerIdRequestHeader) -> Decision:
-        replicas = self._tables.replicas(header.broker_name or "")
+        cluster, name = header.cluster_name or "", header.broker_name or ""
+        if complaint := _complaint(clusterName=cluster, brokerName=name):
+            fields = GetNextBrokerIdResponseHeader(cluster_name=header.cluster_name, broker_name=header.broker_name)
+            return Decision(ResponseCode.CONTROLLER_INVALID_REQUEST, complaint, fields)
+        replicas = self._tables.replicas(name)
         next_id = replicas.free_broker_id() if replicas is not None else FIRST_BROKER_ID
         fields = GetNextBrokerIdResponseHeader(cluster_name=header.cluster_name, broker_name=header.broker_name, next_broker_id=next_id)
         return Decision(fields=fields)

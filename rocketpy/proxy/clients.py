@@ -59,7 +59,8 @@ class Client:
         if self.stream is None:
             return False
         if not self.stream.offer(command):
-            log.warning("client %s, or others, do not read their telemetry: a command to it was dropped", self.client_id)
+            dropped = self.stream.everywhere.dropped
+            dropped.warning("client %s, or others, do not read their telemetry: a command to it was dropped", self.client_id)
             return False
         return True
 

@@ -44,8 +44,8 @@ class Context:
     @classmethod
     def of(cls, given: Mapping[str, str], client: tuple[str, int], remaining_s: Callable[[], float | None]) -> Context:
         """`given`: the call's metadata; `client`: the caller's host and port. Raises ProxyError CLIENT_ID_REQUIRED."""
-        client_id = given.get("x-mq-client-id", "").strip()
-        if not client_id:
+        client_id = given.get("x-mq-client-id", "")
+        if not client_id.strip():
             raise ProxyError("CLIENT_ID_REQUIRED", "client id cannot be empty")
 
         def remaining_ms() -> int:

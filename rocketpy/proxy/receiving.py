@@ -366,10 +366,16 @@ class Receiving:
     async def forward_message_to_dead_letter_queue(self, context: Context, request: Any) -> Any:
         topic, group = topic_of(request.topic), group_of(request.group)
         handle, lite_topic = await self._handle(context, group, request)
-        await self._bury(handle, request.message_id, group, topic, lite_topic)
+        await self._send_to_dead_letters(handle, request.message_id, group, topic)
+        # Once it is stored, that is the answer: who heard of an ack that failed would try again, and have it stored twice.
+        self._in_background(self._ack(handle, group, topic, lite_topic), f"acknowledging a dead letter of {group}")
         return schema.message("ForwardMessageToDeadLetterQueueResponse")(status=status(OK))
 
     async def _bury(self, handle: ReceiptHandle, message_id: str, group: str, topic: str, lite_topic: str) -> None:
+        await self._send_to_dead_letters(handle, message_id, group, topic)
+        await self._ack(handle, group, topic, lite_topic)
+
+    async def _send_to_dead_letters(self, handle: ReceiptHandle, message_id: str, group: str, topic: str) -> None:
         if handle.log_offset < 0:
             raise ProxyError("INVALID_RECEIPT_HANDLE", "commit log offset is empty")
         header = ConsumerSendMsgBackRequestHeader(
@@ -383,7 +389,6 @@ class Receiving:
         response = await self._call(handle, RequestCode.CONSUMER_SEND_MSG_BACK, header)
         if response.code != ResponseCode.SUCCESS:
             raise CommandError(response.code, response.remark)
-        await self._ack(handle, group, topic, lite_topic)
 
     # ---- renewals ----
 

@@ -16,6 +16,7 @@ from .validation import group_of, topic_of
 
 ANY_QUEUE: Final = -1
 INHERITED: Final = 1
+PORT_MAX: Final = 65_535
 REQUEST_BYTES_MAX: Final = 8192
 """Each queue of the answer repeats what the request says of topic and endpoints: a large one would be thousands of times as large."""
 _MIXED: Final = ("NORMAL", "FIFO", "DELAY", "TRANSACTION")
@@ -54,11 +55,16 @@ class Routing:
         """What clients are told; the one that was got where any was asked for."""
 
     def _endpoints(self, given: Any) -> Any:
+        """Raises ProxyError."""
         endpoints = schema.message("Endpoints")()
         endpoints.CopyFrom(given)
-        if not self._settings.use_endpoint_port_from_request:
-            for address in endpoints.addresses:
+        if not endpoints.addresses:
+            endpoints.scheme = schema.number("AddressScheme", "IPv4")
+        for address in endpoints.addresses:
+            if not self._settings.use_endpoint_port_from_request:
                 address.port = self.port
+            elif not 0 <= address.port <= PORT_MAX:
+                raise ProxyError("BAD_REQUEST", f"{address.port} is not a port of an endpoint")
         return endpoints
 
     async def query_route(self, context: Context, request: Any) -> Any:

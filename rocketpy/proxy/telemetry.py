@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
-from .._core.errors import RocketpyError
+from .._core.errors import ProtocolError, RocketpyError
 from . import schema
 from .brokers import Brokers, GroupConfig
 from .client_settings import for_consumer, for_producer
@@ -93,7 +93,7 @@ class Telemetry:
                 await stream.put(await self._settle(context, command.settings, stream))
 
     async def _settle(self, context: Context, given: Any, stream: Told) -> Any:
-        """Takes a client's settings and returns the answer. Raises ProxyError."""
+        """Takes a client's settings and returns the answer. Raises ProxyError, RocketpyError: the stream ends with that."""
         side = given.WhichOneof("pub_sub")
         if side is None:
             raise ProxyError("BAD_REQUEST", "there is no publishing or subscription data in settings")
@@ -101,6 +101,8 @@ class Telemetry:
         topics = [topic_of(topic) for topic in given.publishing.topics]
         if side == "subscription":
             group_of(given.subscription.group)
+            if (kind := schema.label("ClientType", given.client_type)) not in _CONSUMERS:
+                raise ProtocolError(f"Client type is not consumer, type: {kind}")
             for entry in given.subscription.subscriptions:
                 filter_of(entry.expression)
             await self._find_brokers(given)

@@ -1,15 +1,21 @@
 """The commands on a client's telemetry stream that it has not read yet.
 
 Threads  one event loop. Bounds, of memory: no command is taken once TOLD_BYTES_MAX bytes wait in a stream, or AllTold.most bytes in all
-         streams together; it is dropped and logged. An answer waits until its client has made room. The number of commands is not bounded:
-         a broker asks about all transactions that nobody ended at once, and gives up one whose question was dropped fifteen times.
+         streams together; it is dropped, and that is logged now and then. An answer waits until its client has made room. The number of
+         commands is not bounded: a broker asks about all transactions that nobody ended at once, and gives up one whose question was
+         dropped fifteen times.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from .repeated import Repeated
+
+log = logging.getLogger(__name__)
 
 TOLD_BYTES_MAX: Final = 8 << 20
 """Few prepared messages of 4 MB, which brokers ask about, or 2,000 of 1 KB."""
@@ -25,6 +31,7 @@ class AllTold:
 
     most: int
     size: int = 0
+    dropped: Repeated = field(default_factory=lambda: Repeated(log))
 
 
 def _size(command: Any) -> int:
@@ -36,7 +43,7 @@ class Told(asyncio.Queue[Any]):
     the stream closes it."""
 
     def __init__(self, everywhere: AllTold) -> None:
-        self._everywhere = everywhere
+        self.everywhere = everywhere
         self._waiting = 0
         self._counted = 0
         """Of those that wait, and of the one that is under way."""
@@ -44,7 +51,7 @@ class Told(asyncio.Queue[Any]):
 
     def _count(self, size: int) -> None:
         self._counted += size
-        self._everywhere.size += size
+        self.everywhere.size += size
 
     def _put(self, command: Any) -> None:
         size = _size(command)
@@ -64,7 +71,7 @@ class Told(asyncio.Queue[Any]):
     def offer(self, command: Any) -> bool:
         """Adds a command. False if it was dropped because the stream is full."""
         size = _size(command)
-        if self.full() or (size and self._everywhere.size + size > self._everywhere.most):
+        if self.full() or (size and self.everywhere.size + size > self.everywhere.most):
             return False
         self.put_nowait(command)
         return True

@@ -32,6 +32,7 @@ from .brokers import Brokers
 from .clients import Clients
 from .context import now_ms
 from .messages import grpc_message
+from .repeated import Repeated
 from .settings import ProxySettings
 from .status import ProxyError
 
@@ -61,6 +62,7 @@ class Transactions:
         self._brokers_of = brokers_of
         self._places: dict[tuple[str, str], tuple[int, Prepared]] = {}
         self._topics: set[str] = set()
+        self._unasked, self._unreadable = Repeated(log), Repeated(log)
 
     def add(self, topic: str, transaction_id: str, prepared: Prepared) -> None:
         """Notes where a prepared message is stored. A broker that checks the transaction has stored the message again, so the earlier place
@@ -143,13 +145,14 @@ class Transactions:
             header = CheckTransactionStateRequestHeader.decode(request.fields)
             (message,) = read_records(bytes(request.body))
         except (HeaderError, ProtocolError, ValueError) as error:
-            log.warning("%s asked about a transaction in a way that cannot be read: %s", address, error)
+            self._unreadable.warning("%s asked about a transaction in a way that cannot be read: %s", address, error)
             return
         transaction_id = message.properties.get("UNIQ_KEY") or header.transaction_id or ""
         group = message.properties.get("PGROUP", message.topic)
         broker = self._brokers_of().name_of(address)
         if not broker or not self._ask_producer(group, transaction_id, message):
-            log.warning("nobody here can be asked how transaction %s of %s ended, which %s wants to know", transaction_id, group, address)
+            text = "nobody here can be asked how transaction %s of %s ended, which %s wants to know"
+            self._unasked.warning(text, transaction_id, group, address)
             return
         self.add(group, transaction_id, Prepared(broker, header.tran_state_table_offset, header.commit_log_offset))
 

@@ -10,7 +10,9 @@ from . import schema
 from .status import ProxyError
 
 TOPIC_MAX: Final = 127
-GROUP_MAX: Final = 255
+GROUP_MAX: Final = 120
+"""So that the name of its retry topic, with that of any topic, is not too long (RocketMQ 5.5.0 client/Validators.java)."""
+
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _LITE_NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -47,7 +49,7 @@ def group_of(resource: Any) -> str:
     if is_blank(name):
         raise ProxyError("ILLEGAL_CONSUMER_GROUP", "the specified group is blank")
     if len(name) > GROUP_MAX:
-        raise ProxyError("ILLEGAL_CONSUMER_GROUP", f"the specified group is longer than group max length {GROUP_MAX}.")
+        raise ProxyError("ILLEGAL_CONSUMER_GROUP", f"the specified group[{name}] is longer than group max length: {GROUP_MAX}.")
     if _NAME.fullmatch(name) is None:
         raise ProxyError(
             "ILLEGAL_CONSUMER_GROUP", f"the specified group[{name}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"

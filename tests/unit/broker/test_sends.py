@@ -129,3 +129,21 @@ def test_a_message_with_unknown_flags_is_refused_in_words(tmp_path: Path) -> Non
             assert (await at.peer().send("t", f=0x301)).code == 0, "compressed ones are plain"
 
     run(test)
+
+
+@pytest.mark.parametrize("properties", ["", "TRAN_MSG\x01true\x02PGROUP\x01g\x02UNIQ_KEY\x01k"], ids=["plain", "half"])
+def test_a_message_that_was_born_on_ipv6_can_be_passed_on(tmp_path: Path, properties: str) -> None:
+    """RocketMQ's brokers pass on the flags of the stored message; here it comes over IPv4, to a topic that is new and to a known one."""
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            topic = "RMQ_SYS_TRANS_HALF_TOPIC" if properties else "t"
+            for offset in (0, 1):
+                answer = await at.peer().send("t", b"passed on", properties, f=0x30)
+                assert answer.code == 0, answer.remark
+                pulled = await at.peer().pull("readers", topic, offset=offset)
+                assert pulled.code == 0, pulled.remark
+                message = decode_message(pulled.body)
+                assert (message.sys_flag & 0x30, message.born_host.rpartition(":")[0], message.body) == (0, "127.0.0.1", b"passed on")
+
+    run(test)

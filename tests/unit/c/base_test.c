@@ -30,9 +30,10 @@ static void every_status_has_a_name_and_a_text(void) {
 }
 
 static void the_remedy_is_the_causes(void) {
-    CHECK(strstr(rp_write_remedy(ENOSPC), "free disk space") != NULL && strstr(rp_write_remedy(EDQUOT), "free disk space") != NULL);
-    CHECK(strstr(rp_write_remedy(EMFILE), "open files") != NULL && strstr(rp_write_remedy(EROFS), "read-only") != NULL);
-    CHECK(strcmp(rp_write_remedy(EIO), "check the disk") == 0);
+    CHECK(strstr(rp_write_remedy(ENOSPC, "/"), "free disk space") != NULL &&
+          strstr(rp_write_remedy(EDQUOT, "/"), "free disk space") != NULL);
+    CHECK(strstr(rp_write_remedy(EMFILE, "/"), "open files") != NULL && strstr(rp_write_remedy(EROFS, "/"), "read-only") != NULL);
+    CHECK(strcmp(rp_write_remedy(EIO, "/"), "check the disk") == 0);
 }
 
 static void an_error_keeps_its_cause_and_cuts_what_is_too_long(void) {

@@ -91,6 +91,13 @@ def model() -> Model:
     return model
 
 
+@pytest.mark.parametrize("names", [{}, {"cluster_name": "c"}, {"broker_name": "a"}, {"cluster_name": "", "broker_name": "a"}])
+def test_nobody_is_told_of_an_id_without_a_name(names: dict[str, str]) -> None:
+    decision = Model().decisions.next_broker_id(GetNextBrokerIdRequestHeader(**names))
+    assert decision.code == ResponseCode.CONTROLLER_INVALID_REQUEST and "is null" in (decision.remark or "")
+    assert decision.fields.next_broker_id is None  # type: ignore[union-attr]
+
+
 def test_an_id_is_given_to_whoever_proves_it_and_to_nobody_else() -> None:
     model = Model()
     assert model.next_id() == 1

@@ -22,7 +22,7 @@ from rocketpy.proxy.service import ProxyService
 from rocketpy.proxy.settings import NO_PORT, ProxySettings
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
-from rocketpy.remoting.headers import CreateTopicRequestHeader
+from rocketpy.remoting.headers import CreateTopicRequestHeader, GetMaxOffsetRequestHeader
 from rocketpy.remoting.json_codec import read_object, write_json
 from rocketpy.remoting.queue_mapping import MappingItem, QueueMapping
 from rocketpy.testing import LocalRocketMQ
@@ -194,6 +194,7 @@ def test_a_static_topic_is_sent_to_by_its_global_queues(cluster: LocalRocketMQ) 
         ("TOPIC_NOT_FOUND", "QueryRoute", {"topic": {"name": "Nowhere"}}),
         ("ILLEGAL_TOPIC", "QueryRoute", {"topic": {"name": "TBW102"}}),
         ("TOPIC_NOT_FOUND", "QueryAssignment", {"topic": {"name": "Nowhere"}, "group": {"name": "g"}}),
+        ("ILLEGAL_CONSUMER_GROUP", "QueryAssignment", {"topic": {"name": "Wrong"}, "group": {"name": "g" * 121}}),
         ("MESSAGE_CORRUPTED", "SendMessage", {}),
         ("MESSAGE_CORRUPTED", "SendMessage", {"messages": [message("Wrong"), message("Other")]}),
         ("MESSAGE_BODY_EMPTY", "SendMessage", {"messages": [message("Wrong", b"")]}),
@@ -213,7 +214,57 @@ def test_what_is_wrong_is_answered_by_its_code(cluster: LocalRocketMQ, wanted: s
 
     async def test(peer: Peer, proxy: ProxyService) -> None:
         assert code(await peer.ask(method, **fields)) == wanted
-        assert code(await peer.ask(method, headers=(), **fields)) == "CLIENT_ID_REQUIRED"
+        for headers in ((), (("x-mq-client-id", " "),)):
+            assert code(await peer.ask(method, headers=headers, **fields)) == "CLIENT_ID_REQUIRED"
+
+    running(cluster, test)
+
+
+@pytest.mark.parametrize("kind", ["CLIENT_TYPE_UNSPECIFIED", "PRODUCER", "PULL_CONSUMER", "LITE_SIMPLE_CONSUMER", 99])
+def test_who_subscribes_is_a_consumer_of_a_kind_that_there_is(cluster: LocalRocketMQ, kind: str | int) -> None:
+    topic, number = cluster.make_topic("Shop"), kind if isinstance(kind, int) else schema.number("ClientType", kind)
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        with pytest.raises(grpc.aio.AioRpcError, match=f"Client type is not consumer, type: {kind}") as raised:
+            async with peer.telemetry(**{**consumer(topic, "g"), "client_type": number}):
+                pass
+        assert raised.value.code() == grpc.StatusCode.INTERNAL
+        assert await peer.receive(topic, "g") == ("UNRECOGNIZED_CLIENT_TYPE", [])
+
+    running(cluster, test)
+
+
+def test_a_route_names_endpoints_that_can_be(cluster: LocalRocketMQ) -> None:
+    topic = {"name": cluster.make_topic("Shop")}
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        for scheme in (0, 2):
+            route = await peer.ask("QueryRoute", topic=topic, endpoints={"scheme": scheme})
+            assert {each.broker.endpoints.scheme for each in route.message_queues} == {schema.number("AddressScheme", "IPv4")}
+        for port, wanted in ((65_535, "OK"), (65_536, "BAD_REQUEST"), (-1, "BAD_REQUEST")):
+            endpoints = {"scheme": 1, "addresses": [{"host": "127.0.0.1", "port": port}]}
+            for method in ("QueryRoute", "QueryAssignment"):
+                group = {"group": {"name": "g"}} if method == "QueryAssignment" else {}
+                assert code(await peer.ask(method, topic=topic, endpoints=endpoints, **group)) == wanted
+
+    running(cluster, test, use_endpoint_port_from_request=True)
+
+
+def test_a_dead_letter_is_stored_once_whatever_topic_its_consumer_names(cluster: LocalRocketMQ) -> None:
+    """Its ack fails, of a topic that is none: whoever heard so would send it to the dead letters again."""
+    topic = cluster.make_topic("Lost")
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        assert code(await peer.ask("SendMessage", messages=[message(topic)])) == "OK"
+        async with peer.telemetry(**consumer(topic, "losing")):
+            limits = {"invisible_duration": {"seconds": 30}, "long_polling_timeout": {"seconds": 1}}
+            (received,) = (await peer.receive(topic, "losing", **limits))[1]
+            said = {"receipt_handle": received.system_properties.receipt_handle, "message_id": received.system_properties.message_id}
+            answer = await peer.ask("ForwardMessageToDeadLetterQueue", group={"name": "losing"}, topic={"name": "NoTopic"}, **said)
+            assert code(answer) == "OK", answer.status.message
+        async with RemotingClient() as client:
+            header = GetMaxOffsetRequestHeader(topic="%DLQ%losing", queue_id=0)
+            assert (await client.call(cluster.broker, RequestCode.GET_MAX_OFFSET, header)).fields["offset"] == "1"
 
     running(cluster, test)
 
