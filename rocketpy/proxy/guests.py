@@ -33,13 +33,14 @@ LOOKED_UP_MAX: Final = 16
 
 class Guest:
     """One connection's. `brokers`: those it has to do with, by name; they are told of it, and asked for it. `lost`: those among them that
-    could not be reached: they are told of it once they can."""
+    could not be reached: they are told of it once they can. `sought`: those of them that are tried now."""
 
     def __init__(self, connection_id: int, credentials: Credentials | None, on_request: Callable[[Guest, str, Command], None]) -> None:
         """credentials: those of the proxy, where it has some; else what the guest has signed goes on as it is. on_request: a broker's."""
         self.connection_id = connection_id
         self.brokers: set[str] = set()
         self.lost: set[str] = set()
+        self.sought: set[str] = set()
         self._credentials = credentials
         self._on_request = on_request
         self._client: RemotingClient | None = None
@@ -48,6 +49,11 @@ class Guest:
         self._topics: dict[str, tuple[str, ...]] = {}  # by consumer group
         self._looked_up: set[str] = set()
         self._has_left = False
+
+    @property
+    def at_hand(self) -> set[str]:
+        """Those of its brokers that could be reached, while there are any."""
+        return self.brokers - self.lost or self.brokers
 
     def client_for(self, request: Command) -> RemotingClient:
         """Its connections to brokers, which say of it what its first request says. Raises Closed when it has left."""
