@@ -48,7 +48,7 @@ from ..remoting.route import MASTER_ID, TopicRoute
 from .events import Departure, MinBrokerIdNotice, Registration
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig, KvConfigFull, encode_table
 from .route_info import RouteInfo
-from .turns import BUFFERS_PART, Turns, is_slow, topics_in_slices
+from .turns import BUFFERS_PART, Change, Turns, is_slow, topics_in_slices
 
 if TYPE_CHECKING:
     from .._core.remoting import Request
@@ -58,6 +58,7 @@ log = logging.getLogger(__name__)
 ZONE_NAME, ZONE_MODE = "__ZONE_NAME", "__ZONE_MODE"
 _ALWAYS_BLACK = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
 SUCCESS = Response()
+_NO_ROOM = "registrations that wait to be read, and what waits for them, hold too much, try again later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +173,11 @@ class NamesrvRequests:
         if body_crc and body_crc != zlib.crc32(request.body) & 0x7FFFFFFF:
             log.warning("receive registerBroker request,crc32 not match,from %s", request.remote_address)
             return Response(ResponseCode.SYSTEM_ERROR, "crc32 not match")
-        broker, size = (header.cluster_name, header.broker_addr), len(request.body)
+        broker, size = (header.cluster_name, header.broker_addr), _size(request)
         has_room = self.turns.has_room(size)
         if self.turns.has(broker) or (is_slow(request.body) and has_room):
             if not has_room:
-                return Response(ResponseCode.SYSTEM_BUSY, "registrations that wait to be read hold too much, try again later")
+                return Response(ResponseCode.SYSTEM_BUSY, _NO_ROOM)
             read = partial(self._read_in_slices, request, header)
             return self.turns.take(broker, request.connection_id, size, read, partial(self._register, request, header))
         return self._register(request, header, _registration_body(request, header.compressed))
@@ -187,7 +188,9 @@ class NamesrvRequests:
         is_known = self._routes.data_version(header.cluster_name, header.broker_addr) == body.data_version
         return await topics_in_slices(body) if is_looked_at and not is_known else body
 
-    def _register(self, request: Request, header: RegisterBrokerRequestHeader, body: RegisterBrokerBody) -> Response:
+    def _register(
+        self, request: Request, header: RegisterBrokerRequestHeader, body: RegisterBrokerBody, later: Iterable[Change] = ()
+    ) -> Response:
         registered = self._routes.register_broker(
             Registration(
                 cluster=header.cluster_name,
@@ -204,6 +207,8 @@ class NamesrvRequests:
         )
         if not registered.accepted:
             return Response(ResponseCode.SYSTEM_ERROR, "register broker failed")
+        for change in later:
+            change(header.broker_name)
         self._effects.notify(registered.notices)
         answer = RegisterBrokerResponseHeader(ha_server_addr=registered.ha_address, master_addr=registered.master_address)
         return Response(fields=answer, body=self._order_topics())
@@ -218,7 +223,9 @@ class NamesrvRequests:
         header = UnRegisterBrokerRequestHeader.decode(request.fields)
         broker = (header.cluster_name, header.broker_addr)
         if self.turns.has(broker):
-            return self.turns.take(broker, request.connection_id, 0, None, lambda _: self._unregister(header))
+            if not self.turns.has_room(size := _size(request)):
+                return Response(ResponseCode.SYSTEM_BUSY, _NO_ROOM)
+            return self.turns.take(broker, None, size, None, lambda *_: self._unregister(header))
         return self._unregister(header)
 
     def _unregister(self, header: UnRegisterBrokerRequestHeader) -> Response:
@@ -244,12 +251,16 @@ class NamesrvRequests:
 
     def wipe_write_perm(self, request: Request) -> Response:
         header = WipeWritePermOfBrokerRequestHeader.decode(request.fields)
+        if not self._counts_later(request, lambda name: name == header.broker_name and self._routes.wipe_write_perm(name)):
+            return Response(ResponseCode.SYSTEM_BUSY, _NO_ROOM)
         count = self._routes.wipe_write_perm(header.broker_name)
         log.info("wipe write perm of broker[%s], client: %s, %d", header.broker_name, request.remote_address, count)
         return Response(fields=WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
 
     def add_write_perm(self, request: Request) -> Response:
         header = AddWritePermOfBrokerRequestHeader.decode(request.fields)
+        if not self._counts_later(request, lambda name: name == header.broker_name and self._routes.add_write_perm(name)):
+            return Response(ResponseCode.SYSTEM_BUSY, _NO_ROOM)
         count = self._routes.add_write_perm(header.broker_name)
         log.info("add write perm of broker[%s], client: %s, %d", header.broker_name, request.remote_address, count)
         return Response(fields=AddWritePermOfBrokerResponseHeader(add_topic_count=count))
@@ -274,6 +285,8 @@ class NamesrvRequests:
 
     def delete_topic(self, request: Request) -> Response:
         header = DeleteTopicFromNamesrvRequestHeader.decode(request.fields)
+        if not self._counts_later(request, lambda name: self._routes.delete_topic(header.topic, header.cluster_name, only=name)):
+            return Response(ResponseCode.SYSTEM_BUSY, _NO_ROOM)
         self._routes.delete_topic(header.topic, header.cluster_name)
         log.info("delete topic %s of cluster %s, client: %s", header.topic, header.cluster_name or "*", request.remote_address)
         return SUCCESS
@@ -281,8 +294,15 @@ class NamesrvRequests:
     def register_topic(self, request: Request) -> Response:
         header = RegisterTopicRequestHeader.decode(request.fields)
         if request.body:
-            self._routes.register_topic(header.topic, TopicRoute.decode(request.body).queue_datas)
+            queues = TopicRoute.decode(request.body).queue_datas
+            if not self._counts_later(request, lambda name: self._routes.register_topic(header.topic, queues, only=name)):
+                return Response(ResponseCode.SYSTEM_BUSY, _NO_ROOM)
+            self._routes.register_topic(header.topic, queues)
         return SUCCESS
+
+    def _counts_later(self, request: Request, change: Change) -> bool:
+        """Also for registrations that came before the request and are put after it. False: there are too many such requests."""
+        return self.turns.changed(_size(request), change)
 
     # ---- key-value configuration ----
 
@@ -318,6 +338,10 @@ class NamesrvRequests:
         if table is None:
             return Response(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {header.namespace}")
         return Response(body=encode_table(table))
+
+
+def _size(request: Request) -> int:
+    return len(request.body) + sum(len(name) + len(value) for name, value in request.fields.items())
 
 
 def _registration_body(request: Request, compressed: bool) -> RegisterBrokerBody:

@@ -367,22 +367,26 @@ class RouteInfo:
 
     # ---- topics and permissions ----
 
-    def register_topic(self, topic: str, queues: Iterable[QueueData]) -> None:
-        """Adds a topic for an administrator. Ignored if the topic names a broker that is not registered."""
+    def register_topic(self, topic: str, queues: Iterable[QueueData], *, only: str | None = None) -> None:
+        """Adds a topic for an administrator, to all brokers that it names or only to one. Ignored if it names a broker that is not
+        registered."""
         listed = list(queues)
         unknown = [entry.broker_name for entry in listed if entry.broker_name not in self._groups]
         if unknown or not listed:
             log.warning("register topic %s refused: brokers %s are not registered", topic, unknown)
             return
+        chosen = [entry for entry in listed if only in (None, entry.broker_name)]
+        if not chosen:
+            return
         by_broker = self._topics.setdefault(topic, {})
-        for entry in listed:
+        for entry in chosen:
             by_broker[entry.broker_name] = entry
             self._groups[entry.broker_name].topics.add(topic)
         self._forget_encoded((topic,))
 
-    def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forgets a topic, everywhere or in one cluster, until a broker registers it again."""
-        names = set(self._topics.get(topic, ()))
+    def delete_topic(self, topic: str, cluster: str | None = None, *, only: str | None = None) -> None:
+        """Forgets a topic, everywhere or in one cluster, or only of one broker, until a broker registers it again."""
+        names = {name for name in self._topics.get(topic, ()) if only in (None, name)}
         if cluster:
             names &= self._clusters.get(cluster, set())
         for name in names:

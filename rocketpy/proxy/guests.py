@@ -33,7 +33,8 @@ LOOKED_UP_MAX: Final = 16
 
 class Guest:
     """A 4.x client that is connected to the proxy. `brokers`: the names of those it deals with, which are told about it and may ask it
-    something. `lost`: those that could not be reached; they are told about it once they can be."""
+    something. `lost`: those among them that could not be reached; they are told about it once they can be. `sought`: those of the lost that
+    are tried now."""
 
     def __init__(self, connection_id: int, credentials: Credentials | None, on_request: Callable[[Guest, str, Command], None]) -> None:
         """`credentials`: the proxy's own; without them the guest's signatures are passed on. `on_request` is called with requests of
@@ -41,6 +42,7 @@ class Guest:
         self.connection_id = connection_id
         self.brokers: set[str] = set()
         self.lost: set[str] = set()
+        self.sought: set[str] = set()
         self._credentials = credentials
         self._on_request = on_request
         self._client: RemotingClient | None = None
@@ -49,6 +51,11 @@ class Guest:
         self._topics: dict[str, tuple[str, ...]] = {}  # by consumer group
         self._looked_up: set[str] = set()
         self._has_left = False
+
+    @property
+    def at_hand(self) -> set[str]:
+        """Those of its brokers that could be reached, while there are any."""
+        return self.brokers - self.lost or self.brokers
 
     def client_for(self, request: Command) -> RemotingClient:
         """The client with this guest's own connections to brokers, which states the language and release of the guest's first request.

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -43,6 +44,8 @@ log = logging.getLogger(__name__)
 RelayHandler = Callable[[Request], Awaitable[Response | None]]
 UNDER_WAY_MAX: Final = 4096
 """Pulls of every queue that a client reads wait for messages."""
+TRIES_MAX: Final = 3
+"""Brokers that are asked in turn; by then the client has lost its patience."""
 _NO_BROKER: Final = Response(ResponseCode.VERSION_NOT_SUPPORTED, "Request doesn't have field bname")
 
 
@@ -119,7 +122,7 @@ class Relay:
     async def _only_broker(self, request: Request) -> str:
         """The broker for a request that names none: the only one that its topic, or its client, deals with; "" if there are several."""
         topic = named_topic(request.code, request.fields)
-        names = set(await self._masters(topic)) if topic else self._guest(request).brokers
+        names = set(await self._masters(topic)) if topic else self._guest(request).at_hand
         return next(iter(names)) if len(names) == 1 else ""
 
     async def _lock(self, request: Request) -> Response | None:
@@ -127,14 +130,34 @@ class Relay:
         return await self._pass_on(request, broker) if broker else Response(remark="MessageQueue set is empty", body=request.body)
 
     async def _assignment(self, request: Request) -> Response | None:
-        """Sends a request for an assignment on. Any broker of the topic shares out the queues of all of them, and the request names none,
-        so one that knows the guest is chosen: a client that is refused pulls for good, whatever its group's mode."""
+        """Sends a request for an assignment on. Any broker of the topic shares out its queues on all brokers: the one that the request names
+        is asked, then others that know the guest, until one answers. Java's clients of 5.2.0 to 5.3.1 that are refused pull from then on,
+        whatever mode their group has."""
         names = await self._masters(assigned_topic(request.body))
-        known = [name for name in names if name in self._guest(request).brokers]
-        return await self._pass_on(request, (known or names)[0]) if names else await self._forward(request)
+        if not names:
+            return await self._forward(request)
+        named, at_hand = named_broker(request.code, request.fields), self._guest(request).at_hand
+        known = [name for name in names if name in at_hand] or names
+        order = sorted(random.sample(known, len(known)), key=lambda name: name != named)
+        if named and named not in order:
+            order.insert(0, named)
+        *first, last = order[:TRIES_MAX]
+        for broker in first:
+            try:
+                return await self._ask_broker(request, broker)
+            except (ProxyError, RocketpyError):
+                continue
+        return await self._pass_on(request, last)
 
     async def _pass_on(self, request: Request, broker: str) -> Response | None:
         """The broker's answer, whatever it is; None for a request that wants none."""
+        try:
+            return await self._ask_broker(request, broker)
+        except (ProxyError, RocketpyError) as error:
+            return Response(ResponseCode.SYSTEM_ERROR, str(error))
+
+    async def _ask_broker(self, request: Request, broker: str) -> Response | None:
+        """As _pass_on. Raises ProxyError, RocketpyError."""
         guest, body = self._guest(request), request.body
         if guest.under_way >= UNDER_WAY_MAX or self._bytes + len(body) > self._bytes_max:
             return Response(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]system busy, start flow control for a while")
@@ -152,7 +175,7 @@ class Relay:
             self._say(broker, error)
             if isinstance(error, NetworkError):
                 guest.lose(broker)  # until the guest asks for its route again, or something of it
-            return Response(ResponseCode.SYSTEM_ERROR, str(error))
+            raise
         finally:
             guest.under_way -= 1
             self._bytes -= len(body)
@@ -186,9 +209,18 @@ class Relay:
         guest.learn(request.body)
         for topic in guest.new_topics():
             guest.brokers.update(await self._masters(topic))
-        for name in sorted(guest.lost - guest.brokers):  # it may be back, and ask a producer about transactions that sends nothing more
-            self._in_background(self._pass_on(request, name))
+        for name in sorted(guest.lost - guest.brokers - guest.sought):  # it may be back, and ask about transactions who sends nothing more
+            guest.sought.add(name)
+            self._in_background(self._seek(request, guest, name))
         return await self._pass_to_all(request, guest)
+
+    async def _seek(self, request: Request, guest: Guest, broker: str) -> None:
+        """Tells a lost broker, where the name server says that it is there: also at which address by now."""
+        try:
+            if broker in await self._masters(broker):
+                await self._pass_on(request, broker)
+        finally:
+            guest.sought.discard(broker)
 
     async def _unregister(self, request: Request) -> Response | None:
         guest = self._guest(request)
@@ -197,7 +229,7 @@ class Relay:
 
     async def _check_config(self, request: Request) -> Response | None:
         """Asks one broker about a filter, since all would answer the same."""
-        names = sorted(self._guest(request).brokers)
+        names = sorted(self._guest(request).at_hand)
         return await self._pass_on(request, names[0]) if names else Response(remark="")
 
     async def _consumer_ids(self, request: Request) -> Response | None:

@@ -3,7 +3,8 @@ RocketMQ: NettyRemotingAbstract.processRequestCommand, ChannelEventListener (5.3
 
     reactors → ring → event fd → take() → handlers[code] ─ Response now, or a coroutine of one ─ respond()
 
-A plain function answers inside the loop turn; a coroutine becomes a task. A handler answers with a Response, with None when it has answered
+A plain function answers inside the loop turn; a coroutine becomes a task; a task or future of work that runs already, and has a bound of
+its own, is waited for. A handler answers with a Response, with None when it has answered
 itself (`respond`) or never will, or by raising CommandError or HeaderError. Anything else it raises is SYSTEM_ERROR, logged with its trace.
 
 Threads  one event loop. Bounds: tasks_max coroutines at once, then RocketMQ's SYSTEM_BUSY; the ring in front has its own bound.
@@ -163,9 +164,8 @@ class RemotingService:
             return
         if answer is None or isinstance(answer, Response):
             self._answer(request, answer, begin_s)
-        elif len(self._tasks) >= self._tasks_max:
-            if asyncio.iscoroutine(answer):
-                answer.close()
+        elif len(self._tasks) >= self._tasks_max and asyncio.iscoroutine(answer):  # any other is of what runs already: it has its own bound
+            answer.close()
             self._busy_rejections += 1
             self._answer(request, Response(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]system busy, start flow control for a while"), begin_s)
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -26,12 +25,18 @@ def is_running(pid: int) -> bool:
         return False
 
 
+NOTED = '    beside="$beside $!"'
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_what_runs_beside_a_step_ends_with_the_check(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("early", [False, True], ids=["noted", "just started"])
+def test_what_runs_beside_a_step_ends_with_the_check(tmp_path: Path, number: signal.Signals, early: bool) -> None:
     """It has a process group of its own, and would go on."""
     pid_file = tmp_path / "beside.pid"
     (tmp_path / ".ci").mkdir()
-    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
+    check_text = (ROOT / ".ci/run").read_text()
+    assert check_text.count(NOTED) == 1
+    program(tmp_path / ".ci/run", check_text.replace(NOTED, f"    while :; do :; done\n{NOTED}") if early else check_text)
     program(tmp_path / ".venv/bin/python", f'echo $$ >"{pid_file}"; exec sleep 300')
     program(tmp_path / "bin/make", 'test "$1" = build || exec sleep 300')
     program(tmp_path / "bin/clang", "exit 0")

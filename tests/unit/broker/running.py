@@ -110,6 +110,12 @@ class Running:
         assert answer.code == 0, answer.remark
         return read_json(answer.body)
 
+    async def namesrv_permission(self, topic: str, permission: int) -> None:
+        """Until the name server has it: a broker that is asked for a change waits no longer than three seconds for it."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (await self.namesrv_route(topic))["queueDatas"][0]["perm"] != permission:  # noqa: ASYNC110 - nobody is told
+                await asyncio.sleep(0.02)
+
 
 @asynccontextmanager
 async def running(home: Path, **settings: str) -> AsyncIterator[Running]:

@@ -27,7 +27,7 @@ def test_configuration_is_shown_changed_and_kept(tmp_path: Path) -> None:
             assert (await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"brokerPermission=4\n")).code == 0
             refused = await peer.send("t")
             assert refused.code == ResponseCode.NO_PERMISSION or (await at.namesrv_route("t"))["queueDatas"][0]["perm"] == 4
-            assert (await at.namesrv_route("t"))["queueDatas"][0]["perm"] == 4
+            await at.namesrv_permission("t", 4)
             bad = await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"brokerPermission=lots\n")
             assert bad.code == ResponseCode.INVALID_PARAMETER and "brokerPermission" in (bad.remark or "")
             listed = await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"configBlackList=\n")
@@ -46,7 +46,7 @@ def test_a_permission_that_is_as_it_was_is_told_to_name_servers_again(tmp_path: 
             wiped = await peer.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"}, address=namesrv)
             assert wiped.code == 0 and (await at.namesrv_route("t"))["queueDatas"][0]["perm"] == 4
             assert (await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"brokerPermission=6\n")).code == 0
-            assert (await at.namesrv_route("t"))["queueDatas"][0]["perm"] == 6
+            await at.namesrv_permission("t", 6)
 
     run(test)
 

@@ -130,6 +130,19 @@ def test_who_does_not_read_is_told_no_more_than_so_many_bytes() -> None:
     small = known.put("small", schema.message("Settings")(), known.new_stream())
     count = sum(small.tell(question(1)) for _ in range(10_000))
     assert 2000 < count < 3000, "a command takes memory beside its bytes"
+    for name, part in (("properties", "user_properties"), ("keys", "system_properties.keys")):
+        large = question(1)
+        of_message = large.recover_orphaned_transaction_command.message
+        if part == "user_properties":
+            of_message.user_properties.update((str(number), "v") for number in range(1000))
+        else:
+            of_message.system_properties.keys.extend(map(str, range(1000)))
+        client = known.put(name, schema.message("Settings")(), known.new_stream())
+        assert sum(client.tell(large) for _ in range(1000)) < 60, "so do its parts"
+        assert client.stream is not None
+        taken = client.stream.get_nowait()
+        client.stream.said(taken)
+        assert client.tell(large) and not client.tell(large)
     huge = known.put("huge", schema.message("Settings")(), known.new_stream())
     assert huge.tell(question(9 << 20)), "what alone is too large could be said to nobody"
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rocketpy._core.errors import NetworkError, TimedOut
 from rocketpy._core.remoting import Command
 from rocketpy.proxy.brokers import Brokers
 from rocketpy.proxy.clients import Clients
@@ -280,28 +281,136 @@ def test_a_broker_that_does_not_answer_keeps_no_heartbeat_waiting(monkeypatch: p
     asyncio.run(run())
 
 
-def test_a_broker_of_the_topic_that_knows_the_guest_is_asked_for_an_assignment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Java's clients name no broker. One that is refused shares the queues out itself, and pulls what its group is to pop."""
+class Reached:
+    """In the place of a guest's connections: the brokers that answer, those that cannot be reached, and those that say nothing."""
 
-    async def run() -> None:
-        settings = ProxySettings(namesrv_addr="127.0.0.1:1")
-        relay = Relay(Brokers(settings, lambda *_: None), Clients(lambda: 0, 1), None, "p:1")
-        fields = {"body": b'{"topic":"t"}', "fields": {}, "code": RequestCode.QUERY_ASSIGNMENT}
-        relay.opened(event := SimpleNamespace(connection_id=7, **fields))  # type: ignore[arg-type]
-
-        async def pass_on(request: Any, broker: str) -> Response:
-            return Response(remark=broker)
+    def __init__(self, relay: Relay, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        self.asked: list[str] = []
+        self.faults: dict[str, Exception] = {}
+        self.known = {name: name for name in names}
+        """Addresses by name, as the name server has them."""
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
         async def masters(topic: str) -> list[str]:
-            return ["a", "b"] if topic == "t" else []
+            return sorted(self.known) if topic == "t" else [topic] if topic in self.known else []
 
-        monkeypatch.setattr(relay, "_pass_on", pass_on)
+        async def address_of(broker: str) -> str:
+            return broker
+
+        async def invoke(address: str, *_: Any, **__: Any) -> Any:
+            self.asked.append(address)
+            await self.may_answer.wait()
+            if address in self.faults:
+                raise self.faults[address]
+            return SimpleNamespace(code=ResponseCode.SUCCESS, remark=address, fields={}, body=b"")
+
+        async def stop() -> None:
+            pass
+
         monkeypatch.setattr(relay, "_masters", masters)
-        ask = relay.handlers()[RequestCode.QUERY_ASSIGNMENT]
-        for known, asked in ((set(), "a"), ({"b", "c"}, "b"), ({"a", "b"}, "a")):
-            relay._guest(event).brokers = known  # type: ignore[arg-type]
-            answer = await ask(event)  # type: ignore[arg-type]
-            assert answer is not None and answer.remark == asked
+        monkeypatch.setattr(relay._brokers, "address_of", address_of)
+        monkeypatch.setattr(Guest, "client_for", lambda *_: SimpleNamespace(invoke=invoke, stop=stop))
+
+
+def relay_with_guest(request: int, body: bytes, **fields: str) -> tuple[Relay, Any, Guest]:
+    relay = Relay(Brokers(ProxySettings(namesrv_addr="127.0.0.1:1"), lambda *_: None), Clients(lambda: 0, 1), None, "p:1")
+    event: Any = SimpleNamespace(connection_id=7, body=body, fields=fields, code=request, is_oneway=False)
+    relay.opened(event)
+    return relay, event, relay._guest(event)
+
+
+def test_brokers_of_the_topic_that_know_the_guest_are_asked_for_an_assignment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java's clients name no broker. Some that are refused share the queues out themselves, and pull what their group is to pop."""
+
+    async def run() -> None:
+        relay, event, guest = relay_with_guest(RequestCode.QUERY_ASSIGNMENT, b'{"topic":"t"}')
+        reached = Reached(relay, monkeypatch, "a", "b", "c", "d")
+
+        async def ask(*brokers: str, lost: str = "") -> set[str]:
+            answers = set()
+            for _ in range(64):
+                guest.brokers, guest.lost = set(brokers), set(lost)
+                answer = await relay.handlers()[RequestCode.QUERY_ASSIGNMENT](event)
+                assert answer is not None
+                answers.add(str(answer.remark) if answer.code == ResponseCode.SUCCESS else "refused")
+            return answers
+
+        assert await ask("b", "x") == {"b"} and await ask("a", "c") == {"a", "c"} and await ask() == {"a", "b", "c", "d"}
+        assert await ask("a", "b", lost="b") == {"a"} and await ask("b", lost="b") == {"b"}
+        event.fields["bname"] = "c"
+        assert await ask("a", "b") == await ask("b", "c") == {"c"}
+        for fault in (NetworkError("connection refused"), TimedOut("no answer")):
+            reached.faults = {"b": fault, "c": fault}
+            assert await ask("a", "b") == {"a"} and await ask("c") == {"refused"}
+            event.fields.clear()
+            assert await ask("a", "b", "c") == {"a"} and await ask("b") == {"refused"}
+            event.fields["bname"] = "c"
+        reached.faults = {name: TimedOut("no answer") for name in "abcd"}
+        reached.asked.clear()
+        assert await ask("a", "b", "c", "d") == {"refused"} and len(reached.asked) == 3 * 64
+        await relay.stop()
+
+    asyncio.run(run())
+
+
+def test_of_a_lost_broker_that_is_tried_again_nothing_else_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        relay, event, guest = relay_with_guest(RequestCode.HEART_BEAT, b"{}")
+        reached = Reached(relay, monkeypatch, "back", "live")
+        reached.faults = {"back": NetworkError("no route to host")}
+        guest.brokers, guest.lost = {"live"}, {"back", "gone"}
+        handlers = relay.handlers()
+        beat, end = handlers[RequestCode.HEART_BEAT], handlers[RequestCode.END_TRANSACTION]
+        reached.may_answer.clear()
+        beats = [asyncio.ensure_future(beat(event)) for _ in range(3)]
+        async with asyncio.timeout(PATIENCE_S):
+            while "back" not in reached.asked or guest.brokers != {"live", "back"}:  # noqa: ASYNC110 - nobody is told
+                await asyncio.sleep(0)
+        for request in (end, handlers[RequestCode.CHECK_CLIENT_CONFIG]):
+            event.code = RequestCode.END_TRANSACTION
+            answer = asyncio.ensure_future(request(event))
+            await asyncio.sleep(0)
+            assert reached.asked[-1] == "live"
+            reached.may_answer.set()
+            assert (await answer).code == ResponseCode.SUCCESS  # type: ignore[union-attr]
+            reached.may_answer.clear()
+            guest.brokers.add("back")
+        reached.may_answer.set()
+        await asyncio.gather(*beats)
+        await relay.stop()
+
+    asyncio.run(run())
+
+
+def test_a_lost_broker_is_tried_once_at_a_time_and_only_while_the_name_server_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        relay, event, guest = relay_with_guest(RequestCode.HEART_BEAT, b"{}")
+        reached = Reached(relay, monkeypatch, "live")
+        guest.brokers, guest.lost = {"live"}, {"lost"}
+
+        async def beat() -> list[str]:
+            reached.asked.clear()
+            await relay.handlers()[RequestCode.HEART_BEAT](event)
+            async with asyncio.timeout(PATIENCE_S):
+                while relay._background:  # noqa: ASYNC110 - nobody is told
+                    await asyncio.sleep(0)
+            return sorted(reached.asked)
+
+        assert await beat() == await beat() == ["live"] and guest.lost == {"lost"}, "it may come back"
+        reached.known["lost"] = "lost"
+        reached.may_answer.clear()
+        reached.asked.clear()
+        beats = [asyncio.ensure_future(relay._heartbeat(event)) for _ in range(9)]
+        async with asyncio.timeout(PATIENCE_S):
+            while len(reached.asked) < 9 + 1:  # noqa: ASYNC110 - nobody is told
+                await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert reached.asked.count("lost") == 1
+        reached.may_answer.set()
+        await asyncio.gather(*beats)
+        assert await beat() == ["live", "lost"] and not guest.lost
         await relay.stop()
 
     asyncio.run(run())

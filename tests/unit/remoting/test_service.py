@@ -172,6 +172,29 @@ def test_coroutines_beyond_the_bound_are_answered_busy_and_the_others_finish() -
     asyncio.run(scenario())
 
 
+def test_what_runs_already_is_answered_by_what_comes_of_it() -> None:
+    """SYSTEM_BUSY would say that it was not done."""
+
+    async def scenario() -> None:
+        release = asyncio.Event()
+
+        async def slow(request: Request) -> Response:
+            await release.wait()
+            return Response()
+
+        handlers: dict[int, Any] = {SLOW: slow, ECHO: lambda request: asyncio.ensure_future(slow(request))}
+        async with running(handlers, tasks_max=1) as server, RemotingClient() as client:
+            calls = [asyncio.create_task(client.invoke(server.address, ECHO)) for _ in range(3)]
+            async with asyncio.timeout(PATIENCE_S):
+                while len(server.service._tasks) < 3:  # noqa: ASYNC110 - nobody is told
+                    await asyncio.sleep(0)
+            assert (await client.invoke(server.address, SLOW)).code == ResponseCode.SYSTEM_BUSY
+            release.set()
+            assert [answer.code for answer in await asyncio.gather(*calls)] == [0, 0, 0]
+
+    asyncio.run(scenario())
+
+
 def test_a_handler_may_answer_later_by_itself_or_never() -> None:
     async def scenario() -> None:
         held: asyncio.Queue[Request] = asyncio.Queue()
