@@ -130,9 +130,9 @@ class Relay:
         return await self._pass_on(request, broker) if broker else Response(remark="MessageQueue set is empty", body=request.body)
 
     async def _assignment(self, request: Request) -> Response | None:
-        """Sends a request for an assignment on. Any broker of the topic shares out its queues on all brokers: the one that the request names
-        is asked, then others that know the guest, until one answers. Java's clients of 5.2.0 to 5.3.1 that are refused pull from then on,
-        whatever mode their group has."""
+        """Sends a request for an assignment on. Any broker of the topic shares out its queues on all brokers: the one that the request
+        names is asked, then others that know the guest, until one answers. Java's clients of 5.2.0 to 5.3.1 that are refused pull from
+        then on, whatever mode their group has."""
         names = await self._masters(assigned_topic(request.body))
         if not names:
             return await self._forward(request)

@@ -41,7 +41,14 @@ def test_what_runs_beside_a_step_ends_with_the_check(tmp_path: Path, number: sig
     program(tmp_path / "bin/make", 'test "$1" = build || exec sleep 300')
     program(tmp_path / "bin/clang", "exit 0")
     environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "TMPDIR": str(tmp_path)}
-    check = subprocess.Popen(["/bin/sh", str(tmp_path / ".ci/run")], env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+    # Whoever runs the tests may ignore the signal (nohup), and a shell cannot trap what it was born ignoring.
+    check = subprocess.Popen(
+        ["/bin/sh", str(tmp_path / ".ci/run")],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
     beside = 0
     try:
         wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"), what="what runs beside")
