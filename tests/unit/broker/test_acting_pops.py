@@ -1,5 +1,5 @@
-"""A slave whose master was stopped serves pops and acks: their records go to another master, which brings what is not acked, and the master
-that returns gives nothing out again."""
+"""A slave whose master was stopped serves pops and acks: their records go to another master, which brings what is not acked. The master
+that returns believes no offsets of what was popped there."""
 
 from __future__ import annotations
 
@@ -111,9 +111,9 @@ def test_what_the_slave_gives_out_and_is_not_acked_comes_by_another_master(tmp_p
             master = BrokerService(broker_config(tmp_path / "master", **three.settings))
             await master.start()
             try:
-                assert "%RETRY%g_t" in three.of(master).topics and three.of(master).offsets.query(GROUP, "t", 0) == 5
+                assert "%RETRY%g_t" in three.of(master).topics and three.of(master).offsets.query(GROUP, "t", 0) == 1
                 peer = Peer(master.address)
-                assert bodies(await pop(peer)) == ["m5"]
+                assert bodies(await pop(peer)) == ["m1", "m2", "m3", "m4", "m5"], "once more: its log may not be what the slave's is"
                 await peer.client.stop()
             finally:
                 await master.stop()
