@@ -15,7 +15,7 @@ from rocketpy.broker.service import BrokerService
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .running import Peer, broker_config, eventually, run
-from .test_acting_master import Group, group
+from .test_acting_master import SETTINGS, Group, group
 
 GROUP = "g"
 
@@ -181,5 +181,28 @@ def test_a_slave_whose_master_is_there_refuses_them_all(tmp_path: Path) -> None:
             for answer in (await pop(slave), await slave.ask(RequestCode.ACK_MESSAGE, acked)):
                 assert answer.code == ResponseCode.SYSTEM_ERROR and "is a slave" in (answer.remark or ""), answer
             await slave.client.stop()
+
+    run(test)
+
+
+def test_slaves_that_nobody_may_read_give_what_they_popped_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To another master, for the revive group; and only while they stand in."""
+    monkeypatch.setitem(SETTINGS, "slaveReadEnable", "false")
+
+    async def test() -> None:
+        async with group(tmp_path) as three:
+            assert (await three.other.send("t", b"there is one")).code == 0
+            peer = await give_messages(three, 2)
+            of_slave = Peer(three.slave.address)
+
+            async def pull(count: int) -> int:
+                return (await of_slave.pull(names.REVIVE_GROUP, "t", 0, 0, maxMsgNums=count)).code
+
+            assert await pull(1) == ResponseCode.SYSTEM_BUSY, "its master is there"
+            await of_slave.client.stop()
+            of_slave = await stop_master(three, peer)
+            assert [await pull(count) for count in (1, 2)] == [ResponseCode.SUCCESS, ResponseCode.SYSTEM_BUSY]
+            assert (await of_slave.pull(GROUP, "t", 0, 0, maxMsgNums=1)).code == ResponseCode.SYSTEM_BUSY
+            await of_slave.client.stop()
 
     run(test)
