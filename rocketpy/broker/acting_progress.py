@@ -5,7 +5,7 @@ RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), which goes
                                none of them is taken
     GET_ALL_DELAY_OFFSET       delayed messages below this offset were delivered, except those that are set aside. It also lists the
                                prepared messages that are set aside: they are copied behind the others here, and the group's offset moves on
-    GET_ALL_CONSUMER_OFFSET    prepared messages below this offset were ended or passed on, and checkpoints below the revive group's are over.
+    GET_ALL_CONSUMER_OFFSET    prepared messages below this offset were ended or passed on, checkpoints below the revive group's are over.
                                Offsets of popped topics are not taken: that the slave's log is no longer than ours does not say that it is
                                all in ours, and the checkpoints of what the master gave out might be in the part that is not
     GET_TIMER_CHECK_POINT      slots before this time were delivered, except what is still to be rolled, since a slave rolls later than a

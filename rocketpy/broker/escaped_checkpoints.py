@@ -2,7 +2,7 @@
 RocketMQ: EscapeBridge.asyncRemotePutMessageToSpecificQueue (5.5.0 broker/failover/), which goes by a hash of its own address over all
 queues: when brokers come or go, acks go elsewhere.
 
-    checkpoint ─ any master that has the popped topic ─ noted ─► ack ─ the same, or none ─ not noted: as a checkpoint that comes now would go
+    checkpoint ─ any master that has the popped topic ─ noted ─► ack ─ the same, or none ─ not noted: as a checkpoint would go now
 
 Threads  none: decisions only. Bounds: NOTED_MAX checkpoints, the oldest are forgotten: what was acked of them may come once more.
 """

@@ -34,7 +34,7 @@ TIMEOUT_S: Final = 3.0
 WITH_SUBSCRIPTION: Final = 4
 """PullSysFlag: no commit, no waiting."""
 NOT_THERE: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED)
-"""Below the first that is kept it is gone. What lies past the end a slave that is behind, or a broker that has just started, may have yet."""
+"""Below the first that is kept it is gone. What lies past the end may come: from a slave that is behind, or a broker that just started."""
 HERE: Final = 0
 GONE: Final = NotFound.status
 LATER: Final = NetworkError.status
