@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/clock.h"
 #include "../base/slice_inl.h"
 #include "lane.h"
 
@@ -22,6 +23,7 @@ struct rp_foreign_messages {
     pthread_mutex_t lock;
     uint64_t next_id; /* lock, as the next ones */
     uint64_t bytes;   /* of records */
+    uint32_t take_at; /* the place behind the one that was taken last */
     foreign_message of[RP_FOREIGN_MAX];
 };
 
@@ -55,20 +57,27 @@ static int is_it(const rp_foreign_wanted *is, rp_slice broker_name, rp_slice top
            rp_slice_equals((rp_slice){is->broker_name, is->broker_name_size}, broker_name);
 }
 
-/* It, or one that is free, or that nobody asks for any more; NULL: all are asked for. */
+static int is_stale(const foreign_message *message, int64_t now_ms) {
+    return message->state != FREE && (now_ms - message->asked_ms > RP_FOREIGN_KEPT_MS || message->asked_ms > now_ms);
+}
+
+/* It, or one that is free; NULL: all are asked for, or as many as one broker may have. What nobody asks for any more is cleared. */
 static foreign_message *place_of(rp_foreign_messages *messages, rp_slice broker_name, rp_slice topic, int32_t queue_id, int64_t offset,
                                  int64_t now_ms) {
-    foreign_message *spare = NULL;
+    foreign_message *found = NULL, *spare = NULL;
+    uint32_t of_broker = 0;
     for (uint32_t i = 0; i < RP_FOREIGN_MAX; i++) {
         foreign_message *message = &messages->of[i];
         if (message->state != FREE && is_it(&message->is, broker_name, topic, queue_id, offset))
-            return message;
-        if (message->state == FREE || now_ms - message->asked_ms > RP_FOREIGN_KEPT_MS || message->asked_ms > now_ms)
+            found = message;
+        else if (is_stale(message, now_ms))
+            clear(messages, message);
+        if (message->state == FREE)
             spare = message;
+        else
+            of_broker += rp_slice_equals((rp_slice){message->is.broker_name, message->is.broker_name_size}, broker_name);
     }
-    if (spare != NULL)
-        clear(messages, spare);
-    return spare;
+    return found != NULL || of_broker >= RP_FOREIGN_OF_BROKER_MAX ? found : spare;
 }
 
 static void want(rp_foreign_messages *messages, foreign_message *message, rp_slice broker_name, rp_slice topic, int32_t queue_id,
@@ -110,10 +119,14 @@ int rp_foreign_messages_find(rp_foreign_messages *messages, rp_slice broker_name
 
 int rp_broker_take_foreign(rp_broker *broker, rp_foreign_wanted *wanted) {
     rp_foreign_messages *messages = broker->foreign;
+    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
     int status = RP_E_NOT_FOUND;
     pthread_mutex_lock(&messages->lock);
     for (uint32_t i = 0; i < RP_FOREIGN_MAX && status != RP_OK; i++) {
-        foreign_message *message = &messages->of[i];
+        foreign_message *message = &messages->of[messages->take_at];
+        messages->take_at = (messages->take_at + 1) % RP_FOREIGN_MAX;
+        if (is_stale(message, now_ms))
+            clear(messages, message);
         if (message->state != WANTED)
             continue;
         message->state = TAKEN;

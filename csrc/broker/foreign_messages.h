@@ -4,9 +4,9 @@
  *
  *   revive thread ─ find ─► wanted ─► taken by Python ─ PULL_MESSAGE ─► put: here, or gone ─ find, a second later ─► its retry topic
  *
- * Threads  any. Owns: records until they are found. Bounds: RP_FOREIGN_MAX messages and
- * RP_FOREIGN_BYTES_MAX of records, or one, at once, the rest is asked for later; one that nobody
- * has asked for again for RP_FOREIGN_KEPT_MS makes room.
+ * Threads  any. Owns: records until they are found. Bounds: RP_FOREIGN_MAX messages, RP_FOREIGN_OF_BROKER_MAX of one broker, so that one
+ * that cannot be reached leaves room for others, and RP_FOREIGN_BYTES_MAX of records, or one, at once, the rest is asked for later; one
+ * that nobody has asked for again for RP_FOREIGN_KEPT_MS (wall clock) is cleared.
  */
 #ifndef RP_BROKER_FOREIGN_MESSAGES_H
 #define RP_BROKER_FOREIGN_MESSAGES_H
@@ -16,6 +16,7 @@
 #include "pop.h"
 
 #define RP_FOREIGN_MAX 256u
+#define RP_FOREIGN_OF_BROKER_MAX 64u
 #define RP_FOREIGN_BYTES_MAX (UINT64_C(32) << 20)
 #define RP_FOREIGN_KEPT_MS 30000
 

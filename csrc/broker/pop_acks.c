@@ -453,7 +453,7 @@ static int change(const acking *acking, const rp_pop_ack_header *header) {
     rp_pop_checkpoint checkpoint = {
         .topic = acking->topic->head.name,
         .group = acking->group,
-        .broker_name = info.broker_name,
+        .broker_name = rp_slice_of(acking->lane->broker->options.broker_name), /* it is a queue of ours, whatever the handle says */
         .start_offset = header->offset,
         .pop_time_ms = changed_at(wall_ms(), info.pop_time_ms),
         .invisible_ms = invisible_ms,

@@ -205,6 +205,7 @@ static int escape_checkpoint(const choice *choice, const rp_pop_checkpoint *chec
     caught->escape = escape;
     caught->escape_topic = choice->topic;
     caught->escape_cell = choice->cell;
+    caught->escape_from = committed_of(choice->cell);
     caught->escape_next = next_offset;
     return RP_OK;
 }
@@ -491,7 +492,8 @@ void rp_pop_choose(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id
 void rp_pop_escaped(rp_broker *broker, const rp_pop *pop, rp_pop_catch *caught, int status) {
     pthread_mutex_t *lock = rp_pop_lock_of(broker, caught->escape_cell);
     pthread_mutex_lock(lock);
-    if (status == RP_OK && rp_topic_is_live(caught->escape_topic) && rp_group_is_live(pop->group) &&
+    int is_unchanged = committed_of(caught->escape_cell) == caught->escape_from; /* else somebody set it meanwhile */
+    if (status == RP_OK && is_unchanged && rp_topic_is_live(caught->escape_topic) && rp_group_is_live(pop->group) &&
         rp_offset_cell_commit(caught->escape_cell, caught->escape_next))
         rp_note_change(&broker->offset_version);
     rp_escape_unclaim(broker, caught->escape_cell);

@@ -34,7 +34,8 @@ typedef struct rp_pop_catch {
                                      of one queue; NULL: there is none */
     rp_topic *escape_topic;
     rp_offset_cell *escape_cell; /* claimed (rp_escape_claim) */
-    int64_t escape_next;         /* the group's offset behind it */
+    int64_t escape_from;         /* the group's offset as it was */
+    int64_t escape_next;         /* … and behind it */
     rp_file_range ranges[RP_POP_MESSAGES_MAX];
     uint32_t start_size, offset_size, order_size;
     uint8_t start_text[RP_POP_START_TEXT_MAX], offset_text[RP_POP_OFFSET_TEXT_MAX], order_text[RP_POP_ORDER_TEXT_MAX];

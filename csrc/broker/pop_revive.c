@@ -6,6 +6,7 @@
 #include "../base/clock.h"
 #include "../base/clock_inl.h"
 #include "../base/log_inl.h"
+#include "escape_bridge.h"
 #include "pop_revive_inl.h"
 #include "timer_service.h"
 
@@ -105,7 +106,8 @@ static bool turn_queue(rp_pop_revive *revive, rp_topic *topic, int32_t queue_id,
     bool is_writable = atomic_load_explicit(&revive->broker->settings.store_writable, memory_order_relaxed) != 0;
     bool goes_on = true;
     int64_t due_ms = due_until(revive, now_ms); /* before reading: so all that came until then is read */
-    if (revive_read(revive, queue, state, now_ms) && is_writable) {
+    bool knows_acks = revive->has_read || !rp_escape_is_on(revive->broker); /* what was noted is taken once all is read */
+    if (revive_read(revive, queue, state, now_ms) && is_writable && knows_acks) {
         goes_on = revive_put_due(revive, queue_id, state, due_ms, now_ms);
         revive_carry(revive, queue_id, state, now_ms);
     }

@@ -8,7 +8,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../base/hash.h"
 #include "../base/log_inl.h"
+#include "escape_bridge.h"
 #include "pop_revive_inl.h"
 
 #define DUE_MAX 32u /* checkpoints at once */
@@ -62,9 +64,10 @@ static void revive_checkpoint(revive_batch *batch, rp_kept_checkpoint *kept) {
     const rp_pop_checkpoint *record = &due.record;
     rp_group *group = rp_group_table_find(revive->broker->groups, record->group);
     const rp_topic *normal = rp_topic_table_find(revive->broker->topics, revive_normal_topic(record->topic, record->group));
-    if (group == NULL)
+    bool is_copied = !rp_escape_is_on(revive->broker); /* else the slave may not have what its master made last, and it waits */
+    if (group == NULL && is_copied)
         drop(revive, kept, record->topic, record->group, "the group was deleted");
-    else if (normal == NULL)
+    else if (normal == NULL && is_copied)
         drop(revive, kept, record->topic, record->group, "the topic was deleted");
     rp_topic *target = group != NULL && normal != NULL ? revive_target(revive, record, normal) : NULL;
     for (uint32_t i = 0; target != NULL && i < record->count && !batch->is_refused; i++) {
@@ -74,15 +77,34 @@ static void revive_checkpoint(revive_batch *batch, rp_kept_checkpoint *kept) {
     rp_stored_message_close(&due.stored);
 }
 
+/* Of names with the same hash it is one. */
+static int64_t *brought_ms(rp_pop_revive *revive, rp_slice broker_name) {
+    return &revive->brought_ms[rp_hash_bytes(broker_name.data, broker_name.size, 0) % REVIVE_BROUGHT_MAX];
+}
+
+/* Another broker's, others of which came meanwhile: it waits for its turn, and fails since the last of them at most. */
+static bool is_being_brought(rp_pop_revive *revive, const rp_pop_checkpoint *record, rp_kept_checkpoint *kept, int64_t now_ms) {
+    int64_t last_ms = *brought_ms(revive, record->broker_name);
+    if (record->broker_name.size == 0 || rp_slice_equals(record->broker_name, revive_broker_name(revive)))
+        return false;
+    if (last_ms <= now_ms && kept->failing_ms < last_ms)
+        kept->failing_ms = last_ms;
+    return now_ms - kept->failing_ms < PATIENCE_MS;
+}
+
 /* A new checkpoint for each message that is left, with an invisible time that grows each time: the group's offset need not wait for it.
  * RocketMQ: PopReviveService.rePutCK. Its pop time is another one: the ack of what is over, which follows, is not about it. */
-static void put_again(rp_pop_revive *revive, int32_t queue_id, rp_kept_checkpoint *kept) {
+static void put_again(rp_pop_revive *revive, int32_t queue_id, rp_kept_checkpoint *kept, int64_t now_ms) {
     static const uint16_t longer_s[] = {10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200};
     const int32_t last = sizeof longer_s / sizeof longer_s[0] - 1;
     due_checkpoint due;
     if (open_checkpoint(revive, kept, &due) != RP_OK)
         return;
     const rp_pop_checkpoint *record = &due.record;
+    if (is_being_brought(revive, record, kept, now_ms)) {
+        rp_stored_message_close(&due.stored);
+        return;
+    }
     if (rp_log_is_due(&revive->line_due_ns))
         rp_log_write(revive->broker->options.log, RP_LOG_WARNING,
                      "pop: messages that group %.*s has not acked of topic %.*s cannot be revived just now: it is tried again later",
@@ -115,8 +137,9 @@ static void put_again(rp_pop_revive *revive, int32_t queue_id, rp_kept_checkpoin
 }
 
 /* Acks in the name of the group what has gone to the retry topic, or into a checkpoint of its own: whoever reads the queue once more, from
- * before a checkpoint that is not due for long, does not revive it twice. It may fail, then that happens. */
-static void ack_over(rp_pop_revive *revive, int32_t queue_id, const rp_kept_checkpoint *kept, uint32_t over) {
+ * before a checkpoint that is not due for long, does not revive it twice. It may fail, then that happens. over_ms: now, if some of it went
+ * or is gone; 0: it has checkpoints of its own. */
+static void ack_over(rp_pop_revive *revive, int32_t queue_id, const rp_kept_checkpoint *kept, uint32_t over, int64_t over_ms) {
     due_checkpoint due;
     int64_t offsets[RP_POP_MESSAGES_MAX];
     if (open_checkpoint(revive, kept, &due) != RP_OK)
@@ -132,6 +155,8 @@ static void ack_over(rp_pop_revive *revive, int32_t queue_id, const rp_kept_chec
         .is_batch = 1,
         .offsets = offsets,
     };
+    if (over_ms > 0)
+        *brought_ms(revive, record->broker_name) = over_ms;
     for (uint32_t i = 0; i < record->count; i++) {
         if (over >> i & 1)
             offsets[ack.offset_count++] = rp_pop_checkpoint_offset(record, i);
@@ -144,14 +169,15 @@ static void ack_over(rp_pop_revive *revive, int32_t queue_id, const rp_kept_chec
 /* After the batch: it is done, or looked at again. `before`: what was over already. */
 static void settle(revive_batch *batch, int32_t queue_id, revive_queue *state, rp_kept_checkpoint *kept, uint32_t before, int64_t now_ms) {
     rp_pop_revive *revive = batch->revive;
+    int64_t over_ms = kept->over != before ? now_ms : 0;
     if (!rp_kept_is_over(kept)) {
         if (kept->failing_ms == 0 || kept->failing_ms > now_ms)
             kept->failing_ms = now_ms;
         if (now_ms - kept->failing_ms >= PATIENCE_MS && !batch->is_refused)
-            put_again(revive, queue_id, kept);
+            put_again(revive, queue_id, kept, now_ms);
     }
     if (!kept->is_dropped && kept->over != before)
-        ack_over(revive, queue_id, kept, kept->over & ~before);
+        ack_over(revive, queue_id, kept, kept->over & ~before, over_ms);
     if (!rp_kept_is_over(kept)) {
         rp_kept_put_off(&state->kept, kept, now_ms + REVIVE_AGAIN_MS);
         return;

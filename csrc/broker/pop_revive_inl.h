@@ -24,6 +24,7 @@
 #define REVIVE_RECORD_MAX (1u << 20) /* of a record's body; a checkpoint has some hundred bytes, acks of a batch at most as many thousand */
 
 #define REVIVE_WANTED_MAX 64u
+#define REVIVE_BROUGHT_MAX 64u
 
 /* One revive queue. */
 typedef struct revive_queue {
@@ -60,6 +61,7 @@ struct rp_pop_revive {
     bool has_read; /* a round has come to its end: what the log had at the start is kept */
     rp_noted_acks noted; /* any */
     bool is_refused; /* the last append was, and the log has a line about it */
+    int64_t brought_ms[REVIVE_BROUGHT_MAX]; /* of each broker, by a hash of its name: when a message of it was over last */
     _Atomic int64_t line_due_ns; /* of lines that may come often */
     _Atomic uint64_t done, revived, put_again, dropped, append_failures, kept_now;
     _Atomic int64_t oldest_due_ms;

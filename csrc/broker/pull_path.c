@@ -7,6 +7,7 @@
 #include "../base/slice_inl.h"
 #include "../store/light_queue.h"
 #include "lane.h"
+#include "pop_escape.h"
 #include "pop_log.h"
 #include "pull_response.h"
 #include "sql_filter.h"
@@ -40,8 +41,10 @@ static int64_t now_ns(void) { return rp_clock_monotonic_ns(rp_clock_system()); }
 static uint32_t bound(const _Atomic uint32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 
-/* Another master that has the checkpoint of what a slave gave out needs the message, whoever else may read here. */
-static int is_of_revive(const rp_pull *pull) { return rp_slice_is(pull->group->head.name, RP_POP_REVIVE_GROUP); }
+/* Another master that has the checkpoint of what this slave gives out needs the message, whoever else may read here: one at a time. */
+static int is_of_revive(const rp_broker *broker, const rp_pull *pull) {
+    return pull->max_messages == 1 && rp_slice_is(pull->group->head.name, RP_POP_REVIVE_GROUP) && rp_pop_escapes(broker);
+}
 
 /* What holds for the broker and the group. RP_OK: go on. */
 static int check_group(const rp_broker *broker, const rp_pull *pull, rp_answer_to to) {
@@ -49,7 +52,7 @@ static int check_group(const rp_broker *broker, const rp_pull *pull, rp_answer_t
     rp_slice ip = {(const uint8_t *)broker->options.broker_ip, (uint32_t)strlen(broker->options.broker_ip)};
     if (atomic_load_explicit(&broker->pulls_dismissed, memory_order_acquire))
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_STOPPING);
-    if (setting(&settings->role) == RP_ROLE_SLAVE && !setting(&settings->slave_read_enable) && !is_of_revive(pull))
+    if (setting(&settings->role) == RP_ROLE_SLAVE && !setting(&settings->slave_read_enable) && !is_of_revive(broker, pull))
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED);
     if (!(setting(&settings->permission) & RP_PERMISSION_READ))
         return forbid(to, BROKER_FORBIDDEN, "the broker[%.*s] pulling message is forbidden", ip);

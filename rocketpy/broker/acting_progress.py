@@ -5,8 +5,9 @@ RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), which goes
                                none of them is taken
     GET_ALL_DELAY_OFFSET       delayed messages below this offset were delivered, except those that are set aside. It also lists the
                                prepared messages that are set aside: they are copied behind the others here, and the group's offset moves on
-    GET_ALL_CONSUMER_OFFSET    prepared messages below this offset were ended or passed on; popped ones below it are over, or have
-                               checkpoints: in the slave's log, which is ours, too, or, of what the slave gave out, at other masters
+    GET_ALL_CONSUMER_OFFSET    prepared messages below this offset were ended or passed on, checkpoints below the revive group's are over.
+                               Offsets of popped topics are not taken: that the slave's log is no longer than ours does not say that it is
+                               all in ours, and the checkpoints of what the master gave out might be in the part that is not
     GET_TIMER_CHECK_POINT      slots before this time were delivered, except what is still to be rolled, since a slave rolls later than a
                                master. It is taken only if the slave had all of our log when it stood in: a message that it did not have
                                may be due in one of these slots
@@ -18,7 +19,6 @@ Threads  one event loop.
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Iterable
 from typing import Final
@@ -33,9 +33,7 @@ from .delay_offsets import SYNC_TIMEOUT_MS, SavedDelayOffsets
 from .json_members import integer_member, object_member
 from .parts import Parts, read_object
 from .set_aside import HALVES_SET_ASIDE, SetAside, offsets_of
-from .slave_synchronize import is_logged
 from .timers import ACTING_ASIDE, ACTING_BELOW, ACTING_LOG_END, ACTING_READ_MS, CHECKPOINT
-from .topics import TopicTable
 from .transaction_checks import GROUP, HALVES, Fate
 
 log = logging.getLogger(__name__)
@@ -61,9 +59,8 @@ async def _take_of(parts: Parts, address: str) -> None:
     delays = await client.call(address, RequestCode.GET_ALL_DELAY_OFFSET, timeout_s=TIMEOUT_S)
     offsets = await client.call(address, RequestCode.GET_ALL_CONSUMER_OFFSET, timeout_s=TIMEOUT_S)
     told = read_json(delays.body)
-    is_other = functools.partial(_is_other, parts.topics)
     moved = parts.delay_offsets.advance(SavedDelayOffsets.from_json(told))
-    moved += parts.offsets.advance(SavedOffsets.from_json(read_json(offsets.body)).without(is_other), parts.queue_end)
+    moved += parts.offsets.advance(SavedOffsets.from_json(read_json(offsets.body)).without(_is_other), parts.queue_end)
     halves = told.get(HALVES_SET_ASIDE)
     moved += await _take_halves(parts, SetAside.from_json(halves, HALVES_SET_ASIDE)) if halves is not None else 0
     moved += await _take_timers(parts, address, own_end)
@@ -73,8 +70,8 @@ async def _take_of(parts: Parts, address: str) -> None:
         await parts.saved.offsets.save_or_log()
 
 
-def _is_other(topics: TopicTable, topic: str, group: str) -> bool:
-    return topic == names.TRANS_OP_HALF_TOPIC or not is_logged(topics, topic, group)
+def _is_other(topic: str, group: str) -> bool:
+    return group not in (GROUP, names.REVIVE_GROUP) or topic == names.TRANS_OP_HALF_TOPIC
 
 
 async def _take_halves(parts: Parts, told: SetAside | None) -> int:

@@ -33,7 +33,7 @@ from ..remoting.command import CommandError
 from ..remoting.headers import GetRouteInfoRequestHeader, GetSubscriptionGroupConfigRequestHeader
 from ..remoting.route import TopicRoute
 from . import names
-from .escaped_checkpoints import EscapedCheckpoints, PopRecord
+from .escaped_checkpoints import EscapedCheckpoints, NotThere, PopRecord
 from .escaping_messages import Master, Place, choose, is_of_pop, other_masters, place_of, popped_topics, request_of, topics_to_ask
 from .parts import Parts, monotonic_ms
 
@@ -148,7 +148,7 @@ class EscapeBridge:
             place = Place(message.topic, message.queue_id)
             masters = await self._masters_of_pop(message.topic, record)
             noted = self._popped.place_of(record, masters)
-            if record.is_checkpoint:
+            if noted is None:
                 masters = await self._that_know(record.group, masters)
             chosen = noted or choose(masters, place, self._failing)
             if chosen is None:
@@ -157,7 +157,7 @@ class EscapeBridge:
                 raise Refused(f"master {noted[0].broker_name}, which has the checkpoint, does not answer")
             await self._send_to(message, place, chosen)
             self._popped.note(record, chosen)
-        except (Refused, RocketpyError, CommandError, ValueError) as error:
+        except (Refused, NotThere, RocketpyError, CommandError, ValueError) as error:
             now_ms = self._clock_ms()
             if self._told_of_pops_ms is None or now_ms - self._told_of_pops_ms >= TELL_AGAIN_MS:
                 self._told_of_pops_ms = now_ms

@@ -2,7 +2,7 @@
 RocketMQ: EscapeBridge.asyncRemotePutMessageToSpecificQueue (5.5.0 broker/failover/), which goes by a hash of its own address over all
 queues: when brokers come or go, acks go elsewhere.
 
-    checkpoint ─ any master that has the popped topic ─ noted ─► ack ─ the same ─ not noted: as a checkpoint that comes now would go
+    checkpoint ─ any master that has the popped topic ─ noted ─► ack ─ the same, or none ─ not noted: as a checkpoint would go now
 
 Threads  none: decisions only. Bounds: NOTED_MAX checkpoints, the oldest are forgotten: what was acked of them may come once more.
 """
@@ -63,6 +63,10 @@ class PopRecord:
         return self.topic, self.group, self.queue_id, self.start_offset, self.pop_time_ms
 
 
+class NotThere(Exception):
+    """Nobody else has a use for the ack."""
+
+
 class EscapedCheckpoints:
     """By what an ack says of its pop."""
 
@@ -78,6 +82,12 @@ class EscapedCheckpoints:
             self._places.popitem(last=False)
 
     def place_of(self, record: PopRecord, masters: Iterable[Master]) -> tuple[Master, int] | None:
-        """Of an ack whose checkpoint was noted; None: of others, or that master is not there."""
-        name, queue_id = ("", 0) if record.is_checkpoint else self._places.get(record.key, ("", 0))
-        return next(((master, queue_id) for master in masters if master.broker_name == name), None)
+        """Of an ack whose checkpoint was noted; None: of others. Raises NotThere."""
+        noted = None if record.is_checkpoint else self._places.get(record.key)
+        if noted is None:
+            return None
+        name, queue_id = noted
+        for master in masters:
+            if master.broker_name == name:
+                return master, queue_id
+        raise NotThere(f"master {name}, which has the checkpoint, is not there")

@@ -33,6 +33,8 @@ ROUTE_MS: Final = 2_000
 TIMEOUT_S: Final = 3.0
 WITH_SUBSCRIPTION: Final = 4
 """PullSysFlag: no commit, no waiting."""
+NOT_THERE: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED)
+"""Below the first that is kept it is gone. What lies past the end may come: from a slave that is behind, or a broker that just started."""
 HERE: Final = 0
 GONE: Final = NotFound.status
 LATER: Final = NetworkError.status
@@ -47,44 +49,55 @@ class ForeignMessages:
         self._until_ms = 0
 
     async def fetch(self) -> None:
-        """What is wanted now; each is asked for once."""
-        native = self._parts.native
+        """What is wanted now; each is asked for once, and a broker that does not answer by no more than come with the first of them."""
+        asked, silent = set[int](), set[str]()
         for _ in range(WANTED_MAX // AT_ONCE):
-            wanted = [message for message in (native.take_foreign() for _ in range(AT_ONCE)) if message is not None]
+            wanted = self._take(asked)
             if not wanted:
                 return
             try:
-                found = await asyncio.gather(*(self._fetch(message) for message in wanted))
+                have_room = await asyncio.gather(*(self._bring(message, silent) for message in wanted))
             except asyncio.CancelledError:
                 for message in wanted:
-                    native.put_foreign(message.id, LATER, b"")
+                    self._parts.native.put_foreign(message.id, LATER, b"")
                 raise
-            if not self._put(wanted, found):
+            if not all(have_room):
                 return
 
-    def _put(self, wanted: list[ForeignMessage], found: list[tuple[int, bytes]]) -> bool:
-        """False: some of them are to be asked for again, not at once."""
-        are_all_known = True
-        for message, (status, record) in zip(wanted, found, strict=True):
-            are_all_known &= status != LATER
-            try:
-                self._parts.native.put_foreign(message.id, status, record)
-            except (Busy, NoMemory):  # the revive thread has others to put first
-                are_all_known = False
-        return are_all_known
+    def _take(self, asked: set[int]) -> list[ForeignMessage]:
+        """The next ones, up to the first that was asked for already: they come in turn."""
+        wanted: list[ForeignMessage] = []
+        while len(wanted) < AT_ONCE and (message := self._parts.native.take_foreign()) is not None:
+            if message.id in asked:
+                self._parts.native.put_foreign(message.id, LATER, b"")
+                break
+            asked.add(message.id)
+            wanted.append(message)
+        return wanted
 
-    async def _fetch(self, wanted: ForeignMessage) -> tuple[int, bytes]:
+    async def _bring(self, wanted: ForeignMessage, silent: set[str]) -> bool:
+        """False: the revive thread has others to put first."""
+        status, record = await self._fetch(wanted, silent)
+        try:
+            self._parts.native.put_foreign(wanted.id, status, record)
+        except (Busy, NoMemory):
+            return False
+        return True
+
+    async def _fetch(self, wanted: ForeignMessage, silent: set[str]) -> tuple[int, bytes]:
         address = await self._address_of(wanted.broker_name)
-        if address is None:
+        if address is None or address in silent:
             return LATER, b""
         try:
             answer = await self._parts.client.invoke(address, RequestCode.PULL_MESSAGE, request_of(wanted), timeout_s=TIMEOUT_S)
-            if answer.code == ResponseCode.PULL_OFFSET_MOVED and wanted.offset < int(answer.fields.get("minOffset", 0)):
+            if answer.code in NOT_THERE and wanted.offset < int(answer.fields.get("minOffset", 0)):
                 return GONE, b""
             if answer.code != ResponseCode.SUCCESS:
                 return LATER, b""
             return record_at(wanted, answer.body)
         except (RocketpyError, CommandError, ValueError) as error:
+            if isinstance(error, NetworkError):
+                silent.add(address)
             log.warning("message %d of topic %s cannot be had from broker %s just now: %s", wanted.offset, wanted.topic, address, error)
             return LATER, b""
 

@@ -4,8 +4,8 @@ already read.
 RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), with enableSlaveActingMaster only.
 
 Offsets move forward only, and not past the end of this master's queues: if it has lost messages that a slave still has, their offsets are
-given to new messages, which nobody has read. Positions of POP stay as the master's file has them, because their checkpoints may be among
-the lost messages. Only from a slave whose whole log is in ours are they taken, too: acting_progress looks at that.
+given to new messages, which nobody has read. Offsets of popped topics stay as the master's file has them, because their checkpoints may be
+among the lost messages.
 
 Threads  one event loop, at the start. A slave that does not answer holds the start up for TIMEOUT_S at most.
 """

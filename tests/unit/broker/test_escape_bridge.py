@@ -11,7 +11,7 @@ from rocketpy._core.errors import NetworkError
 from rocketpy.broker import names
 from rocketpy.broker.escape_bridge import IN_FLIGHT, PASSED_ON, STUCK, WAITS, EscapeBridge
 from rocketpy.broker.parts import Parts
-from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import write_json
 from tests.processes import PATIENCE_S
 
@@ -60,10 +60,13 @@ class Others:
 
     def __init__(self, *brokers: str) -> None:
         self.brokers, self.sent, self.silent = list(brokers), list[str](), set[str]()
+        self.strangers = set[str]()
 
     async def invoke(self, address: str, code: int, *_: object, **__: object) -> Any:
         if address in self.silent:
             raise NetworkError("no answer")
+        if code == RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG and address in self.strangers:
+            return SimpleNamespace(code=ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST)
         if code == RequestCode.SEND_MESSAGE:
             self.sent.append(address)
         queues = [{"brokerName": name, "readQueueNums": 4, "writeQueueNums": 4, "perm": 6, "topicSysFlag": 0} for name in self.brokers]
@@ -89,6 +92,12 @@ def test_an_ack_is_sent_where_its_checkpoint_went_or_nowhere() -> None:
         others.silent.add("m:1")
         count = len(others.sent)
         assert [await bridge._put_of_pop(record("ack", 1)) for _ in range(2)] == [WAITS, WAITS] and len(others.sent) == count
+        others.brokers.remove("m")
+        now[0] += 10_000
+        assert await bridge._put_of_pop(record("ack", 1)) == WAITS and len(others.sent) == count, "it has left the route"
+        others.strangers, now[0] = {f"{name}:1" for name in others.brokers if name != "h"}, now[0] + 100_000
+        for start in range(50, 58):
+            assert await bridge._put_of_pop(record("ack", start)) == PASSED_ON and others.sent[-1] == "h:1", "others lack the group"
         assert await bridge._put_of_pop(record("ck")._replace(body=b"{}", topic=names.REVIVE_TOPIC_PREFIX)) == STUCK
 
     asyncio.run(run())

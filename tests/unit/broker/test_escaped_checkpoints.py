@@ -8,7 +8,7 @@ import pytest
 
 from rocketpy._core.results import ForeignMessage, Message
 from rocketpy.broker import escaped_checkpoints, names
-from rocketpy.broker.escaped_checkpoints import EscapedCheckpoints, PopRecord
+from rocketpy.broker.escaped_checkpoints import EscapedCheckpoints, NotThere, PopRecord
 from rocketpy.broker.escaping_messages import Master, Place, request_of
 from rocketpy.broker.foreign_messages import request_of as request_for
 
@@ -31,7 +31,8 @@ def test_an_ack_goes_where_its_checkpoint_went() -> None:
     known.note(other, (MASTERS[0], 1))
     assert known.place_of(ack, MASTERS) == (MASTERS[1], 5) and known.place_of(other, MASTERS) is None
     assert known.place_of(checkpoint, MASTERS) is None, "written again it may go anywhere"
-    assert known.place_of(ack, MASTERS[:1]) is None, "that master is not there"
+    with pytest.raises(NotThere, match="master c"):
+        known.place_of(ack, MASTERS[:1])
 
 
 def test_the_oldest_checkpoints_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,9 @@ static void what_cannot_be_had_waits_and_holds_nothing_up(void) {
     open_revive(&fx, &c);
     CHECK(send_message(&c, "T", 0, NULL, "ours") == 0);
     for (int64_t i = 0; i < RP_FOREIGN_MAX + 8; i++) {
+        static const char *const names[] = {"broker-a", "broker-b", "broker-c", "broker-d"};
         rp_pop_checkpoint checkpoint = foreign(i, 1);
+        checkpoint.broker_name = text(names[i % 4]);
         put(&fx, 0, &checkpoint);
     }
     rp_pop_checkpoint own = checkpoint_of(0, 1, 1000);
@@ -118,6 +120,98 @@ static void few_bytes_wait_for_the_thread(void) {
     CHECK(wanted_of(&fx).id == second.id);
     turn(&fx, DUE_MS(1000) + REVIVE_AGAIN_MS); /* which is no record */
     CHECK(rp_broker_put_foreign(fx.broker, second.id, RP_OK, (rp_slice){large, 1}) == RP_OK);
+    close_revive(&fx, &c);
+}
+
+/* Nor are those of others in its turn later than once in a round. */
+static void a_broker_that_cannot_be_reached_leaves_room_for_others(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    for (int64_t i = 0; i < RP_FOREIGN_MAX + 2; i++) {
+        rp_pop_checkpoint checkpoint = foreign(i, 1);
+        checkpoint.broker_name = text(i < RP_FOREIGN_MAX ? "away" : "broker-a");
+        put(&fx, 0, &checkpoint);
+    }
+    turn(&fx, DUE_MS(1000));
+    uint64_t ids[RP_FOREIGN_OF_BROKER_MAX + 2];
+    uint32_t of_others = 0, count = 0;
+    for (rp_foreign_wanted wanted; count < RP_FOREIGN_OF_BROKER_MAX + 2; count++) {
+        CHECK(rp_broker_take_foreign(fx.broker, &wanted) == RP_OK);
+        for (uint32_t i = 0; i < count; i++)
+            CHECK(ids[i] != wanted.id);
+        ids[count] = wanted.id;
+        of_others += slice_is((rp_slice){wanted.broker_name, wanted.broker_name_size}, "broker-a");
+        CHECK(rp_broker_put_foreign(fx.broker, wanted.id, RP_E_NETWORK, text("")) == RP_OK);
+    }
+    rp_foreign_wanted first;
+    CHECK(of_others == 2 && rp_broker_take_foreign(fx.broker, &first) == RP_OK && first.id == ids[0]);
+    close_revive(&fx, &c);
+}
+
+/* What waits for a place fails only once its broker brings nothing any more. */
+static void a_backlog_that_comes_is_not_put_again(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    CHECK(send_message(&c, "T", 0, NULL, "theirs") == 0);
+    for (int64_t i = 0; i < RP_FOREIGN_OF_BROKER_MAX + 8; i++) {
+        rp_pop_checkpoint checkpoint = foreign(i, 1);
+        put(&fx, 0, &checkpoint);
+    }
+    turn(&fx, DUE_MS(1000));
+    put_record(&fx, wanted_of(&fx).id, 0);
+    turn(&fx, DUE_MS(1000) + 29000);
+    CHECK(end_of(&fx, RETRY, 0) == 1);
+    turn(&fx, DUE_MS(1000) + 31000);
+    CHECK(stats_of(&fx).put_again == 0);
+    turn(&fx, DUE_MS(1000) + 59000);
+    CHECK(stats_of(&fx).put_again == RP_FOREIGN_OF_BROKER_MAX + 7);
+    close_revive(&fx, &c);
+}
+
+static void want(const fixture *fx, int64_t offset, int64_t now_ms) {
+    uint8_t *record;
+    uint32_t size;
+    CHECK(rp_foreign_messages_find(fx->broker->foreign, text("broker-a"), text("T"), 0, offset, now_ms, &record, &size) == RP_E_BUSY);
+}
+
+static void what_nobody_asks_for_any_more_is_cleared(void) {
+    static uint8_t large[RP_FOREIGN_BYTES_MAX + 1];
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
+    want(&fx, 0, now_ms);
+    CHECK(rp_broker_put_foreign(fx.broker, wanted_of(&fx).id, RP_OK, (rp_slice){large, sizeof large}) == RP_OK);
+    want(&fx, 1, now_ms + RP_FOREIGN_KEPT_MS + 1); /* the first one's bytes are free again */
+    want(&fx, 2, now_ms);
+    CHECK(rp_broker_put_foreign(fx.broker, wanted_of(&fx).id, RP_OK, (rp_slice){large, 1}) == RP_OK);
+    want(&fx, 3, now_ms - RP_FOREIGN_KEPT_MS - 1);
+    CHECK(nothing_is_wanted(&fx));
+    close_revive(&fx, &c);
+}
+
+/* The slave was copying it when its master went. */
+static void what_an_acting_slave_does_not_have_yet_waits(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    CHECK(send_message(&c, "T", 0, NULL, "m") == 0);
+    rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
+    checkpoint.group = text("new");
+    put(&fx, 0, &checkpoint);
+    checkpoint = checkpoint_of(0, 1, 1000);
+    checkpoint.topic = text("new");
+    put(&fx, 0, &checkpoint);
+    rp_broker_open_escape(fx.broker);
+    for (int64_t i = 0; i < 40; i++)
+        turn(&fx, DUE_MS(1000) + i * REVIVE_AGAIN_MS);
+    CHECK(stats_of(&fx).dropped == 0 && stats_of(&fx).checkpoints_kept == 2 && group_offset(&fx, 0) < 0);
+    rp_broker_refuse_escape(fx.broker);
+    rp_broker_shut_escape(fx.broker);
+    turn(&fx, DUE_MS(1000) + 41 * REVIVE_AGAIN_MS);
+    CHECK(stats_of(&fx).dropped == 2 && stats_of(&fx).checkpoints_kept == 0);
     close_revive(&fx, &c);
 }
 
@@ -156,7 +250,30 @@ static void an_ack_that_was_noted_counts_as_one_in_the_log(void) {
     close_revive(&fx, &c);
 }
 
+/* An acting slave gets acks before its revive thread has read what they are of. */
+static void nothing_is_put_before_what_was_noted_is_taken(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    CHECK(send_message(&c, "T", 0, NULL, "acked") == 0);
+    rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
+    put(&fx, 3, &checkpoint);
+    note(&fx, &checkpoint, 0);
+    rp_broker_open_escape(fx.broker);
+    rp_broker_refuse_escape(fx.broker); /* what is put fails at once */
+    turn(&fx, DUE_MS(1000));
+    turn(&fx, DUE_MS(1000) + REVIVE_AGAIN_MS);
+    CHECK(stats_of(&fx).revived == 0 && stats_of(&fx).append_failures == 0 && stats_of(&fx).checkpoints_kept == 0);
+    rp_broker_shut_escape(fx.broker);
+    close_revive(&fx, &c);
+}
+
 int main(void) {
+    a_broker_that_cannot_be_reached_leaves_room_for_others();
+    a_backlog_that_comes_is_not_put_again();
+    what_nobody_asks_for_any_more_is_cleared();
+    what_an_acting_slave_does_not_have_yet_waits();
+    nothing_is_put_before_what_was_noted_is_taken();
     what_another_broker_gave_out_is_fetched_from_it();
     what_is_gone_there_is_over();
     what_cannot_be_had_waits_and_holds_nothing_up();

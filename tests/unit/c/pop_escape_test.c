@@ -32,7 +32,7 @@ static void close_acting(fixture *fx, client *c) {
     close_pop(fx, c);
 }
 
-/* The next record that is handed over; it is one of the revive topic, with that tag. */
+/* The next record that is handed over; it is one of the revive topic, with that tag, a checkpoint names this broker. */
 static uint64_t next(const fixture *fx, const char *tag) {
     rp_escaping_message escaping;
     rp_message message;
@@ -44,6 +44,7 @@ static uint64_t next(const fixture *fx, const char *tag) {
     must(rp_message_decode(escaping.record, escaping.size, RP_CHECK_BODY_CRC, &message, &error), &error, "decode record");
     CHECK(slice_is(message.topic, REVIVE) && property_is(&message, "TAGS", tag));
     CHECK(rp_message_property(message.properties, "TIMER_DELIVER_MS").size > 0);
+    CHECK(strcmp(tag, "ck") != 0 || slice_contains(message.body, "\"bn\":\"broker\""));
     free(escaping.record);
     return escaping.id;
 }
@@ -106,6 +107,19 @@ static void whoever_stands_in_no_more_answers_and_gives_nothing(void) {
     close_acting(&fx, &c);
 }
 
+static void an_offset_that_was_set_meanwhile_stays(void) {
+    fixture fx;
+    client c = open_acting(&fx, 3);
+    pop_request pop = pop_of(0);
+    pop.max_messages = 1;
+    int32_t opaque = client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+    uint64_t id = next(&fx, "ck");
+    CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 0, 2) == RP_OK);
+    rp_broker_settle_escaping(fx.broker, id, RP_OK);
+    CHECK(answer_of(&c, opaque).code == SUCCESS && offset_of(&fx, 0) == 2);
+    close_acting(&fx, &c);
+}
+
 static int has_moved(void *context) { return offset_of(context, 0) == 1; }
 
 /* Nobody gets the messages, whose checkpoint brings them again. */
@@ -154,6 +168,10 @@ static void acks_go_where_checkpoints_go(void) {
     rp_broker_settle_escaping(fx.broker, next(&fx, "ack"), RP_E_NETWORK); /* it comes twice, but the new time counts */
     response = answer_of(&c, opaque);
     CHECK(response.code == SUCCESS && field_number(&response, "invisibleTime") == 30000);
+    opaque = send_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, "0 1 60000 0 0 another 0 0"); /* nobody would have its message */
+    rp_broker_settle_escaping(fx.broker, next(&fx, "ck"), RP_OK);
+    rp_broker_settle_escaping(fx.broker, next(&fx, "ack"), RP_OK);
+    CHECK(answer_of(&c, opaque).code == SUCCESS);
     opaque = send_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, handle);
     rp_broker_settle_escaping(fx.broker, next(&fx, "ck"), RP_E_NETWORK);
     CHECK(answer_of(&c, opaque).code == SYSTEM_ERROR && nothing_is_handed_over(&fx));
@@ -197,6 +215,7 @@ static void order_consumers_need_no_other_master(void) {
 int main(void) {
     a_pop_is_answered_once_another_master_has_its_checkpoint();
     whoever_stands_in_no_more_answers_and_gives_nothing();
+    an_offset_that_was_set_meanwhile_stays();
     a_consumer_may_leave_meanwhile();
     acks_go_where_checkpoints_go();
     order_consumers_need_no_other_master();
