@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from ..broker.heartbeat import tags_in
 from ..broker.names import SYSTEM_GROUP_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
 from . import schema
 from .status import ProxyError
@@ -85,7 +86,7 @@ def tags_of(expression: str) -> frozenset[str]:
     """What a tag filter lets through; empty: everything. Raises ProxyError."""
     if expression in ("", "*"):
         return frozenset()
-    tags = frozenset(tag for part in expression.split("||") if (tag := part.strip()))
+    tags = tags_in(expression)
     if not tags:
         raise ProxyError("ILLEGAL_FILTER_EXPRESSION", "subString split error")
     return tags
