@@ -141,6 +141,7 @@ int64_t rp_pop_revive_round(rp_pop_revive *revive, int64_t now_ms) {
     if (topic == NULL || open_queues(revive, topic) != RP_OK)
         return REVIVE_AGAIN_MS;
     bool goes_on = true;
+    revive->now_ms = now_ms;
     take_notes(revive);
     for (uint32_t i = 0; goes_on && i < revive->queue_count && !revive_is_stopping(revive); i++)
         goes_on = turn_queue(revive, topic, (int32_t)i, now_ms);

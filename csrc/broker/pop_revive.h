@@ -10,8 +10,8 @@
  * A message revived has the stored one's body, properties, flags and born time, this broker's host, reconsumeTimes + 1, and 1ST_POP_TIME
  * from its first time on. One that was sent with a delay comes at once; RocketMQ delays it again. What is gone (retention) is passed over.
  * It goes to the retry topic's queue of its own queue's number with useSeparateRetryQueue, else to the first.
- * What cannot be read or appended just now, or whose retry topic is missing or too narrow (Python may mend that: wanted_topic), is tried
- * again each second;
+ * What cannot be read or appended just now, or whose retry topic is missing or does not have its queue (Python may mend that:
+ * wanted_topic), is tried again each second. A queue is waited for no longer than 5 s, then the first one is taken;
  * after 30 s each message gets a checkpoint of its own with a longer and longer invisible time (rePutTimes), so that the offset moves on.
  * Where the group or topic is gone the checkpoint is dropped, with a line now and then: the tables are filled before the start.
  * A checkpoint that names another broker was sent by a slave that stands in for its master: its messages are fetched from there

@@ -58,6 +58,7 @@ struct rp_pop_revive {
     int64_t carry_records; /* fixed: a checkpoint so far behind is written again, the next start need not read all that came since */
     rp_arena *arena; /* texts of the record that is looked at */
     rp_inner_places inner_places;
+    int64_t now_ms; /* of the round */
     bool has_read; /* a round has come to its end: what the log had at the start is kept */
     rp_noted_acks noted; /* any */
     bool is_refused; /* the last append was, and the log has a line about it */
@@ -106,7 +107,7 @@ typedef struct revive_batch {
 
 /* The topic whose messages these are: of a pop retry topic's name the part behind the group. */
 rp_slice revive_normal_topic(rp_slice topic, rp_slice group);
-/* The live retry topic of this topic's messages; NULL: it is missing or has too few queues, which is said where Python may look. */
+/* The live retry topic of this topic's messages; NULL: it is missing. Python is told of that, and of one that has too few queues. */
 rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record, const rp_topic *normal);
 /* Takes one message into the batch, appending the batch first when it is full; or marks the message as over when the log has it no more.
  * RP_OK, or an error after which it is to be tried again. */

@@ -16,6 +16,7 @@
 #include "stored_message.h"
 
 #define BATCH_BYTES_MAX (1u << 20) /* of the records of one append, or one */
+#define WIDER_MS 5000 /* how long a message waits for a queue of its own */
 #define FIRST_POP_TIME "1ST_POP_TIME"
 #define FIRST_POP_ROOM 48u
 
@@ -60,18 +61,23 @@ rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record, 
         return NULL;
     rp_topic *topic = rp_topic_table_find(broker->topics, name);
     int32_t queues = rp_pop_retry_queues(broker, normal);
-    if (topic != NULL && (queues == 1 || rp_pop_retry_width(topic) >= queues))
-        return topic;
-    want_topic(revive, name, queues);
-    return NULL;
+    if (topic == NULL || (queues > 1 && rp_pop_retry_width(topic) < queues))
+        want_topic(revive, name, queues);
+    return topic;
 }
 
-/* The first one, or the one of the number that the message's queue has, so that its priority stays: of a topic that had more queues than it
- * has now that may be missing. */
-static int32_t queue_of(const rp_broker *broker, const rp_topic *target, const rp_message *message) {
-    bool is_own = atomic_load_explicit(&broker->settings.separate_retry_queues, memory_order_relaxed) && message->queue_id > 0 &&
-                  message->queue_id < rp_pop_retry_width(target);
-    return is_own ? message->queue_id : 0;
+/* The first one, or the one of the number that the message's queue has, so that its priority stays; -1: the retry topic is about to get it.
+ * It may be missing for good where the topic had more queues than it has now, or where Python cannot make the retry topic wider. */
+static int32_t queue_of(const rp_pop_revive *revive, const rp_kept_checkpoint *kept, const rp_pop_checkpoint *record,
+                        const rp_topic *target, int32_t own_id) {
+    const rp_broker *broker = revive->broker;
+    if (own_id <= 0 || !atomic_load_explicit(&broker->settings.separate_retry_queues, memory_order_relaxed))
+        return 0;
+    if (own_id < rp_pop_retry_width(target))
+        return own_id;
+    const rp_topic *normal = rp_topic_table_find(broker->topics, revive_normal_topic(record->topic, record->group));
+    bool is_to_come = normal != NULL && own_id < rp_pop_retry_queues(broker, normal);
+    return is_to_come && (kept->failing_ms == 0 || revive->now_ms - kept->failing_ms < WIDER_MS) ? -1 : 0;
 }
 
 /* A group begins a retry topic with its first message, not where its topics begin. RocketMQ: initPopRetryOffset. */
@@ -270,7 +276,9 @@ int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_chec
     item->reconsume_times = (int32_t)((uint32_t)item->reconsume_times + 1); /* a producer may have sent any number */
     set_born_host(revive->broker, item);
     status = set_properties(item, message);
-    int32_t queue_id = queue_of(revive->broker, target, &message->stored.message);
+    int32_t queue_id = queue_of(revive, kept, record, target, message->stored.message.queue_id);
+    if (status == RP_OK && queue_id < 0)
+        status = RP_E_BUSY;
     if (status == RP_OK && rp_topic_open_queue_to_send(revive->broker->topics, target, queue_id, &item->queue) == NULL)
         status = RP_E_IO;
     if (status != RP_OK) {

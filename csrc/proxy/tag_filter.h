@@ -1,6 +1,6 @@
 /* tag_filter.h: which tags a consumer wants: "*", or "A || B". RocketMQ: FilterAPI (5.3.3 common/filter/).
  *
- * As tags_of of rocketpy/proxy/receiving.py reads it, of ASCII's visible letters and blanks.
+ * As tags_of of rocketpy/proxy/validation.py reads it, of ASCII's visible letters and blanks.
  *
  * Threads  pure functions.
  */

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..broker.heartbeat import tags_in
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import Fields
 from ..remoting.headers import PullMessageRequestHeader, QueryMessageRequestHeader, ViewMessageRequestHeader
@@ -63,7 +64,7 @@ async def pull(
         raise refused(address, RequestCode.PULL_MESSAGE, response.code, response.remark)
     messages = records_in(response.body, broker_name, pulled=True) if response.code == ResponseCode.SUCCESS else []
     if tags != "*":  # the broker compares hashes
-        wanted = {tag.strip() for tag in tags.split("||")}
+        wanted = tags_in(tags)
         messages = [each for each in messages if each.tags in wanted]
     try:
         next_offset, delta = int(response.fields["nextBeginOffset"]), int(response.fields.get("offsetDelta", 0))

@@ -89,18 +89,19 @@ class AttributeFault(ValueError):
 
 
 def parse_attributes(text: str | None) -> dict[str, str]:
-    """`+a=b,-c` as a map of signed names. Blanks belong to the part they stand in; commas at the end are ignored. Raises AttributeFault."""
+    """`+a=b,-c` as a map of signed names. Blanks belong to the part they stand in; commas at the end are ignored, and so is a second = with
+    what follows it. Raises AttributeFault."""
     result: dict[str, str] = {}
     stripped = (text or "").rstrip(",")
     for part in stripped.split(",") if stripped else ():
-        name, equals, value = part.partition("=")
+        name, equals, rest = part.partition("=")
         if equals and not name.startswith("+"):
             raise AttributeFault(f"add/alter attribute format is wrong: {name}")
         if not equals and not name.startswith("-"):
             raise AttributeFault(f"delete attribute format is wrong: {name}")
         if name in result:
             raise AttributeFault(f"key duplication: {name}")
-        result[name] = value
+        result[name] = rest.partition("=")[0]
     return result
 
 

@@ -22,7 +22,7 @@ import functools
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from .._core.errors import InvalidArgument, NetworkError, NoMemory, RocketpyError, TooLarge
@@ -293,6 +293,8 @@ class EscapeBridge:
         for topic in topics_to_ask(wanted, popped):
             masters = await self._fetch(topic)
             if masters:
+                if topic in popped:  # the retry topic is made by what is sent to it, and a queue of this number may not be there then
+                    masters = tuple(replace(master, queues=(0,)) for master in masters)
                 break
         return self._keep_route(wanted, masters)
 

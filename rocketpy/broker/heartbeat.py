@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..remoting.json_codec import unknown_members
 from .json_members import boolean_member, enum_member, integer_member, list_member, optional_text_member, text_member
-from .names import CLIENT_BYTES_MAX, is_possible, is_possible_client, java_hash
+from .names import CLIENT_BYTES_MAX, is_possible, is_possible_client, java_hash, java_trim
 
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
@@ -36,6 +36,11 @@ HEARTBEAT_LIST_MAX: Final = 10_000
 """Members of one list of a heartbeat: its groups, or the subscriptions of one. A client of a thousand groups is already an odd one."""
 TAGS_MAX: Final = 4096
 """Of a subscription: what the native filter holds (RP_SUBSCRIPTION_CODES_MAX)."""
+
+
+def tags_in(expression: str) -> frozenset[str]:
+    """The tags that an expression names, as FilterAPI reads them; not of `*`."""
+    return frozenset(tag for part in expression.split("||") if (tag := java_trim(part)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ PREDEFINED_GROUPS: Final = (
 
 _VALID_CHARACTERS: Final = frozenset("%|-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _ALLOWED_TEXT: Final = "allowing only ^[%|a-zA-Z0-9_-]+$"
+_TRIMMED: Final = "".join(map(chr, range(0x21)))
 _LONG_MASK: Final = (1 << 64) - 1
 _JUMP_FACTOR: Final = 2_862_933_555_777_941_757
 
@@ -175,6 +176,11 @@ def java_hash(text: str) -> int:
     for index in range(0, len(data), 2):
         value = (31 * value + (data[index] << 8) + data[index + 1]) & 0xFFFFFFFF
     return value - (1 << 32) if value & 0x80000000 else value
+
+
+def java_trim(text: str) -> str:
+    """Java's String.trim: without what is not past a space at both ends. Python's strip knows other blanks, which may be part of a tag."""
+    return text.strip(_TRIMMED)
 
 
 def consistent_hash(value: int, buckets: int) -> int:

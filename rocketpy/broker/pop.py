@@ -9,6 +9,7 @@ broker/processor/): their checks, in their order, for what is left to us.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from ..remoting.headers import (
 )
 from . import names
 from .consumer_orders import MESSAGES_MAX
+from .escaping_messages import popped_topics
 from .heartbeat import SQL92, TAG
 from .parts import HandlerTable, Parts
 from .pull import expression_fault, make_group, not_supported
@@ -130,23 +132,36 @@ async def make_retry_topic(parts: Parts, topic: str, queues: int) -> None:
 
 
 class RetryTopics:
-    """Retry topics that are missing in a store that another broker wrote, or have too few queues since their topic has more; what is due
-    there waits for them."""
+    """Retry topics that are missing in a store that another broker wrote, or have too few queues since their topic has more, or since a
+    broker was killed that had not written down how many there are; what is due there waits for them."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._refused: set[str] = set()
         """Those of which the log has a line."""
+        self._knows_store = False
 
     async def make_wanted(self) -> None:
         """Some; the revive thread names others when it has them, and again what is missing still."""
         if len(self._refused) > REFUSED_MAX:
             self._refused.clear()
-        for _ in range(RETRY_TOPICS_AT_ONCE):
-            wanted = self._parts.native.wanted_retry_topic()
-            if wanted is None:
-                return
-            await self._make(*wanted)
+        named = (self._parts.native.wanted_retry_topic() for _ in range(RETRY_TOPICS_AT_ONCE))
+        wanted = [each for each in named if each is not None]
+        if self._parts.settings.is_slave:
+            self._knows_store = False  # what its master wrote down may come late
+        elif not self._knows_store:
+            self._knows_store = True
+            wanted += self._stored().items()
+        await asyncio.gather(*(self._make(*each) for each in wanted))  # together: the file is not written for each
+
+    def _stored(self) -> dict[str, int]:
+        """How many queues the retry topics that there are must have for all their messages to be popped."""
+        parts, queues = self._parts, dict[str, int]()
+        for topic, queue_id in parts.store.queues():
+            is_one = topic in parts.topics and popped_topics(topic, parts.groups.__contains__, parts.topics.__contains__)
+            if is_one and parts.store.min_offset(topic, queue_id) < parts.store.max_offset(topic, queue_id):
+                queues[topic] = max(queues.get(topic, 0), queue_id + 1)
+        return queues
 
     async def _make(self, topic: str, queues: int) -> None:
         try:

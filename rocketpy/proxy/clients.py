@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..broker.heartbeat import CONSUME_ACTIVELY, CONSUME_PASSIVELY, SQL92, SUB_ALL, TAG, Subscription
+from ..broker.heartbeat import CONSUME_ACTIVELY, CONSUME_PASSIVELY, SQL92, SUB_ALL, TAG, Subscription, tags_in
 from ..broker.names import CLIENT_BYTES_MAX, is_possible_client, java_hash
 from ..remoting.codes import CURRENT_VERSION, Language
 from . import schema
@@ -86,7 +86,7 @@ def subscription(entry: Any) -> dict[str, Any]:
     """The subscription in the form of 4.x clients' SubscriptionData."""
     is_sql = entry.expression.type == schema.number("FilterType", "SQL")
     expression = str(entry.expression.expression) or SUB_ALL
-    tags = () if is_sql or expression == SUB_ALL else tuple(sorted({tag for part in expression.split("||") if (tag := part.strip())}))
+    tags = () if is_sql or expression == SUB_ALL else tuple(sorted(tags_in(expression)))
     codes = tuple(sorted({java_hash(tag) for tag in tags}))
     return Subscription(str(entry.topic.name), expression, SQL92 if is_sql else TAG, tags, codes).to_json()
 

@@ -117,7 +117,7 @@ def properties_of(message: Any, settings: ProxySettings, group: str, peer_host: 
         properties["__LITE_TOPIC"] = lite_topic_of(system.lite_topic, settings.max_lite_topic_size)
     if system.trace_context:
         properties["TRACE_CONTEXT"] = system.trace_context
-    if host := system.born_host.strip() or peer_host:
+    if host := peer_host if is_blank(system.born_host) else system.born_host:
         properties["__BORNHOST"] = host
     properties["BORN_TIMESTAMP"] = str(millis(system.born_timestamp))
     return properties

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from ..broker.heartbeat import tags_in
 from ..broker.names import SYSTEM_GROUP_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
 from . import schema
 from .status import ProxyError
@@ -87,7 +88,7 @@ def tags_of(expression: str) -> frozenset[str]:
     """The tags that a tag filter accepts; empty if it accepts all messages. Raises ProxyError."""
     if expression in ("", "*"):
         return frozenset()
-    tags = frozenset(tag for part in expression.split("||") if (tag := part.strip()))
+    tags = tags_in(expression)
     if not tags:
         raise ProxyError("ILLEGAL_FILTER_EXPRESSION", "subString split error")
     return tags

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from .._core.arrow import ArrowBatch, QueueReader
 from .._core.broker import check_sql
 from .._core.errors import InvalidArgument, NetworkError, OffsetOutOfRange, RocketpyError
+from ..broker.names import java_trim
 from ..remoting.client import split_address
 from .cluster import TRANSIENT, Cluster, Endpoint, pause_before_retry
 from .plan import QueuePartition
@@ -48,14 +49,14 @@ REPLICA_PATIENCE_S = 3.0
 
 def is_plain_tag(tag: str) -> bool:
     """Whether a tag expression can contain the tag: brokers split at ||, trim the parts and take * for everything."""
-    return bool(tag) and tag != "*" and "|" not in tag and tag == tag.strip() and tag[0] > " " and tag[-1] > " "
+    return bool(tag) and tag != "*" and "|" not in tag and tag == java_trim(tag)
 
 
 def parse_tags(expression: str) -> tuple[str, ...]:
     """The tags in `red || blue`; empty for `*`."""
-    if expression.strip() in ("", "*"):
+    if java_trim(expression) in ("", "*"):
         return ()
-    tags = tuple(part.strip() for part in expression.split("||"))
+    tags = tuple(java_trim(part) for part in expression.split("||"))
     if any(not tag for tag in tags):
         raise InvalidArgument(f"subExpression {expression!r}: an empty tag between ||")
     _check_size(expression)

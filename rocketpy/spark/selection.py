@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from .._core.errors import InvalidArgument, NotFound
+from ..broker.names import java_trim
 from .cluster import Cluster, Endpoint, Queue
 from .options import AS_VIEW
 from .plan import QueuePartition, Range
@@ -24,7 +25,7 @@ def endpoint_of(options: dict[str, Any]) -> Endpoint:
 
 
 def settings_of(options: dict[str, Any], columns: tuple[str, ...]) -> ReadSettings:
-    expression, is_sql = options["subExpression"].strip(), options["filterType"] == SQL92
+    expression, is_sql = java_trim(options["subExpression"]), options["filterType"] == SQL92
     if is_sql and expression in ("", "*"):
         raise InvalidArgument("filterType SQL92 takes an expression: give subExpression")
     if is_sql:

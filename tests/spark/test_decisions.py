@@ -230,6 +230,7 @@ def test_the_wanted_replica_comes_first() -> None:
 
 def test_tag_expressions() -> None:
     assert parse_tags("*") == () and parse_tags("a || b") == ("a", "b")
+    assert parse_tags("a\xa0 || \u3000") == ("a\xa0", "\u3000"), "as brokers trim"
     with pytest.raises(InvalidArgument):
         parse_tags("a || ")
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from rocketpy._core.errors import NetworkError
+from rocketpy._core.results import Message
 from rocketpy.broker import names
 from rocketpy.broker.escape_bridge import IN_FLIGHT, PASSED_ON, STUCK, WAITS, EscapeBridge
 from rocketpy.broker.parts import Parts
@@ -99,5 +100,37 @@ def test_an_ack_is_sent_where_its_checkpoint_went_or_nowhere() -> None:
         for start in range(50, 58):
             assert await bridge._put_of_pop(record("ack", start)) == PASSED_ON and others.sent[-1] == "h:1", "others lack the group"
         assert await bridge._put_of_pop(record("ck")._replace(body=b"{}", topic=names.REVIVE_TOPIC_PREFIX)) == STUCK
+
+    asyncio.run(run())
+
+
+class OthersWithout(Others):
+    """As Others, with these topics only; the topic and the queue that each message was sent to."""
+
+    def __init__(self, *topics: str) -> None:
+        super().__init__("m")
+        self.topics, self.queues = set(topics), list[tuple[str, int]]()
+
+    async def invoke(self, address: str, code: int, header: Any, *rest: object, **__: object) -> Any:
+        if code == RequestCode.GET_ROUTEINFO_BY_TOPIC and header.topic not in self.topics:
+            return SimpleNamespace(code=ResponseCode.TOPIC_NOT_EXIST)
+        if code == RequestCode.SEND_MESSAGE:
+            self.queues.append((header.topic, header.queue_id))
+        return await super().invoke(address, code, header, *rest)
+
+
+def test_a_retry_topic_that_is_yet_to_be_made_has_a_first_queue_and_no_other_for_sure() -> None:
+    async def run() -> None:
+        others = OthersWithout("t", "TBW102")
+        registration = SimpleNamespace(identity=SimpleNamespace(broker_name="own", broker_id=1), name_servers=["names:1"])
+        parts = SimpleNamespace(native=None, registration=registration, client=others, groups={"g"}, topics={"t"})
+        bridge, now = EscapeBridge(cast(Parts, cast(Any, parts)), clock_ms=lambda: now[0]), [0]
+        of_retry = Message("%RETRY%g_t", 3, 0, 0, 0, 7, 0, 0, 11, "127.0.0.1:1", 0, "127.0.0.1:2", 2, 0, {}, b"body")
+        assert await bridge.put(of_retry) == PASSED_ON
+        assert await bridge.put(of_retry._replace(topic="u")) == PASSED_ON, "made as TBW102 says"
+        others.topics.add("%RETRY%g_t")
+        now[0] = 10_000
+        assert await bridge.put(of_retry) == PASSED_ON
+        assert others.queues == [("%RETRY%g_t", 0), ("u", 3), ("%RETRY%g_t", 3)]
 
     asyncio.run(run())

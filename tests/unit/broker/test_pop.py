@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -318,6 +319,8 @@ def test_a_file_that_is_none_is_refused() -> None:
 class FewParts:
     """Of a broker that refuses topics with "no" in their names."""
 
+    settings = SimpleNamespace(is_slave=True)
+
     def __init__(self, wanted: list[str]) -> None:
         self.native = self
         self.wanted = wanted
@@ -345,7 +348,7 @@ def test_a_retry_topic_that_cannot_be_made_stops_no_other_and_is_told_once(caplo
     parts = FewParts([])
     topics = RetryTopics(cast(Parts, parts))
     run(test)
-    assert parts.made == ["one", "two"] * 3 and not parts.wanted
+    assert sorted(parts.made) == ["one"] * 3 + ["two"] * 3 and not parts.wanted
     assert sorted(record.getMessage().split()[3] for record in caplog.records) == ["no-one", "no-two"]
 
 
@@ -414,6 +417,51 @@ def test_separate_retry_queues_are_turned_on_and_off_and_nothing_is_lost(tmp_pat
             for _ in range(3):
                 bodies += (await pop(at.peer(), queueId=0)).body
             assert bodies.count(b"first") == bodies.count(b"second") == 1
+
+    run(test)
+
+
+def test_queues_of_a_retry_topic_that_its_broker_was_killed_before_writing_down_are_popped(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, useSeparateRetryQueue="true") as at:
+            peer, parts = at.peer(), at.broker.parts
+            assert parts is not None
+            store = parts.store
+            await make_topic(peer, "t", 4)
+            await peer.heartbeat("c", "g", "t")
+            await peer.send("t", b"to come again", queue_id=3)
+            await let_come_again(peer, 0)
+            await eventually(lambda: store.max_offset("%RETRY%g_t", 3) == 1, "it comes again in its own")
+        file = tmp_path / "store/config/topics.json"
+        tables = read_json(file.read_bytes())
+        tables["topicConfigTable"]["%RETRY%g_t"] |= {"readQueueNums": 1, "writeQueueNums": 1}
+        file.write_bytes(write_fastjson(tables))
+        async with running(tmp_path) as at:
+            await eventually(lambda: queues_of(at, "%RETRY%g_t") == (4, 4), "as many as have messages")
+            assert (await pop(at.peer(), queueId=0)).body.count(b"to come again") == 1
+
+    run(test)
+
+
+def test_retry_topics_that_are_made_together_are_written_down_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            parts = at.broker.parts
+            assert parts is not None
+            wanted, writes, write = [(f"%RETRY%g_{at}", 4) for at in range(40)], [0], parts.saved.topics._write
+
+            def count(value: Any) -> None:
+                writes[0] += 1
+                write(value)
+
+            monkeypatch.setattr(parts.saved.topics, "_write", count)
+            named = SimpleNamespace(wanted_retry_topic=lambda: wanted.pop() if wanted else None)
+            few = SimpleNamespace(
+                native=named, settings=SimpleNamespace(is_slave=True), make_topic=parts.make_topic, widen_topic=parts.widen_topic
+            )
+            await RetryTopics(cast(Parts, few)).make_wanted()
+            assert not wanted and writes[0] <= 2 and all(queues_of(at, f"%RETRY%g_{each}") == (4, 4) for each in range(40))
+            assert not parts.topics.withheld
 
     run(test)
 

@@ -353,6 +353,7 @@ def test_attributes_travel_as_a_list_of_signed_pairs() -> None:
     assert parse_attributes(None) == parse_attributes("") == parse_attributes(",") == {}
     assert parse_attributes("+message.type=FIFO,,") == {"+message.type": "FIFO"}
     assert parse_attributes("+a = b ") == {"+a ": " b "}, "then it is no attribute that is known, or not one of its values"
+    assert parse_attributes("+message.type=FIFO=x,+a==b") == {"+message.type": "FIFO", "+a": ""}
     for bad, remark in (
         (",+message.type=FIFO", "delete attribute format is wrong: "),
         ("+a=1,,-b", "delete attribute format is wrong: "),

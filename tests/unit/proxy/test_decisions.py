@@ -21,7 +21,7 @@ from rocketpy.proxy import schema
 from rocketpy.proxy.brokers import Brokers, GroupConfig
 from rocketpy.proxy.cached import Cached
 from rocketpy.proxy.client_settings import for_consumer
-from rocketpy.proxy.clients import Clients, language_of
+from rocketpy.proxy.clients import Clients, language_of, subscription
 from rocketpy.proxy.context import now_ms
 from rocketpy.proxy.handles import ReceiptHandle
 from rocketpy.proxy.messages import check_type, delay_level, grpc_message, properties_of
@@ -178,6 +178,8 @@ def test_a_topic_takes_messages_of_its_type_alone() -> None:
 def test_tags_are_split_as_clients_split_them() -> None:
     assert tags_of("*") == tags_of("") == frozenset()
     assert tags_of("a || b||") == {"a", "b"}
+    for blank in "\x85\xa0\u2007\u3000":
+        assert tags_of(f"\x00a{blank}\t|| {blank}") == {f"a{blank}", blank}, "as Java's trim, which brokers go by"
     with pytest.raises(ProxyError):
         tags_of(" || ")
 
@@ -197,7 +199,11 @@ def test_what_is_blank_is_what_java_calls_blank() -> None:
     assert not any(is_blank(each) for each in ("a", " a ", "\u00a0", "\u2007", "\u202f", "\x85", "\x00"))
     message = schema.message("Message")(body=b"b", system_properties={"message_id": "M", "tag": "\u00a0", "keys": ["\u202f"]})
     properties = properties_of(message, SETTINGS, "t", "10.0.0.1", NOW_MS)
-    assert (properties["TAGS"], properties["KEYS"]) == ("\u00a0", "\u202f")
+    assert (properties["TAGS"], properties["KEYS"], properties["__BORNHOST"]) == ("\u00a0", "\u202f", "10.0.0.1")
+    message.system_properties.born_host = " h\u00a0"
+    assert properties_of(message, SETTINGS, "t", "10.0.0.1", NOW_MS)["__BORNHOST"] == " h\u00a0"
+    entry = schema.message("SubscriptionEntry")(topic={"name": "T"}, expression={"type": 1, "expression": "b || a\u00a0"})
+    assert subscription(entry)["tagsSet"] == ["a\u00a0", "b"]
 
 
 def test_queues_are_numbered_by_what_may_be_done_with_them() -> None:
