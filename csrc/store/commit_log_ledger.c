@@ -115,6 +115,18 @@ static int may_write(rp_commit_log *log, rp_error *error) {
     return rc == RP_OK && rp_commit_log_damaged_at(log, error) >= 0 ? RP_E_CORRUPT : rc;
 }
 
+typedef struct new_bytes {
+    const rp_ledger_entry *entry;
+    const uint8_t *record;
+    uint8_t *target;
+} new_bytes;
+
+static void store_bytes(void *context) {
+    const new_bytes *bytes = context;
+    memcpy(bytes->target + RP_LEDGER_HEAD_SIZE, bytes->record, bytes->entry->size - RP_LEDGER_HEAD_SIZE);
+    rp_ledger_entry_encode(bytes->entry, bytes->target);
+}
+
 /* Under the lock: the bytes of a whole entry behind the log's end. */
 static int put_bytes(rp_commit_log *log, const rp_ledger_entry *entry, const uint8_t *record, rp_error *error) {
     rp_error_set(error, RP_E_IO, 0, log->setup.directory, log->position, "no space for an entry of %u bytes", entry->size);
@@ -124,21 +136,23 @@ static int put_bytes(rp_commit_log *log, const rp_ledger_entry *entry, const uin
     if (rc != RP_OK) {
         return rc;
     }
-    uint8_t *target;
+    new_bytes bytes = {entry, record, NULL};
     if (rp_commit_log_is_staging(log)) {
-        target = rp_log_staging_take(&log->staging, log->position, entry->size);
-        rc = target != NULL ? RP_OK : RP_E_NO_MEMORY;
+        bytes.target = rp_log_staging_take(&log->staging, log->position, entry->size);
+        if (bytes.target == NULL) {
+            return RP_E_NO_MEMORY;
+        }
+        store_bytes(&bytes);
+        rc = rp_commit_log_write_out(log);
     } else {
-        target = log->active_address + (log->position - log->active->base_offset);
+        bytes.target = log->active_address + (log->position - log->active->base_offset);
         rc = rp_commit_log_hold(log, entry->size);
+        rc = rc == RP_OK ? rp_commit_log_store(log, entry->size, store_bytes, &bytes) : rc;
     }
+    rc = rc == RP_OK ? rp_ledger_index_reserve(log->setup.ledger_index, entry->index, error) : rc; /* still */
     if (rc != RP_OK) {
-        return rc;
-    }
-    memcpy(target + RP_LEDGER_HEAD_SIZE, record, entry->size - RP_LEDGER_HEAD_SIZE);
-    rp_ledger_entry_encode(entry, target);
-    rc = rp_commit_log_is_staging(log) ? rp_commit_log_write_out(log) : RP_OK;
-    if (rc == RP_OK) {
+        rp_log_staging_tear(&log->staging, log->position + entry->size);
+    } else {
         log->position += entry->size;
         log->next_index = entry->index + 1;
         rp_commit_log_publish_entry(log, entry);
