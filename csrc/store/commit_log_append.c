@@ -122,7 +122,8 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
 static int32_t messages_of(const rp_append_item *item) { return item->inner_messages > 0 ? item->inner_messages : 1; }
 
 /* Under the lock: the record is there for readers, its entry in time. */
-static void publish_held(rp_commit_log *log, rp_append_item *item) {
+static int publish_held(rp_commit_log *log, rp_append_item *item) {
+    int rc = RP_OK;
     if (log->head_size == 0) {
         atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
     } else {
@@ -130,14 +131,15 @@ static void publish_held(rp_commit_log *log, rp_append_item *item) {
                                  .term = log->term,
                                  .position = item->commit_log_offset - log->head_size,
                                  .size = log->head_size + item->size};
-        rp_commit_log_publish_entry(log, &entry);
+        rc = rp_commit_log_publish_entry(log, &entry);
     }
-    if (rp_message_is_queued(item->sys_flag)) {
+    if (rc == RP_OK && rp_message_is_queued(item->sys_flag)) {
         rp_consume_queue_place(item->queue, item->queue_offset + (item->queue->is_batch ? messages_of(item) : 1));
         if (item->light != NULL) {
             rp_light_targets_place(item->light);
         }
     }
+    return rc;
 }
 
 /* Under the lock: into all of the item's queues, or into none. */
@@ -156,8 +158,7 @@ static int write_entries(rp_commit_log *log, const rp_append_item *item, const r
  * is there. */
 static int publish_item(rp_commit_log *log, rp_append_item *item) {
     if (__builtin_expect(log->holds_back, 0)) {
-        publish_held(log, item);
-        return RP_OK;
+        return publish_held(log, item);
     }
     bool is_queued = rp_message_is_queued(item->sys_flag);
     int64_t tags_code = item->queue->is_delay_level ? item->store_timestamp_ms + item->queue->delay_ms : item->tags_code;
@@ -433,7 +434,6 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
         encode_record(&record);
     } else {
         rc = rp_commit_log_store(log, log->head_size + item->size, encode_record, &record);
-        rc = rc == RP_OK && log->head_size != 0 ? reserve_unit(log) : rc; /* still */
         rc = rc == RP_OK ? publish_item(log, item) : rc;
         if (__builtin_expect(rc != RP_OK, 0)) {
             rp_log_staging_tear(&log->staging, log->position + log->head_size + item->size);

@@ -107,9 +107,9 @@ void rp_commit_log_tell_taken(rp_commit_log *log, const char *directory);
 /* commit_log_replicated.c, under the append lock: an empty log starts there. */
 int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error);
 /* commit_log_ledger.c, under the append lock: the next entry's head for a record of that size at the log's position; and that it is
- * there, with its unit. */
+ * there, with its unit: RP_OK, RP_E_DISK_FULL. */
 rp_ledger_entry rp_commit_log_next_entry(const rp_commit_log *log, uint32_t record_size);
-void rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry);
+int rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry);
 
 /* commit_log_cut.c, under the append lock: before anything is written behind an end that a failed cut has left. RP_OK, RP_E_IO,
  * RP_E_DISK_FULL, RP_E_NO_MEMORY. */

@@ -94,14 +94,19 @@ rp_ledger_entry rp_commit_log_next_entry(const rp_commit_log *log, uint32_t reco
         .index = log->next_index, .term = log->term, .position = log->position, .size = record_size + RP_LEDGER_HEAD_SIZE};
 }
 
-void rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry) {
-    rp_ledger_index_put(log->setup.ledger_index, entry);
+int rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry) {
+    int rc = rp_ledger_index_put(log->setup.ledger_index, entry);
+    if (__builtin_expect(rc != RP_OK, 0)) {
+        rp_commit_log_tell_taken(log, log->setup.directory);
+        return rc;
+    }
     if (rp_commit_log_end_index(log) < 0) {
         atomic_store_explicit(&log->begin_index, entry->index, memory_order_release);
     }
     atomic_store_explicit(&log->max_offset, entry->position + entry->size, memory_order_release);
     atomic_store_explicit(&log->end_term, entry->term, memory_order_relaxed);
     atomic_store_explicit(&log->end_index, entry->index, memory_order_release);
+    return RP_OK;
 }
 
 /* Under the lock: where the next entry of that size begins: in the next file when it does not fit into this one. */
@@ -149,13 +154,12 @@ static int put_bytes(rp_commit_log *log, const rp_ledger_entry *entry, const uin
         rc = rp_commit_log_hold(log, entry->size);
         rc = rc == RP_OK ? rp_commit_log_store(log, entry->size, store_bytes, &bytes) : rc;
     }
-    rc = rc == RP_OK ? rp_ledger_index_reserve(log->setup.ledger_index, entry->index, error) : rc; /* still */
+    rc = rc == RP_OK ? rp_commit_log_publish_entry(log, entry) : rc;
     if (rc != RP_OK) {
         rp_log_staging_tear(&log->staging, log->position + entry->size);
     } else {
         log->position += entry->size;
         log->next_index = entry->index + 1;
-        rp_commit_log_publish_entry(log, entry);
         atomic_store_explicit(&log->bytes, atomic_load_explicit(&log->bytes, memory_order_relaxed) + entry->size, memory_order_relaxed);
     }
     return rc;
