@@ -2,8 +2,8 @@
  * RocketMQ: CommitLog.asyncPutMessage, DefaultAppendMessageCallback (5.3.3 store/).
  *
  * Order of the stores of one message, each released before the next is readable:
- *   record bytes ─► size and magic ─► log's max offset ─► queue entry ─► queue's max offset
- * so a reader that finds the entry can read the record, and a process killed in between leaves a whole record or none.
+ *   record bytes ─► size and magic ─► queue entry ─► log's max offset ─► queue's max offset
+ * so a reader that is shown the entry can read the record, and a process killed in between leaves a whole record or none.
  * Under SYNC_FLUSH the records of a batch are staged and written together (log_staging.h); what is published follows the write.
  * What may fail (space for the record, space for the entry, the next file) is asked for before the first byte is written.
  */
@@ -122,7 +122,8 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
 static int32_t messages_of(const rp_append_item *item) { return item->inner_messages > 0 ? item->inner_messages : 1; }
 
 /* Under the lock: the record is there for readers, its entry in time. */
-static void publish_held(rp_commit_log *log, rp_append_item *item) {
+static int publish_held(rp_commit_log *log, rp_append_item *item) {
+    int rc = RP_OK;
     if (log->head_size == 0) {
         atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
     } else {
@@ -130,40 +131,59 @@ static void publish_held(rp_commit_log *log, rp_append_item *item) {
                                  .term = log->term,
                                  .position = item->commit_log_offset - log->head_size,
                                  .size = log->head_size + item->size};
-        rp_commit_log_publish_entry(log, &entry);
+        rc = rp_commit_log_publish_entry(log, &entry);
     }
-    if (rp_message_is_queued(item->sys_flag)) {
+    if (rc == RP_OK && rp_message_is_queued(item->sys_flag)) {
         rp_consume_queue_place(item->queue, item->queue_offset + (item->queue->is_batch ? messages_of(item) : 1));
         if (item->light != NULL) {
             rp_light_targets_place(item->light);
         }
     }
+    return rc;
 }
 
-/* Under the lock: the record and its entry are there for readers. */
-static void publish_item(rp_commit_log *log, rp_append_item *item) {
+/* Under the lock: into all of the item's queues, or into none. */
+static int write_entries(rp_commit_log *log, const rp_append_item *item, const rp_queue_entry *entry) {
+    int rc = rp_consume_queue_write(item->queue, entry);
+    if (rc == RP_OK && __builtin_expect(item->light != NULL, 0) && (rc = rp_light_targets_write(item->light, entry)) != RP_OK) {
+        rp_consume_queue_unwrite(item->queue);
+    }
+    if (__builtin_expect(rc != RP_OK, 0)) {
+        rp_commit_log_tell_taken(log, rp_consume_queue_directory(item->queue));
+    }
+    return rc;
+}
+
+/* Under the lock: the record and its entry are there for readers. RP_OK; RP_E_DISK_FULL: the space of an entry was taken back, and neither
+ * is there. */
+static int publish_item(rp_commit_log *log, rp_append_item *item) {
     if (__builtin_expect(log->holds_back, 0)) {
-        publish_held(log, item);
-        return;
+        return publish_held(log, item);
+    }
+    bool is_queued = rp_message_is_queued(item->sys_flag);
+    int64_t tags_code = item->queue->is_delay_level ? item->store_timestamp_ms + item->queue->delay_ms : item->tags_code;
+    rp_queue_entry entry = {.commit_log_offset = item->commit_log_offset,
+                            .size = (int32_t)item->size,
+                            .messages = messages_of(item),
+                            .queue_offset = item->queue_offset,
+                            .store_timestamp_ms = item->store_timestamp_ms,
+                            .tags_code = tags_code};
+    int rc = is_queued ? write_entries(log, item, &entry) : RP_OK;
+    if (__builtin_expect(rc != RP_OK, 0)) {
+        return rc;
     }
     if (log->index_feed != NULL) {
         rp_index_feed_entry fed = {item->commit_log_offset, item->store_timestamp_ms, item->size, item->index_hash, item->index_tags_hash};
         rp_index_feed_put(log->index_feed, &fed);
     }
     atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
-    if (rp_message_is_queued(item->sys_flag)) {
-        int64_t tags_code = item->queue->is_delay_level ? item->store_timestamp_ms + item->queue->delay_ms : item->tags_code;
-        rp_queue_entry entry = {.commit_log_offset = item->commit_log_offset,
-                                .size = (int32_t)item->size,
-                                .messages = messages_of(item),
-                                .queue_offset = item->queue_offset,
-                                .store_timestamp_ms = item->store_timestamp_ms,
-                                .tags_code = tags_code};
-        rp_consume_queue_put(item->queue, &entry);
+    if (is_queued) {
+        rp_consume_queue_show(item->queue, &entry);
         if (__builtin_expect(item->light != NULL, 0)) {
-            rp_light_targets_put(item->light, &entry);
+            rp_light_targets_show(item->light, &entry);
         }
     }
+    return RP_OK;
 }
 
 /* Under the lock. The clients are told only that it failed: what the system said of it is for the log. */
@@ -194,38 +214,31 @@ static void stage(rp_append_item *item, int64_t change) {
     }
 }
 
-/* Under the lock: writes what is staged and publishes it. When it cannot be written, none of its items was appended. */
+/* Under the lock: writes what is staged and publishes it. What cannot be written was not appended; nor was, of what is written, what
+ * comes from the first on whose entry finds no space. */
 static int write_staged(rp_commit_log *log, rp_append_item *items) {
     rp_log_staging *staging = &log->staging;
     if (staging->size == 0) {
         return RP_OK;
     }
+    int64_t begin = staging->begin, end = log->position;
     int rc = rp_commit_log_write_out(log);
     for (uint32_t i = staging->item_first; i < staging->item_end; i++) {
         if (items[i].status != RP_OK) {
             continue;
         }
         stage(&items[i], -1);
+        rc = rc == RP_OK ? publish_item(log, &items[i]) : rc;
         if (rc == RP_OK) {
-            publish_item(log, &items[i]);
+            begin = items[i].commit_log_offset + items[i].size;
         } else {
             items[i].status = rc;
         }
     }
     if (rc != RP_OK) {
-        log->position = staging->begin;
+        rp_log_staging_tear(staging, end);
+        log->position = begin;
         log->next_index = atomic_load_explicit(&log->end_index, memory_order_relaxed) + 1;
-    }
-    return rc;
-}
-
-/* Under the lock: what is stored to the active file next finds space in it (map_hold.h). */
-int rp_commit_log_hold(rp_commit_log *log, uint32_t size) {
-    rp_error error;
-    int rc =
-        rp_mapped_file_hold(log->active, rp_mapped_file_queue_directory(log->row), log->position - log->active->base_offset, size, &error);
-    if (__builtin_expect(rc != RP_OK, 0)) {
-        rp_commit_log_tell_refused(log, &error);
     }
     return rc;
 }
@@ -377,6 +390,22 @@ static int number(rp_commit_log *log, rp_append_item *item) {
     return rc == RP_OK ? measure(log, item, &source) : rc;
 }
 
+typedef struct new_record {
+    const rp_encode_source *source;
+    uint8_t *target;
+    uint32_t size;
+    const rp_ledger_entry *entry; /* what stands before it, or NULL */
+} new_record;
+
+static void encode_record(void *context) {
+    const new_record *record = context;
+    uint32_t head_size = record->entry != NULL ? RP_LEDGER_HEAD_SIZE : 0;
+    rp_message_encode(record->source, record->target + head_size, record->size);
+    if (record->entry != NULL) {
+        rp_ledger_entry_encode(record->entry, record->target);
+    }
+}
+
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
     rp_append_item *item = &items[index];
     bool consumed = rp_message_is_queued(item->sys_flag), is_batch = item->queue->is_batch;
@@ -399,19 +428,24 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     if (__builtin_expect(is_batch, 0)) {
         (void)place_batch(log, item, item->queue_offset, &source); /* as when it was measured */
     }
-    rp_message_encode(&source, target + log->head_size, item->size);
-    if (log->head_size != 0) {
-        rp_ledger_entry entry = rp_commit_log_next_entry(log, item->size);
-        rp_ledger_entry_encode(&entry, target);
-        log->next_index++;
+    rp_ledger_entry entry = rp_commit_log_next_entry(log, item->size);
+    new_record record = {&source, target, item->size, log->head_size != 0 ? &entry : NULL};
+    if (rp_commit_log_is_staging(log)) {
+        encode_record(&record);
+    } else {
+        rc = rp_commit_log_store(log, log->head_size + item->size, encode_record, &record);
+        rc = rc == RP_OK ? publish_item(log, item) : rc;
+        if (__builtin_expect(rc != RP_OK, 0)) {
+            rp_log_staging_tear(&log->staging, log->position + log->head_size + item->size);
+            return rc;
+        }
     }
+    log->next_index += log->head_size != 0;
     log->position += log->head_size + item->size;
     if (rp_commit_log_is_staging(log)) {
         staging->item_first = target == staging->bytes ? index : staging->item_first;
         staging->item_end = index + 1;
         stage(item, 1);
-    } else {
-        publish_item(log, item);
     }
     return RP_OK;
 }

@@ -1,5 +1,6 @@
 /* commit_log_ledger_open.c: what is to be known of a log of entries when recovery has found its end: which entry is the last, and that the
  * index files say where each one is. See commit_log_writer.h. */
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "commit_log_inl.h"
@@ -18,8 +19,9 @@ static int settle_unit(rp_commit_log *log, const rp_ledger_entry *entry, rp_erro
                             (long long)entry->index);
     }
     int rc = rp_ledger_index_reserve(index, entry->index, error);
-    if (rc == RP_OK) {
-        rp_ledger_index_put(index, entry);
+    if (rc == RP_OK && (rc = rp_ledger_index_put(index, entry)) != RP_OK) {
+        rp_error_set(error, rc, ENOSPC, log->setup.directory, entry->position, "no space for the unit of entry %lld any more: %s",
+                     (long long)entry->index, rp_write_remedy(ENOSPC));
     }
     return rc;
 }

@@ -13,6 +13,7 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/hash.h"
+#include "../base/map_hold.h"
 #include "batch_queue.h"
 #include "commit_log_inl.h"
 #include "consume_queue_inl.h"
@@ -143,17 +144,54 @@ static void write_entry(uint8_t *at, const rp_queue_entry *entry) {
     rp_put_u32(at + 8, (uint32_t)entry->size);
 }
 
-void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry) {
+typedef struct new_entry {
+    const rp_queue_entry *entry;
+    uint8_t *at;
+    bool is_batch;
+} new_entry;
+
+static void store_entry(void *context) {
+    const new_entry *new = context;
+    if (__builtin_expect(new->is_batch, 0)) {
+        rp_batch_entry_write(new->at, new->entry);
+    } else {
+        write_entry(new->at, new->entry);
+    }
+}
+
+int rp_consume_queue_write(rp_consume_queue *queue, const rp_queue_entry *entry) {
+    int64_t at = atomic_load_explicit(&queue->end_entry, memory_order_relaxed) * queue->entry_size - queue->active->base_offset;
+    new_entry new = {entry, queue->active_address + at, queue->is_batch};
+    if (__builtin_expect(!queue->active->copies_on_write, 1)) {
+        store_entry(&new);
+        return RP_OK;
+    }
+    return rp_map_store(new.at, queue->entry_size, store_entry, &new) ? RP_OK : RP_E_DISK_FULL;
+}
+
+void rp_consume_queue_unwrite(rp_consume_queue *queue) {
+    static const rp_queue_entry none;
+    (void)rp_consume_queue_write(queue, &none);
+}
+
+void rp_consume_queue_show(rp_consume_queue *queue, const rp_queue_entry *entry) {
     int64_t at = atomic_load_explicit(&queue->end_entry, memory_order_relaxed);
     if (__builtin_expect(atomic_load_explicit(&queue->deleted, memory_order_relaxed), 0)) {
         atomic_store_explicit(&queue->deleted, false, memory_order_relaxed);
     }
     if (__builtin_expect(queue->is_batch, 0)) {
-        rp_batch_queue_put(queue, entry);
+        rp_batch_queue_show(queue, entry);
         return;
     }
-    write_entry(queue->active_address + (at * RP_CONSUME_QUEUE_ENTRY_SIZE - queue->active->base_offset), entry);
     atomic_store_explicit(&queue->end_entry, at + 1, memory_order_release);
+}
+
+int rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry) {
+    int rc = rp_consume_queue_write(queue, entry);
+    if (rc == RP_OK) {
+        rp_consume_queue_show(queue, entry);
+    }
+    return rc;
 }
 
 /* Adds nothing, but takes part in the order of changes of `waiting`, which a load would not: a reactor's fetch_or comes before it, and

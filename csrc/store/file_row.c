@@ -4,11 +4,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "store_path.h"
@@ -106,13 +109,37 @@ static const row_file *find(const rp_file_row *row, int64_t offset) {
     return low > 0 && holds(&row->files[low - 1], offset) ? &row->files[low - 1] : NULL;
 }
 
+/* On tmpfs a hole that is looked at becomes a page, and a SIGBUS where there is space for none: zeros of nobody's stand in for holes. */
+static void *map_without_holes(int fd, size_t size) {
+    uint8_t *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (off_t at = 0; map != MAP_FAILED && (size_t)at < size;) {
+        off_t data = lseek(fd, at, SEEK_DATA), end = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+        if (end < 0 && errno == ENXIO)
+            break; /* nothing but holes */
+        if (end < 0 || mmap(map + data, (size_t)(end - data), PROT_READ, MAP_SHARED | MAP_FIXED, fd, data) == MAP_FAILED) {
+            int os_errno = errno;
+            munmap(map, size);
+            errno = os_errno;
+            return MAP_FAILED;
+        }
+        at = end;
+    }
+    return map;
+}
+
+void *rp_map_to_read(int fd, size_t size) {
+    struct statfs system;
+    bool is_tmpfs = fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC;
+    return is_tmpfs ? map_without_holes(fd, size) : mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+}
+
 static int map_file(row_file *file, rp_error *error) {
     if (file->map != NULL)
         return RP_OK;
     int fd = open(file->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return rp_error_set(error, rp_status_from_errno(errno), errno, file->path, -1, "cannot open the file: %s", strerror(errno));
-    void *map = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, fd, 0);
+    void *map = rp_map_to_read(fd, (size_t)file->size);
     int os_errno = errno;
     close(fd);
     if (map == MAP_FAILED)

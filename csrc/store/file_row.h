@@ -6,6 +6,7 @@
 #ifndef RP_STORE_FILE_ROW_H
 #define RP_STORE_FILE_ROW_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "../base/error.h"
@@ -30,5 +31,9 @@ const uint8_t *rp_file_row_in(rp_file_row *row, uint32_t file, int64_t at, uint6
 int rp_file_row_failure(const rp_file_row *row, rp_error *error);
 /* How many bytes of the file that holds offset lie at and behind it; 0 when no file does. */
 uint64_t rp_file_row_left(const rp_file_row *row, int64_t offset);
+
+/* All of a file, its holes as zeros even where looking at one takes space that there may not be (tmpfs): what is written into those later
+ * is not seen there. MAP_FAILED and errno. */
+void *rp_map_to_read(int fd, size_t size);
 
 #endif

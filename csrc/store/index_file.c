@@ -237,39 +237,75 @@ static uint32_t seconds_since(int64_t begin_ms, int64_t store_time_ms) {
     return seconds > INT32_MAX ? INT32_MAX : (uint32_t)seconds;
 }
 
-int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error) {
-    uint32_t number = (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_relaxed);
-    if (number >= file->shape.entry_count_max)
-        return RP_E_BUSY;
-    int status = allocate_to(file, entry_at(file, number + 1), error);
-    if (status < 0)
-        return status;
-    _Atomic uint32_t *slot = slot_of(file, key_hash);
-    uint8_t *entry = file->map + entry_at(file, number);
-    status = hold(file, file->map, RP_INDEX_HEADER_SIZE, error);
-    status = status == RP_OK ? hold(file, slot, sizeof *slot, error) : status;
-    status = status == RP_OK ? hold(file, entry, RP_INDEX_ENTRY_SIZE, error) : status;
-    if (status < 0)
-        return status;
+typedef struct new_entry {
+    rp_index_file *file;
+    uint32_t number;
+    int32_t key_hash;
+    int64_t log_offset, store_time_ms;
+} new_entry;
+
+/* May be left at any store (map_hold.h), so the slot comes last: what it does not name is not seen. */
+static void store_entry(void *context) {
+    const new_entry *new = context;
+    rp_index_file *file = new->file;
+    _Atomic uint32_t *slot = slot_of(file, new->key_hash);
+    uint8_t *entry = file->map + entry_at(file, new->number);
     uint32_t older = __builtin_bswap32(atomic_load_explicit(slot, memory_order_relaxed));
-    if (older > number)
+    if (older > new->number)
         older = 0; /* from before a crash, beyond what the header knows */
-    if (number == 1) {
-        put_field(file, AT_BEGIN_OFFSET, log_offset);
-        put_field(file, AT_BEGIN_TIME, store_time_ms);
+    if (new->number == 1) {
+        put_field(file, AT_BEGIN_OFFSET, new->log_offset);
+        put_field(file, AT_BEGIN_TIME, new->store_time_ms);
     }
-    rp_put_u32(entry, (uint32_t)key_hash);
-    rp_put_u64(entry + 4, (uint64_t)log_offset);
-    rp_put_u32(entry + 12, seconds_since(field(file, AT_BEGIN_TIME), store_time_ms));
+    rp_put_u32(entry, (uint32_t)new->key_hash);
+    rp_put_u64(entry + 4, (uint64_t)new->log_offset);
+    rp_put_u32(entry + 12, seconds_since(field(file, AT_BEGIN_TIME), new->store_time_ms));
     rp_put_u32(entry + 16, older);
-    atomic_store_explicit(&file->next_entry, number + 1, memory_order_release);
-    atomic_store_explicit(slot, __builtin_bswap32(number), memory_order_release);
-    if (older == 0)
-        rp_put_u32(file->map + AT_SLOTS_USED, ++file->slots_used);
-    put_field(file, AT_END_OFFSET, log_offset);
-    put_field(file, AT_END_TIME, store_time_ms);
-    rp_put_u32(file->map + AT_NEXT_ENTRY, number + 1);
-    return RP_OK;
+    rp_put_u32(file->map + AT_SLOTS_USED, file->slots_used + (older == 0));
+    put_field(file, AT_END_OFFSET, new->log_offset);
+    put_field(file, AT_END_TIME, new->store_time_ms);
+    rp_put_u32(file->map + AT_NEXT_ENTRY, new->number + 1);
+    atomic_store_explicit(&file->next_entry, new->number + 1, memory_order_release);
+    atomic_store_explicit(slot, __builtin_bswap32(new->number), memory_order_release);
+    file->slots_used += older == 0;
+}
+
+typedef struct old_end {
+    rp_index_file *file;
+    uint32_t number;
+    int64_t log_offset, time_ms;
+} old_end;
+
+static void store_end(void *context) {
+    const old_end *end = context;
+    put_field(end->file, AT_END_OFFSET, end->log_offset);
+    put_field(end->file, AT_END_TIME, end->time_ms);
+    rp_put_u32(end->file->map + AT_SLOTS_USED, end->file->slots_used);
+    rp_put_u32(end->file->map + AT_NEXT_ENTRY, end->number);
+}
+
+/* Where what has space may need it again: all of the entry, or none of it is seen, and it may be put again. */
+static int try_to_store(new_entry *new, rp_error *error) {
+    rp_index_file *file = new->file;
+    old_end end = {file, new->number, field(file, AT_END_OFFSET), field(file, AT_END_TIME)};
+    if (rp_map_store(file->map, entry_at(file, new->number + 1), store_entry, new))
+        return RP_OK;
+    atomic_store_explicit(&file->next_entry, new->number, memory_order_release);
+    (void)rp_map_store(file->map, RP_INDEX_HEADER_SIZE, store_end, &end); /* or there is no space for that either */
+    errno = ENOSPC;
+    return fail(file, "writing to the", error);
+}
+
+int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error) {
+    new_entry new = {file, (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_relaxed), key_hash, log_offset, store_time_ms};
+    if (new.number >= file->shape.entry_count_max)
+        return RP_E_BUSY;
+    int status = allocate_to(file, entry_at(file, new.number + 1), error);
+    if (status == RP_OK && file->copies_on_write)
+        status = try_to_store(&new, error);
+    else if (status == RP_OK)
+        store_entry(&new);
+    return status;
 }
 
 uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64_t begin_ms, int64_t end_ms, int64_t *offsets,

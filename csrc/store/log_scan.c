@@ -15,6 +15,7 @@
 #include "../base/clock.h"
 #include "../base/file_ops.h"
 #include "../base/page_inl.h"
+#include "file_row.h"
 #include "ledger_entry.h"
 #include "message_layout_inl.h"
 #include "store_path.h"
@@ -46,7 +47,7 @@ static int map_whole(rp_log_scan *scan, const char *path, rp_error *error) {
         status = rp_error_set(error, RP_E_IO, errno, path, -1, "cannot look at the commit log file: %s", strerror(errno));
     scan->map_size = status == RP_OK ? (uint64_t)info.st_size : 0;
     if (scan->map_size > 0) {
-        void *map = mmap(NULL, scan->map_size, PROT_READ, MAP_SHARED, fd, 0);
+        void *map = rp_map_to_read(fd, scan->map_size);
         if (map == MAP_FAILED) {
             status =
                 rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot map the commit log file: %s", strerror(errno));

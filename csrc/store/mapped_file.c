@@ -89,7 +89,8 @@ static int write_same(const rp_file_ops *ops, const char *path, int64_t at) {
 }
 
 int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error) {
-    size_t held = !file->is_writable ? 0 : file->copies_on_write ? rp_map_hold(rp_mapped_file_address(file) + at, size) : size;
+    uint8_t *address = rp_mapped_file_address(file) + at;
+    size_t held = !file->is_writable ? 0 : file->copies_on_write ? rp_map_hold(address, size) : size;
     if (__builtin_expect(held == size, 1)) {
         return RP_OK;
     }
@@ -103,9 +104,10 @@ int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64
                             "the file was opened on a read-only file system: mend that and mount it for writing, then restart the broker");
     }
     int os_errno = write_same(file->ops, path, at + (int64_t)held);
-    if (os_errno == 0) {
-        return RP_OK; /* there is space again, or never will be */
+    if (os_errno == 0 && rp_map_hold(address, size) == size) {
+        return RP_OK; /* there is space again */
     }
+    os_errno = os_errno == 0 ? ENOSPC : os_errno; /* there was for a write, which may take what is reserved; not for a store */
     return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, at + (int64_t)held,
                         "no space for bytes of the mapped file: %s; %s", strerror(os_errno), rp_write_remedy(os_errno));
 }
