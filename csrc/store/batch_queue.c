@@ -82,6 +82,12 @@ int rp_batch_queue_load(rp_consume_queue *queue, rp_error *error) {
     return rc == 1 ? RP_OK : (int)rc;
 }
 
+void rp_batch_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry) {
+    int64_t at = atomic_load_explicit(&queue->end_entry, memory_order_relaxed);
+    rp_batch_entry_write(queue->active_address + (at * RP_BATCH_ENTRY_SIZE - queue->active->base_offset), entry);
+    rp_batch_queue_show(queue, entry);
+}
+
 void rp_batch_queue_show(rp_consume_queue *queue, const rp_queue_entry *entry) {
     int64_t at = atomic_load_explicit(&queue->end_entry, memory_order_relaxed);
     if (atomic_load_explicit(&queue->first_entry, memory_order_relaxed) == at) { /* it was empty: its offsets begin here */

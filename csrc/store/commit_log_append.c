@@ -2,8 +2,9 @@
  * RocketMQ: CommitLog.asyncPutMessage, DefaultAppendMessageCallback (5.3.3 store/).
  *
  * Order of the stores of one message, each released before the next is readable:
- *   record bytes ─► size and magic ─► queue entry ─► log's max offset ─► queue's max offset
- * so a reader that is shown the entry can read the record, and a process killed in between leaves a whole record or none.
+ *   record bytes ─► size and magic ─► log's max offset ─► queue entry ─► queue's max offset
+ * so a reader that finds the entry can read the record, and a process killed in between leaves a whole record or none. Where the queue's
+ * file copies on write the entry comes before the log's max offset: there it may find no space, and then the record is none either.
  * Under SYNC_FLUSH the records of a batch are staged and written together (log_staging.h); what is published follows the write.
  * What may fail (space for the record, space for the entry, the next file) is asked for before the first byte is written.
  */
@@ -142,45 +143,55 @@ static int publish_held(rp_commit_log *log, rp_append_item *item) {
     return rc;
 }
 
-/* Under the lock: into all of the item's queues, or into none. */
-static int write_entries(rp_commit_log *log, const rp_append_item *item, const rp_queue_entry *entry) {
-    int rc = rp_consume_queue_write(item->queue, entry);
-    if (rc == RP_OK && __builtin_expect(item->light != NULL, 0) && (rc = rp_light_targets_write(item->light, entry)) != RP_OK) {
-        rp_consume_queue_unwrite(item->queue);
-    }
-    if (__builtin_expect(rc != RP_OK, 0)) {
-        rp_commit_log_tell_taken(log, rp_consume_queue_directory(item->queue));
-    }
-    return rc;
-}
-
-/* Under the lock: the record and its entry are there for readers. RP_OK; RP_E_DISK_FULL: the space of an entry was taken back, and neither
- * is there. */
-static int publish_item(rp_commit_log *log, rp_append_item *item) {
-    if (__builtin_expect(log->holds_back, 0)) {
-        return publish_held(log, item);
-    }
-    bool is_queued = rp_message_is_queued(item->sys_flag);
+static inline rp_queue_entry entry_of(const rp_append_item *item) {
     int64_t tags_code = item->queue->is_delay_level ? item->store_timestamp_ms + item->queue->delay_ms : item->tags_code;
-    rp_queue_entry entry = {.commit_log_offset = item->commit_log_offset,
+    return (rp_queue_entry){.commit_log_offset = item->commit_log_offset,
                             .size = (int32_t)item->size,
                             .messages = messages_of(item),
                             .queue_offset = item->queue_offset,
                             .store_timestamp_ms = item->store_timestamp_ms,
                             .tags_code = tags_code};
-    int rc = is_queued ? write_entries(log, item, &entry) : RP_OK;
-    if (__builtin_expect(rc != RP_OK, 0)) {
-        return rc;
-    }
+}
+
+/* Under the lock: the record is there for readers. */
+static inline void show_record(rp_commit_log *log, const rp_append_item *item) {
     if (log->index_feed != NULL) {
         rp_index_feed_entry fed = {item->commit_log_offset, item->store_timestamp_ms, item->size, item->index_hash, item->index_tags_hash};
         rp_index_feed_put(log->index_feed, &fed);
     }
     atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
-    if (is_queued) {
+}
+
+/* The same with its entries, which come first: they may find no space. */
+static __attribute__((noinline)) int publish_or_refuse(rp_commit_log *log, rp_append_item *item) {
+    rp_queue_entry entry = entry_of(item);
+    int rc = rp_commit_log_write_entries(log, item, &entry);
+    if (rc == RP_OK) {
+        show_record(log, item);
         rp_consume_queue_show(item->queue, &entry);
-        if (__builtin_expect(item->light != NULL, 0)) {
+        if (item->light != NULL) {
             rp_light_targets_show(item->light, &entry);
+        }
+    }
+    return rc;
+}
+
+/* Under the lock: the record and its entry are there for readers. RP_OK; RP_E_DISK_FULL, RP_E_IO: an entry finds no space where it was
+ * reserved, and neither is there. */
+static int publish_item(rp_commit_log *log, rp_append_item *item) {
+    if (__builtin_expect(log->holds_back, 0)) {
+        return publish_held(log, item);
+    }
+    bool is_queued = rp_message_is_queued(item->sys_flag);
+    if (__builtin_expect(is_queued && item->queue->active->copies_on_write, 0)) {
+        return publish_or_refuse(log, item);
+    }
+    show_record(log, item);
+    if (is_queued) {
+        rp_queue_entry entry = entry_of(item);
+        rp_consume_queue_put(item->queue, &entry);
+        if (__builtin_expect(item->light != NULL, 0)) {
+            rp_light_targets_put(item->light, &entry);
         }
     }
     return RP_OK;
@@ -222,7 +233,7 @@ static int write_staged(rp_commit_log *log, rp_append_item *items) {
         return RP_OK;
     }
     int64_t begin = staging->begin, end = log->position;
-    int rc = rp_commit_log_write_out(log);
+    int written = rp_commit_log_write_out(log), rc = written;
     for (uint32_t i = staging->item_first; i < staging->item_end; i++) {
         if (items[i].status != RP_OK) {
             continue;
@@ -236,19 +247,13 @@ static int write_staged(rp_commit_log *log, rp_append_item *items) {
         }
     }
     if (rc != RP_OK) {
-        rp_log_staging_tear(staging, end);
         log->position = begin;
+        if (written == RP_OK) {
+            rp_commit_log_tear(log, end);
+        }
         log->next_index = atomic_load_explicit(&log->end_index, memory_order_relaxed) + 1;
     }
     return rc;
-}
-
-static void encode_blank(const rp_commit_log *log, uint8_t *target, uint32_t left) {
-    if (log->head_size != 0) {
-        rp_ledger_blank_encode(target, left);
-    } else {
-        rp_message_encode_blank(target, left);
-    }
 }
 
 /* Under the lock: the padding record over the rest of the active file. */
@@ -258,30 +263,11 @@ static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
         return rc;
     }
     if (!rp_commit_log_is_staging(log)) {
-        rc = rp_commit_log_hold(log, RP_MESSAGE_BLANK_SIZE_MIN);
-        if (rc != RP_OK) {
-            return rc;
-        }
-        encode_blank(log, log->active_address + (log->position - log->active->base_offset), left);
-        return RP_OK;
+        return rp_commit_log_store_blank(log, left);
     }
     uint8_t *target = rp_log_staging_take(&log->staging, log->position, RP_MESSAGE_BLANK_SIZE_MIN);
-    encode_blank(log, target, left);
+    rp_commit_log_encode_blank(log, target, left);
     return rp_commit_log_write_out(log);
-}
-
-/* Under the lock, after an append that failed: what was to follow the padding of a file does not. The end is before the padding again, as
- * it is for whoever follows: a smaller record may fit there, and has to lie in all logs at one place. */
-void rp_commit_log_take_back_padding(rp_commit_log *log) {
-    int64_t end = rp_commit_log_max_offset(log);
-    if (log->staging.size != 0 || log->position == end) {
-        return;
-    }
-    log->position = end;
-    if (log->active != NULL) {
-        rp_mapped_file_release(log->active);
-        log->active = NULL;
-    }
 }
 
 /* Under the lock: the record of item->size bytes fits at log->position of the active file, with the file's end still markable. */
@@ -390,20 +376,29 @@ static int number(rp_commit_log *log, rp_append_item *item) {
     return rc == RP_OK ? measure(log, item, &source) : rc;
 }
 
+static inline void encode(const rp_commit_log *log, const rp_encode_source *source, uint8_t *target, uint32_t size) {
+    rp_message_encode(source, target + log->head_size, size);
+    if (log->head_size != 0) {
+        rp_ledger_entry entry = rp_commit_log_next_entry(log, size);
+        rp_ledger_entry_encode(&entry, target);
+    }
+}
+
 typedef struct new_record {
+    const rp_commit_log *log;
     const rp_encode_source *source;
     uint8_t *target;
     uint32_t size;
-    const rp_ledger_entry *entry; /* what stands before it, or NULL */
 } new_record;
 
 static void encode_record(void *context) {
     const new_record *record = context;
-    uint32_t head_size = record->entry != NULL ? RP_LEDGER_HEAD_SIZE : 0;
-    rp_message_encode(record->source, record->target + head_size, record->size);
-    if (record->entry != NULL) {
-        rp_ledger_entry_encode(record->entry, record->target);
-    }
+    encode(record->log, record->source, record->target, record->size);
+}
+
+static __attribute__((noinline)) int store_record(rp_commit_log *log, const rp_encode_source *source, uint8_t *target, uint32_t size) {
+    new_record record = {log, source, target, size};
+    return rp_commit_log_store(log, log->head_size + size, encode_record, &record);
 }
 
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
@@ -428,25 +423,22 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     if (__builtin_expect(is_batch, 0)) {
         (void)place_batch(log, item, item->queue_offset, &source); /* as when it was measured */
     }
-    rp_ledger_entry entry = rp_commit_log_next_entry(log, item->size);
-    new_record record = {&source, target, item->size, log->head_size != 0 ? &entry : NULL};
-    if (rp_commit_log_is_staging(log)) {
-        encode_record(&record);
+    bool is_staging = rp_commit_log_is_staging(log);
+    if (__builtin_expect(!is_staging && log->active->copies_on_write, 0)) {
+        rc = store_record(log, &source, target, item->size);
     } else {
-        rc = rp_commit_log_store(log, log->head_size + item->size, encode_record, &record);
-        rc = rc == RP_OK ? publish_item(log, item) : rc;
-        if (__builtin_expect(rc != RP_OK, 0)) {
-            rp_log_staging_tear(&log->staging, log->position + log->head_size + item->size);
-            return rc;
-        }
+        encode(log, &source, target, item->size);
     }
-    log->next_index += log->head_size != 0;
-    log->position += log->head_size + item->size;
-    if (rp_commit_log_is_staging(log)) {
+    if (is_staging) {
         staging->item_first = target == staging->bytes ? index : staging->item_first;
         staging->item_end = index + 1;
         stage(item, 1);
+    } else if (__builtin_expect(rc != RP_OK || (rc = publish_item(log, item)) != RP_OK, 0)) {
+        rp_commit_log_tear(log, log->position + log->head_size + item->size);
+        return rc;
     }
+    log->next_index += log->head_size != 0;
+    log->position += log->head_size + item->size;
     return RP_OK;
 }
 

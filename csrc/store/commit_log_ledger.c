@@ -95,9 +95,10 @@ rp_ledger_entry rp_commit_log_next_entry(const rp_commit_log *log, uint32_t reco
 }
 
 int rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry) {
-    int rc = rp_ledger_index_put(log->setup.ledger_index, entry);
+    rp_error error;
+    int rc = rp_ledger_index_put(log->setup.ledger_index, entry, &error);
     if (__builtin_expect(rc != RP_OK, 0)) {
-        rp_commit_log_tell_taken(log, log->setup.directory);
+        rp_commit_log_tell_refused(log, &error);
         return rc;
     }
     if (rp_commit_log_end_index(log) < 0) {
@@ -152,11 +153,14 @@ static int put_bytes(rp_commit_log *log, const rp_ledger_entry *entry, const uin
     } else {
         bytes.target = log->active_address + (log->position - log->active->base_offset);
         rc = rp_commit_log_hold(log, entry->size);
-        rc = rc == RP_OK ? rp_commit_log_store(log, entry->size, store_bytes, &bytes) : rc;
+        if (rc != RP_OK) {
+            return rc;
+        }
+        rc = rp_commit_log_store(log, entry->size, store_bytes, &bytes);
     }
     rc = rc == RP_OK ? rp_commit_log_publish_entry(log, entry) : rc;
     if (rc != RP_OK) {
-        rp_log_staging_tear(&log->staging, log->position + entry->size);
+        rp_commit_log_tear(log, log->position + entry->size);
     } else {
         log->position += entry->size;
         log->next_index = entry->index + 1;

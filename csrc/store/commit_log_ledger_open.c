@@ -19,11 +19,7 @@ static int settle_unit(rp_commit_log *log, const rp_ledger_entry *entry, rp_erro
                             (long long)entry->index);
     }
     int rc = rp_ledger_index_reserve(index, entry->index, error);
-    if (rc == RP_OK && (rc = rp_ledger_index_put(index, entry)) != RP_OK) {
-        rp_error_set(error, rc, ENOSPC, log->setup.directory, entry->position, "no space for the unit of entry %lld any more: %s",
-                     (long long)entry->index, rp_write_remedy(ENOSPC));
-    }
-    return rc;
+    return rc == RP_OK ? rp_ledger_index_put(index, entry, error) : rc;
 }
 
 /* The entries of one file, from *offset on; *offset is behind them. The first one's index and begin into *first. */

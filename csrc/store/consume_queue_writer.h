@@ -31,15 +31,17 @@ void rp_consume_queue_close(rp_consume_queue *queue);
 /* Finds the entries of an earlier run: sets max_offset to the end of the entries written without a hole. */
 int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error);
 
-/* Writes the entry behind the last, which was reserved (consume_queue_space.h), for nobody to see yet. RP_OK; RP_E_DISK_FULL: its page had
- * space, and has none (base/map_hold.h). */
-int rp_consume_queue_write(rp_consume_queue *queue, const rp_queue_entry *entry);
-/* What was written is none, if there is space for that. */
+/* Writes the entry behind the last, which was reserved (consume_queue_space.h), and publishes it. Of a batch queue its offset is not below
+ * the max. Where the file copies on write it may end the process: then in two steps. */
+void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
+/* Writes it for nobody to see yet. RP_OK; RP_E_DISK_FULL, RP_E_IO: its page had space, and has none (base/map_hold.h). */
+int rp_consume_queue_write(rp_consume_queue *queue, const rp_queue_entry *entry, rp_error *error);
+/* What was written is none. If there is no space for that either, before the next is written, or by a clean. */
 void rp_consume_queue_unwrite(rp_consume_queue *queue);
-/* Publishes what was written. Of a batch queue its offset is not below the max. */
+/* Under the append lock: nothing behind the last entry looks like one. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. */
+int rp_consume_queue_clean(rp_consume_queue *queue, rp_error *error);
+/* Publishes what was written. */
 void rp_consume_queue_show(rp_consume_queue *queue, const rp_queue_entry *entry);
-/* Both. RP_OK, RP_E_DISK_FULL. */
-int rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
 /* Its messages go up to `end`, though their entries are held back: the next is appended there. */
 void rp_consume_queue_place(rp_consume_queue *queue, int64_t end);
 /* The waiting bits, read so that a reactor that sets its bit and then reads the max offset misses nothing: either it sees the entries

@@ -117,12 +117,29 @@ static int allocate_to(rp_index_file *file, uint64_t end, rp_error *error) {
     return RP_OK;
 }
 
-/* The bytes can be stored to, or there is no space for them (base/map_hold.h). */
-static int hold(rp_index_file *file, void *bytes, size_t size, rp_error *error) {
-    if (!file->copies_on_write || rp_map_hold(bytes, size) == size)
-        return RP_OK;
+/* A store that was left: why. */
+static int no_space(rp_index_file *file, rp_error *error) {
+    struct stat info;
+    if (fstat(file->fd, &info) == 0 && (uint64_t)info.st_size < file->size)
+        return rp_error_set(error, RP_E_IO, EIO, file->path, (int64_t)info.st_size,
+                            "the index file was cut short from outside, to %lld bytes: stop the broker and put it back, or delete it",
+                            (long long)info.st_size);
     errno = ENOSPC;
     return fail(file, "writing to the", error);
+}
+
+typedef struct new_header {
+    rp_index_file *file;
+    int64_t offset, time_ms;
+} new_header;
+
+static void store_header(void *context) {
+    const new_header *header = context;
+    put_field(header->file, AT_BEGIN_TIME, header->time_ms);
+    put_field(header->file, AT_END_TIME, header->time_ms);
+    put_field(header->file, AT_BEGIN_OFFSET, header->offset);
+    put_field(header->file, AT_END_OFFSET, header->offset);
+    rp_put_u32(header->file->map + AT_NEXT_ENTRY, 1);
 }
 
 static int prepare_new(rp_index_file *file, int64_t previous_offset, int64_t previous_time_ms, rp_error *error) {
@@ -138,15 +155,13 @@ static int prepare_new(rp_index_file *file, int64_t previous_offset, int64_t pre
     int status = map_file(file, error);
     if (status == RP_OK)
         status = allocate_to(file, entry_at(file, 1), error);
-    if (status == RP_OK)
-        status = hold(file, file->map, RP_INDEX_HEADER_SIZE, error);
     if (status < 0)
         return status;
-    put_field(file, AT_BEGIN_TIME, previous_time_ms);
-    put_field(file, AT_END_TIME, previous_time_ms);
-    put_field(file, AT_BEGIN_OFFSET, previous_offset);
-    put_field(file, AT_END_OFFSET, previous_offset);
-    rp_put_u32(file->map + AT_NEXT_ENTRY, 1);
+    new_header header = {file, previous_offset, previous_time_ms};
+    if (!file->copies_on_write)
+        store_header(&header);
+    else if (!rp_map_store(file->map, RP_INDEX_HEADER_SIZE, store_header, &header))
+        return no_space(file, error);
     atomic_init(&file->next_entry, 1);
     return RP_OK;
 }
@@ -292,8 +307,7 @@ static int try_to_store(new_entry *new, rp_error *error) {
         return RP_OK;
     atomic_store_explicit(&file->next_entry, new->number, memory_order_release);
     (void)rp_map_store(file->map, RP_INDEX_HEADER_SIZE, store_end, &end); /* or there is no space for that either */
-    errno = ENOSPC;
-    return fail(file, "writing to the", error);
+    return no_space(file, error);
 }
 
 int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error) {

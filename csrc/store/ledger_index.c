@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "../base/bytes_inl.h"
-#include "../base/map_hold.h"
 #include "mapped_file_inl.h"
 #include "mapped_file_queue.h"
 #include "store_path.h"
@@ -169,27 +168,23 @@ static void store_unit(void *context) {
     write_unit(unit->at, unit->entry);
 }
 
-static int put_unit(rp_mapped_file *file, int64_t byte, const rp_ledger_entry *entry) {
-    new_unit unit = {rp_mapped_file_address(file) + (byte - file->base_offset), entry};
-    if (!file->copies_on_write) {
-        store_unit(&unit);
-        return RP_OK;
-    }
-    return rp_map_store(unit.at, UNIT, store_unit, &unit) ? RP_OK : RP_E_DISK_FULL;
+static int put_unit(const rp_ledger_index *index, rp_mapped_file *file, int64_t byte, const rp_ledger_entry *entry, rp_error *error) {
+    int64_t at = byte - file->base_offset;
+    new_unit unit = {rp_mapped_file_address(file) + at, entry};
+    return rp_mapped_file_store(file, rp_mapped_file_queue_directory(index->row), at, UNIT, store_unit, &unit, error);
 }
 
-int rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry) {
+int rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry, rp_error *error) {
     int64_t byte = entry->index * UNIT, base = index->active->base_offset;
     int rc;
     if (byte >= base && byte < base + index->file_size) {
-        rc = put_unit(index->active, byte, entry);
+        rc = put_unit(index, index->active, byte, entry, error);
     } else { /* of a batch whose last unit was in the next file */
-        rp_error error;
-        rp_mapped_file *file = rp_mapped_file_queue_find(index->row, byte, &error);
+        rp_mapped_file *file = rp_mapped_file_queue_find(index->row, byte, error);
         if (file == NULL) {
             return RP_OK; /* its map has gone meanwhile: the unit is missing until the log is opened again */
         }
-        rc = put_unit(file, byte, entry);
+        rc = put_unit(index, file, byte, entry, error);
         rp_mapped_file_release(file);
     }
     if (rc == RP_OK) {
