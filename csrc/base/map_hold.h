@@ -6,8 +6,9 @@
  *
  * How      stores to one byte of each page what is in it; the handler of fault_report.h, which must be installed (else the process ends as
  *          it would have), brings a fault back here. About 10 ns, no system call.
- * Bounds   it holds until the kernel writes the pages back, so it is called right before the store. A write-back between the two is not
- *          covered.
+ * Bounds   it holds until the kernel writes the pages back, so it is called right before the store: on a full disk the very search for
+ *          space for one page makes the kernel write back those that were held before it. What is longer than a few bytes is stored by
+ *          rp_map_store, which covers that.
  * Threads  any, each its own bytes: nobody else may store to the first byte of the range nor to the first ones of its other pages.
  */
 #ifndef RP_BASE_MAP_HOLD_H
@@ -24,7 +25,11 @@ bool rp_map_hold_is_needed(int fd);
 /* size: all of them can be stored to. Less: the byte at that distance cannot. */
 size_t rp_map_hold(void *address, size_t size);
 
-/* For the handler of SIGBUS: does not return when this thread is in rp_map_hold and the fault is its own. */
+/* Calls store(context), which stores to these bytes and has nothing to give back when it is left in the middle. False: a byte cannot be
+ * stored to; some of them were. */
+bool rp_map_store(void *address, size_t size, void (*store)(void *context), void *context);
+
+/* For the handler of SIGBUS: does not return when this thread is in rp_map_hold or rp_map_store and the fault is its own. */
 void rp_map_hold_faulted(const void *address);
 
 #endif

@@ -25,7 +25,7 @@ int rp_batch_entry_is_written(const uint8_t *at) {
 }
 
 /* The size last, without which it does not count. */
-static void write_entry(uint8_t *at, const rp_queue_entry *entry) {
+void rp_batch_entry_write(uint8_t *at, const rp_queue_entry *entry) {
     rp_put_u64(at, (uint64_t)entry->commit_log_offset);
     rp_put_u64(at + AT_TAGS_CODE, (uint64_t)entry->tags_code);
     rp_put_u64(at + AT_STORE_TIME, (uint64_t)entry->store_timestamp_ms);
@@ -84,7 +84,12 @@ int rp_batch_queue_load(rp_consume_queue *queue, rp_error *error) {
 
 void rp_batch_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry) {
     int64_t at = atomic_load_explicit(&queue->end_entry, memory_order_relaxed);
-    write_entry(queue->active_address + (at * RP_BATCH_ENTRY_SIZE - queue->active->base_offset), entry);
+    rp_batch_entry_write(queue->active_address + (at * RP_BATCH_ENTRY_SIZE - queue->active->base_offset), entry);
+    rp_batch_queue_show(queue, entry);
+}
+
+void rp_batch_queue_show(rp_consume_queue *queue, const rp_queue_entry *entry) {
+    int64_t at = atomic_load_explicit(&queue->end_entry, memory_order_relaxed);
     if (atomic_load_explicit(&queue->first_entry, memory_order_relaxed) == at) { /* it was empty: its offsets begin here */
         atomic_store_explicit(&queue->batch_max, entry->queue_offset, memory_order_release);
         atomic_store_explicit(&queue->batch_min, entry->queue_offset, memory_order_release);

@@ -28,8 +28,11 @@ int rp_batch_entry_read(const uint8_t *at, rp_queue_entry *entry);
 
 /* Its offsets, once its entries are known. RP_OK, or why they cannot be read. */
 int rp_batch_queue_load(rp_consume_queue *queue, rp_error *error);
-/* Puts the entry behind the last one. */
+/* Puts the entry behind the last one: in one step, or in two. */
 void rp_batch_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
+void rp_batch_entry_write(uint8_t *at, const rp_queue_entry *entry);
+/* The entry that was written behind the last one counts. */
+void rp_batch_queue_show(rp_consume_queue *queue, const rp_queue_entry *entry);
 /* The entry that holds the offset, or the first behind it; the end when there is none. With in_memory 1 no disk is asked: RP_E_BUSY when
  * one would have to be. Or why it cannot be told just now. */
 int64_t rp_batch_queue_find(rp_consume_queue *queue, int64_t offset, int in_memory, rp_error *error);

@@ -99,12 +99,14 @@ void rp_commit_log_want_space(rp_commit_log *log, rp_consume_queue *queue) {
     }
 }
 
-void rp_commit_log_stop(rp_commit_log *log) {
+int rp_commit_log_stop(rp_commit_log *log, rp_error *error) {
     rp_error closed = {.status = RP_E_CLOSED, .message = "the store is closed"};
     rp_commit_log_fail(log, RP_E_CLOSED, &closed);
     pthread_mutex_lock(&log->append_lock); /* whoever saw it open has left it */
+    int rc = rp_commit_log_clear_behind(log, error);
     pthread_mutex_unlock(&log->append_lock);
     rp_preallocation_stop(log->preallocation);
+    return rc;
 }
 
 int64_t rp_commit_log_dispatched_offset(const rp_commit_log *log) { return atomic_load_explicit(&log->dispatched, memory_order_acquire); }

@@ -3,7 +3,8 @@
  *
  * Order of the stores of one message, each released before the next is readable:
  *   record bytes ─► size and magic ─► log's max offset ─► queue entry ─► queue's max offset
- * so a reader that finds the entry can read the record, and a process killed in between leaves a whole record or none.
+ * so a reader that finds the entry can read the record, and a process killed in between leaves a whole record or none. Where the queue's
+ * file copies on write the entry comes before the log's max offset: there it may find no space, and then the record is none either.
  * Under SYNC_FLUSH the records of a batch are staged and written together (log_staging.h); what is published follows the write.
  * What may fail (space for the record, space for the entry, the next file) is asked for before the first byte is written.
  */
@@ -122,7 +123,8 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
 static int32_t messages_of(const rp_append_item *item) { return item->inner_messages > 0 ? item->inner_messages : 1; }
 
 /* Under the lock: the record is there for readers, its entry in time. */
-static void publish_held(rp_commit_log *log, rp_append_item *item) {
+static int publish_held(rp_commit_log *log, rp_append_item *item) {
+    int rc = RP_OK;
     if (log->head_size == 0) {
         atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
     } else {
@@ -130,40 +132,69 @@ static void publish_held(rp_commit_log *log, rp_append_item *item) {
                                  .term = log->term,
                                  .position = item->commit_log_offset - log->head_size,
                                  .size = log->head_size + item->size};
-        rp_commit_log_publish_entry(log, &entry);
+        rc = rp_commit_log_publish_entry(log, &entry);
     }
-    if (rp_message_is_queued(item->sys_flag)) {
+    if (rc == RP_OK && rp_message_is_queued(item->sys_flag)) {
         rp_consume_queue_place(item->queue, item->queue_offset + (item->queue->is_batch ? messages_of(item) : 1));
         if (item->light != NULL) {
             rp_light_targets_place(item->light);
         }
     }
+    return rc;
 }
 
-/* Under the lock: the record and its entry are there for readers. */
-static void publish_item(rp_commit_log *log, rp_append_item *item) {
-    if (__builtin_expect(log->holds_back, 0)) {
-        publish_held(log, item);
-        return;
-    }
+static inline rp_queue_entry entry_of(const rp_append_item *item) {
+    int64_t tags_code = item->queue->is_delay_level ? item->store_timestamp_ms + item->queue->delay_ms : item->tags_code;
+    return (rp_queue_entry){.commit_log_offset = item->commit_log_offset,
+                            .size = (int32_t)item->size,
+                            .messages = messages_of(item),
+                            .queue_offset = item->queue_offset,
+                            .store_timestamp_ms = item->store_timestamp_ms,
+                            .tags_code = tags_code};
+}
+
+/* Under the lock: the record is there for readers. */
+static inline void show_record(rp_commit_log *log, const rp_append_item *item) {
     if (log->index_feed != NULL) {
         rp_index_feed_entry fed = {item->commit_log_offset, item->store_timestamp_ms, item->size, item->index_hash, item->index_tags_hash};
         rp_index_feed_put(log->index_feed, &fed);
     }
     atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
-    if (rp_message_is_queued(item->sys_flag)) {
-        int64_t tags_code = item->queue->is_delay_level ? item->store_timestamp_ms + item->queue->delay_ms : item->tags_code;
-        rp_queue_entry entry = {.commit_log_offset = item->commit_log_offset,
-                                .size = (int32_t)item->size,
-                                .messages = messages_of(item),
-                                .queue_offset = item->queue_offset,
-                                .store_timestamp_ms = item->store_timestamp_ms,
-                                .tags_code = tags_code};
+}
+
+/* The same with its entries, which come first: they may find no space. */
+static __attribute__((noinline)) int publish_or_refuse(rp_commit_log *log, rp_append_item *item) {
+    rp_queue_entry entry = entry_of(item);
+    int rc = rp_commit_log_write_entries(log, item, &entry);
+    if (rc == RP_OK) {
+        show_record(log, item);
+        rp_consume_queue_show(item->queue, &entry);
+        if (item->light != NULL) {
+            rp_light_targets_show(item->light, &entry);
+        }
+    }
+    return rc;
+}
+
+/* Under the lock: the record and its entry are there for readers. RP_OK; RP_E_DISK_FULL, RP_E_IO: an entry finds no space where it was
+ * reserved, and neither is there. */
+static int publish_item(rp_commit_log *log, rp_append_item *item) {
+    if (__builtin_expect(log->holds_back, 0)) {
+        return publish_held(log, item);
+    }
+    bool is_queued = rp_message_is_queued(item->sys_flag);
+    if (__builtin_expect(is_queued && item->queue->active->copies_on_write, 0)) {
+        return publish_or_refuse(log, item);
+    }
+    show_record(log, item);
+    if (is_queued) {
+        rp_queue_entry entry = entry_of(item);
         rp_consume_queue_put(item->queue, &entry);
         if (__builtin_expect(item->light != NULL, 0)) {
             rp_light_targets_put(item->light, &entry);
         }
     }
+    return RP_OK;
 }
 
 /* Under the lock. The clients are told only that it failed: what the system said of it is for the log. */
@@ -194,48 +225,35 @@ static void stage(rp_append_item *item, int64_t change) {
     }
 }
 
-/* Under the lock: writes what is staged and publishes it. When it cannot be written, none of its items was appended. */
+/* Under the lock: writes what is staged and publishes it. What cannot be written was not appended; nor was, of what is written, what
+ * comes from the first on whose entry finds no space. */
 static int write_staged(rp_commit_log *log, rp_append_item *items) {
     rp_log_staging *staging = &log->staging;
     if (staging->size == 0) {
         return RP_OK;
     }
-    int rc = rp_commit_log_write_out(log);
+    int64_t begin = staging->begin, end = log->position;
+    int written = rp_commit_log_write_out(log), rc = written;
     for (uint32_t i = staging->item_first; i < staging->item_end; i++) {
         if (items[i].status != RP_OK) {
             continue;
         }
         stage(&items[i], -1);
+        rc = rc == RP_OK ? publish_item(log, &items[i]) : rc;
         if (rc == RP_OK) {
-            publish_item(log, &items[i]);
+            begin = items[i].commit_log_offset + items[i].size;
         } else {
             items[i].status = rc;
         }
     }
     if (rc != RP_OK) {
-        log->position = staging->begin;
+        log->position = begin;
+        if (written == RP_OK) {
+            rp_commit_log_tear(log, end);
+        }
         log->next_index = atomic_load_explicit(&log->end_index, memory_order_relaxed) + 1;
     }
     return rc;
-}
-
-/* Under the lock: what is stored to the active file next finds space in it (map_hold.h). */
-int rp_commit_log_hold(rp_commit_log *log, uint32_t size) {
-    rp_error error;
-    int rc =
-        rp_mapped_file_hold(log->active, rp_mapped_file_queue_directory(log->row), log->position - log->active->base_offset, size, &error);
-    if (__builtin_expect(rc != RP_OK, 0)) {
-        rp_commit_log_tell_refused(log, &error);
-    }
-    return rc;
-}
-
-static void encode_blank(const rp_commit_log *log, uint8_t *target, uint32_t left) {
-    if (log->head_size != 0) {
-        rp_ledger_blank_encode(target, left);
-    } else {
-        rp_message_encode_blank(target, left);
-    }
 }
 
 /* Under the lock: the padding record over the rest of the active file. */
@@ -245,30 +263,11 @@ static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
         return rc;
     }
     if (!rp_commit_log_is_staging(log)) {
-        rc = rp_commit_log_hold(log, RP_MESSAGE_BLANK_SIZE_MIN);
-        if (rc != RP_OK) {
-            return rc;
-        }
-        encode_blank(log, log->active_address + (log->position - log->active->base_offset), left);
-        return RP_OK;
+        return rp_commit_log_store_blank(log, left);
     }
     uint8_t *target = rp_log_staging_take(&log->staging, log->position, RP_MESSAGE_BLANK_SIZE_MIN);
-    encode_blank(log, target, left);
+    rp_commit_log_encode_blank(log, target, left);
     return rp_commit_log_write_out(log);
-}
-
-/* Under the lock, after an append that failed: what was to follow the padding of a file does not. The end is before the padding again, as
- * it is for whoever follows: a smaller record may fit there, and has to lie in all logs at one place. */
-void rp_commit_log_take_back_padding(rp_commit_log *log) {
-    int64_t end = rp_commit_log_max_offset(log);
-    if (log->staging.size != 0 || log->position == end) {
-        return;
-    }
-    log->position = end;
-    if (log->active != NULL) {
-        rp_mapped_file_release(log->active);
-        log->active = NULL;
-    }
 }
 
 /* Under the lock: the record of item->size bytes fits at log->position of the active file, with the file's end still markable. */
@@ -377,6 +376,31 @@ static int number(rp_commit_log *log, rp_append_item *item) {
     return rc == RP_OK ? measure(log, item, &source) : rc;
 }
 
+static inline void encode(const rp_commit_log *log, const rp_encode_source *source, uint8_t *target, uint32_t size) {
+    rp_message_encode(source, target + log->head_size, size);
+    if (log->head_size != 0) {
+        rp_ledger_entry entry = rp_commit_log_next_entry(log, size);
+        rp_ledger_entry_encode(&entry, target);
+    }
+}
+
+typedef struct new_record {
+    const rp_commit_log *log;
+    const rp_encode_source *source;
+    uint8_t *target;
+    uint32_t size;
+} new_record;
+
+static void encode_record(void *context) {
+    const new_record *record = context;
+    encode(record->log, record->source, record->target, record->size);
+}
+
+static __attribute__((noinline)) int store_record(rp_commit_log *log, const rp_encode_source *source, uint8_t *target, uint32_t size) {
+    new_record record = {log, source, target, size};
+    return rp_commit_log_store(log, log->head_size + size, encode_record, &record);
+}
+
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
     rp_append_item *item = &items[index];
     bool consumed = rp_message_is_queued(item->sys_flag), is_batch = item->queue->is_batch;
@@ -399,20 +423,22 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     if (__builtin_expect(is_batch, 0)) {
         (void)place_batch(log, item, item->queue_offset, &source); /* as when it was measured */
     }
-    rp_message_encode(&source, target + log->head_size, item->size);
-    if (log->head_size != 0) {
-        rp_ledger_entry entry = rp_commit_log_next_entry(log, item->size);
-        rp_ledger_entry_encode(&entry, target);
-        log->next_index++;
+    bool is_staging = rp_commit_log_is_staging(log);
+    if (__builtin_expect(!is_staging && log->active->copies_on_write, 0)) {
+        rc = store_record(log, &source, target, item->size);
+    } else {
+        encode(log, &source, target, item->size);
     }
-    log->position += log->head_size + item->size;
-    if (rp_commit_log_is_staging(log)) {
+    if (is_staging) {
         staging->item_first = target == staging->bytes ? index : staging->item_first;
         staging->item_end = index + 1;
         stage(item, 1);
-    } else {
-        publish_item(log, item);
+    } else if (__builtin_expect(rc != RP_OK || (rc = publish_item(log, item)) != RP_OK, 0)) {
+        rp_commit_log_tear(log, log->position + log->head_size + item->size);
+        return rc;
     }
+    log->next_index += log->head_size != 0;
+    log->position += log->head_size + item->size;
     return RP_OK;
 }
 

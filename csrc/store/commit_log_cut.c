@@ -40,7 +40,7 @@ static int64_t clear_piece(rp_commit_log *log, int64_t begin, int64_t end, rp_er
     int64_t at = begin - file->base_offset;
     int rc = rp_mapped_file_hold(file, log->setup.directory, at, (size_t)(stop - begin), error);
     if (rc == RP_OK) {
-        memset(rp_mapped_file_address(file) + at, 0, (size_t)(stop - begin));
+        rc = rp_mapped_file_clear(file, log->setup.directory, at, (size_t)(stop - begin), error);
     }
     rp_mapped_file_release(file);
     return rc == RP_OK ? stop - begin : rc;
@@ -59,12 +59,18 @@ static int clear_synced(rp_commit_log *log, int64_t begin, int64_t end, int64_t 
 }
 
 int rp_commit_log_clear_behind(rp_commit_log *log, rp_error *error) {
-    int64_t cleared;
-    if (__builtin_expect(log->uncleared_end <= log->position, 1)) {
+    rp_log_staging *staging = &log->staging;
+    int64_t begin = log->position, end = log->uncleared_end, cleared;
+    if (__builtin_expect(end <= begin && staging->torn_end <= begin, 1)) {
         return RP_OK;
     }
-    int rc = clear_synced(log, log->position, log->uncleared_end, &cleared, error);
-    log->uncleared_end = rc == RP_OK ? 0 : log->uncleared_end;
+    if (end <= begin) {
+        begin = staging->torn_begin > begin ? staging->torn_begin : begin;
+    }
+    int rc = clear_synced(log, begin, staging->torn_end > end ? staging->torn_end : end, &cleared, error);
+    if (rc == RP_OK) {
+        log->uncleared_end = staging->torn_end = 0;
+    }
     return rc;
 }
 

@@ -41,7 +41,7 @@ struct rp_commit_log {
     rp_mapped_file *active; /* guarded by append_lock: pinned file of position, NULL before the first append */
     uint8_t *active_address; /* guarded by append_lock */
     int64_t active_end; /* guarded by append_lock: first byte behind the active file */
-    rp_log_staging staging; /* guarded by append_lock; unused when records go through the map */
+    rp_log_staging staging; /* guarded by append_lock; of what goes through the map only what is torn */
     uint8_t *inner_text; /* guarded by append_lock: an item's last properties for a batch queue; NULL before the first */
     int64_t ready_end; /* guarded by append_lock: preallocation's, as last seen */
     int64_t uncleared_end; /* guarded by append_lock: up to here a cut that failed has left old bytes; 0: nowhere */
@@ -93,21 +93,33 @@ static inline bool rp_commit_log_is_staging(const rp_commit_log *log) { return l
 /* `size` bytes fit at the log's position of the active file, behind the end of the file before when they have to; items are those whose
  * records are staged. */
 int rp_commit_log_make_room(rp_commit_log *log, rp_append_item *items, uint32_t size);
-/* What is stored to the active file next finds space in it. */
-int rp_commit_log_hold(rp_commit_log *log, uint32_t size);
 /* Writes what is staged. */
 int rp_commit_log_write_out(rp_commit_log *log);
+/* commit_log_map.c, under the append lock: what is stored to the active file next finds space in it, and nothing lies behind it. */
+int rp_commit_log_hold(rp_commit_log *log, uint32_t size);
+/* Calls store(context), which stores the `size` bytes at the log's position. RP_OK; RP_E_DISK_FULL: there was space, and is none, or
+ * RP_E_IO: what was stored is torn. */
+int rp_commit_log_store(rp_commit_log *log, uint32_t size, void (*store)(void *context), void *context);
+/* The padding record over the `left` bytes that end the active file: at target, and at the log's position. The latter RP_OK, or as the
+ * store. */
+void rp_commit_log_encode_blank(const rp_commit_log *log, uint8_t *target, uint32_t left);
+int rp_commit_log_store_blank(rp_commit_log *log, uint32_t left);
 /* What was to follow the padding of a file could not be appended. */
 void rp_commit_log_take_back_padding(rp_commit_log *log);
+/* What was written from the log's position to `end` is none: zeros, at once if there is space for them. */
+void rp_commit_log_tear(rp_commit_log *log, int64_t end);
+/* Where queues' files copy on write: the entry into all of the item's queues or into none, for nobody to see yet. RP_OK, RP_E_DISK_FULL,
+ * RP_E_IO. */
+int rp_commit_log_write_entries(rp_commit_log *log, const rp_append_item *item, const rp_queue_entry *entry);
 /* commit_log_replicated.c, under the append lock: an empty log starts there. */
 int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error);
 /* commit_log_ledger.c, under the append lock: the next entry's head for a record of that size at the log's position; and that it is
- * there, with its unit. */
+ * there, with its unit: RP_OK, RP_E_DISK_FULL. */
 rp_ledger_entry rp_commit_log_next_entry(const rp_commit_log *log, uint32_t record_size);
-void rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry);
+int rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry);
 
-/* commit_log_cut.c, under the append lock: before anything is written behind an end that a failed cut has left. RP_OK, RP_E_IO,
- * RP_E_DISK_FULL, RP_E_NO_MEMORY. */
+/* commit_log_cut.c, under the append lock: before anything is written behind an end that a failed cut, or an append, has left. RP_OK,
+ * RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY. */
 int rp_commit_log_clear_behind(rp_commit_log *log, rp_error *error);
 
 /* commit_log_held.c, under the append lock: queues' places are counted again, by what is not dispatched yet; *end is behind the last whole

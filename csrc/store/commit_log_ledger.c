@@ -94,14 +94,20 @@ rp_ledger_entry rp_commit_log_next_entry(const rp_commit_log *log, uint32_t reco
         .index = log->next_index, .term = log->term, .position = log->position, .size = record_size + RP_LEDGER_HEAD_SIZE};
 }
 
-void rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry) {
-    rp_ledger_index_put(log->setup.ledger_index, entry);
+int rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry) {
+    rp_error error;
+    int rc = rp_ledger_index_put(log->setup.ledger_index, entry, &error);
+    if (__builtin_expect(rc != RP_OK, 0)) {
+        rp_commit_log_tell_refused(log, &error);
+        return rc;
+    }
     if (rp_commit_log_end_index(log) < 0) {
         atomic_store_explicit(&log->begin_index, entry->index, memory_order_release);
     }
     atomic_store_explicit(&log->max_offset, entry->position + entry->size, memory_order_release);
     atomic_store_explicit(&log->end_term, entry->term, memory_order_relaxed);
     atomic_store_explicit(&log->end_index, entry->index, memory_order_release);
+    return RP_OK;
 }
 
 /* Under the lock: where the next entry of that size begins: in the next file when it does not fit into this one. */
@@ -115,6 +121,18 @@ static int may_write(rp_commit_log *log, rp_error *error) {
     return rc == RP_OK && rp_commit_log_damaged_at(log, error) >= 0 ? RP_E_CORRUPT : rc;
 }
 
+typedef struct new_bytes {
+    const rp_ledger_entry *entry;
+    const uint8_t *record;
+    uint8_t *target;
+} new_bytes;
+
+static void store_bytes(void *context) {
+    const new_bytes *bytes = context;
+    memcpy(bytes->target + RP_LEDGER_HEAD_SIZE, bytes->record, bytes->entry->size - RP_LEDGER_HEAD_SIZE);
+    rp_ledger_entry_encode(bytes->entry, bytes->target);
+}
+
 /* Under the lock: the bytes of a whole entry behind the log's end. */
 static int put_bytes(rp_commit_log *log, const rp_ledger_entry *entry, const uint8_t *record, rp_error *error) {
     rp_error_set(error, RP_E_IO, 0, log->setup.directory, log->position, "no space for an entry of %u bytes", entry->size);
@@ -124,24 +142,28 @@ static int put_bytes(rp_commit_log *log, const rp_ledger_entry *entry, const uin
     if (rc != RP_OK) {
         return rc;
     }
-    uint8_t *target;
+    new_bytes bytes = {entry, record, NULL};
     if (rp_commit_log_is_staging(log)) {
-        target = rp_log_staging_take(&log->staging, log->position, entry->size);
-        rc = target != NULL ? RP_OK : RP_E_NO_MEMORY;
+        bytes.target = rp_log_staging_take(&log->staging, log->position, entry->size);
+        if (bytes.target == NULL) {
+            return RP_E_NO_MEMORY;
+        }
+        store_bytes(&bytes);
+        rc = rp_commit_log_write_out(log);
     } else {
-        target = log->active_address + (log->position - log->active->base_offset);
+        bytes.target = log->active_address + (log->position - log->active->base_offset);
         rc = rp_commit_log_hold(log, entry->size);
+        if (rc != RP_OK) {
+            return rc;
+        }
+        rc = rp_commit_log_store(log, entry->size, store_bytes, &bytes);
     }
+    rc = rc == RP_OK ? rp_commit_log_publish_entry(log, entry) : rc;
     if (rc != RP_OK) {
-        return rc;
-    }
-    memcpy(target + RP_LEDGER_HEAD_SIZE, record, entry->size - RP_LEDGER_HEAD_SIZE);
-    rp_ledger_entry_encode(entry, target);
-    rc = rp_commit_log_is_staging(log) ? rp_commit_log_write_out(log) : RP_OK;
-    if (rc == RP_OK) {
+        rp_commit_log_tear(log, log->position + entry->size);
+    } else {
         log->position += entry->size;
         log->next_index = entry->index + 1;
-        rp_commit_log_publish_entry(log, entry);
         atomic_store_explicit(&log->bytes, atomic_load_explicit(&log->bytes, memory_order_relaxed) + entry->size, memory_order_relaxed);
     }
     return rc;

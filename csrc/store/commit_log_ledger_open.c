@@ -1,5 +1,6 @@
 /* commit_log_ledger_open.c: what is to be known of a log of entries when recovery has found its end: which entry is the last, and that the
  * index files say where each one is. See commit_log_writer.h. */
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "commit_log_inl.h"
@@ -18,10 +19,7 @@ static int settle_unit(rp_commit_log *log, const rp_ledger_entry *entry, rp_erro
                             (long long)entry->index);
     }
     int rc = rp_ledger_index_reserve(index, entry->index, error);
-    if (rc == RP_OK) {
-        rp_ledger_index_put(index, entry);
-    }
-    return rc;
+    return rc == RP_OK ? rp_ledger_index_put(index, entry, error) : rc;
 }
 
 /* The entries of one file, from *offset on; *offset is behind them. The first one's index and begin into *first. */

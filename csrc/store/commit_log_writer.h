@@ -60,8 +60,9 @@ int rp_commit_log_start(rp_commit_log *log, rp_error *error);
 void rp_commit_log_step_ahead(rp_commit_log *log);
 /* The queue will need more space soon: handed to the preallocation. */
 void rp_commit_log_want_space(rp_commit_log *log, rp_consume_queue *queue);
-/* From now on every append fails with RP_E_CLOSED; returns when none is under way. The preallocation has stopped. */
-void rp_commit_log_stop(rp_commit_log *log);
+/* From now on every append fails with RP_E_CLOSED; returns when none is under way. The preallocation has stopped.
+ * RP_OK, or why bytes behind the end are still those of records that were refused or cut off. */
+int rp_commit_log_stop(rp_commit_log *log, rp_error *error);
 void rp_commit_log_close(rp_commit_log *log);
 /* Called with context after every append that published bytes, outside the lock. RP_OK; RP_E_BUSY past RP_LOG_FOLLOWERS_MAX. */
 int rp_commit_log_add_follower(rp_commit_log *log, void (*appended)(void *context), void *context);

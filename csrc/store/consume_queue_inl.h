@@ -43,6 +43,7 @@ struct rp_consume_queue {
     int64_t staged_messages;     /* that they stand for, of a batch queue */
     _Atomic uint64_t cuts;       /* how often entries were taken from its end; grows behind that end, for who looks without the lock */
     int64_t wanted_entry;        /* the entry whose reservation asks for more space ahead */
+    bool is_unclean;             /* behind its last entry is one that was taken back, and that there was no space to clear */
     bool is_in_round;            /* it has got an entry in the round of dispatch that is under way */
     int64_t deleted_at;          /* log offset: records below it were its deleted topic's, and get no entry any more */
     /* Behind its last record in the log, whose entry is held back; counts while placed_in is the log's `places`. Written under the append

@@ -15,7 +15,8 @@
 #include "../base/error.h"
 #include "consume_queue.h"
 
-/* Makes room for the entry at max_offset, so that the following put cannot fail. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. */
+/* Makes room for the entry at max_offset, so that the following put cannot fail, but where space is taken back (base/map_hold.h). RP_OK;
+ * RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. */
 int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error);
 /* Forgets the file being written: it will be entered again. */
 void rp_consume_queue_leave_file(rp_consume_queue *queue);

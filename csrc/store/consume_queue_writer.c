@@ -59,8 +59,10 @@ void rp_consume_queue_close(rp_consume_queue *queue) {
     }
 }
 
+#define AT_SIZE 8 /* of both kinds of entries */
+
 static bool entry_is_written(const rp_consume_queue *queue, const uint8_t *at) {
-    return (int64_t)rp_get_u64(at) >= 0 && (int32_t)rp_get_u32(at + 8) > 0 && (!queue->is_batch || rp_batch_entry_is_written(at));
+    return (int64_t)rp_get_u64(at) >= 0 && (int32_t)rp_get_u32(at + AT_SIZE) > 0 && (!queue->is_batch || rp_batch_entry_is_written(at));
 }
 
 /* How many entries of the file at base are written, counted to the first that is not; negative: status. Read, not mapped: the search
@@ -140,7 +142,98 @@ static void write_entry(uint8_t *at, const rp_queue_entry *entry) {
     rp_put_u64(at, (uint64_t)entry->commit_log_offset);
     rp_put_u64(at + 12, (uint64_t)entry->tags_code);
     atomic_signal_fence(memory_order_release);
-    rp_put_u32(at + 8, (uint32_t)entry->size);
+    rp_put_u32(at + AT_SIZE, (uint32_t)entry->size);
+}
+
+typedef struct new_entry {
+    const rp_queue_entry *entry;
+    uint8_t *at;
+    bool is_batch;
+} new_entry;
+
+static void store_entry(void *context) {
+    const new_entry *new = context;
+    if (new->is_batch) {
+        rp_batch_entry_write(new->at, new->entry);
+    } else {
+        write_entry(new->at, new->entry);
+    }
+}
+
+/* Into the active file, as that entry. */
+static int store_at(const rp_consume_queue *queue, int64_t number, const rp_queue_entry *entry, rp_error *error) {
+    int64_t at = number * queue->entry_size - queue->active->base_offset;
+    new_entry new = {entry, queue->active_address + at, queue->is_batch};
+    return rp_mapped_file_store(queue->active, rp_consume_queue_directory(queue), at, queue->entry_size, store_entry, &new, error);
+}
+
+typedef struct old_entries {
+    uint8_t *address; /* of the first */
+    size_t entry_size;
+    int64_t count; /* that are left */
+} old_entries;
+
+/* The last one first, and each one's size first: wherever it is left, what counts goes on without a hole. */
+static void clear_entries(void *context) {
+    old_entries *old = context;
+    while (old->count > 0) {
+        uint8_t *at = old->address + (size_t)(old->count - 1) * old->entry_size;
+        rp_put_u32(at + AT_SIZE, 0);
+        atomic_signal_fence(memory_order_release);
+        memset(at, 0, old->entry_size);
+        atomic_signal_fence(memory_order_release);
+        old->count--;
+    }
+}
+
+/* Entries [*from, end) of the file become none; *from is the first of those that are. */
+static int clear_in(const rp_consume_queue *queue, const rp_mapped_file *file, int64_t *from, int64_t end, rp_error *error) {
+    int64_t at = *from * queue->entry_size - file->base_offset;
+    old_entries old = {rp_mapped_file_address(file) + at, queue->entry_size, end - *from};
+    int rc = rp_mapped_file_store(file, rp_consume_queue_directory(queue), at, (size_t)(end - *from) * queue->entry_size, clear_entries,
+                                  &old, error);
+    *from += old.count;
+    return rc;
+}
+
+int rp_consume_queue_clean(rp_consume_queue *queue, rp_error *error) {
+    int64_t end = rp_consume_queue_end_entry(queue), from = end;
+    rp_error local;
+    error = error == NULL ? &local : error;
+    error->status = RP_OK;
+    if (!queue->is_unclean) {
+        return RP_OK;
+    }
+    rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, end * queue->entry_size, error);
+    int rc = error->status;
+    if (file != NULL) {
+        rc = clear_in(queue, file, &from, end + 1, error);
+        rp_mapped_file_release(file);
+    }
+    queue->is_unclean = rc != RP_OK;
+    return rc;
+}
+
+int rp_consume_queue_write(rp_consume_queue *queue, const rp_queue_entry *entry, rp_error *error) {
+    int rc = rp_consume_queue_clean(queue, error);
+    return rc == RP_OK ? store_at(queue, atomic_load_explicit(&queue->end_entry, memory_order_relaxed), entry, error) : rc;
+}
+
+void rp_consume_queue_unwrite(rp_consume_queue *queue) {
+    queue->is_unclean = true;
+    (void)rp_consume_queue_clean(queue, NULL); /* or before the next entry, or when the store is closed */
+}
+
+void rp_consume_queue_show(rp_consume_queue *queue, const rp_queue_entry *entry) {
+    int64_t at = atomic_load_explicit(&queue->end_entry, memory_order_relaxed);
+    if (__builtin_expect(atomic_load_explicit(&queue->deleted, memory_order_relaxed), 0)) {
+        atomic_store_explicit(&queue->deleted, false, memory_order_relaxed);
+    }
+    if (__builtin_expect(queue->is_batch, 0)) {
+        rp_batch_queue_show(queue, entry);
+        return;
+    }
+    atomic_store_explicit(&queue->end_entry, at + 1, memory_order_release);
 }
 
 void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry) {
@@ -174,7 +267,7 @@ int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error 
         queue->staged = at - end; /* none of them is seen before all are there: whoever compares a copy with the queue would cut it */
         rc = rp_consume_queue_reserve(queue, error);
         if (rc == RP_OK) {
-            write_entry(queue->active_address + (at * RP_CONSUME_QUEUE_ENTRY_SIZE - queue->active->base_offset), &gone);
+            rc = store_at(queue, at, &gone, error);
         }
     }
     queue->staged = 0;
@@ -190,6 +283,10 @@ int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error 
 /* Drops the entries from that one on. */
 static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
     int64_t end = rp_consume_queue_end_entry(queue), size = queue->entry_size, per_file = queue->setup->file_size / size;
+    int rc = rp_consume_queue_clean(queue, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
     rp_consume_queue_leave_file(queue);
     error->status = RP_OK;
     int64_t begin = rp_mapped_file_queue_begin(queue->row), file_size = queue->setup->file_size;
@@ -201,7 +298,6 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
         return error->status; /* what is behind the cut would be taken for entries at the next start */
     }
     int64_t file_end = (cut / per_file + 1) * per_file, stop = end < file_end ? end : file_end;
-    int rc = RP_OK;
     if (file != NULL && stop > cut) {
         rc = rp_mapped_file_hold(file, rp_mapped_file_queue_directory(queue->row), cut * size - file->base_offset,
                                  (size_t)((stop - cut) * size), error);
@@ -215,8 +311,9 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
         rc = rp_mapped_file_queue_remove_last(queue->row, error);
     }
     if (file != NULL) {
-        if (stop > cut) {
-            memset(rp_mapped_file_address(file) + (cut * size - file->base_offset), 0, (size_t)((stop - cut) * size));
+        if (stop > cut) { /* where its space is taken back by now, as far as it goes */
+            int clear_rc = clear_in(queue, file, &cut, stop, error);
+            rc = rc == RP_OK ? clear_rc : rc;
         }
         rp_mapped_file_release(file);
     }
@@ -317,6 +414,7 @@ int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error) {
     rp_consume_queue_leave_file(queue);
     set_entries(queue, 0, 0);
     queue->cuts++;
+    queue->is_unclean = false;
     set_batch_offsets(queue, 0, 0);
     atomic_store(&queue->synced_bytes, 0);
     atomic_store(&queue->deleted, true);

@@ -32,8 +32,16 @@ void rp_consume_queue_close(rp_consume_queue *queue);
 int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error);
 
 /* Writes the entry behind the last, which was reserved (consume_queue_space.h), and publishes it. Of a batch queue its offset is not below
- * the max. */
+ * the max. Where the file copies on write it may end the process: then in two steps. */
 void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
+/* Writes it for nobody to see yet. RP_OK; RP_E_DISK_FULL, RP_E_IO: its page had space, and has none (base/map_hold.h). */
+int rp_consume_queue_write(rp_consume_queue *queue, const rp_queue_entry *entry, rp_error *error);
+/* What was written is none. If there is no space for that either, before the next is written, or by a clean. */
+void rp_consume_queue_unwrite(rp_consume_queue *queue);
+/* Under the append lock: nothing behind the last entry looks like one. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. */
+int rp_consume_queue_clean(rp_consume_queue *queue, rp_error *error);
+/* Publishes what was written. */
+void rp_consume_queue_show(rp_consume_queue *queue, const rp_queue_entry *entry);
 /* Its messages go up to `end`, though their entries are held back: the next is appended there. */
 void rp_consume_queue_place(rp_consume_queue *queue, int64_t end);
 /* The waiting bits, read so that a reactor that sets its bit and then reads the max offset misses nothing: either it sees the entries

@@ -89,8 +89,9 @@ static void note_touched(rp_dispatcher *dispatcher, rp_consume_queue *queue) {
 static int put(rp_dispatcher *dispatcher, rp_consume_queue *queue, const rp_queue_entry *entry, rp_error *error) {
     bool is_first = rp_consume_queue_max_offset(queue) == rp_consume_queue_min_offset(queue);
     int rc = rp_consume_queue_reserve(queue, error);
+    rc = rc == RP_OK ? rp_consume_queue_write(queue, entry, error) : rc;
     if (rc == RP_OK) {
-        rp_consume_queue_put(queue, entry);
+        rp_consume_queue_show(queue, entry);
         if (__builtin_expect(is_first, 0)) {
             rp_queue_table_keep(dispatcher->queues, queue);
         }

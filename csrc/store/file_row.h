@@ -6,6 +6,8 @@
 #ifndef RP_STORE_FILE_ROW_H
 #define RP_STORE_FILE_ROW_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "../base/error.h"
@@ -30,5 +32,11 @@ const uint8_t *rp_file_row_in(rp_file_row *row, uint32_t file, int64_t at, uint6
 int rp_file_row_failure(const rp_file_row *row, rp_error *error);
 /* How many bytes of the file that holds offset lie at and behind it; 0 when no file does. */
 uint64_t rp_file_row_left(const rp_file_row *row, int64_t offset);
+
+/* All of a file. Where looking at its holes takes space, and more than there is (a full tmpfs), zeros of nobody's stand in for them: then
+ * what is written into those later is seen only once rp_map_data was called. MAP_FAILED and errno. */
+void *rp_map_to_read(int fd, size_t size, bool *has_stand_ins);
+/* Maps what is no hole any more; bytes that were mapped stay where they are. False, and errno. */
+bool rp_map_data(int fd, void *map, size_t size);
 
 #endif

@@ -159,7 +159,9 @@ static int enter_hashes(rp_index_builder *builder, const rp_index_feed_entry *en
     int status = rp_key_index_put(index, entry->key_hash, entry->log_offset, entry->store_time_ms, error);
     if (status < 0 || entry->tags_hash == 0)
         return status;
-    return rp_key_index_put(index, entry->tags_hash, entry->log_offset, entry->store_time_ms, error);
+    builder->held.key_hash = entry->tags_hash; /* if that is refused it is all that is left to do */
+    builder->held.tags_hash = 0;
+    return rp_key_index_put(index, entry->key_hash, entry->log_offset, entry->store_time_ms, error);
 }
 
 static int enter_held(rp_index_builder *builder, rp_error *error) {

@@ -117,12 +117,29 @@ static int allocate_to(rp_index_file *file, uint64_t end, rp_error *error) {
     return RP_OK;
 }
 
-/* The bytes can be stored to, or there is no space for them (base/map_hold.h). */
-static int hold(rp_index_file *file, void *bytes, size_t size, rp_error *error) {
-    if (!file->copies_on_write || rp_map_hold(bytes, size) == size)
-        return RP_OK;
+/* A store that was left: why. */
+static int no_space(rp_index_file *file, rp_error *error) {
+    struct stat info;
+    if (fstat(file->fd, &info) == 0 && (uint64_t)info.st_size < file->size)
+        return rp_error_set(error, RP_E_IO, EIO, file->path, (int64_t)info.st_size,
+                            "the index file was cut short from outside, to %lld bytes: stop the broker and put it back, or delete it",
+                            (long long)info.st_size);
     errno = ENOSPC;
     return fail(file, "writing to the", error);
+}
+
+typedef struct new_header {
+    rp_index_file *file;
+    int64_t offset, time_ms;
+} new_header;
+
+static void store_header(void *context) {
+    const new_header *header = context;
+    put_field(header->file, AT_BEGIN_TIME, header->time_ms);
+    put_field(header->file, AT_END_TIME, header->time_ms);
+    put_field(header->file, AT_BEGIN_OFFSET, header->offset);
+    put_field(header->file, AT_END_OFFSET, header->offset);
+    rp_put_u32(header->file->map + AT_NEXT_ENTRY, 1);
 }
 
 static int prepare_new(rp_index_file *file, int64_t previous_offset, int64_t previous_time_ms, rp_error *error) {
@@ -138,15 +155,13 @@ static int prepare_new(rp_index_file *file, int64_t previous_offset, int64_t pre
     int status = map_file(file, error);
     if (status == RP_OK)
         status = allocate_to(file, entry_at(file, 1), error);
-    if (status == RP_OK)
-        status = hold(file, file->map, RP_INDEX_HEADER_SIZE, error);
     if (status < 0)
         return status;
-    put_field(file, AT_BEGIN_TIME, previous_time_ms);
-    put_field(file, AT_END_TIME, previous_time_ms);
-    put_field(file, AT_BEGIN_OFFSET, previous_offset);
-    put_field(file, AT_END_OFFSET, previous_offset);
-    rp_put_u32(file->map + AT_NEXT_ENTRY, 1);
+    new_header header = {file, previous_offset, previous_time_ms};
+    if (!file->copies_on_write)
+        store_header(&header);
+    else if (!rp_map_store(file->map, RP_INDEX_HEADER_SIZE, store_header, &header))
+        return no_space(file, error);
     atomic_init(&file->next_entry, 1);
     return RP_OK;
 }
@@ -237,39 +252,74 @@ static uint32_t seconds_since(int64_t begin_ms, int64_t store_time_ms) {
     return seconds > INT32_MAX ? INT32_MAX : (uint32_t)seconds;
 }
 
-int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error) {
-    uint32_t number = (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_relaxed);
-    if (number >= file->shape.entry_count_max)
-        return RP_E_BUSY;
-    int status = allocate_to(file, entry_at(file, number + 1), error);
-    if (status < 0)
-        return status;
-    _Atomic uint32_t *slot = slot_of(file, key_hash);
-    uint8_t *entry = file->map + entry_at(file, number);
-    status = hold(file, file->map, RP_INDEX_HEADER_SIZE, error);
-    status = status == RP_OK ? hold(file, slot, sizeof *slot, error) : status;
-    status = status == RP_OK ? hold(file, entry, RP_INDEX_ENTRY_SIZE, error) : status;
-    if (status < 0)
-        return status;
+typedef struct new_entry {
+    rp_index_file *file;
+    uint32_t number;
+    int32_t key_hash;
+    int64_t log_offset, store_time_ms;
+} new_entry;
+
+/* May be left at any store (map_hold.h), so the slot comes last: what it does not name is not seen. */
+static void store_entry(void *context) {
+    const new_entry *new = context;
+    rp_index_file *file = new->file;
+    _Atomic uint32_t *slot = slot_of(file, new->key_hash);
+    uint8_t *entry = file->map + entry_at(file, new->number);
     uint32_t older = __builtin_bswap32(atomic_load_explicit(slot, memory_order_relaxed));
-    if (older > number)
+    if (older > new->number)
         older = 0; /* from before a crash, beyond what the header knows */
-    if (number == 1) {
-        put_field(file, AT_BEGIN_OFFSET, log_offset);
-        put_field(file, AT_BEGIN_TIME, store_time_ms);
+    if (new->number == 1) {
+        put_field(file, AT_BEGIN_OFFSET, new->log_offset);
+        put_field(file, AT_BEGIN_TIME, new->store_time_ms);
     }
-    rp_put_u32(entry, (uint32_t)key_hash);
-    rp_put_u64(entry + 4, (uint64_t)log_offset);
-    rp_put_u32(entry + 12, seconds_since(field(file, AT_BEGIN_TIME), store_time_ms));
+    rp_put_u32(entry, (uint32_t)new->key_hash);
+    rp_put_u64(entry + 4, (uint64_t)new->log_offset);
+    rp_put_u32(entry + 12, seconds_since(field(file, AT_BEGIN_TIME), new->store_time_ms));
     rp_put_u32(entry + 16, older);
-    atomic_store_explicit(&file->next_entry, number + 1, memory_order_release);
-    atomic_store_explicit(slot, __builtin_bswap32(number), memory_order_release);
-    if (older == 0)
-        rp_put_u32(file->map + AT_SLOTS_USED, ++file->slots_used);
-    put_field(file, AT_END_OFFSET, log_offset);
-    put_field(file, AT_END_TIME, store_time_ms);
-    rp_put_u32(file->map + AT_NEXT_ENTRY, number + 1);
-    return RP_OK;
+    rp_put_u32(file->map + AT_SLOTS_USED, file->slots_used + (older == 0));
+    put_field(file, AT_END_OFFSET, new->log_offset);
+    put_field(file, AT_END_TIME, new->store_time_ms);
+    rp_put_u32(file->map + AT_NEXT_ENTRY, new->number + 1);
+    atomic_store_explicit(&file->next_entry, new->number + 1, memory_order_release);
+    atomic_store_explicit(slot, __builtin_bswap32(new->number), memory_order_release);
+    file->slots_used += older == 0;
+}
+
+typedef struct old_end {
+    rp_index_file *file;
+    uint32_t number;
+    int64_t log_offset, time_ms;
+} old_end;
+
+static void store_end(void *context) {
+    const old_end *end = context;
+    put_field(end->file, AT_END_OFFSET, end->log_offset);
+    put_field(end->file, AT_END_TIME, end->time_ms);
+    rp_put_u32(end->file->map + AT_SLOTS_USED, end->file->slots_used);
+    rp_put_u32(end->file->map + AT_NEXT_ENTRY, end->number);
+}
+
+/* Where what has space may need it again: all of the entry, or none of it is seen, and it may be put again. */
+static int try_to_store(new_entry *new, rp_error *error) {
+    rp_index_file *file = new->file;
+    old_end end = {file, new->number, field(file, AT_END_OFFSET), field(file, AT_END_TIME)};
+    if (rp_map_store(file->map, entry_at(file, new->number + 1), store_entry, new))
+        return RP_OK;
+    atomic_store_explicit(&file->next_entry, new->number, memory_order_release);
+    (void)rp_map_store(file->map, RP_INDEX_HEADER_SIZE, store_end, &end); /* or there is no space for that either */
+    return no_space(file, error);
+}
+
+int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error) {
+    new_entry new = {file, (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_relaxed), key_hash, log_offset, store_time_ms};
+    if (new.number >= file->shape.entry_count_max)
+        return RP_E_BUSY;
+    int status = allocate_to(file, entry_at(file, new.number + 1), error);
+    if (status == RP_OK && file->copies_on_write)
+        status = try_to_store(&new, error);
+    else if (status == RP_OK)
+        store_entry(&new);
+    return status;
 }
 
 uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64_t begin_ms, int64_t end_ms, int64_t *offsets,

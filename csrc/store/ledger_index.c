@@ -159,20 +159,39 @@ static void write_unit(uint8_t *unit, const rp_ledger_entry *entry) {
     rp_put_u64(unit + 24, (uint64_t)entry->term);
 }
 
-void rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry) {
+typedef struct new_unit {
+    uint8_t *at;
+    const rp_ledger_entry *entry;
+} new_unit;
+
+static void store_unit(void *context) {
+    const new_unit *unit = context;
+    write_unit(unit->at, unit->entry);
+}
+
+static int put_unit(const rp_ledger_index *index, rp_mapped_file *file, int64_t byte, const rp_ledger_entry *entry, rp_error *error) {
+    int64_t at = byte - file->base_offset;
+    new_unit unit = {rp_mapped_file_address(file) + at, entry};
+    return rp_mapped_file_store(file, rp_mapped_file_queue_directory(index->row), at, UNIT, store_unit, &unit, error);
+}
+
+int rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry, rp_error *error) {
     int64_t byte = entry->index * UNIT, base = index->active->base_offset;
+    int rc;
     if (byte >= base && byte < base + index->file_size) {
-        write_unit(rp_mapped_file_address(index->active) + (byte - base), entry);
+        rc = put_unit(index, index->active, byte, entry, error);
     } else { /* of a batch whose last unit was in the next file */
-        rp_error error;
-        rp_mapped_file *file = rp_mapped_file_queue_find(index->row, byte, &error);
+        rp_mapped_file *file = rp_mapped_file_queue_find(index->row, byte, error);
         if (file == NULL) {
-            return; /* its map has gone meanwhile: the unit is missing until the log is opened again */
+            return RP_OK; /* its map has gone meanwhile: the unit is missing until the log is opened again */
         }
-        write_unit(rp_mapped_file_address(file) + (byte - file->base_offset), entry);
+        rc = put_unit(index, file, byte, entry, error);
         rp_mapped_file_release(file);
     }
-    mark_dirty(index, byte, byte + UNIT);
+    if (rc == RP_OK) {
+        mark_dirty(index, byte, byte + UNIT);
+    }
+    return rc;
 }
 
 int rp_ledger_index_read(rp_ledger_index *index, int64_t number, rp_ledger_entry *entry) {

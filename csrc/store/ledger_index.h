@@ -32,8 +32,9 @@ void rp_ledger_index_close(rp_ledger_index *index);
 /* There is space for the unit. RP_OK; RP_E_RANGE: past RP_LEDGER_NUMBER_MAX; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. An index that does
  * not follow what the files hold begins them again. */
 int rp_ledger_index_reserve(rp_ledger_index *index, int64_t number, rp_error *error);
-/* Of an entry whose unit was reserved, by the last call or, of one batch, before it. */
-void rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry);
+/* Of an entry whose unit was reserved, by the last call or, of one batch, before it. RP_OK; RP_E_DISK_FULL, RP_E_IO: there was space,
+ * and is none (base/map_hold.h). */
+int rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry, rp_error *error);
 /* Index, term, position and size of the unit. RP_OK; RP_E_NOT_FOUND: there is none of that number; RP_E_IO, RP_E_NO_MEMORY: its file
  * cannot be mapped just now. */
 int rp_ledger_index_read(rp_ledger_index *index, int64_t number, rp_ledger_entry *entry);

@@ -167,11 +167,34 @@ int rp_light_targets_reserve(const rp_light_targets *targets, rp_error *error) {
     return rc;
 }
 
+int rp_light_targets_write(const rp_light_targets *targets, const rp_queue_entry *entry, rp_error *error) {
+    rp_consume_queue *queue;
+    uint32_t at = 0;
+    int rc = RP_OK;
+    while (rc == RP_OK && (queue = next_queue(targets, &at)) != NULL) {
+        rc = rp_consume_queue_write(queue, entry, error);
+    }
+    if (rc != RP_OK) {
+        for (at = 0; (queue = next_queue(targets, &at)) != NULL;) {
+            rp_consume_queue_unwrite(queue);
+        }
+    }
+    return rc;
+}
+
 void rp_light_targets_put(const rp_light_targets *targets, const rp_queue_entry *entry) {
     rp_consume_queue *queue;
     uint32_t at = 0;
     while ((queue = next_queue(targets, &at)) != NULL) {
         rp_consume_queue_put(queue, entry);
+    }
+}
+
+void rp_light_targets_show(const rp_light_targets *targets, const rp_queue_entry *entry) {
+    rp_consume_queue *queue;
+    uint32_t at = 0;
+    while ((queue = next_queue(targets, &at)) != NULL) {
+        rp_consume_queue_show(queue, entry);
     }
 }
 

@@ -55,6 +55,9 @@ int rp_light_targets_need_write(const rp_light_targets *targets);
 /* As rp_consume_queue_reserve, for all of them. */
 int rp_light_targets_reserve(const rp_light_targets *targets, rp_error *error);
 void rp_light_targets_put(const rp_light_targets *targets, const rp_queue_entry *entry);
+/* As rp_consume_queue_write, into all of them or none. */
+int rp_light_targets_write(const rp_light_targets *targets, const rp_queue_entry *entry, rp_error *error);
+void rp_light_targets_show(const rp_light_targets *targets, const rp_queue_entry *entry);
 /* Their entries come later: where each goes on. */
 void rp_light_targets_place(const rp_light_targets *targets);
 /* `change` entries more are staged in each. */

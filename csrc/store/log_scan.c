@@ -15,6 +15,7 @@
 #include "../base/clock.h"
 #include "../base/file_ops.h"
 #include "../base/page_inl.h"
+#include "file_row.h"
 #include "ledger_entry.h"
 #include "message_layout_inl.h"
 #include "store_path.h"
@@ -29,6 +30,7 @@ struct rp_log_scan {
     int64_t file_start;
     uint64_t position, end; /* in the file */
     uint64_t dropped;       /* pages below this were given back to the kernel */
+    bool has_stand_ins;     /* for what were holes: looked at again before anything is called damaged */
     int check_crc;
     int ended_unwritten;
     int is_synced; /* position is at a record's start, or behind the last one */
@@ -46,7 +48,7 @@ static int map_whole(rp_log_scan *scan, const char *path, rp_error *error) {
         status = rp_error_set(error, RP_E_IO, errno, path, -1, "cannot look at the commit log file: %s", strerror(errno));
     scan->map_size = status == RP_OK ? (uint64_t)info.st_size : 0;
     if (scan->map_size > 0) {
-        void *map = mmap(NULL, scan->map_size, PROT_READ, MAP_SHARED, fd, 0);
+        void *map = rp_map_to_read(fd, scan->map_size, &scan->has_stand_ins);
         if (map == MAP_FAILED) {
             status =
                 rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot map the commit log file: %s", strerror(errno));
@@ -182,6 +184,12 @@ static int rest_is_zero(const rp_log_scan *scan, uint64_t position) {
     return 1;
 }
 
+/* A broker may have written there since. When that cannot be mapped, what was seen so far counts. */
+static void look_again(const rp_log_scan *scan) {
+    if (scan->has_stand_ins)
+        (void)rp_map_data(scan->fd, scan->map, scan->map_size);
+}
+
 /* The record at position, of which a broker may have written only a part when it was looked at first. One that has a good record behind it
  * was complete before that was found; one that has none is looked at for a while. */
 static int is_good_now(const rp_log_scan *scan, uint64_t next, rp_message *message) {
@@ -190,12 +198,14 @@ static int is_good_now(const rp_log_scan *scan, uint64_t next, rp_message *messa
     int kind = decode_at(scan, scan->position, message, NULL);
     while (kind != RP_RECORD_MESSAGE && may_grow && rp_clock_monotonic_ns(NULL) < give_up_ns) {
         sched_yield();
+        look_again(scan);
         kind = decode_at(scan, scan->position, message, NULL);
     }
     return kind == RP_RECORD_MESSAGE;
 }
 
 static int report_damage(rp_log_scan *scan, const char *cause, rp_message *message, rp_scan_damage *damage) {
+    look_again(scan);
     uint64_t next = find_record(scan, scan->position + 1, scan->end);
     if (is_good_now(scan, next, message)) {
         scan->position = behind(scan, message);
@@ -224,6 +234,7 @@ static int check_border(rp_log_scan *scan, rp_scan_damage *damage) {
     if (scan->tail != RP_TAIL_FOLLOWED || !scan->is_synced || scan->position >= scan->map_size)
         return RP_SCAN_END;
     scan->tail = RP_TAIL_UNKNOWN;
+    look_again(scan);
     rp_message message;
     rp_error error;
     int kind = decode_at(scan, scan->position, &message, &error);

@@ -38,14 +38,20 @@ uint8_t *rp_log_staging_take(rp_log_staging *staging, int64_t offset, uint32_t s
     return target;
 }
 
-/* Of this file; what lies in the next one is zeroed when that is written to. */
-static int zero_what_is_torn(rp_log_staging *staging, int fd, int64_t base, int64_t file_size) {
+int rp_log_staging_clear(rp_log_staging *staging, int64_t begin, int fd, int64_t base, int64_t file_size) {
     int64_t end = staging->torn_end < base + file_size ? staging->torn_end : base + file_size;
-    if (end > staging->begin && rp_file_write_zeros(staging->ops, fd, end - staging->begin, staging->begin - base) != 0) {
+    begin = staging->torn_begin > begin ? staging->torn_begin : begin;
+    if (end > begin && rp_file_write_zeros(staging->ops, fd, end - begin, begin - base) != 0) {
         return rp_status_from_errno(errno);
     }
+    staging->torn_begin = end;
     staging->torn_end = end < staging->torn_end ? staging->torn_end : 0;
     return RP_OK;
+}
+
+void rp_log_staging_tear(rp_log_staging *staging, int64_t begin, int64_t end) {
+    staging->torn_begin = staging->torn_end == 0 || begin < staging->torn_begin ? begin : staging->torn_begin;
+    staging->torn_end = end > staging->torn_end ? end : staging->torn_end;
 }
 
 /* Zeros to the end of the last page, where the file goes so far: how many bytes there are to write. */
@@ -58,11 +64,11 @@ static uint32_t fill_page(rp_log_staging *staging, int64_t base, int64_t file_si
 
 int rp_log_staging_write(rp_log_staging *staging, int fd, int64_t base, int64_t file_size) {
     int64_t end = staging->begin + staging->size;
-    int rc = staging->torn_end != 0 ? zero_what_is_torn(staging, fd, base, file_size) : RP_OK;
+    int rc = staging->torn_end != 0 ? rp_log_staging_clear(staging, staging->begin, fd, base, file_size) : RP_OK;
     uint32_t size = fill_page(staging, base, file_size);
     if (rc == RP_OK && rp_file_write_all(staging->ops, fd, staging->bytes, size, staging->begin - base) != 0) {
         rc = rp_status_from_errno(errno);
-        staging->torn_end = end > staging->torn_end ? end : staging->torn_end;
+        rp_log_staging_tear(staging, staging->begin, end);
     }
     staging->size = 0;
     return rc;

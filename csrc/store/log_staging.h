@@ -26,7 +26,7 @@ typedef struct rp_log_staging {
     uint32_t size, capacity;
     uint32_t item_first, item_end; /* of the batch that is being appended: whose records are staged */
     int64_t begin;          /* log offset of the first staged byte */
-    int64_t torn_end;       /* log offset: up to here a failed write may have left something; 0: nowhere */
+    int64_t torn_begin, torn_end; /* log offsets: between them a failed write may have left something; the end 0: nowhere */
 } rp_log_staging;
 
 int rp_log_staging_open(rp_log_staging *staging, const rp_file_ops *ops);
@@ -39,5 +39,10 @@ uint8_t *rp_log_staging_take(rp_log_staging *staging, int64_t offset, uint32_t s
  * behind it: zeros follow up to the end of its last page, so that a page which has left memory since it was made ready is not read first.
  * RP_OK; RP_E_IO, RP_E_DISK_FULL, and errno: nothing of it counts, it may be tried again. */
 int rp_log_staging_write(rp_log_staging *staging, int fd, int64_t base, int64_t file_size);
+/* Those bytes may be ones of records that are not. */
+void rp_log_staging_tear(rp_log_staging *staging, int64_t begin, int64_t end);
+/* Zeros over them, from `begin` on, in this file; those in the next one are zeroed when that is written to. RP_OK; RP_E_IO, RP_E_DISK_FULL,
+ * and errno. */
+int rp_log_staging_clear(rp_log_staging *staging, int64_t begin, int fd, int64_t base, int64_t file_size);
 
 #endif

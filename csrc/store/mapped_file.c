@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../base/map_hold.h"
 #include "mapped_file_inl.h"
@@ -93,9 +94,21 @@ static int write_same(const rp_file_ops *ops, const char *path, int64_t at) {
     return os_errno;
 }
 
-int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error) {
-    size_t held = !file->is_writable ? 0 : file->copies_on_write ? rp_map_hold(rp_mapped_file_address(file) + at, size) : size;
-    if (__builtin_expect(held == size, 1)) {
+/* For the error of bytes [at, end), which cannot be stored to: the file's end may be before them by now. */
+static int no_space(rp_error *error, const char *path, int64_t at, int64_t end, int os_errno) {
+    struct stat info;
+    if (stat(path, &info) == 0 && info.st_size < end) {
+        return rp_error_set(error, RP_E_IO, EIO, path, (int64_t)info.st_size,
+                            "the file was cut short from outside, to %lld bytes: stop the broker and put it back", (long long)info.st_size);
+    }
+    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, at, "no space for bytes of the mapped file: %s; %s",
+                        strerror(os_errno), rp_write_remedy(os_errno, path));
+}
+
+static __attribute__((noinline)) int hold(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error) {
+    uint8_t *address = rp_mapped_file_address(file) + at;
+    size_t held = file->is_writable ? rp_map_hold(address, size) : 0;
+    if (held == size) {
         return RP_OK;
     }
     char path[RP_PATH_MAX];
@@ -108,11 +121,44 @@ int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64
                             "the file was opened on a read-only file system: mend that and mount it for writing, then restart the broker");
     }
     int os_errno = write_same(file->ops, path, at + (int64_t)held);
-    if (os_errno == 0) {
-        return RP_OK; /* there is space again, or never will be */
+    if (os_errno == 0 && rp_map_hold(address, size) == size) {
+        return RP_OK; /* there is space again */
     }
-    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, at + (int64_t)held,
-                        "no space for bytes of the mapped file: %s; %s", strerror(os_errno), rp_write_remedy(os_errno, path));
+    os_errno = os_errno == 0 ? ENOSPC : os_errno; /* there was for a write, which may take what is reserved; not for a store */
+    return no_space(error, path, at + (int64_t)held, at + (int64_t)size, os_errno);
+}
+
+int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error) {
+    return __builtin_expect(file->is_writable && !file->copies_on_write, 1) ? RP_OK : hold(file, directory, at, size, error);
+}
+
+int rp_mapped_file_store(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, void (*store)(void *context),
+                         void *context, rp_error *error) {
+    if (!file->copies_on_write) {
+        store(context);
+        return RP_OK;
+    }
+    if (rp_map_store(rp_mapped_file_address(file) + at, size, store, context)) {
+        return RP_OK;
+    }
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, directory, file->base_offset, error);
+    return rc == RP_OK ? no_space(error, path, at, at + (int64_t)size, ENOSPC) : rc;
+}
+
+typedef struct zeros {
+    uint8_t *at;
+    size_t size;
+} zeros;
+
+static void store_zeros(void *context) {
+    const zeros *bytes = context;
+    memset(bytes->at, 0, bytes->size);
+}
+
+int rp_mapped_file_clear(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error) {
+    zeros bytes = {rp_mapped_file_address(file) + at, size};
+    return rp_mapped_file_store(file, directory, at, size, store_zeros, &bytes, error);
 }
 
 int rp_mapped_file_pin(rp_mapped_file *file) {

@@ -34,9 +34,16 @@ void rp_mapped_file_free(rp_mapped_file *file);
 int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int create, rp_error *error);
 
 /* Makes sure that [at, at + size) of a file that is mapped writable can be stored to now (map_hold.h). RP_OK; RP_E_DISK_FULL, RP_E_IO,
- * RP_E_NO_MEMORY, RP_E_READ_ONLY; error names the file in `directory`. RP_OK also when somebody cut the file short: nothing helps then, and
- * the store that follows ends the process. */
+ * RP_E_NO_MEMORY, RP_E_READ_ONLY; error names the file in `directory`. Where the
+ * file system copies on write, RP_E_IO also when somebody cut the file short; elsewhere RP_OK, and the store that follows ends the
+ * process. */
 int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error);
+/* Calls store(context), which stores to [at, at + size) and may be left in the middle where the file system copies on write. RP_OK, or as
+ * the hold: some of the bytes were stored to. */
+int rp_mapped_file_store(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, void (*store)(void *context),
+                         void *context, rp_error *error);
+/* Zeros, likewise. */
+int rp_mapped_file_clear(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error);
 
 /* Takes a pin. 1; 0 if the file has been removed. A pinned file may still have to be mapped. */
 int rp_mapped_file_pin(rp_mapped_file *file);

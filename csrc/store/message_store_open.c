@@ -450,9 +450,27 @@ static int stop_index(rp_message_store *store, rp_error *error) {
     return rp_error_set(error, failure.status, failure.os_errno, failure.file, failure.offset, "%s", failure.message);
 }
 
+typedef struct queue_cleaning {
+    rp_error *error;
+    int rc;
+} queue_cleaning;
+
+static int clean_queue(void *context, rp_consume_queue *queue) {
+    queue_cleaning *cleaning = context;
+    cleaning->rc = rp_consume_queue_clean(queue, cleaning->error);
+    return cleaning->rc != RP_OK;
+}
+
+/* After the last append: what was taken back of queues' entries is not found at the next start. */
+static int clean_queues(rp_message_store *store, rp_error *error) {
+    queue_cleaning cleaning = {error, RP_OK};
+    rp_queue_table_each(store->queues, clean_queue, &cleaning);
+    return cleaning.rc;
+}
+
 static void destroy(rp_message_store *store) {
     if (store->commit_log != NULL) {
-        rp_commit_log_stop(store->commit_log);
+        (void)rp_commit_log_stop(store->commit_log, NULL);
     }
     (void)stop_index(store, NULL);
     rp_retention_close(store->retention);
@@ -524,10 +542,12 @@ int rp_message_store_close(rp_message_store *store, rp_error *error) {
     if (store == NULL) {
         return RP_OK;
     }
-    rp_commit_log_stop(store->commit_log);
+    int rc = rp_commit_log_stop(store->commit_log, error);
     rp_compaction_close(store->compaction);
     store->compaction = NULL;
-    int rc = stop_index(store, error); /* its last sync is in the flusher's last checkpoint */
+    int index_rc = stop_index(store, error); /* its last sync is in the flusher's last checkpoint */
+    rc = index_rc != RP_OK ? index_rc : rc;
+    rc = rc == RP_OK ? clean_queues(store, error) : rc;
     if (store->flusher != NULL) {
         int flusher_rc = rp_flusher_stop(store->flusher, error);
         rc = flusher_rc != RP_OK ? flusher_rc : rc;

@@ -294,6 +294,7 @@ static int check_timers(verify_run *run, rp_error *error) {
     rp_timer_check_options options = {
         .root_path = run->options->root_path,
         .commit_log = run->log,
+        .is_stopped = run->is_stopped,
         .queue_end = rp_queue_check_end(run->queues, topic, 0),
         .report = report_timer_damage,
         .context = run,

@@ -97,12 +97,18 @@ static const char *message_fault(const timer_check *check, const rp_timer_record
     return message.size == (uint32_t)record->size ? NULL : "the record says another size than its message has";
 }
 
+/* A write that the disk took a part of, and a kill before it was tried again. */
+static bool may_be_torn(const timer_check *check, const gap *last) {
+    return !check->options->is_stopped &&
+           rp_file_row_start(check->timer_log, last->file) + last->at >= check->checkpoint.log_flushed_position;
+}
+
 /* What comes behind the gap says what it is. */
 static int close_gap(timer_check *check, bool is_followed) {
     gap found = check->gap;
     check->gap.size = 0;
     int64_t size = is_followed ? found.size : found.spoiled;
-    if (found.size == 0 || size == 0)
+    if (found.size == 0 || size == 0 || (!is_followed && may_be_torn(check, &found)))
         return RP_OK;
     return report(check, rp_file_row_path(check->timer_log, found.file), found.at, size, "no record is here");
 }

@@ -6,7 +6,8 @@
  *             that has. RocketMQ leaves slots that are over, and after a kill counts less than there are: neither is looked at.
  * Checkpoint  as long as it has to be, not ahead of log and timer queue; of our clean stop: the log ends, the wheel is as it says.
  *
- * What a kill leaves (records that no slot knows, a wheel of before them, no wheel yet) is no damage: a start mends it.
+ * What a kill leaves (records that no slot knows, a wheel of before them, no wheel yet, a part of a record behind what
+ * was flushed) is no damage: a start mends it.
  *
  * Threads  one owner. Nothing is written.
  * Bounds   memory: the wheel's touched pages, 38.7 MB at most. Each record is read twice at most.
@@ -24,6 +25,7 @@
 typedef struct rp_timer_check_options {
     const char *root_path;
     rp_file_row *commit_log;
+    int is_stopped;    /* the last run ended cleanly */
     int64_t queue_end; /* of the timer queue, an offset; -1: there is none */
     /* Non-zero ends the check. file is valid meanwhile; offset in the file, -1: the whole file; size 0 where that says nothing. */
     int (*report)(void *context, const char *file, int64_t offset, int64_t size, const char *cause);

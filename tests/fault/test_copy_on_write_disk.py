@@ -7,23 +7,31 @@ A file system in a file, so these need root, mount(8) and mkfs.btrfs (btrfs-prog
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import shutil
 import subprocess
+import threading
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from rocketpy.remoting.codes import ResponseCode
+from rocketpy._core.remoting import encode_command
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.crash.broker_process import SMALL_FILES, BrokerProcess, NameServerProcess
 from tests.crash.replica_pair import log_bytes, wait_in_sync
 from tests.processes import wait_until
 
 from .requests_wire import Wire
-from .test_full_disk import read_all, send, works_again
+from .test_bad_input import SEND
+from .test_full_disk import TOPIC, read_all, send, works_again
 
 SIZE = 400 << 20
+SENDERS = 4
+CYCLES = 10
 
 
 @pytest.fixture
@@ -80,6 +88,60 @@ def test_what_was_written_back_is_stored_to_again_on_a_full_disk(disk: Path, tmp
         os.sync()
         wait_until(lambda: works_again(broker), what="sends after there is space again")
         assert read_all(broker)[: len(acknowledged)] == acknowledged
+    finally:
+        broker.stop()
+
+
+def fill_and_empty(disk: Path, cycles: int) -> None:
+    """To the last block, then a little less, again and again: whoever needs a page has the kernel look for space all the time."""
+    ballast = use_up(disk)
+    for cycle in range(cycles):
+        os.truncate(ballast, max(0, ballast.stat().st_size - (1 << 12 + 2 * (cycle % 6))))
+        use_up(disk)
+    ballast.unlink()
+
+
+def send_until(over: threading.Event, port: int, queue: int, acknowledged: list[tuple[int, int]], refused: Counter[int]) -> None:
+    """One connection; bodies of all sizes, a key each."""
+    with Wire(port) as wire:
+        for number in itertools.count():
+            if over.is_set():
+                return
+            fields = {**SEND, "b": TOPIC, "e": str(queue), "i": f"KEYS\x01k{queue}-{number}\x02"}
+            wire.write(encode_command(RequestCode.SEND_MESSAGE_V2, fields, b"%08d" % number + bytes(number % 7 * 1000), opaque=number))
+            answer = wire.read()
+            assert answer is not None, "the broker closed the connection"
+            if answer.code == ResponseCode.SUCCESS:
+                acknowledged.append((number, int(answer.fields["queueOffset"])))
+            else:
+                refused[answer.code] += 1
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_a_disk_that_fills_and_empties_under_load_refuses_sends_and_never_ends_the_broker(disk: Path, tmp_path: Path, flush: str) -> None:
+    """Space for one page is found by writing others back: those among them that were asked for first and not stored to yet."""
+    keys = {**SMALL_FILES, "flushDiskType": flush, "cleanResourceInterval": 3_600_000}
+    broker = BrokerProcess(tmp_path / "broker", storePathRootDir=disk / "store", **keys)
+    broker.store = disk / "store"
+    broker.start()
+    over, refused = threading.Event(), Counter[int]()
+    acknowledged: list[list[tuple[int, int]]] = [[] for _ in range(SENDERS)]
+    try:
+        with ThreadPoolExecutor(SENDERS) as senders:
+            sends = [senders.submit(send_until, over, broker.port, queue, acknowledged[queue], refused) for queue in range(SENDERS)]
+            try:
+                fill_and_empty(disk, CYCLES)
+            finally:
+                over.set()
+            for each in sends:
+                each.result()
+        assert set(refused) == {ResponseCode.SERVICE_NOT_AVAILABLE}
+        wait_until(lambda: works_again(broker), what="sends after there is space again")
+        for queue, numbers in enumerate(acknowledged):
+            found = read_all(broker, queue)[: numbers[-1][1] + 1]
+            assert [found[offset] for _, offset in numbers] == [number for number, _ in numbers]
+        broker.stop()
+        broker.check_store()
     finally:
         broker.stop()
 

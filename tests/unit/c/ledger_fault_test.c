@@ -279,10 +279,10 @@ static void a_unit_whose_entry_ends_past_all_offsets_is_none(void) {
     rp_ledger_entry entry = {.index = 0, .term = 1, .position = INT64_MAX - 99, .size = 100}, read;
     CHECK(rp_ledger_index_open(rp_file_ops_system(), path, 100 * RP_LEDGER_UNIT_SIZE, 0, &index, &error) == RP_OK);
     CHECK(rp_ledger_index_reserve(index, 0, &error) == RP_OK);
-    rp_ledger_index_put(index, &entry);
+    CHECK(rp_ledger_index_put(index, &entry, &error) == RP_OK);
     CHECK(rp_ledger_index_read(index, 0, &read) == RP_E_NOT_FOUND && rp_ledger_index_below(index, 0, 0, 5) == -1);
     entry.position--;
-    rp_ledger_index_put(index, &entry);
+    CHECK(rp_ledger_index_put(index, &entry, &error) == RP_OK);
     CHECK(rp_ledger_index_read(index, 0, &read) == RP_OK && rp_ledger_index_below(index, 0, 0, INT64_MAX) == 0);
     rp_ledger_index_close(index);
     fixture_remove(path);

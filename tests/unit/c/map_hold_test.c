@@ -46,6 +46,36 @@ static void what_the_disk_does_not_give_is_told_each_time(void) {
     }
 }
 
+static void store_to_all(void *map) {
+    for (int i = 0; i < PAGES; i++) {
+        *(volatile uint8_t *)((uint8_t *)map + i * PAGE_SIZE) = 9;
+    }
+}
+
+/* Also behind a hold that was answered, as when the kernel took the space back since. */
+static void a_store_is_left_where_the_disk_gives_no_more(void) {
+    uint8_t *map = map_cut_short(), *whole = mmap(NULL, PAGES * PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(whole != MAP_FAILED);
+    for (int round = 0; round < 3; round++) {
+        CHECK(rp_map_hold(map, 2 * PAGE_SIZE) == 2 * PAGE_SIZE);
+        CHECK(!rp_map_store(map, PAGES * PAGE_SIZE, store_to_all, map));
+        CHECK(map[0] == 9 && map[PAGE_SIZE] == 9);
+        CHECK(rp_map_store(whole, PAGES * PAGE_SIZE, store_to_all, whole) && whole[3 * PAGE_SIZE] == 9);
+    }
+}
+
+/* What is behind the bytes that were named is nobody's. */
+static void a_store_beside_what_was_named_ends_the_process(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        uint8_t *map = map_cut_short();
+        _exit(rp_map_store(map, 2 * PAGE_SIZE, store_to_all, map));
+    }
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
+}
+
 static void *hold_what_is_cut_off(void *map) {
     for (int i = 0; i < 1000; i++) {
         CHECK(rp_map_hold((uint8_t *)map + PAGE_SIZE, 3 * PAGE_SIZE) == PAGE_SIZE);
@@ -82,7 +112,9 @@ int main(void) {
     if (!IS_TSAN) {
         RUN(what_the_disk_does_not_give_is_told_each_time);
         RUN(threads_are_told_of_their_own_bytes);
+        RUN(a_store_is_left_where_the_disk_gives_no_more);
     }
+    RUN(a_store_beside_what_was_named_ends_the_process);
     RUN(a_store_that_held_nothing_ends_the_process);
     return 0;
 }

@@ -142,6 +142,22 @@ static void what_a_kill_leaves_is_no_damage(void) {
     CHECK(counts.damages == 0 && counts.timer_records == SENDS && counts.timer_slots == 2);
 }
 
+/* The disk took as much of a write as it had room for, and the broker was killed before there was more. */
+static void a_part_of_a_record_behind_what_was_flushed_is_damage_after_a_clean_stop_only(void) {
+    int64_t at = record_at(SENDS) - record_at(2 * LOG_RECORDS), last = at - RP_TIMER_RECORD_SIZE;
+    char mark[512], kept[512];
+    snprintf(mark, sizeof mark, "%s/abort", fx.path);
+    snprintf(kept, sizeof kept, "%s/kept", fx.path);
+    CHECK(rename(mark, kept) == 0);
+    spoiled(&fx, LAST_LOG, at, "\0\0\0\64", 4, at, "no record is here", 0);
+    CHECK(rename(kept, mark) == 0);
+    spoiled(&fx, LAST_LOG, last, "\0\0\0\11", 4, last, "no record is here", 2); /* and the slot, and the checkpoint, know it */
+    int log = open_file(&fx, LAST_LOG, 0);
+    CHECK(pwrite(log, "\0\0\0\64", 4, at) == 4);
+    is_whole(&fx);
+    CHECK(pwrite(log, "\0\0\0\0", 4, at) == 4 && close(log) == 0);
+}
+
 static void records_that_are_wrong_are_named(void) {
     int64_t tenth = record_at(10);
     uint8_t odd[RP_TIMER_RECORD_SIZE] = {9}, nothing[RP_TIMER_RECORD_SIZE] = {0};
@@ -199,6 +215,7 @@ static void files_of_another_length_and_those_that_are_gone_are_named(void) {
 int main(void) {
     fill();
     RUN(what_a_kill_leaves_is_no_damage);
+    RUN(a_part_of_a_record_behind_what_was_flushed_is_damage_after_a_clean_stop_only);
     RUN(records_that_are_wrong_are_named);
     RUN(a_slot_that_is_wrong_is_named);
     RUN(a_checkpoint_that_is_ahead_is_named);

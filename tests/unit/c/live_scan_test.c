@@ -1,0 +1,107 @@
+/* live_scan_test.c: a commit log file in memory (tmpfs) that is scanned while its broker goes on writing. What was a hole when the scan
+ * began is seen as it is by then, also where looking at holes would take more space than there is. */
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#include "../../../csrc/store/log_scan.h"
+#include "check.h"
+#include "store_fixture.h"
+
+enum { SENDS = 150, BEFORE = 20, LATER = 120 };
+
+/* In place of libc's: whether the file system has space is said here. */
+static bool is_full;
+
+int fstatfs(int fd, struct statfs *system) {
+    long rc = syscall(SYS_fstatfs, fd, system);
+    system->f_type = TMPFS_MAGIC;
+    system->f_bfree = is_full ? 0 : system->f_bfree;
+    return (int)rc;
+}
+
+static uint8_t records[FIXTURE_LOG_FILE_SIZE];
+static int64_t ends[SENDS];
+
+static void write_records(void) {
+    char path[300], name[600];
+    rp_message_store_options options;
+    fixture_directory(path, sizeof path);
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "T", 0);
+    for (int i = 0; i < SENDS; i++) {
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+        ends[i] = rp_commit_log_max_offset(rp_message_store_commit_log(store));
+    }
+    fixture_close(store);
+    snprintf(name, sizeof name, "%s/commitlog/00000000000000000000", path);
+    int fd = open(name, O_RDONLY);
+    CHECK(ends[LATER - 1] < FIXTURE_LOG_FILE_SIZE && pread(fd, records, sizeof records, 0) == sizeof records && close(fd) == 0);
+    fixture_remove(path);
+}
+
+static void scan_while_it_grows(void) {
+    char directory[300], name[600];
+    rp_log_scan *scan;
+    rp_error error;
+    rp_message message;
+    rp_scan_damage damage;
+    int kind, messages = 0;
+    fixture_memory_directory(directory, sizeof directory);
+    snprintf(name, sizeof name, "%s/00000000000000000000", directory);
+    int fd = open(name, O_RDWR | O_CREAT, 0644);
+    CHECK(fd >= 0 && ftruncate(fd, sizeof records) == 0 && pwrite(fd, records, (size_t)ends[BEFORE - 1], 0) == ends[BEFORE - 1]);
+    CHECK(rp_log_scan_open(name, INT64_MIN, INT64_MAX, 1, &scan, &error) == RP_OK);
+    size_t more = (size_t)(ends[LATER - 1] - ends[BEFORE - 1]);
+    CHECK(pwrite(fd, records + ends[BEFORE - 1], more, ends[BEFORE - 1]) == (int64_t)more);
+    while ((kind = rp_log_scan_next(scan, &message, &damage)) != RP_SCAN_END) {
+        CHECK(kind == RP_SCAN_MESSAGE);
+        messages++;
+    }
+    CHECK(messages == LATER && rp_log_scan_ended_unwritten(scan) == 1);
+    rp_log_scan_close(scan);
+    CHECK(close(fd) == 0);
+    fixture_remove(directory);
+}
+
+static void records_that_come_while_it_is_scanned_are_no_damage(void) { scan_while_it_grows(); }
+
+static void nor_are_they_where_there_is_no_space_for_holes(void) {
+    is_full = true;
+    scan_while_it_grows();
+    is_full = false;
+}
+
+/* Of a file that has grown since, too: only what it had is mapped. */
+static void what_was_appended_since_is_not_mapped(void) {
+    char directory[300], name[600];
+    rp_log_scan *scan;
+    rp_error error;
+    rp_message message;
+    rp_scan_damage damage;
+    fixture_memory_directory(directory, sizeof directory);
+    snprintf(name, sizeof name, "%s/00000000000000000000", directory);
+    int fd = open(name, O_RDWR | O_CREAT, 0644);
+    CHECK(fd >= 0 && ftruncate(fd, 4096) == 0);
+    is_full = true;
+    CHECK(rp_log_scan_open(name, INT64_MIN, INT64_MAX, 1, &scan, &error) == RP_OK);
+    is_full = false;
+    CHECK(pwrite(fd, "\1\2\3", 3, 100) == 3 && pwrite(fd, records, sizeof records, 4096) == sizeof records);
+    rp_log_scan_set_tail(scan, RP_TAIL_FOLLOWED);
+    CHECK(rp_log_scan_next(scan, &message, &damage) == RP_SCAN_DAMAGE && damage.size == 4096);
+    CHECK(rp_log_scan_next(scan, &message, &damage) == RP_SCAN_END);
+    rp_log_scan_close(scan);
+    CHECK(close(fd) == 0);
+    fixture_remove(directory);
+}
+
+int main(void) {
+    write_records();
+    RUN(records_that_come_while_it_is_scanned_are_no_damage);
+    RUN(nor_are_they_where_there_is_no_space_for_holes);
+    RUN(what_was_appended_since_is_not_mapped);
+    return 0;
+}
