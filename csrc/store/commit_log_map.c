@@ -19,6 +19,14 @@ static int clear_torn(rp_commit_log *log, rp_error *error) {
                                       "cannot clear what a failed append has left: %s", strerror(errno));
 }
 
+/* A file that was cut short must not be made longer again by what reserves space, and taken for whole. */
+static void refuse(rp_commit_log *log, int rc, const rp_error *error) {
+    rp_commit_log_tell_refused(log, error);
+    if (rc == RP_E_IO) {
+        rp_commit_log_fail(log, rc, error);
+    }
+}
+
 int rp_commit_log_hold(rp_commit_log *log, uint32_t size) {
     const rp_mapped_file *file = log->active;
     rp_error error;
@@ -26,7 +34,7 @@ int rp_commit_log_hold(rp_commit_log *log, uint32_t size) {
     rc = rc == RP_OK ? rp_mapped_file_hold(file, rp_mapped_file_queue_directory(log->row), log->position - file->base_offset, size, &error)
                      : rc;
     if (__builtin_expect(rc != RP_OK, 0)) {
-        rp_commit_log_tell_refused(log, &error);
+        refuse(log, rc, &error);
     }
     return rc;
 }
@@ -36,7 +44,7 @@ int rp_commit_log_store(rp_commit_log *log, uint32_t size, void (*store)(void *c
     int rc =
         rp_mapped_file_store(log->active, log->setup.directory, log->position - log->active->base_offset, size, store, context, &error);
     if (__builtin_expect(rc != RP_OK, 0)) {
-        rp_commit_log_tell_refused(log, &error);
+        refuse(log, rc, &error);
     }
     return rc;
 }
@@ -104,7 +112,7 @@ int rp_commit_log_write_entries(rp_commit_log *log, const rp_append_item *item, 
     rp_error error;
     int rc = write_entries(item, entry, &error);
     if (rc != RP_OK) {
-        rp_commit_log_tell_refused(log, &error);
+        refuse(log, rc, &error);
     }
     return rc;
 }

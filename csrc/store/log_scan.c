@@ -30,6 +30,7 @@ struct rp_log_scan {
     int64_t file_start;
     uint64_t position, end; /* in the file */
     uint64_t dropped;       /* pages below this were given back to the kernel */
+    uint64_t looked_end;    /* behind it stand-ins may hide what is written by now */
     bool has_stand_ins;     /* for what were holes: looked at again before anything is called damaged */
     int check_crc;
     int ended_unwritten;
@@ -185,21 +186,32 @@ static int rest_is_zero(const rp_log_scan *scan, uint64_t position) {
 }
 
 /* A broker may have written there since. When that cannot be mapped, what was seen so far counts. */
-static void look_again(const rp_log_scan *scan) {
-    if (scan->has_stand_ins)
-        (void)rp_map_data(scan->fd, scan->map, scan->map_size);
+static void look_again(rp_log_scan *scan) {
+    if (!scan->has_stand_ins)
+        return;
+    uint64_t end = (uint64_t)rp_file_next_hole(scan->fd, (int64_t)scan->position, (int64_t)scan->map_size); /* before: it only grows */
+    if (rp_map_data(scan->fd, scan->map, scan->map_size))
+        scan->looked_end = end;
+}
+
+/* What lies at position, no byte of it a stand-in: whose first bytes are seen has all its pages. */
+static int decode_here(rp_log_scan *scan, rp_message *message, rp_error *error) {
+    int kind = decode_at(scan, scan->position, message, error);
+    if (!scan->has_stand_ins || (kind == RP_RECORD_MESSAGE && behind(scan, message) <= scan->looked_end))
+        return kind;
+    look_again(scan);
+    return decode_at(scan, scan->position, message, error);
 }
 
 /* The record at position, of which a broker may have written only a part when it was looked at first. One that has a good record behind it
  * was complete before that was found; one that has none is looked at for a while. */
-static int is_good_now(const rp_log_scan *scan, uint64_t next, rp_message *message) {
+static int is_good_now(rp_log_scan *scan, uint64_t next, rp_message *message) {
     int may_grow = scan->tail == RP_TAIL_LIVE && next == scan->end;
     int64_t give_up_ns = rp_clock_monotonic_ns(NULL) + TAIL_PATIENCE_NS;
-    int kind = decode_at(scan, scan->position, message, NULL);
+    int kind = decode_here(scan, message, NULL);
     while (kind != RP_RECORD_MESSAGE && may_grow && rp_clock_monotonic_ns(NULL) < give_up_ns) {
         sched_yield();
-        look_again(scan);
-        kind = decode_at(scan, scan->position, message, NULL);
+        kind = decode_here(scan, message, NULL);
     }
     return kind == RP_RECORD_MESSAGE;
 }
@@ -255,7 +267,7 @@ int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *dam
         return check_border(scan, damage);
     drop_behind(scan);
     rp_error error;
-    int kind = decode_at(scan, scan->position, message, &error);
+    int kind = decode_here(scan, message, &error);
     if (kind == RP_RECORD_MESSAGE) {
         scan->position = behind(scan, message);
         return RP_SCAN_MESSAGE;

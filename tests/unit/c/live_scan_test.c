@@ -10,7 +10,7 @@
 #include "check.h"
 #include "store_fixture.h"
 
-enum { SENDS = 150, BEFORE = 20, LATER = 120 };
+enum { SENDS = 150, BEFORE = 20, LATER = 120, PAGE = 4096 };
 
 /* In place of libc's: whether the file system has space is said here. */
 static bool is_full;
@@ -25,6 +25,17 @@ int fstatfs(int fd, struct statfs *system) {
 static uint8_t records[FIXTURE_LOG_FILE_SIZE];
 static int64_t ends[SENDS];
 
+/* The first record that comes while the file is scanned: a page ends within its properties, the last bytes of it. */
+static void append_across_a_page(rp_message_store *store, rp_consume_queue *queue) {
+    char first[512], body[PAGE] = {0};
+    int64_t begin = ends[BEFORE - 1], rest = ends[0] - fixture_body(first, sizeof first, 0, 0);
+    int64_t size = begin - begin % PAGE + PAGE + 10 - begin - rest;
+    CHECK(size > 0 && size <= PAGE);
+    rp_append_item item = fixture_item(queue, body, (uint32_t)size);
+    rp_commit_log_append(rp_message_store_commit_log(store), &item, 1);
+    CHECK(item.status == RP_OK && item.commit_log_offset == begin);
+}
+
 static void write_records(void) {
     char path[300], name[600];
     rp_message_store_options options;
@@ -33,7 +44,10 @@ static void write_records(void) {
     rp_message_store *store = fixture_open(&options);
     rp_consume_queue *queue = fixture_queue(store, "T", 0);
     for (int i = 0; i < SENDS; i++) {
-        CHECK(fixture_append(store, queue, i) == RP_OK);
+        if (i == BEFORE)
+            append_across_a_page(store, queue);
+        else
+            CHECK(fixture_append(store, queue, i) == RP_OK);
         ends[i] = rp_commit_log_max_offset(rp_message_store_commit_log(store));
     }
     fixture_close(store);
@@ -59,6 +73,8 @@ static void scan_while_it_grows(void) {
     CHECK(pwrite(fd, records + ends[BEFORE - 1], more, ends[BEFORE - 1]) == (int64_t)more);
     while ((kind = rp_log_scan_next(scan, &message, &damage)) != RP_SCAN_END) {
         CHECK(kind == RP_SCAN_MESSAGE);
+        /* They end the record, and no check covers them. */
+        CHECK(memcmp(message.properties.data, records + ends[messages] - message.properties.size, message.properties.size) == 0);
         messages++;
     }
     CHECK(messages == LATER && rp_log_scan_ended_unwritten(scan) == 1);
