@@ -2,6 +2,7 @@
  * and go to the retry topic here. And acks that such a slave notes of checkpoints in its own log. */
 #include <stdbool.h>
 
+#include "../../../csrc/broker/escaping_messages.h"
 #include "../../../csrc/broker/foreign_messages.h"
 #include "pop_revive_fixture.h"
 
