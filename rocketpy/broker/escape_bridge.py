@@ -32,6 +32,7 @@ from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.headers import GetRouteInfoRequestHeader, GetSubscriptionGroupConfigRequestHeader
 from ..remoting.route import TopicRoute
+from ..repeated_warning import RepeatedWarning
 from . import names
 from .escaped_checkpoints import EscapedCheckpoints, NotThere, PopRecord
 from .escaping_messages import Master, Place, choose, is_of_pop, other_masters, place_of, popped_topics, request_of, topics_to_ask
@@ -63,7 +64,7 @@ BUSY: Final = (
 PASSED_ON: Final = 0
 WAITS: Final = NetworkError.status
 STUCK: Final = InvalidArgument.status
-TELL_AGAIN_MS: Final = 60_000
+TELL_AGAIN_S: Final = 60.0
 
 
 class Refused(Exception):
@@ -101,8 +102,8 @@ class EscapeBridge:
         self._tasks: set[asyncio.Task[int]] = set()
         self._bytes = 0
         self._is_refused = self._is_started = False
-        self._told_ms: int | None = None
-        self._told_of_pops_ms: int | None = None
+        self._stuck = RepeatedWarning(log, self._clock_s, TELL_AGAIN_S)
+        self._refused_pops = RepeatedWarning(log, self._clock_s, TELL_AGAIN_S)
         self._popped = EscapedCheckpoints()
         self._knowing: dict[tuple[str, str], int] = {}
         identity = parts.registration.identity
@@ -158,10 +159,9 @@ class EscapeBridge:
             await self._send_to(message, place, chosen)
             self._popped.note(record, chosen)
         except (Refused, NotThere, RocketpyError, CommandError, ValueError) as error:
-            now_ms = self._clock_ms()
-            if self._told_of_pops_ms is None or now_ms - self._told_of_pops_ms >= TELL_AGAIN_MS:
-                self._told_of_pops_ms = now_ms
-                log.warning("a checkpoint or an ack of popped messages cannot be passed on: %s; who pops or acks is refused", error)
+            self._refused_pops.warning(
+                "a checkpoint or an ack of popped messages cannot be passed on: %s; who pops or acks is refused", error
+            )
             return STUCK if isinstance(error, (Stuck, ValueError)) else WAITS
         self.passed_on += 1
         return PASSED_ON
@@ -204,12 +204,12 @@ class EscapeBridge:
         return self._keep_route(key, await self._fetch(topic))
 
     def _tell_stuck(self, message: Message, error: Exception) -> None:
-        now_ms = self._clock_ms()
-        if self._told_ms is None or now_ms - self._told_ms >= TELL_AGAIN_MS:
-            self._told_ms = now_ms
-            log.warning(
-                "a message of topic %s cannot be passed on: %s; it is set aside and tried again, less and less", message.topic, error
-            )
+        self._stuck.warning(
+            "a message of topic %s cannot be passed on: %s; it is set aside and tried again, less and less", message.topic, error
+        )
+
+    def _clock_s(self) -> float:
+        return self._clock_ms() / 1000
 
     # ---- from the native services ----
 

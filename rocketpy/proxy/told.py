@@ -13,7 +13,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .repeated import Repeated
+from ..repeated_warning import RepeatedWarning
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class AllTold:
 
     most: int
     size: int = 0
-    dropped: Repeated = field(default_factory=lambda: Repeated(log))
+    dropped: RepeatedWarning = field(default_factory=lambda: RepeatedWarning(log))
 
 
 def _size(command: Any) -> int:

@@ -27,12 +27,12 @@ from ..remoting.headers import CheckTransactionStateRequestHeader, EndTransactio
 from ..remoting.headers.base import HeaderError
 from ..remoting.json_codec import write_json
 from ..remoting.records import read_records
+from ..repeated_warning import RepeatedWarning
 from . import schema
 from .brokers import Brokers
 from .clients import Clients
 from .context import now_ms
 from .messages import grpc_message
-from .repeated import Repeated
 from .settings import ProxySettings
 from .status import ProxyError
 
@@ -62,7 +62,7 @@ class Transactions:
         self._brokers_of = brokers_of
         self._places: dict[tuple[str, str], tuple[int, Prepared]] = {}
         self._topics: set[str] = set()
-        self._unasked, self._unreadable = Repeated(log), Repeated(log)
+        self._unasked, self._unreadable = RepeatedWarning(log), RepeatedWarning(log)
 
     def add(self, topic: str, transaction_id: str, prepared: Prepared) -> None:
         """Notes where a prepared message is stored. A broker that checks the transaction has stored the message again, so the earlier place

@@ -10,18 +10,18 @@ from rocketpy._core.remoting import decode_command, encode_command
 from rocketpy.proxy import schema
 from rocketpy.proxy.clients import Clients
 from rocketpy.proxy.context import now_ms
-from rocketpy.proxy.repeated import SAID_EVERY_S, Repeated
 from rocketpy.proxy.settings import ProxySettings
 from rocketpy.proxy.told import TOLD_BYTES_MAX
 from rocketpy.proxy.transactions import Transactions
 from rocketpy.remoting.codes import RequestCode
+from rocketpy.repeated_warning import SAID_EVERY_S, RepeatedWarning
 
 log = logging.getLogger("rocketpy.proxy.test")
 
 
 def test_what_is_said_often_is_said_once_with_the_number_of_the_others(caplog: pytest.LogCaptureFixture) -> None:
     now_s = 100.0
-    repeated = Repeated(log, lambda: now_s)
+    repeated = RepeatedWarning(log, lambda: now_s)
     for number in range(5000):
         repeated.warning("question %d is dropped", number)
     now_s += SAID_EVERY_S

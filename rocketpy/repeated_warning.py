@@ -1,4 +1,4 @@
-"""Warnings that a client's or a broker's burst would write by the thousand."""
+"""Warnings that would be written by the thousand: one line now and then, with how many others there were."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Final
 SAID_EVERY_S: Final = 10.0
 
 
-class Repeated:
-    """One kind of warning: said once in SAID_EVERY_S, with how many others were not since."""
+class RepeatedWarning:
+    """One kind of warning, written once in `every_s` seconds; the next line says how many were not written since."""
 
-    def __init__(self, log: logging.Logger, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, log: logging.Logger, now_s: Callable[[], float] = time.monotonic, every_s: float = SAID_EVERY_S) -> None:
         self._log = log
         self._now_s = now_s
-        self._next_s = now_s()
+        self._every_s = every_s
+        self._next_s = float("-inf")
         self._unsaid = 0
 
     def warning(self, text: str, *values: object) -> None:
+        """Logs it as Logger.warning does, or counts it."""
         now_s = self._now_s()
         if now_s < self._next_s:
             self._unsaid += 1
@@ -27,4 +29,4 @@ class Repeated:
         if self._unsaid:
             text, values = text + "; and %d more since this was said last", (*values, self._unsaid)
         self._log.warning(text, *values)
-        self._next_s, self._unsaid = now_s + SAID_EVERY_S, 0
+        self._next_s, self._unsaid = now_s + self._every_s, 0
