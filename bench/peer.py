@@ -37,7 +37,7 @@ SIZES = range(40, 8 * 1024 * 1024 + 1)  # RP_LOAD_MESSAGE_SIZE_MIN and _MAX
 BATCHES = range(1, 4097)  # RP_LOAD_BATCH_MAX
 RESULTS = Path(__file__).resolve().parent / "results"
 PULL_TOPIC = f"{TOPIC}-pull"  # as many messages on each server, however fast it took those of the other shapes
-SHAPES_BY_DEFAULT = {"ASYNC_FLUSH": ("64x1", "16x32", "pull"), "SYNC_FLUSH": ("1x1", "64x1", "16x16")}
+SHAPES_WITHOUT_TARGETS = {"ASYNC_FLUSH": ("64x1", "16x32", "pull"), "SYNC_FLUSH": ("1x1", "64x1", "16x16")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory:
 def plan_of(arguments: argparse.Namespace) -> Plan:
     flush = f"{arguments.flush}_FLUSH"
     replication = {"NONE": "NONE", "ASYNC": "ASYNC_MASTER", "SYNC": "SYNC_MASTER"}[arguments.replication]
-    shapes = tuple(arguments.shape or SHAPES_BY_DEFAULT[flush])
+    shapes = tuple(arguments.shape or targets_of(flush, replication) or SHAPES_WITHOUT_TARGETS[flush])
     quick = arguments.quick
     measured_ms = int(arguments.seconds * 1000) if arguments.seconds else (1500 if quick else 4000)
     warm_up_ms = 300 if quick else 1000
