@@ -37,6 +37,7 @@ from ..remoting.headers import (
 from ..remoting.json_codec import read_json, write_fastjson
 from . import names
 from .clients import Client, ConsumerGroup
+from .log_tail import LOG_TAIL, LogTail
 from .masters_answers import LOG_END
 from .parts import HandlerTable, Parts, json_response, now_ms, queue_json, queue_key
 from .rebalance_locks import MessageQueue
@@ -138,11 +139,18 @@ class OffsetAdmin:
         log_end, is_light = self._parts.ha.durable_log.mark().end, self._parts.config.boolean("enableLmq")
         return Response(body=snapshot.text(light=is_light, log_end=log_end).encode())
 
-    def _all_delay_offsets(self, request: Request) -> Response:
-        """For slaves, which ours take over once their own logs go as far."""
+    async def _all_delay_offsets(self, request: Request) -> Response:
+        """For slaves, which ours take over once their own logs go as far, and for a master that a slave stands in for."""
+        tail = await self._acting_tail()
         snapshot, halves = self._parts.delay_offsets.snapshot(), self._parts.acting.halves
         of_acting = {HALVES_SET_ASIDE: halves.to_json()} if halves is not None else {}
-        return json_response({**snapshot.to_json(), LOG_END: snapshot.mark.end, **of_acting})
+        return json_response({**snapshot.to_json(), LOG_END: snapshot.mark.end, **of_acting, **tail})
+
+    async def _acting_tail(self) -> dict[str, dict[str, int]]:
+        acting, file_size = self._parts.acting, self._parts.config.integer("mappedFileSizeCommitLog")
+        if not acting.is_acting or (end := acting.log_end) is None:
+            return {}
+        return {LOG_TAIL: (await self._parts.reads.run(lambda log: LogTail.of(log, end, file_size))).to_json()}
 
     # ---- lag ----
 

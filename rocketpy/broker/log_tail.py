@@ -1,0 +1,47 @@
+"""What tells a log from another one that is as long: where it ends, and the CRC of the bytes before that.
+
+A record holds its place, its time and the CRC of its body, and logs that part do not meet again: with one tail they are one log up to it.
+
+    {"end": 4711, "crc": 3405691582}    of up to TAIL_BYTES, all in one file
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, Self
+
+from .json_members import integer_member
+
+TAIL_BYTES: Final = 4096
+LOG_TAIL: Final = "actingLogTail"
+_END, _CRC = "end", "crc"
+
+
+class Log(Protocol):
+    """The part of MessageStore that is needed here."""
+
+    def read(self, commit_log_offset: int, size: int | None = None) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    end: int
+    crc: int
+
+    @classmethod
+    def of(cls, log: Log, end: int, file_size: int) -> Self:
+        """Up to `end`. May wait for the disk. Raises OffsetOutOfRange for what the log does not hold, or not any more."""
+        size = min(TAIL_BYTES, (end - 1) % file_size + 1) if end > 0 else 0
+        return cls(end, zlib.crc32(log.read(end - size, size)) if size else 0)
+
+    def to_json(self) -> dict[str, int]:
+        return {_END: self.end, _CRC: self.crc}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Raises ValueError."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{LOG_TAIL} is {type(value).__name__}, expected an object")
+        return cls(integer_member(value, _END, None, LOG_TAIL), integer_member(value, _CRC, None, LOG_TAIL))
