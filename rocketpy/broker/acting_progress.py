@@ -5,8 +5,6 @@ RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), which goes
                                none of them is taken
     GET_ALL_DELAY_OFFSET       delayed messages below this offset were delivered, except those that are set aside. It also lists the
                                prepared messages that are set aside: they are copied behind the others here, and the group's offset moves on
-                               And it says what the slave's log ends with: of one that has parted from ours, which has lost its end and has
-                               grown again since, nothing is taken
     GET_ALL_CONSUMER_OFFSET    prepared messages below this offset were ended or passed on, checkpoints below the revive group's are over.
                                Offsets of popped topics are not taken: that the slave's log is no longer than ours does not say that it is
                                all in ours, and the checkpoints of what the master gave out might be in the part that is not
@@ -25,7 +23,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from .._core.errors import OffsetOutOfRange, RocketpyError
+from .._core.errors import RocketpyError
 from ..remoting.codes import RequestCode
 from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
@@ -33,7 +31,6 @@ from . import names
 from .consumer_offsets import SavedOffsets
 from .delay_offsets import SYNC_TIMEOUT_MS, SavedDelayOffsets
 from .json_members import integer_member, object_member
-from .log_tail import LOG_TAIL, LogTail
 from .parts import Parts, read_object
 from .set_aside import HALVES_SET_ASIDE, SetAside, offsets_of
 from .timers import ACTING_ASIDE, ACTING_BELOW, ACTING_LOG_END, ACTING_READ_MS, CHECKPOINT
@@ -62,13 +59,6 @@ async def _take_of(parts: Parts, address: str) -> None:
     delays = await client.call(address, RequestCode.GET_ALL_DELAY_OFFSET, timeout_s=TIMEOUT_S)
     offsets = await client.call(address, RequestCode.GET_ALL_CONSUMER_OFFSET, timeout_s=TIMEOUT_S)
     told = read_json(delays.body)
-    if (tail := told.get(LOG_TAIL)) is not None and not await _is_beginning(parts, LogTail.from_json(tail)):
-        log.error(
-            "the log of slave %s is another one than ours: what it has passed on comes once more; once you have saved what its log has and "
-            "ours has not, stop it, empty its store and start it again",
-            address,
-        )
-        return
     moved = parts.delay_offsets.advance(SavedDelayOffsets.from_json(told))
     moved += parts.offsets.advance(SavedOffsets.from_json(read_json(offsets.body)).without(_is_other), parts.queue_end)
     halves = told.get(HALVES_SET_ASIDE)
@@ -78,15 +68,6 @@ async def _take_of(parts: Parts, address: str) -> None:
         log.warning("slave %s has stood in for this master: %d positions of what it passed on are ours now", address, moved)
         await parts.saved.delay_offsets.save_or_log()
         await parts.saved.offsets.save_or_log()
-
-
-async def _is_beginning(parts: Parts, tail: LogTail) -> bool:
-    """Whether our log begins with the one that ends so."""
-    file_size = parts.config.integer("mappedFileSizeCommitLog")
-    try:
-        return await parts.reads.run(lambda own: LogTail.of(own, tail.end, file_size)) == tail
-    except OffsetOutOfRange:
-        return False
 
 
 def _is_other(topic: str, group: str) -> bool:

@@ -48,6 +48,7 @@ from .topics import has_batch_queues
 log = logging.getLogger(__name__)
 
 _LONG_MAX = (1 << 63) - 1
+LONG_DIGITS = 19
 CLIENT_TIMEOUT_S = 5.0
 
 
@@ -140,16 +141,19 @@ class OffsetAdmin:
         return Response(body=snapshot.text(light=is_light, log_end=log_end).encode())
 
     async def _all_delay_offsets(self, request: Request) -> Response:
-        """For slaves, which ours take over once their own logs go as far, and for a master that a slave stands in for."""
-        tail = await self._acting_tail()
+        """For slaves, which ours take over once their own logs go as far, and for a master that returns to this slave."""
+        tail = await self._tail(request)
         snapshot, halves = self._parts.delay_offsets.snapshot(), self._parts.acting.halves
         of_acting = {HALVES_SET_ASIDE: halves.to_json()} if halves is not None else {}
         return json_response({**snapshot.to_json(), LOG_END: snapshot.mark.end, **of_acting, **tail})
 
-    async def _acting_tail(self) -> dict[str, dict[str, int]]:
-        acting, file_size = self._parts.acting, self._parts.config.integer("mappedFileSizeCommitLog")
-        if not acting.is_acting or (end := acting.log_end) is None:
+    async def _tail(self, request: Request) -> dict[str, dict[str, int]]:
+        """Of this slave's log, no further than who asks has one."""
+        asked = request.fields.get(LOG_END, "")
+        if not self._parts.settings.is_slave or not asked.isdecimal() or len(asked) > LONG_DIGITS:
             return {}
+        end = min(int(asked), self._parts.store.stats()["commit_log_max_offset"])
+        file_size = self._parts.config.integer("mappedFileSizeCommitLog")
         return {LOG_TAIL: (await self._parts.reads.run(lambda log: LogTail.of(log, end, file_size))).to_json()}
 
     # ---- lag ----

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, Self
 from .json_members import integer_member
 
 TAIL_BYTES: Final = 4096
-LOG_TAIL: Final = "actingLogTail"
+LOG_TAIL: Final = "logTail"
 _END, _CRC = "end", "crc"
 
 

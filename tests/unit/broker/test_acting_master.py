@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +17,6 @@ from rocketpy.broker.acting_file import ACTING_FILE, ActingFile, ActingProgress
 from rocketpy.broker.acting_master import ActingMaster
 from rocketpy.broker.acting_progress import take_acting_progress
 from rocketpy.broker.acting_state import ActingState
-from rocketpy.broker.log_tail import LOG_TAIL, LogTail
 from rocketpy.broker.names import TIMER_TOPIC, TRANS_HALF_TOPIC
 from rocketpy.broker.parts import Parts
 from rocketpy.broker.service import BrokerService
@@ -117,9 +115,6 @@ def test_what_waits_goes_to_another_master_and_does_not_come_again(tmp_path: Pat
             end = three.of(three.slave).store.stats()["commit_log_max_offset"]
             await eventually(lambda: three.end(three.at.broker, TRANS_HALF_TOPIC) == 1 and three.end(three.at.broker) == 2)
             assert acting.is_acting and acting.log_end == end
-            told = read_json((await Peer(three.slave.address).ask(RequestCode.GET_ALL_DELAY_OFFSET)).body)
-            size = three.of(three.slave).config.integer("mappedFileSizeCommitLog")
-            assert LogTail.from_json(told[LOG_TAIL]) == LogTail.of(three.of(three.slave).store, end, size)
             pulled = await three.other.pull("g", "t", 0, 1)
             assert b"delayed" in pulled.body and b"KEYS\x01k" in pulled.body and b"DELAY\x01" not in pulled.body
             assert three.of(three.slave).store.stats()["commit_log_max_offset"] == end, "nothing is appended to a slave's log"
@@ -347,35 +342,6 @@ def test_a_slave_that_talks_nonsense_keeps_no_master_from_starting(
             facts = {"GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":"0"}}')}
             await take_acting_progress(replace(parts, client=Tells(**{**facts, **answers})), ["127.0.0.1:1"])  # type: ignore[arg-type]
         assert "did not tell what it has passed on" in caplog.text
-
-    run(test)
-
-
-@pytest.mark.parametrize("what", ["ours", "another log", "an end that is not there", "none"])
-def test_a_master_takes_nothing_from_a_slave_whose_log_has_parted_from_its_own(
-    tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its positions are about other messages: prepared and popped ones of this master would never come."""
-
-    async def test() -> None:
-        async with running(tmp_path) as at:
-            parts = at.broker.parts
-            assert parts is not None
-            at.broker.parts.native.stop_delivery()
-            for sent in range(3):
-                assert (await at.peer().send("t", b"%d" % sent, "DELAY\x011\x02")).code == 0
-            end = parts.store.stats()["commit_log_max_offset"]
-            own = LogTail.of(parts.store, end, parts.config.integer("mappedFileSizeCommitLog"))
-            tails = {"ours": own, "another log": LogTail(end, own.crc ^ 1), "an end that is not there": LogTail(end + 1, own.crc)}
-            told = {"offsetTable": {"1": 2}, **({LOG_TAIL: tails[what].to_json()} if what in tails else {})}
-            answers = {
-                "GET_BROKER_RUNTIME_INFO": ({}, b'{"table":{"commitLogMaxOffset":"%d"}}' % end),
-                "GET_ALL_DELAY_OFFSET": ({}, json.dumps(told).encode()),
-            }
-            await take_acting_progress(replace(parts, client=Tells(**answers)), ["127.0.0.1:1"])  # type: ignore[arg-type]
-            is_taken = what in ("ours", "none")
-            assert parts.native.delay_offsets()[0] == ((2, 3) if is_taken else (-1, 3))
-            assert ("is another one than ours" in caplog.text) != is_taken
 
     run(test)
 
