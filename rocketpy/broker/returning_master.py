@@ -68,14 +68,14 @@ async def _has_parted(parts: Parts, slave: str) -> bool:
     are cut to its log, and one of RocketMQ's does not say it."""
     if is_elected(parts.config):
         return False
-    own_end, file_size = parts.store.stats()["commit_log_max_offset"], parts.config.integer("mappedFileSizeCommitLog")
+    own_end = str(parts.store.stats()["commit_log_max_offset"])
     try:
-        answer = await parts.client.call(slave, RequestCode.GET_ALL_DELAY_OFFSET, {LOG_END: str(own_end)}, timeout_s=TIMEOUT_S)
+        answer = await parts.client.call(slave, RequestCode.GET_ALL_DELAY_OFFSET, {LOG_END: own_end}, timeout_s=TIMEOUT_S)
         told = read_json(answer.body).get(LOG_TAIL) if answer.body else None
         if told is None:
             return False
         tail = LogTail.from_json(told)
-        if await parts.reads.run(lambda own: LogTail.of(own, tail.end, file_size)) == tail:
+        if await parts.reads.run(tail.is_of):
             return False
     except (RocketpyError, CommandError, ValueError, RecursionError):  # it is asked for more, and then it is said
         return False
