@@ -14,7 +14,6 @@
 
 #include "../base/address.h"
 #include "../base/error.h"
-#include "look_up.h"
 
 #define ADDRESSES_MAX 4    /* of one name */
 #define GIVEN_UP_AFTER_MS 100 /* a stop does not wait for an address that is silent */
@@ -54,12 +53,16 @@ static int connect_to(const struct addrinfo *one, uint32_t timeout_ms, const ato
     return fd;
 }
 
-int rp_dial(const char *address, uint32_t timeout_ms, const atomic_int *given_up, char why[RP_DIAL_WHY_MAX]) {
+int rp_dial(rp_look_ups *look_ups, const char *address, uint32_t timeout_ms, const atomic_int *given_up, char why[RP_DIAL_WHY_MAX]) {
     char host[RP_ENDPOINT_TEXT_MAX];
     const char *port = NULL;
     struct addrinfo *found = NULL;
-    if (rp_endpoint_split(address, host, &port) != RP_OK || rp_look_up(host, port, given_up, &found) != RP_OK) {
-        snprintf(why, RP_DIAL_WHY_MAX, "connect failed: the host name is not known");
+    int status = rp_endpoint_split(address, host, &port);
+    if (status == RP_OK)
+        status = rp_look_up(look_ups, host, port, given_up, &found);
+    if (status != RP_OK) {
+        snprintf(why, RP_DIAL_WHY_MAX, "connect failed: the host name is not known%s",
+                 status == RP_E_BUSY ? ": no DNS server has answered for others yet" : "");
         return -1;
     }
     const struct addrinfo *one = found;

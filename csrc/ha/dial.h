@@ -9,9 +9,12 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "look_up.h"
+
 #define RP_DIAL_WHY_MAX 160
 
-/* A connected socket that does not block and does not delay small writes; -1: why not. Gives up soon after given_up is set. */
-int rp_dial(const char *address, uint32_t timeout_ms, const atomic_int *given_up, char why[RP_DIAL_WHY_MAX]);
+/* A connected socket that does not block and does not delay small writes; -1: why not. Gives up soon after given_up is set.
+ * look_ups: of the calling thread. */
+int rp_dial(rp_look_ups *look_ups, const char *address, uint32_t timeout_ms, const atomic_int *given_up, char why[RP_DIAL_WHY_MAX]);
 
 #endif

@@ -9,6 +9,7 @@
 #include "../base/address.h"
 #include "../base/thread.h"
 #include "../store/commit_log_ledger.h"
+#include "dial.h"
 #include "dledger_log.h"
 #include "dledger_pusher.h"
 #include "dledger_wire.h"
@@ -39,6 +40,7 @@ typedef struct rp_dledger_follower {
 
     rp_pusher pusher;
     int fd; /* -1: not connected */
+    rp_look_ups look_ups;
     uint32_t opaque_first, opaque_next; /* of the pushes that may be open; they go round */
     rp_push_sent sent[RP_DLEDGER_WINDOW_MAX]; /* by opaque */
     uint64_t bytes_out;     /* of all pushes that were put into this connection's output */

@@ -173,6 +173,7 @@ static void stop_follower(rp_dledger_follower *one) {
         (void)!write(one->wake_fd, &wake, sizeof wake);
     }
     rp_thread_join(one->thread);
+    rp_look_ups_leave(&one->look_ups);
 }
 
 static void free_follower(rp_dledger_follower *one) {

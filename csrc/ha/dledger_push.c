@@ -11,7 +11,6 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/clock_inl.h"
-#include "dial.h"
 #include "dledger_log_inl.h"
 
 #define OUTPUT_BYTES (256 * 1024) /* gathered before they are sent, but for one push that is larger */
@@ -69,7 +68,7 @@ static void connect_follower(rp_dledger_follower *one) {
     if (one->fd >= 0 || one->pusher.term < 0 || now_ms(one) < one->pusher.quiet_until_ms) {
         return;
     }
-    one->fd = rp_dial(one->address, one->dledger->options.push_timeout_ms, &one->dledger->stopping, why);
+    one->fd = rp_dial(&one->look_ups, one->address, one->dledger->options.push_timeout_ms, &one->dledger->stopping, why);
     if (one->fd < 0) {
         disconnect(one, why);
     } else {

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "../base/bytes_inl.h"
-#include "dial.h"
 #include "ha_master.h"
 #include "ha_slave_inl.h"
 
@@ -207,7 +206,7 @@ static void try_connect(rp_ha_slave *slave) {
         return;
     }
     char why[RP_DIAL_WHY_MAX];
-    slave->fd = rp_dial(slave->address, slave->options.connect_timeout_ms, &slave->moves_on, why);
+    slave->fd = rp_dial(&slave->look_ups, slave->address, slave->options.connect_timeout_ms, &slave->moves_on, why);
     if (moves_on(slave))
         return;
     if (slave->fd < 0) {
@@ -333,6 +332,7 @@ void rp_ha_slave_close(rp_ha_slave *slave) {
     pthread_mutex_unlock(&slave->lock);
     rp_ha_signal_fd(slave->wake_fd);
     rp_thread_join(slave->thread);
+    rp_look_ups_leave(&slave->look_ups);
     rp_backlog_pipe_close(&slave->pipe);
     close_fds(slave);
     pthread_cond_destroy(&slave->left);

@@ -10,6 +10,7 @@
 #include "../base/clock_inl.h"
 #include "../base/thread.h"
 #include "backlog_pipe.h"
+#include "dial.h"
 #include "ha_slave.h"
 #include "overlap.h"
 #include "switch_wire.h"
@@ -31,6 +32,7 @@ struct rp_ha_slave {
     rp_ha_slave_stats stats;
     /* slave thread */
     int fd; /* -1: not connected */
+    rp_look_ups look_ups;
     char address[RP_ENDPOINT_TEXT_MAX];
     uint64_t followed_changes;     /* wanted_changes, as of the address */
     uint8_t input[RP_HA_INPUT_BYTES];    /* read, but not looked at: [input_at, input_end) */

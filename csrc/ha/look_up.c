@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -13,16 +14,16 @@
 
 #define STEP_MS 100
 
-typedef struct look_up {
+typedef struct rp_asked_name {
     char host[RP_ENDPOINT_TEXT_MAX], port[RP_ENDPOINT_TEXT_MAX];
     int done_fd;
     atomic_int owners;
     atomic_int is_done;     /* status and found are as they stay */
     int status;             /* the asking thread's, then the other one's */
     struct addrinfo *found; /* as status */
-} look_up;
+} rp_asked_name;
 
-static void let_go(look_up *one) {
+static void let_go(rp_asked_name *one) {
     if (atomic_fetch_sub(&one->owners, 1) > 1)
         return;
     if (one->found != NULL)
@@ -34,7 +35,7 @@ static void let_go(look_up *one) {
 static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 
 static void ask(void *context) {
-    look_up *one = context;
+    rp_asked_name *one = context;
     one->status = getaddrinfo(one->host, one->port, &hints, &one->found);
     atomic_store(&one->is_done, 1);
     eventfd_write(one->done_fd, 1);
@@ -42,8 +43,8 @@ static void ask(void *context) {
 }
 
 /* A thread asks. NULL: there is none to be had. */
-static look_up *begin(const char *host, const char *port) {
-    look_up *one = calloc(1, sizeof *one);
+static rp_asked_name *begin(const char *host, const char *port) {
+    rp_asked_name *one = calloc(1, sizeof *one);
     if (one == NULL)
         return NULL;
     snprintf(one->host, sizeof one->host, "%s", host);
@@ -58,23 +59,58 @@ static look_up *begin(const char *host, const char *port) {
     return NULL;
 }
 
-int rp_look_up(const char *host, const char *port, const atomic_int *given_up, struct addrinfo **found) {
-    const struct addrinfo numbers = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
-    if (getaddrinfo(host, port, &numbers, found) == 0)
-        return RP_OK;
-    look_up *one = begin(host, port);
-    *found = NULL;
-    if (one == NULL)
-        return getaddrinfo(host, port, &hints, found) == 0 ? RP_OK : RP_E_NETWORK;
+static int wait_for_answer(rp_asked_name **under_way, const atomic_int *given_up, struct addrinfo **found) {
+    rp_asked_name *one = *under_way;
     struct pollfd polled = {.fd = one->done_fd, .events = POLLIN};
     while (!atomic_load(&one->is_done) && !atomic_load(given_up))
         (void)poll(&polled, 1, STEP_MS);
-    int status = RP_E_TIMEOUT;
-    if (atomic_load(&one->is_done)) {
-        status = one->status == 0 ? RP_OK : RP_E_NETWORK;
-        *found = one->found;
-        one->found = NULL;
-    }
+    if (!atomic_load(&one->is_done))
+        return RP_E_TIMEOUT;
+    int status = one->status == 0 ? RP_OK : RP_E_NETWORK;
+    *found = one->found;
+    one->found = NULL;
+    *under_way = NULL;
     let_go(one);
     return status;
+}
+
+/* The place of this name's look-up, or a free one, which is NULL. NULL: all are taken. Answers that nobody waited for are dropped: they
+ * may be old. */
+static rp_asked_name **place_of(rp_look_ups *look_ups, const char *host, const char *port) {
+    rp_asked_name **place = NULL;
+    for (int i = 0; i < RP_LOOK_UPS_MAX; i++) {
+        rp_asked_name **one = &look_ups->under_way[i];
+        if (*one != NULL && atomic_load(&(*one)->is_done)) {
+            let_go(*one);
+            *one = NULL;
+        }
+        if (*one != NULL && strcmp((*one)->host, host) == 0 && strcmp((*one)->port, port) == 0)
+            return one;
+        if (*one == NULL)
+            place = one;
+    }
+    return place;
+}
+
+int rp_look_up(rp_look_ups *look_ups, const char *host, const char *port, const atomic_int *given_up, struct addrinfo **found) {
+    const struct addrinfo numbers = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+    if (getaddrinfo(host, port, &numbers, found) == 0)
+        return RP_OK;
+    *found = NULL;
+    rp_asked_name **place = place_of(look_ups, host, port);
+    if (place == NULL)
+        return RP_E_BUSY;
+    if (*place == NULL)
+        *place = begin(host, port);
+    if (*place == NULL)
+        return getaddrinfo(host, port, &hints, found) == 0 ? RP_OK : RP_E_NETWORK;
+    return wait_for_answer(place, given_up, found);
+}
+
+void rp_look_ups_leave(rp_look_ups *look_ups) {
+    for (int i = 0; i < RP_LOOK_UPS_MAX; i++) {
+        if (look_ups->under_way[i] != NULL)
+            let_go(look_ups->under_way[i]);
+        look_ups->under_way[i] = NULL;
+    }
 }

@@ -37,6 +37,7 @@ from ..remoting.headers import (
 from ..remoting.json_codec import read_json, write_fastjson
 from . import names
 from .clients import Client, ConsumerGroup
+from .log_tail import LOG_TAIL, LogTail
 from .masters_answers import LOG_END
 from .parts import HandlerTable, Parts, json_response, now_ms, queue_json, queue_key
 from .rebalance_locks import MessageQueue
@@ -47,6 +48,7 @@ from .topics import has_batch_queues
 log = logging.getLogger(__name__)
 
 _LONG_MAX = (1 << 63) - 1
+LONG_DIGITS = 19
 CLIENT_TIMEOUT_S = 5.0
 
 
@@ -138,11 +140,21 @@ class OffsetAdmin:
         log_end, is_light = self._parts.ha.durable_log.mark().end, self._parts.config.boolean("enableLmq")
         return Response(body=snapshot.text(light=is_light, log_end=log_end).encode())
 
-    def _all_delay_offsets(self, request: Request) -> Response:
-        """For slaves, which ours take over once their own logs go as far."""
+    async def _all_delay_offsets(self, request: Request) -> Response:
+        """For slaves, which ours take over once their own logs go as far, and for a master that returns to this slave."""
+        tail = await self._tail(request)
         snapshot, halves = self._parts.delay_offsets.snapshot(), self._parts.acting.halves
         of_acting = {HALVES_SET_ASIDE: halves.to_json()} if halves is not None else {}
-        return json_response({**snapshot.to_json(), LOG_END: snapshot.mark.end, **of_acting})
+        return json_response({**snapshot.to_json(), LOG_END: snapshot.mark.end, **of_acting, **tail})
+
+    async def _tail(self, request: Request) -> dict[str, dict[str, int]]:
+        """Of this slave's log, no further than who asks has one."""
+        asked = request.fields.get(LOG_END, "")
+        if not self._parts.settings.is_slave or not asked.isdecimal() or len(asked) > LONG_DIGITS:
+            return {}
+        end = min(int(asked), self._parts.store.stats()["commit_log_max_offset"])
+        file_size = self._parts.config.integer("mappedFileSizeCommitLog")
+        return {LOG_TAIL: (await self._parts.reads.run(lambda log: LogTail.of(log, end, file_size))).to_json()}
 
     # ---- lag ----
 

@@ -207,8 +207,9 @@ class NamesrvRequests:
         )
         if not registered.accepted:
             return Response(ResponseCode.SYSTEM_ERROR, "register broker failed")
-        for change in later:
-            change(header.broker_name)
+        if not registered.is_outdated:  # else what they changed at once may have been changed again since, by who holds the id
+            for change in later:
+                change(header.broker_name)
         self._effects.notify(registered.notices)
         answer = RegisterBrokerResponseHeader(ha_server_addr=registered.ha_address, master_addr=registered.master_address)
         return Response(fields=answer, body=self._order_topics())

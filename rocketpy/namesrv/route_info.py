@@ -119,7 +119,7 @@ class RouteInfo:
         }
         if self._is_outdated(registration, addresses):
             self._take_out_earlier(registration)
-            return Registered(accepted=True)
+            return Registered(accepted=True, is_outdated=True)
         if registration.broker_id not in addresses and len(registration.body.topics) == 1:
             log.warning("%s registers a single topic but is not registered itself: refused", registration.address)
             return Registered(accepted=False)

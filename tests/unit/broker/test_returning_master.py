@@ -105,6 +105,29 @@ def test_no_offset_goes_past_what_the_master_holds_and_none_comes_of_a_topic_it_
     run(test)
 
 
+@pytest.mark.parametrize("messages", [MESSAGES - 2, MESSAGES + 2])
+def test_nothing_is_taken_from_a_slave_whose_log_has_parted_from_its_masters(
+    tmp_path: Path, messages: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A master that has lost its end and taken other messages since: who has read the slave's has not read these."""
+
+    async def test() -> None:
+        async with alone(tmp_path) as away:
+            await away.commit_at_slave(7)
+            shutil.rmtree(tmp_path / "master/store")
+            async with started(tmp_path / "master", haListenPort="0", namesrvAddr="") as master:
+                for number in range(messages):
+                    assert (await master.send("t", b"%d" % number)).code == 0
+                await master.pull("g", "t")
+                fields = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 2}
+                assert (await master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == 0
+            async with away.master_returns(enableSlaveActingMaster="true", enableRemoteEscape="true") as master:
+                assert await committed(master) == "2"
+        assert sum("is another one than ours" in message for message in caplog.messages) == 1
+
+    run(test)
+
+
 @pytest.mark.parametrize("answers", [False, True])
 def test_a_slave_that_cannot_tell_its_offsets_does_not_keep_the_master_from_starting(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, answers: bool

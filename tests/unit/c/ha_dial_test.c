@@ -39,7 +39,7 @@ int getaddrinfo(const char *name, const char *port, const struct addrinfo *hints
     *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
     if (hints->ai_flags & AI_NUMERICHOST)
         return real(name, port, hints, found) == 0 ? (atomic_fetch_add(&dials, 1), 0) : EAI_NONAME;
-    if (strcmp(name, UNANSWERED) == 0)
+    if (strncmp(name, UNANSWERED, strlen(UNANSWERED)) == 0)
         return wait_for_dns();
     atomic_fetch_add(&dials, 1);
     asked_by = pthread_self();
@@ -117,10 +117,11 @@ static void a_dial_that_is_given_up_does_not_wait_for_a_silent_address(void) {
     char why[RP_DIAL_WHY_MAX];
     silence silent = open_silence();
     atomic_int given_up = 0;
-    CHECK(rp_dial(silent.address, 300, &given_up, why) == -1 && strstr(why, "timed out") != NULL);
+    rp_look_ups none = {{NULL}};
+    CHECK(rp_dial(&none, silent.address, 300, &given_up, why) == -1 && strstr(why, "timed out") != NULL);
     given_up = 1;
     int64_t begin_ns = rp_clock_monotonic_ns(rp_clock_system());
-    CHECK(rp_dial(silent.address, 600000, &given_up, why) == -1);
+    CHECK(rp_dial(&none, silent.address, 600000, &given_up, why) == -1);
     CHECK(rp_clock_monotonic_ns(rp_clock_system()) - begin_ns < 300 * 1000000000ll);
     close_silence(&silent);
 }
@@ -183,7 +184,7 @@ static void a_slave_waits_for_no_dns_that_says_nothing(void) {
     follow(&both);
     append(&both, 5);
     CHECK(wait_acked(&both.acked, max_of(&both.master)));
-    CHECK(rp_ha_slave_set_master(both.ha_slave, UNANSWERED ":10912") == RP_OK);
+    CHECK(rp_ha_slave_set_master(both.ha_slave, UNANSWERED ".too:10912") == RP_OK);
     wait_until_at_least(&unanswered_begun, 2);
     close_pair(&both);
     CHECK(atomic_load(&unanswered_over) == 0);
@@ -191,13 +192,40 @@ static void a_slave_waits_for_no_dns_that_says_nothing(void) {
     wait_until_at_least(&unanswered_over, 2);
 }
 
+/* Elections that flap have a slave go to and fro between names, each time without an answer: that must not cost a thread each. */
+static void who_gives_up_again_and_again_has_a_thread_a_name_and_few_names(void) {
+    const atomic_int wanted = 0, given_up = 1;
+    struct addrinfo *found;
+    char host[RP_ENDPOINT_TEXT_MAX], why[RP_DIAL_WHY_MAX];
+    rp_look_ups look_ups = {{NULL}};
+    int before = atomic_load(&unanswered_begun), over = atomic_load(&unanswered_over);
+    atomic_store(&dns_answers, 0);
+    for (int i = 0; i < 5 * RP_LOOK_UPS_MAX; i++) {
+        snprintf(host, sizeof host, UNANSWERED ".%d", i % RP_LOOK_UPS_MAX);
+        CHECK(rp_look_up(&look_ups, host, "10912", &given_up, &found) == RP_E_TIMEOUT && found == NULL);
+    }
+    CHECK(rp_look_up(&look_ups, UNANSWERED ".more", "10912", &wanted, &found) == RP_E_BUSY && found == NULL);
+    CHECK(rp_dial(&look_ups, UNANSWERED ".more:10912", 600000, &wanted, why) == -1 && strstr(why, "no DNS server") != NULL);
+    CHECK(rp_look_up(&look_ups, "127.0.0.1", "10912", &wanted, &found) == RP_OK);
+    freeaddrinfo(found);
+    wait_until_at_least(&unanswered_begun, before + RP_LOOK_UPS_MAX);
+    atomic_store(&dns_answers, 1);
+    CHECK(rp_look_up(&look_ups, UNANSWERED ".0", "10912", &wanted, &found) == RP_E_NETWORK); /* whoever asked first */
+    wait_until_at_least(&unanswered_over, over + RP_LOOK_UPS_MAX);
+    CHECK(atomic_load(&unanswered_begun) == before + RP_LOOK_UPS_MAX);
+    CHECK(rp_look_up(&look_ups, NAME, "10912", &wanted, &found) == RP_OK); /* there is room again */
+    freeaddrinfo(found);
+    rp_look_ups_leave(&look_ups);
+}
+
 static void who_asks_when_there_is_no_thread_asks_itself(void) {
     const atomic_int wanted = 0;
     struct addrinfo *found;
-    CHECK(rp_look_up(NAME, "10912", &wanted, &found) == RP_OK && !pthread_equal(asked_by, pthread_self()));
+    rp_look_ups look_ups = {{NULL}};
+    CHECK(rp_look_up(&look_ups, NAME, "10912", &wanted, &found) == RP_OK && !pthread_equal(asked_by, pthread_self()));
     freeaddrinfo(found);
     atomic_store(&are_threads_refused, 1);
-    CHECK(rp_look_up(NAME, "10912", &wanted, &found) == RP_OK && pthread_equal(asked_by, pthread_self()));
+    CHECK(rp_look_up(&look_ups, NAME, "10912", &wanted, &found) == RP_OK && pthread_equal(asked_by, pthread_self()));
     freeaddrinfo(found);
     atomic_store(&are_threads_refused, 0);
 }
@@ -206,6 +234,7 @@ int main(void) {
     RUN(a_dial_that_is_given_up_does_not_wait_for_a_silent_address);
     RUN(a_slave_leaves_a_silent_address_for_another);
     RUN(a_slave_waits_for_no_dns_that_says_nothing);
+    RUN(who_gives_up_again_and_again_has_a_thread_a_name_and_few_names);
     RUN(who_asks_when_there_is_no_thread_asks_itself);
     RUN(a_master_is_found_behind_an_address_that_nobody_listens_on);
     return 0;

@@ -259,6 +259,23 @@ def test_a_permission_that_was_wiped_stays_so_behind_a_registration_that_came_be
     run(test)
 
 
+def test_a_registration_that_is_ignored_changes_nothing_about_the_topics_of_who_holds_its_id(namesrv: Harness) -> None:
+    """A topic that was deleted, and made again by the master, was gone until the master's next registration."""
+
+    async def test() -> None:
+        outdated = DataVersion(state_version=1)
+        data = RegisterBrokerBody({f"t{i}": TopicConfig(f"t{i}") for i in range(MANY)}, outdated).encode(compressed=False)
+        answer = handle(namesrv, register(data, address="a:2"))
+        assert delete(namesrv, "t1") == 0
+        made = RegisterBrokerBody({"t1": TopicConfig("t1"), "t2": TopicConfig("t2")}, DataVersion(state_version=2))
+        namesrv.requests.handlers[REGISTER](register(made.encode(compressed=False), address="a:1"))
+        assert (await answer).code == 0
+        assert namesrv.routes.broker_member_group("a") == {0: "a:1"}
+        assert sorted(namesrv.routes.all_topics()) == ["t1", "t2"]
+
+    run(test)
+
+
 def test_changes_are_kept_while_somebody_waits_and_no_more_than_so_many(namesrv: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "CHANGES_MAX", 2)
 
