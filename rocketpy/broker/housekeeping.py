@@ -17,8 +17,10 @@ from .acting_state import may_act
 from .addresses import looked_up
 from .compacted_gaps import CompactedGaps
 from .foreign_messages import ForeignMessages
+from .late_syncs import LOOK_S, LateSyncs
 from .lite_lifecycle import LiteLifecycle
 from .mapping_cleaner import MappingCleaner
+from .native_options import flush_timing
 from .parts import Parts, monotonic_ms
 from .periodic import at_midnight, every, plain
 from .pop import RetryTopics
@@ -51,6 +53,7 @@ class Housekeeping:
         self._parts = parts
         self._synchronize = synchronize
         self._stalled = StalledQueues(parts.consumers.client_ids, parts.consumers.is_consumed)
+        self._late_syncs = LateSyncs()
         self._look_ups = LookUps()
         self._tasks: list[asyncio.Task[None]] = []
         self.checks = TransactionChecks(parts)
@@ -79,6 +82,7 @@ class Housekeeping:
             every("messages that other brokers gave out", FOREIGN_MESSAGES_S, ForeignMessages(parts).fetch),
             every("persist tables", SAVE_TABLES_S, self.save_all),
             every("retention", retention_s, parts.retention.run_once),
+            every("late syncs", LOOK_S, plain(self.warn_of_late_syncs)),
             every("clean offsets", CLEAN_OFFSETS_S, plain(self._clean_offsets)),
             every("cleaning of queue mappings", CLEAN_MAPPINGS_S, MappingCleaner(parts).run_if_due),
             every("expiry of lite topics", lite_ttl_s, self._lite.look),
@@ -159,6 +163,13 @@ class Housekeeping:
         if (after_ms := self._parts.settings.queue_stalled_after_ms) > 0:
             for warning in self._stalled.news(self._parts.native.stalled_queues(after_ms)):
                 log.warning("%s", warning)
+
+    def warn_of_late_syncs(self) -> None:
+        """Says when the commit log's syncs do not come to their end, and when they do again."""
+        stats, timing = self._parts.store.stats(), flush_timing(self._parts.config)
+        interval_ms = max(timing["interval_ms"], timing["thorough_interval_ms"])
+        if line := self._late_syncs.look(stats["commit_log_max_offset"], stats["flushed_offset"], interval_ms, monotonic_ms()):
+            log.warning("%s", line)
 
     def _clean_offsets(self) -> None:
         """With enableCleanExpiredOffset, forgets offsets that lie before all messages and that nobody subscribes to any more."""

@@ -108,11 +108,12 @@ def check_size(settings: Any) -> int:
 
 
 class Clients:
-    """The clients, by their ids. A client that says nothing for expires_ms is gone. bytes_max bounds the memory for all settings, and that
-    for all commands which wait to be sent: one caller may pose as any number of clients."""
+    """The clients, by their ids. A client that says nothing for expires_ms is gone, by a clock that nobody sets: who is forgotten with its
+    stream open sends its settings again after minutes only, and receives nothing until then. bytes_max bounds the memory for all settings,
+    and that for all commands which wait to be sent: one caller may pose as any number of clients."""
 
-    def __init__(self, now_ms: Callable[[], int], expires_ms: int, bytes_max: int = KEPT_BYTES_MAX) -> None:
-        self._now_ms = now_ms
+    def __init__(self, clock_ms: Callable[[], int], expires_ms: int, bytes_max: int = KEPT_BYTES_MAX) -> None:
+        self._clock_ms = clock_ms
         self._expires_ms = expires_ms
         self._clients: dict[str, Client] = {}
         self._settings_bytes = 0
@@ -158,7 +159,7 @@ class Clients:
         topics = frozenset(str(topic.name) for topic in settings.publishing.topics)
         kept = stream if stream is not None or known is None else known.stream
         client = Client(
-            client_id, settings, self._now_ms(), kept, topics, str(settings.subscription.group.name), address, language_of(language), cost
+            client_id, settings, self._clock_ms(), kept, topics, str(settings.subscription.group.name), address, language_of(language), cost
         )
         self._clients[client_id] = client
         self._tell(client_id, settings)
@@ -177,7 +178,7 @@ class Clients:
     def heard(self, client_id: str) -> Client:
         """A heartbeat arrived. Raises ProxyError as `known` does."""
         client = self.known(client_id)
-        client.heard_ms = self._now_ms()
+        client.heard_ms = self._clock_ms()
         return client
 
     def remove(self, client_id: str) -> Client | None:
@@ -198,7 +199,7 @@ class Clients:
         return client
 
     def expire(self) -> None:
-        oldest_ms = self._now_ms() - self._expires_ms
+        oldest_ms = self._clock_ms() - self._expires_ms
         for client in [each for each in self if each.heard_ms < oldest_ms]:
             log.info("client %s has not been heard of for %d s and is forgotten", client.client_id, self._expires_ms // 1000)
             self.remove(client.client_id)

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._core.errors import NetworkError, RocketpyError
 from .._core.remoting import Command, LogTap
+from ..awake_clock import AwakeClock
 from ..remoting.codes import RequestCode
 from ..remoting.latencies import GRPC, Kind, Latencies
 from . import schema
 from .authority import Authority
 from .brokers import Brokers
 from .clients import Clients
-from .context import Context, now_ms
+from .context import Context
 from .copied_users import LOOK_S, CopiedUsers
 from .grpc_port import INTERNAL, INVALID_ARGUMENT, REACTORS, Call, CallError, GrpcPort, Method
 from .lite import LiteSubscriptions
@@ -60,7 +61,8 @@ class ProxyService:
     def __init__(self, settings: ProxySettings, *, log_tap: LogTap | None = None) -> None:
         self.settings = settings
         self._log_tap = log_tap
-        self._clients = Clients(now_ms, settings.channel_expired_timeout, settings.kept_bytes_max)
+        self._clock = AwakeClock()
+        self._clients = Clients(self._clock, settings.channel_expired_timeout, settings.kept_bytes_max)
         self._brokers: Brokers | None = None
         self._lite: LiteSubscriptions | None = None
         self._grpc: GrpcPort | None = None
@@ -148,6 +150,7 @@ class ProxyService:
             transactions.expire()
 
         self._tasks += [
+            asyncio.ensure_future(self._clock.keep()),
             asyncio.ensure_future(_every("heartbeats to brokers", settings.transaction_heartbeat_period_second, transactions.heartbeats)),
             asyncio.ensure_future(_every("renewals", settings.renew_schedule_period_millis / 1000, receiving.renew_due)),
             asyncio.ensure_future(_every("clients that are silent", EXPIRE_S, expire)),

@@ -31,7 +31,7 @@ from ..repeated_warning import RepeatedWarning
 from . import schema
 from .brokers import Brokers
 from .clients import Clients
-from .context import now_ms
+from .context import monotonic_ms
 from .messages import grpc_message
 from .settings import ProxySettings
 from .status import ProxyError
@@ -69,18 +69,18 @@ class Transactions:
         is void."""
         key = topic, transaction_id
         self._places.pop(key, None)
-        self._places[key] = now_ms() + self._settings.transaction_data_expire_millis, prepared
+        self._places[key] = monotonic_ms() + self._settings.transaction_data_expire_millis, prepared
         while len(self._places) > PLACES_MAX:
             del self._places[next(iter(self._places))]
 
     def expire(self) -> None:
-        at_ms = now_ms()
+        at_ms = monotonic_ms()
         self._places = {key: place for key, place in self._places.items() if place[0] > at_ms}
 
     def _place(self, topic: str, transaction_id: str) -> Prepared:
         """The noted place. Raises ProxyError."""
         until_ms, prepared = self._places.get((topic, transaction_id), (0, None))
-        if prepared is None or until_ms <= now_ms():
+        if prepared is None or until_ms <= monotonic_ms():
             raise ProxyError("INVALID_TRANSACTION_ID", "cannot found transaction data")
         return prepared
 

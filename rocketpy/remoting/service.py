@@ -18,8 +18,9 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from .._core.errors import NetworkError, RocketpyError, TimedOut
+from .._core.errors import NetworkError, NoMemory, RocketpyError, TimedOut
 from .._core.remoting import KIND_CLOSED, KIND_COMMAND, KIND_OPENED, KIND_RESPONSE, Command, Request, Server
+from ..repeated_warning import RepeatedWarning
 from .codes import ResponseCode, request_name
 from .command import CommandError, Fields, Response, encode_fields
 from .headers import HeaderError
@@ -69,6 +70,7 @@ class RemotingService:
         self._opaques = itertools.count(1)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._busy_rejections = 0
+        self._untold = RepeatedWarning(log)
 
     @property
     def busy_rejections(self) -> int:
@@ -102,8 +104,12 @@ class RemotingService:
         return self.server.respond(request, int(response.code), response.remark, encode_fields(response.fields), response.body)
 
     def notify(self, connection_id: int, code: int, fields: Fields = None, body: bytes = b"") -> bool:
-        """Sends a oneway request to a client. False if its connection is gone or full."""
-        return self.server.send(connection_id, code, encode_fields(fields), body, opaque=self._next_opaque(), oneway=True)
+        """Sends a oneway request to a client. False if its connection is gone or full or memory is out: who tells many tells the others."""
+        try:
+            return self.server.send(connection_id, code, encode_fields(fields), body, opaque=self._next_opaque(), oneway=True)
+        except NoMemory as error:
+            self._untold.warning("%s cannot be sent to a client: %s", request_name(code), error)
+            return False
 
     async def call_client(
         self, connection_id: int, code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0

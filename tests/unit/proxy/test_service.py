@@ -7,6 +7,7 @@ import gc
 import re
 import socket
 import ssl
+import time
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -158,6 +159,27 @@ def test_a_client_that_cuts_its_telemetry_off_leaves_no_task_behind(cluster: Loc
                 await asyncio.sleep(0.01)
                 gc.collect()
         assert complaints == []
+
+    running(cluster, test)
+
+
+def test_no_client_is_forgotten_for_a_clock_that_is_set_or_a_process_that_stood_still(
+    cluster: LocalRocketMQ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would send its settings again after minutes, and receive nothing until then."""
+    topic = cluster.make_topic("Clocks")
+    jump_ns = 3_600_000_000_000
+    wall_ns, monotonic_ns = time.time_ns, time.monotonic_ns
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        async with peer.telemetry(**consumer(topic, "g")):
+            with monkeypatch.context() as turned:
+                turned.setattr(time, "time_ns", lambda: wall_ns() + jump_ns)
+                proxy._clients.expire()
+                assert len(proxy._clients) == 1
+                turned.setattr(time, "monotonic_ns", lambda: monotonic_ns() + jump_ns)
+                proxy._clients.expire()
+                assert len(proxy._clients) == 1
 
     running(cluster, test)
 

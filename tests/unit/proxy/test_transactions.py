@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +50,16 @@ def broker() -> Broker:
 def transactions(broker: Broker) -> Transactions:
     settings = ProxySettings(namesrv_addr="127.0.0.1:9876")
     return Transactions(settings, Clients(now_ms, 120_000), "proxy", lambda: broker)  # type: ignore[arg-type, return-value]
+
+
+def test_a_transaction_is_not_forgotten_for_a_clock_that_is_set(
+    transactions: Transactions, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transactions.add(TOPIC, ID, Prepared("b", 1, 2))
+    later_ns = time.time_ns() + 3_600_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: later_ns)
+    transactions.expire()
+    end(transactions, "COMMIT")
 
 
 def end(transactions: Transactions, resolution: str) -> None:

@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from rocketpy._core.errors import NetworkError, TimedOut
+from rocketpy._core.errors import NetworkError, NoMemory, TimedOut
 from rocketpy._core.remoting import Command, Request, Server, decode_command, encode_command
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode, SerializeType
@@ -271,6 +271,16 @@ def test_the_server_asks_and_notifies_its_clients() -> None:
                 await server.service.call_client(connection_id + 1, RequestCode.GET_CONSUMER_RUNNING_INFO)
 
     asyncio.run(scenario())
+
+
+def test_who_cannot_be_told_for_want_of_memory_costs_the_others_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Full:
+        def send(self, *told: object, **how: object) -> bool:
+            raise NoMemory("memory is out")
+
+    service = RemotingService(cast(Server, Full()), {})
+    assert not any(service.notify(client, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "g"}) for client in range(1000))
+    assert caplog.messages == ["NOTIFY_CONSUMER_IDS_CHANGED cannot be sent to a client: memory is out"]
 
 
 def test_a_call_to_a_client_that_goes_away_fails_at_once() -> None:

@@ -1,0 +1,76 @@
+"""A disk that hangs fails no call. The log says so, once, and when it goes on."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from rocketpy.broker import housekeeping
+from rocketpy.broker.late_syncs import LOOKS_MAX, LateSyncs
+from rocketpy.broker.native_options import FlushTiming
+from tests.unit.broker.running import run, running
+
+INTERVAL_MS = 10_000
+LATE = LOOKS_MAX + 1  # looks at a mark
+
+
+def lines(late: LateSyncs, looks: int, end: int, flushed: int, first: int = 0) -> list[str]:
+    """What is said in so many looks, ten seconds apart."""
+    return [line for look in range(looks) if (line := late.look(end, flushed, INTERVAL_MS, (first + look) * 10_000))]
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == housekeeping.__name__]
+
+
+def test_a_log_that_is_synced_now_and_then_is_not_late() -> None:
+    late = LateSyncs()
+    for round_ in range(50):  # all the time there are bytes that are not synced, but never the same
+        assert lines(late, LATE - 1, 1000 * round_ + 999, 1000 * round_, round_ * LATE) == []
+    assert lines(late, 50, 50_000, 50_000, 50 * LATE) == []
+
+
+def test_what_stays_away_from_the_disk_is_said_once_and_when_it_is_there() -> None:
+    late = LateSyncs()
+    (line,) = lines(late, 50, 7_000, 0)  # the first look takes the mark
+    assert f"stored {LATE * 10} s ago" in line and "7000 bytes from offset 0 on" in line
+    assert lines(late, 1, 9_000, 6_999, 50) == []
+    assert lines(late, 1, 9_000, 7_000, 51) == ["commit log: it is on the disk again, after 510 s"]
+    assert lines(late, 1, 9_000, 9_000, 52) == []
+    assert len(lines(late, 50, 10_000, 9_000, 53)) == 1
+
+
+def test_a_log_that_was_cut_begins_anew() -> None:
+    late = LateSyncs()
+    assert lines(late, LATE, 7_000, 0) == []
+    assert lines(late, LATE, 5_000, 0, LATE) == []
+
+
+def test_a_broker_says_what_its_disk_does_not_have(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = str(2**31 - 1)
+    at_once: FlushTiming = {"interval_ms": 0, "least_pages": 0, "thorough_interval_ms": 0, "queue_interval_ms": 1}
+
+    async def test() -> None:
+        async with running(tmp_path, flushIntervalCommitLog=never, flushCommitLogThoroughInterval=never) as at:
+            parts = at.broker.parts
+            assert parts is not None
+            keeping = housekeeping.Housekeeping(parts, None)
+            keeping.warn_of_late_syncs()
+            await at.peer().send("T", b"x")
+            for _ in range(LATE):
+                keeping.warn_of_late_syncs()
+            assert said(caplog) == []  # so long as the configuration lets it wait
+            monkeypatch.setattr(housekeeping, "flush_timing", lambda config: at_once)
+            for _ in range(LATE):
+                keeping.warn_of_late_syncs()
+            parts.store.wait_flushed(parts.store.stats()["commit_log_max_offset"], 60_000)
+            keeping.warn_of_late_syncs()
+
+    with caplog.at_level(logging.WARNING, "rocketpy.broker.housekeeping"):
+        run(test)
+    late, again = said(caplog)
+    assert "is not on the disk" in late and again.startswith("commit log: it is on the disk again")
