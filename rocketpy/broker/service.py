@@ -383,6 +383,7 @@ class BrokerService:
             lambda names: self._topics_snapshot(topics, queue_mappings, names),
             lambda result: self._registered(topics, result),
             config.addresses("namesrvAddr"),
+            topics.texts,
         )
         routes = TopicRoutes(
             self._client,
