@@ -84,7 +84,7 @@ class _Group:
     addresses: dict[int, str] = field(default_factory=dict)
     zone_name: str | None = None
     acting_master: bool = False
-    topics: set[str] = field(default_factory=set)
+    topics: dict[str, None] = field(default_factory=dict)  # a set that the garbage collector passes over
     shapes: dict[_Queues, _Queues] = field(default_factory=dict)
     """What its topics share: of thousands, nearly all have the same queues."""
 
@@ -216,7 +216,7 @@ class RouteInfo:
 
     def _put_topics(self, group: _Group, body: RegisterBrokerBody, change: _TopicChange) -> None:
         if self._settings.delete_unlisted_topics and not body.queue_mappings:
-            for topic in group.topics - body.topics.keys():
+            for topic in group.topics.keys() - body.topics.keys():
                 self._drop_queues(topic, group)
         new = [topic.topic_name for topic in change.topics if self._put_queues(group, topic, change.read_only)]
         if len(new) > LOGGED_TOPICS_MAX:
@@ -243,7 +243,7 @@ class RouteInfo:
         elif by_broker.get(group.name) == queues:
             return False
         by_broker[group.name] = group.shared(queues)
-        group.topics.add(name)
+        group.topics[name] = None
         self._forget_encoded((name,))
         return is_new
 
@@ -377,7 +377,7 @@ class RouteInfo:
     def _drop_queues(self, topic: str, group: _Group) -> None:
         by_broker = self._topics.get(topic, {})
         by_broker.pop(group.name, None)
-        group.topics.discard(topic)
+        group.topics.pop(topic, None)
         if not by_broker:
             self._topics.pop(topic, None)
             self._queue_mappings.pop(topic, None)
@@ -406,7 +406,7 @@ class RouteInfo:
         for entry in chosen:
             group = self._groups[entry.broker_name]
             by_broker[group.name] = group.shared(_queues(entry))
-            group.topics.add(topic)
+            group.topics[topic] = None
         self._forget_encoded((topic,))
 
     def delete_topic(self, topic: str, cluster: str | None = None, *, only: str | None = None) -> None:
@@ -527,7 +527,7 @@ class RouteInfo:
     def topics_of_cluster(self, cluster: str) -> list[str]:
         topics: set[str] = set()
         for name in self._clusters.get(cluster, ()):
-            topics |= self._groups[name].topics
+            topics.update(self._groups[name].topics)
         return sorted(topics)
 
     def system_topics(self) -> tuple[list[str], str | None]:
