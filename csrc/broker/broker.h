@@ -231,13 +231,16 @@ void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice t
 /* Consumer offsets. Reading returns -1 if there is none. */
 int rp_broker_put_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset);
 int64_t rp_broker_read_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id);
-void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic /* data NULL: all topics */);
+/* Of one group, one topic, or both; data NULL: of all. */
+void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic);
 typedef struct rp_offset_row {
     rp_slice group, topic; /* valid while visited */
     int32_t queue_id;
     int64_t offset;
 } rp_offset_row;
-void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row), void *context);
+/* Which as for deleting. A walk over all pairs of a group and a topic, but for one pair; only cells of those asked for are looked at. */
+void rp_broker_each_offset(rp_broker *broker, rp_slice group, rp_slice topic, int (*visit)(void *context, const rp_offset_row *row),
+                           void *context);
 typedef struct rp_stalled_row {
     rp_slice group, topic; /* valid while visited */
     int32_t queue_id;

@@ -303,20 +303,30 @@ static int clear_offsets(void *context, rp_name_entry *entry) {
     return 0;
 }
 
-void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic) {
-    pair_walk walk = {.broker = broker, .group = rp_group_table_known(broker->groups, group)};
-    if (walk.group == NULL || (topic.data != NULL && (walk.topic = rp_topic_table_known(broker->topics, topic)) == NULL))
+/* Visits what lies between a group and a topic, either of which may be all (data NULL). `walk` is filled first; `context` holds it. */
+static void each_pair(rp_broker *broker, rp_slice group, rp_slice topic, pair_walk *walk, int (*visit)(void *context, rp_name_entry *entry),
+                      void *context) {
+    walk->broker = broker;
+    walk->group = group.data != NULL ? rp_group_table_known(broker->groups, group) : NULL;
+    walk->topic = topic.data != NULL ? rp_topic_table_known(broker->topics, topic) : NULL;
+    if ((group.data != NULL && walk->group == NULL) || (topic.data != NULL && walk->topic == NULL))
         return;
-    if (walk.topic == NULL) {
-        rp_group_table_each_consumption(broker->groups, clear_offsets, &walk);
+    if (walk->group == NULL || walk->topic == NULL) {
+        rp_group_table_each_consumption(broker->groups, visit, context);
         return;
     }
-    rp_consumption *consumption = rp_group_table_consumption(broker->groups, walk.group, walk.topic);
+    rp_consumption *consumption = rp_group_table_consumption(broker->groups, walk->group, walk->topic);
     if (consumption != NULL)
-        clear_offsets(&walk, &consumption->head);
+        visit(context, &consumption->head);
+}
+
+void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic) {
+    pair_walk walk;
+    each_pair(broker, group, topic, &walk, clear_offsets, &walk);
 }
 
 typedef struct offset_walk {
+    pair_walk pairs;
     int (*visit)(void *context, const rp_offset_row *row);
     void *context;
 } offset_walk;
@@ -324,6 +334,8 @@ typedef struct offset_walk {
 static int visit_offsets(void *context, rp_name_entry *entry) {
     const offset_walk *walk = context;
     const rp_consumption *consumption = (const rp_consumption *)entry;
+    if (!is_of_walk(&walk->pairs, consumption))
+        return 0;
     rp_offset_row row = {.group = consumption->group->head.name, .topic = consumption->topic->head.name};
     for (uint32_t chunk = 0; chunk < RP_GROWING_CHUNKS; chunk++) {
         const rp_offset_cell *cells = atomic_load_explicit(&consumption->offsets.chunks[chunk], memory_order_acquire);
@@ -337,9 +349,10 @@ static int visit_offsets(void *context, rp_name_entry *entry) {
     return 0;
 }
 
-void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row), void *context) {
+void rp_broker_each_offset(rp_broker *broker, rp_slice group, rp_slice topic, int (*visit)(void *context, const rp_offset_row *row),
+                           void *context) {
     offset_walk walk = {.visit = visit, .context = context};
-    rp_group_table_each_consumption(broker->groups, visit_offsets, &walk);
+    each_pair(broker, group, topic, &walk.pairs, visit_offsets, &walk);
 }
 
 uint64_t rp_broker_offset_version(const rp_broker *broker) { return rp_change_number(&broker->offset_version); }

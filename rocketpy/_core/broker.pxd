@@ -87,7 +87,8 @@ cdef extern from "broker/broker.h" nogil:
     int rp_broker_read_cold_use(const rp_broker *broker, rp_slice group, int64_t *bytes, int64_t *first_ms, int64_t *last_ms)
     int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset)
     void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic)
-    void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row) noexcept nogil, void *context)
+    void rp_broker_each_offset(rp_broker *broker, rp_slice group, rp_slice topic,
+                               int (*visit)(void *context, const rp_offset_row *row) noexcept nogil, void *context)
     void rp_broker_each_stalled(rp_broker *broker, int64_t idle_ms,
                                 int (*visit)(void *context, const rp_stalled_row *row) noexcept nogil, void *context)
     uint64_t rp_broker_offset_version(const rp_broker *broker)

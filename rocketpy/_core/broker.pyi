@@ -146,9 +146,10 @@ class Broker(BrokerCounters):
         """The offset after the last pull; the committed offset if the group never pulled."""
     def reset_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Sends the next pull to offset, once; commits until then are ignored."""
-    def delete_offsets(self, group: str, topic: str | None = None) -> None: ...
-    def offsets(self) -> list[tuple[str, str, int, int]]:
-        """(group, topic, queue id, offset) of all offsets."""
+    def delete_offsets(self, group: str | None = None, topic: str | None = None) -> None:
+        """None: of all groups, of all topics."""
+    def offsets(self, group: str | None = None, topic: str | None = None) -> list[tuple[str, str, int, int]]:
+        """(group, topic, queue id, offset) of all offsets, or of one group's or one topic's."""
     def stalled_queues(self, idle_ms: int) -> list[tuple[str, str, int, int, int]]:
         """(group, topic, queue id, messages, idle ms) of queues with messages left to pull, where it stands still for so long."""
     @property

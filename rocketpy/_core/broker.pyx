@@ -555,7 +555,7 @@ cdef class Broker(BrokerCounters):
         self.leave()
         check(status, NULL)
 
-    def delete_offsets(self, str group not None, str topic=None):
+    def delete_offsets(self, str group=None, str topic=None):
         cdef rp_slice group_name = slice_of_text(group)
         cdef rp_slice topic_name = slice_of_text(topic)
         self.enter()
@@ -563,12 +563,14 @@ cdef class Broker(BrokerCounters):
             rp_broker_delete_offsets(self.native, group_name, topic_name)
         self.leave()
 
-    def offsets(self):
+    def offsets(self, str group=None, str topic=None):
         cdef export_buffer buffer
+        cdef rp_slice group_name = slice_of_text(group)
+        cdef rp_slice topic_name = slice_of_text(topic)
         memset(&buffer, 0, sizeof(buffer))
         self.enter()
         with nogil:
-            rp_broker_each_offset(self.native, export_offset, &buffer)
+            rp_broker_each_offset(self.native, group_name, topic_name, export_offset, &buffer)
         self.leave()
         return imported_rows(&buffer, 2, 2)
 

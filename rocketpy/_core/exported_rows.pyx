@@ -1,7 +1,7 @@
 # exported_rows.pyx: see exported_rows.pxd.
 
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from rocketpy._core.base cimport text_of_slice, uint8_t
 from rocketpy._core.errors import NoMemory
@@ -42,12 +42,15 @@ cdef int export_row(export_buffer *buffer, rp_slice first, rp_slice second, expo
 
 
 cdef list imported_rows(export_buffer *buffer, int names, int numbers):
-    """The buffer as tuples (names…, numbers…); frees it."""
+    """The buffer as tuples (names…, numbers…); frees it. Rows of the same pair of names follow each other, and share its texts."""
     cdef list rows = []
     cdef exported_row row
     cdef rp_slice name
+    cdef rp_slice[2] before
+    cdef list texts = [None, None]
     cdef size_t position = 0
     cdef int i
+    memset(before, 0, sizeof(before))
     try:
         if buffer.out_of_memory:
             raise NoMemory("no memory to export the table")
@@ -60,7 +63,10 @@ cdef list imported_rows(export_buffer *buffer, int names, int numbers):
                 name.size = row.name_sizes[i]
                 position += name.size
                 if i < names:
-                    values.append(text_of_slice(name))
+                    if texts[i] is None or name.size != before[i].size or memcmp(name.data, before[i].data, name.size) != 0:
+                        texts[i] = text_of_slice(name)
+                        before[i] = name
+                    values.append(texts[i])
             for i in range(numbers):
                 values.append(row.numbers[i])
             rows.append(tuple(values))

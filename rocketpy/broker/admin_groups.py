@@ -4,6 +4,7 @@ RocketMQ: AdminBrokerProcessor, QueryAssignmentProcessor (5.3.3 broker/processor
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from typing import Any
@@ -98,9 +99,9 @@ class GroupAdmin:
             await parts.saved.groups.save()
         return Response()
 
-    def _all(self, request: Request) -> Response:
+    async def _all(self, request: Request) -> Response:
         """All groups or, since 5.4, a part of them: from groupSeq on, as long as the version that the client has seen is still the current
-        one."""
+        one. Slaves ask every ten seconds, and the text of 5,000 is made beside the event loop."""
         groups = self._parts.groups
         header = GetAllSubscriptionGroupRequestHeader.decode(request.fields)
         value = groups.to_json()
@@ -109,7 +110,8 @@ class GroupAdmin:
             table = list(value["subscriptionGroupTable"].items())
             count = header.max_group_num if header.max_group_num is not None else len(table)
             value["subscriptionGroupTable"] = dict(table[max(0, begin) : max(0, begin) + max(0, count)])
-        return json_response(value, GetAllSubscriptionGroupResponseHeader(total_group_num=len(groups)))
+        header_back = GetAllSubscriptionGroupResponseHeader(total_group_num=len(groups))
+        return await asyncio.get_running_loop().run_in_executor(None, json_response, value, header_back)
 
     def _one(self, request: Request) -> Response:
         config = self._parts.groups.find_or_create(GetSubscriptionGroupConfigRequestHeader.decode(request.fields).group)

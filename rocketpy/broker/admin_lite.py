@@ -207,8 +207,8 @@ class LiteAdmin:
     def _lags(self, group: str) -> list[Lag]:
         store = self._parts.store
         lags = []
-        for owner, queue, _, committed in self._parts.native.offsets():
-            parts = names.lite_parts(queue) if owner == group else None
+        for _, queue, _, committed in self._parts.native.offsets(group):
+            parts = names.lite_parts(queue)
             count = store.max_offset(queue, 0) - committed if parts is not None else 0
             if parts is not None and count > 0:
                 lags.append(Lag(parts[1], queue, committed, count))

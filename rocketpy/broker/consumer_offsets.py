@@ -2,9 +2,8 @@
 RocketMQ: ConsumerOffsetManager (5.3.3 broker/offset/). File config/consumerOffset.json (`topic@group` → queue → offset),
 request GET_ALL_CONSUMER_OFFSET.
 
-Pulls and UPDATE_CONSUMER_OFFSET change the native table without coming through here, so every question walks an export of it. That takes
-20 ms for 100,000 offsets, and mqadmin consumerProgress asks once for each group. So when the table is large, it is remembered for INDEX_MS
-which groups read which topics; a topic that a group has just begun to read may be missing for that long.
+Pulls and UPDATE_CONSUMER_OFFSET change the native table without coming through here, so every question goes to it. All offsets as rows take
+20 ms for 80,000: only what is about all groups asks for them. One group's or one topic's are chosen natively, without the GIL.
 """
 
 from __future__ import annotations
@@ -30,23 +29,8 @@ OFFSETS_FILE, LIGHT_OFFSETS_FILE = "consumerOffset.json", "lmqConsumerOffset.jso
 SEPARATOR = "@"
 _LONG_MAX = (1 << 63) - 1
 
-INDEX_MS = 1000
-INDEX_ROWS_MIN = 20_000
-
 Offsets = dict[str, dict[int, int]]
 """`topic@group` → queue id → offset."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """Which groups have offsets of which topics, when the change count had a certain value."""
-
-    topics: Mapping[str, set[str]]
-    groups: Mapping[str, set[str]]
-    change_count: int
-    made_ms: int
-    """Wall clock, which may be set back: what was made later than now is old."""
-    valid_until_ms: int
 
 
 class ConsumerOffsets:
@@ -58,7 +42,6 @@ class ConsumerOffsets:
         self._version_step = max(1, version_step)
         self._version = DataVersion(now_ms())
         self._version_base = 0
-        self._index: _Index | None = None
 
     @property
     def version(self) -> DataVersion:
@@ -100,49 +83,35 @@ class ConsumerOffsets:
         self._table.reset_offset(group, topic, queue_id, offset)
 
     def of(self, group: str, topic: str) -> dict[int, int]:
-        return {queue: offset for owner, name, queue, offset in self._table.offsets() if owner == group and name == topic}
+        return {queue: offset for _, _, queue, offset in self._table.offsets(group, topic)}
 
     def topics_of(self, group: str) -> set[str]:
-        return set(self._indexed().topics.get(group, ()))
+        return {topic for _, topic, _, _ in self._table.offsets(group)}
 
     def groups_of(self, topic: str) -> set[str]:
-        return set(self._indexed().groups.get(topic, ()))
+        return {group for group, _, _, _ in self._table.offsets(topic=topic)}
 
     def topics_by_group(self) -> dict[str, set[str]]:
-        return {group: set(topics) for group, topics in self._indexed().topics.items()}
-
-    def _indexed(self) -> _Index:
-        index, now = self._index, self._now_ms()
-        if index is None or (index.change_count != self._table.offset_version and not index.made_ms <= now < index.valid_until_ms):
-            topics: dict[str, set[str]] = {}
-            groups: dict[str, set[str]] = {}
-            change_count, rows = self._table.offset_version, self._table.offsets()
-            for group, topic, _, _ in rows:
-                topics.setdefault(group, set()).add(topic)
-                groups.setdefault(topic, set()).add(group)
-            index = self._index = _Index(topics, groups, change_count, now, now + INDEX_MS if len(rows) >= INDEX_ROWS_MIN else 0)
-        return index
+        topics: dict[str, set[str]] = {}
+        for group, topic, _, _ in self._table.offsets():
+            topics.setdefault(group, set()).add(topic)
+        return topics
 
     def delete_group(self, group: str) -> None:
-        self._index = None
         self._table.delete_offsets(group)
         log.info("clean group's offsets, %s", group)
 
     def delete_topic(self, topic: str) -> None:
-        self._index = None  # also of groups that have just begun
-        for group in self.groups_of(topic):
-            self._index = None
-            self._table.delete_offsets(group, topic)
+        for group in sorted(self.groups_of(topic)):
             log.warning("Clean topic's offset, %s", topic + SEPARATOR + group)
+        self._table.delete_offsets(topic=topic)  # also of groups that have just begun
 
     def delete(self, group: str, topic: str) -> None:
         """Whatever there is of the two, at once: of lite topics there are many."""
-        self._index = None
         self._table.delete_offsets(group, topic)
 
     def clone(self, source_group: str, target_group: str, topic: str) -> int:
         """Copies the offsets of one topic; returns how many queues were copied."""
-        self._index = None
         offsets = self.of(source_group, topic)
         for queue_id, offset in offsets.items():
             self._table.put_offset(target_group, topic, queue_id, offset)
@@ -151,8 +120,8 @@ class ConsumerOffsets:
     def lowest(self, topic: str, ignored_groups: set[str], min_offset: Callable[[int], int]) -> dict[int, int]:
         """Per queue, the smallest offset of all groups that is still in the store (QUERY_CORRECTION_OFFSET)."""
         result: dict[int, int] = {}
-        for group, name, queue_id, offset in self._table.offsets():
-            if name == topic and group not in ignored_groups and offset >= min_offset(queue_id):
+        for group, _, queue_id, offset in self._table.offsets(topic=topic):
+            if group not in ignored_groups and offset >= min_offset(queue_id):
                 result[queue_id] = min(result.get(queue_id, _LONG_MAX), offset)
         return result
 
@@ -166,7 +135,6 @@ class ConsumerOffsets:
         for (group, topic), queues in by_key.items():
             if is_subscribed(group, topic) or any(offset > min_offset(topic, queue) for queue, offset in queues.items()):
                 continue
-            self._index = None
             self._table.delete_offsets(group, topic)
             gone.append(topic + SEPARATOR + group)
             log.warning("remove topic offset, %s", gone[-1])
@@ -192,7 +160,6 @@ class ConsumerOffsets:
         def is_past(topic: str, queue_id: int, offset: int) -> bool:
             return end_of is not None and is_light(topic) and offset > end_of(topic, queue_id)
 
-        self._index = None
         for key in earlier.keys() - saved.offsets.keys():
             topic, group = split_key(key)
             self._table.delete_offsets(group, topic)
@@ -212,7 +179,6 @@ class ConsumerOffsets:
         """Moves offsets forward to those of a slave, none past its queue's end here; returns how many moved. Topics without one are passed
         over."""
         moved = 0
-        self._index = None
         for key, queues in saved.offsets.items():
             topic, group = split_key(key)
             for queue_id, offset in queues.items():
@@ -270,24 +236,24 @@ class OffsetsSnapshot:
         lmqConsumerOffset.json. `log_end`: for slaves, see SavedOffsets.
 
         The text is put together by hand: with 100,000 offsets the general writer takes seven times as long, every five seconds and for
-        every slave.
+        every slave. Made in a thread, it must not keep the GIL from the event loop, as sorting all rows at once would.
         """
-        queues: dict[str, list[str]] = {}
+        queues: dict[str, dict[int, int]] = {}
         topics: dict[str, set[str]] = {}
         light_queues: dict[str, str] = {}
-        for group, topic, queue_id, offset in sorted(self.rows):
+        for group, topic, queue_id, offset in self.rows:
             if light and queue_id == 0 and group.startswith(LIGHT_QUEUE_PREFIX):
                 light_queues[topic + SEPARATOR + group] = str(offset)
                 continue
-            queues.setdefault(topic + SEPARATOR + group, []).append(f"{queue_id}:{offset}")
+            queues.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
             topics.setdefault(group, set()).add(topic)
-        tables = {key: queues[key] for key in sorted(queues)}
+        tables = {key: [f"{queue}:{offset}" for queue, offset in sorted(queues[key].items())] for key in sorted(queues)}
         names = {group: [json.dumps(topic) for topic in sorted(topics[group])] for group in sorted(topics)}
         version = write_fastjson(self.version.to_json(), pretty=pretty).decode()
         members = (
             ("dataVersion", version.replace("\n", "\n\t")),
             ("groupTopicMap", _block({group: _listed("[]", members, pretty) for group, members in names.items()}, pretty)),
-            *([("lmqOffsetTable", _block(light_queues, pretty))] if light else []),
+            *([("lmqOffsetTable", _block(dict(sorted(light_queues.items())), pretty))] if light else []),
             *([(LOG_END, str(log_end))] if log_end is not None else []),
             ("offsetTable", _block({key: _listed("{}", members, pretty) for key, members in tables.items()}, pretty)),
             ("pullOffsetTable", "{}"),

@@ -24,7 +24,7 @@ from ..metrics.families import MetricFamilies, Scrape
 from ..remoting.codes import Language
 from . import names
 from .call_metrics import CallMetrics
-from .lag_metrics import LagMetrics, QueueBehind
+from .lag_metrics import LagMetrics
 from .metrics_settings import MetricsSettings
 from .parts import Parts, now_ms
 from .transaction_metrics import TransactionMetrics
@@ -52,7 +52,7 @@ class BrokerMetrics:
             "enableRequestMetrics": self._requests,
             "enableRemotingMetrics": self._calls.calls,
             "enableTransactionMetrics": self._transactions.ends,
-            "enableLagAndDlqMetrics": self._dead_letters,
+            "enableLagAndDlqMetrics": self._letters_and_stalled,
             "enableMessageStoreMetrics": self._store_and_timers,
             "enablePopMetrics": self._pop,
         }
@@ -61,15 +61,15 @@ class BrokerMetrics:
 
     def read(self) -> Scrape:
         """On the event loop."""
-        behind = self._lag_metrics.behind() if "enableLagAndDlqMetrics" in self._wanted else []
         metrics = list(chain.from_iterable(section() for section in self._sections))
-        if "enableLagAndDlqMetrics" in self._wanted:
-            metrics += self._lag_metrics.read(behind)
-        return Scrape(metrics, functools.partial(self._looked_up, behind, self._transactions.positions()))
+        return Scrape(metrics, functools.partial(self._looked_up, self._transactions.positions()))
 
-    def _looked_up(self, behind: list[QueueBehind], positions: tuple[int, int]) -> Iterator[Metric]:
-        """The metrics that need reads of the log, which may wait for the disk. On any thread but the event loop's."""
+    def _looked_up(self, positions: tuple[int, int]) -> Iterator[Metric]:
+        """The metrics that need reads of the log, which may wait for the disk, or a row for each queue of each group. On any thread but the
+        event loop's."""
         if "enableLagAndDlqMetrics" in self._wanted:
+            behind = self._lag_metrics.behind()
+            yield from self._lag_metrics.counts(behind)
             yield from self._lag_metrics.times(behind, self._parts.store, now_ms())
         if "enableMessageStoreMetrics" in self._wanted:
             age_ms = self._oldest_age_ms()
@@ -149,6 +149,10 @@ class BrokerMetrics:
         )
         yield self._counter("rocketmq_messages_out", "Outgoing messages", [(labels, count) for labels, count, _ in given])
         yield self._counter("rocketmq_throughput_out", "Bytes of outgoing messages", [(labels, size) for labels, _, size in given])
+
+    def _letters_and_stalled(self) -> Iterator[Metric]:
+        yield from self._dead_letters()
+        yield from self._lag_metrics.stalled()
 
     def _dead_letters(self) -> Iterator[Metric]:
         """How many messages the dead letter topics received."""

@@ -40,6 +40,7 @@ from ..remoting.json_codec import read_json
 from ..remoting.route import QueueData, TopicRoute
 from .addresses import Identity
 from .callers import GroupCaller
+from .topic_texts import TopicTexts
 
 log = logging.getLogger(__name__)
 
@@ -100,10 +101,14 @@ def registered_topic(config: TopicConfig, broker_permission: int) -> TopicConfig
     return replace(config, perm=config.perm & broker_permission)
 
 
-def register_body(snapshot: TopicsSnapshot, *, compressed: bool = False) -> bytes:
-    """The body of REGISTER_BROKER."""
+def register_body(snapshot: TopicsSnapshot, texts: TopicTexts, *, compressed: bool = False) -> bytes:
+    """The body of REGISTER_BROKER. Where it tells the topics as they are, their texts are kept from one to the next: tens of thousands of
+    topics are told every 30 s, and hardly one has changed."""
     topics = {config.topic_name: registered_topic(config, snapshot.broker_permission) for config in snapshot.configs}
-    return RegisterBrokerBody(topics, snapshot.version, queue_mappings=snapshot.queue_mappings).encode(compressed=compressed)
+    if compressed or any(topics[config.topic_name] is not config for config in snapshot.configs):
+        return RegisterBrokerBody(topics, snapshot.version, queue_mappings=snapshot.queue_mappings).encode(compressed=compressed)
+    others = RegisterBrokerBody({}, snapshot.version, queue_mappings=snapshot.queue_mappings).encode()
+    return others.replace(b'"topicConfigTable":{}', b'"topicConfigTable":' + texts.table(topics.values()).encode(), 1)
 
 
 def topic_body(config: TopicConfig, broker_name: str, broker_permission: int) -> bytes:
@@ -129,12 +134,14 @@ class Registration:
         snapshot: Callable[[Iterable[str] | None], TopicsSnapshot],
         on_result: Callable[[RegisterResult], None] = lambda result: None,
         name_servers: Iterable[str] = (),
+        texts: TopicTexts | None = None,
     ) -> None:
         self._client = client
         self.identity = identity
         self._settings = settings
         self._snapshot = snapshot
         self._on_result = on_result
+        self._texts = texts or TopicTexts()
         self.name_servers: list[str] = list(name_servers)
         self.registered: dict[str, bool] = {}
         self._has_told = False  # a broker that never registered has nothing to take back: the address may be somebody else's
@@ -300,7 +307,7 @@ class Registration:
 
     async def _register(self, targets: Iterable[str], snapshot: TopicsSnapshot) -> dict[str, RegisterResult | RocketpyError]:
         settings, identity = self._settings, self.identity
-        body = register_body(snapshot, compressed=settings.compressed)
+        body = register_body(snapshot, self._texts, compressed=settings.compressed)
         header = RegisterBrokerRequestHeader(
             broker_name=identity.broker_name,
             broker_addr=identity.address,

@@ -35,7 +35,6 @@ from ..config import Config, Value, join_address
 from ..config.rules import VIP_PORT_DISTANCE
 from ..ha.service import HaService
 from ..remoting.client import RemotingClient
-from ..remoting.codes import RequestCode
 from ..remoting.listen_address import numeric_address
 from ..remoting.listener_options import server_options
 from ..remoting.service import Handler, RemotingService
@@ -68,6 +67,7 @@ from .lite_requests import LiteRequests
 from .lite_subscriptions import LiteSubscriptions
 from .live_settings import apply_changes
 from .loaded_tables import load_tables
+from .member_notices import MemberNotices
 from .metrics_settings import metrics_settings
 from .native_options import (
     FLUSH_BACKENDS,
@@ -143,6 +143,7 @@ class BrokerService:
         self._runtime: BrokerAdmin | None = None
         self._metrics: Exporter | None = None
         self._elected: Elected | None = None
+        self._notices = MemberNotices(ServiceLink(self._servers, self._services))
         self._is_closing = False
 
     @property
@@ -383,6 +384,7 @@ class BrokerService:
             lambda names: self._topics_snapshot(topics, queue_mappings, names),
             lambda result: self._registered(topics, result),
             config.addresses("namesrvAddr"),
+            topics.texts,
         )
         routes = TopicRoutes(
             self._client,
@@ -567,9 +569,7 @@ class BrokerService:
             if isinstance(action, CloseChannel):
                 self.parts.link.close(action.channel)
             elif isinstance(action, Notify) and self.parts.settings.notify_ids_changed:
-                for channel in action.channels:
-                    if not self.parts.link.notify(channel, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": action.group}):
-                        log.info("notifyConsumerIdsChanged: a client of group %s is gone", action.group)
+                self._notices.add(action)
 
     def _registered(self, topics: TopicTable, result: RegisterResult) -> None:
         topics.update_order_topics(result.order_topics)

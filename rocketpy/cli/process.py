@@ -8,6 +8,7 @@ SIGQUIT          only logs a line: operators of a JVM send it to see its threads
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import resource
@@ -171,6 +172,7 @@ async def _served(stop: StopSignal, configs: Sequence[Config], make: Make, annou
         try:
             services = make(native_log)
             await start_all(services)
+            gc.freeze()  # of 20,000 topics and 80,000 offsets each full collection took 100 ms of the event loop
             try:
                 _announced(announce)
                 for config in configs:

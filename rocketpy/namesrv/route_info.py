@@ -23,6 +23,7 @@ Threads  one event loop.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,7 +38,17 @@ log = logging.getLogger(__name__)
 HEARTBEAT_TIMEOUT_MS = 120_000
 SYNC_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 LOGGED_TOPICS_MAX = 16
+SHAPES_MAX = 64
 _FLAG_UNIT, _FLAG_UNIT_SUB = 1, 2
+
+
+_Queues = tuple[str, int, int, int, int]
+"""The fields of a QueueData. Python's garbage collector passes over tuples and tables of nothing but texts and numbers; going through
+2,500,000 objects takes it half a second."""
+
+
+def _queues(data: QueueData) -> _Queues:
+    return data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm, data.topic_sys_flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +84,14 @@ class _Group:
     addresses: dict[int, str] = field(default_factory=dict)
     zone_name: str | None = None
     acting_master: bool = False
-    topics: set[str] = field(default_factory=set)
+    topics: dict[str, None] = field(default_factory=dict)  # a set that the garbage collector passes over
+    shapes: dict[_Queues, _Queues] = field(default_factory=dict)
+    """What its topics share: of thousands, nearly all have the same queues."""
+
+    def shared(self, queues: _Queues) -> _Queues:
+        if len(self.shapes) >= SHAPES_MAX:
+            self.shapes.clear()
+        return self.shapes.setdefault(queues, queues)
 
     def data(self) -> BrokerData:
         return BrokerData(self.cluster, self.name, dict(self.addresses), self.zone_name, self.acting_master)
@@ -93,7 +111,7 @@ class RouteInfo:
         self._settings = settings
         self._clock = clock
         self._order_conf = order_conf
-        self._topics: dict[str, dict[str, QueueData]] = {}
+        self._topics: dict[str, dict[str, _Queues]] = {}
         self._groups: dict[str, _Group] = {}
         self._clusters: dict[str, set[str]] = {}
         self._live: dict[tuple[str, str], _Live] = {}
@@ -198,14 +216,14 @@ class RouteInfo:
 
     def _put_topics(self, group: _Group, body: RegisterBrokerBody, change: _TopicChange) -> None:
         if self._settings.delete_unlisted_topics and not body.queue_mappings:
-            for topic in group.topics - body.topics.keys():
+            for topic in group.topics.keys() - body.topics.keys():
                 self._drop_queues(topic, group)
         new = [topic.topic_name for topic in change.topics if self._put_queues(group, topic, change.read_only)]
         if len(new) > LOGGED_TOPICS_MAX:
             log.info("new topic registered, %d topics of %s: %s …", len(new), group.name, ", ".join(new[:LOGGED_TOPICS_MAX]))
         else:
             for name in new:
-                log.info("new topic registered, %s %s", name, self._topics[name][group.name])
+                log.info("new topic registered, %s %s", name, QueueData(*self._topics[name][group.name]))
         if change.has_all:
             for topic, mapping in body.queue_mappings.items():
                 if topic not in self._topics:
@@ -216,16 +234,17 @@ class RouteInfo:
     def _put_queues(self, group: _Group, topic: TopicConfig, read_only: bool) -> bool:
         """Sets a topic's queues on one broker name. Returns whether no broker had the topic before."""
         perm = topic.perm & ~PERM_WRITE if read_only else topic.perm
-        queues = QueueData(group.name, topic.read_queue_nums, topic.write_queue_nums, perm, topic.topic_sys_flag)
-        by_broker = self._topics.get(topic.topic_name)
+        queues = (group.name, topic.read_queue_nums, topic.write_queue_nums, perm, topic.topic_sys_flag)
+        name = sys.intern(topic.topic_name)  # 500 brokers that have it say it 500 times
+        by_broker = self._topics.get(name)
         is_new = by_broker is None
         if by_broker is None:
-            by_broker = self._topics[topic.topic_name] = {}
+            by_broker = self._topics[name] = {}
         elif by_broker.get(group.name) == queues:
             return False
-        by_broker[group.name] = queues
-        group.topics.add(topic.topic_name)
-        self._forget_encoded((topic.topic_name,))
+        by_broker[group.name] = group.shared(queues)
+        group.topics[name] = None
+        self._forget_encoded((name,))
         return is_new
 
     def _put_live(self, registration: Registration) -> None:
@@ -279,6 +298,11 @@ class RouteInfo:
         return live.registration if live is not None else None
 
     # ---- brokers go ----
+
+    def topic_count(self, broker_name: str) -> int:
+        """What it costs when the last broker of this name goes."""
+        group = self._groups.get(broker_name)
+        return len(group.topics) if group is not None else 0
 
     def departures_of_connection(self, connection_id: int) -> list[Departure]:
         """The brokers whose registrations came over a connection that has closed."""
@@ -337,7 +361,7 @@ class RouteInfo:
             return None
         if group.acting_master and MASTER_ID not in left:
             for topic in group.topics:
-                self._set_perm(topic, group, self._topics[topic][group.name].perm & ~PERM_WRITE)
+                self._set_perm(topic, group, lambda perm: perm & ~PERM_WRITE)
         return group.name if was_min else None
 
     def _drop_group(self, group: _Group) -> None:
@@ -353,7 +377,7 @@ class RouteInfo:
     def _drop_queues(self, topic: str, group: _Group) -> None:
         by_broker = self._topics.get(topic, {})
         by_broker.pop(group.name, None)
-        group.topics.discard(topic)
+        group.topics.pop(topic, None)
         if not by_broker:
             self._topics.pop(topic, None)
             self._queue_mappings.pop(topic, None)
@@ -380,8 +404,9 @@ class RouteInfo:
             return
         by_broker = self._topics.setdefault(topic, {})
         for entry in chosen:
-            by_broker[entry.broker_name] = entry
-            self._groups[entry.broker_name].topics.add(topic)
+            group = self._groups[entry.broker_name]
+            by_broker[group.name] = group.shared(_queues(entry))
+            group.topics[topic] = None
         self._forget_encoded((topic,))
 
     def delete_topic(self, topic: str, cluster: str | None = None, *, only: str | None = None) -> None:
@@ -405,12 +430,13 @@ class RouteInfo:
         if group is None:
             return 0
         for topic in group.topics:
-            self._set_perm(topic, group, change(self._topics[topic][group.name].perm))
+            self._set_perm(topic, group, change)
         return len(group.topics)
 
-    def _set_perm(self, topic: str, group: _Group, perm: int) -> None:
+    def _set_perm(self, topic: str, group: _Group, change: Callable[[int], int]) -> None:
         by_broker = self._topics[topic]
-        by_broker[group.name] = replace(by_broker[group.name], perm=perm)
+        queues = QueueData(*by_broker[group.name])
+        by_broker[group.name] = group.shared(_queues(replace(queues, perm=change(queues.perm))))
         self._forget_encoded((topic,))
 
     # ---- routes ----
@@ -430,8 +456,8 @@ class RouteInfo:
             if (group.cluster, address) in self._filter_servers
         }
         return TopicRoute(
-            tuple(by_broker.values()),
-            tuple(self._acting(topic, group, by_broker[group.name]) for group in groups),
+            tuple(QueueData(*queues) for queues in by_broker.values()),
+            tuple(self._acting(topic, group, QueueData(*by_broker[group.name])) for group in groups),
             filter_servers,
             self._order_conf(topic),
             self._queue_mappings.get(topic),
@@ -501,7 +527,7 @@ class RouteInfo:
     def topics_of_cluster(self, cluster: str) -> list[str]:
         topics: set[str] = set()
         for name in self._clusters.get(cluster, ()):
-            topics |= self._groups[name].topics
+            topics.update(self._groups[name].topics)
         return sorted(topics)
 
     def system_topics(self) -> tuple[list[str], str | None]:
@@ -520,7 +546,7 @@ class RouteInfo:
         return self._topics_by_flag(lambda flag: bool(flag & _FLAG_UNIT_SUB) and not flag & _FLAG_UNIT)
 
     def _topics_by_flag(self, admits: Callable[[int], bool]) -> list[str]:
-        return [topic for topic, by_broker in self._topics.items() if admits(next(iter(by_broker.values())).topic_sys_flag)]
+        return [topic for topic, by_broker in self._topics.items() if admits(QueueData(*next(iter(by_broker.values()))).topic_sys_flag)]
 
     def counts(self) -> dict[str, int]:
         """Sizes of the tables, for metrics and logs."""

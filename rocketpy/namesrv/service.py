@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 NOTIFY_TIMEOUT_S = 0.3
 NOTIFICATIONS_MAX = 1024
+DEPARTED_TOPICS_MAX = 5000
+"""Of brokers that go in one turn of the loop, some ten milliseconds."""
 
 
 def _monotonic_ms() -> int:
@@ -154,7 +156,15 @@ class NameServer:
         return True
 
     def _take_out_departures(self) -> None:
-        departures, self._departures = self._departures, []
+        """As many as have DEPARTED_TOPICS_MAX topics together, or one; the others after who else asks: a network that breaks takes hundreds
+        of brokers with thousands of topics at once."""
+        topics = count = 0
+        while topics < DEPARTED_TOPICS_MAX and count < len(self._departures):
+            topics += self.routes.topic_count(self._departures[count].broker_name)
+            count += 1
+        departures, self._departures = self._departures[:count], self._departures[count:]
+        if self._departures:
+            asyncio.get_running_loop().call_soon(self._take_out_departures)
         self._notify(self.routes.unregister_brokers(departures))
 
     async def _scan_for_ever(self, interval_s: float) -> None:

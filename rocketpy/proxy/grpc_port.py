@@ -57,8 +57,8 @@ RING_MAX: Final = 20_000
 """Calls, and messages of their clients' streams, that wait for the event loop."""
 REQUEST_MAX: Final = 4 << 20
 """Bytes of a request, where its method has no rule of its own: of empty entries protobuf makes 40 times as much memory."""
-TAKE_MAX: Final = 256
-TURN_MAX: Final = 1024
+TAKE_MAX: Final = 64
+TURN_S: Final = 0.01
 """Events handled before the event loop gets its turn."""
 AHEAD_BYTES: Final = 64 * 1024
 """Of a stream of answers: no more is said before the client has let this go, so that a method knows what was not taken."""
@@ -213,12 +213,11 @@ class GrpcPort:
     # ---- what the native side tells ----
 
     def _drain(self) -> None:
-        handled = 0
+        until_s = time.monotonic() + TURN_S
         while requests := self._server.take(TAKE_MAX):
             for request in requests:
                 self._dispatch(request)
-            handled += len(requests)
-            if handled >= TURN_MAX and self._loop is not None:
+            if self._loop is not None and time.monotonic() >= until_s:
                 return  # the event fd is readable still
 
     def _dispatch(self, request: Request) -> None:

@@ -32,9 +32,10 @@ Handler = Callable[[Request], Response | Awaitable[Response | None] | None]
 ConnectionCallback = Callable[[Request], None]
 """Called with the KIND_OPENED or KIND_CLOSED event: connection_id, remote_address, and for a close the reason in remark."""
 
-TAKE_MAX = 256
+TAKE_MAX = 64
 OPAQUE_MAX = 0x3FFFFFFF  # of our requests to clients; above it are those of the native broker (csrc/broker/pending_replies.h)
-TURN_MAX = 1024  # requests handled before the event loop gets its turn
+TURN_S = 0.01
+"""Of handling requests, before the event loop gets its turn. A thousand heartbeats that came at once are 0.2 s."""
 
 
 def not_supported(request: Request) -> Response:
@@ -135,15 +136,14 @@ class RemotingService:
         return next(self._opaques) & OPAQUE_MAX
 
     def _drain(self) -> None:
-        handled = 0
+        until_s = time.monotonic() + TURN_S
         while self._loop is not None:
             requests = self.server.take(TAKE_MAX)
             if not requests:
                 return
             for request in requests:
                 self._dispatch(request)
-            handled += len(requests)
-            if handled >= TURN_MAX:
+            if time.monotonic() >= until_s:
                 self._loop.call_soon(self._drain)
                 return
 

@@ -31,6 +31,7 @@ class Recorder:
     table: dict[tuple[str, str, int], int] = field(default_factory=dict)
     resets: dict[tuple[str, str, int], int] = field(default_factory=dict)
     offset_version: int = 0
+    rows_given: int = 0
     codes_max: int = 4096
 
     def put_topic(self, topic: str, read_queues: int, write_queues: int, permission: int, **flags: Any) -> None:
@@ -87,10 +88,12 @@ class Recorder:
     def reset_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         self.resets[(group, topic, queue_id)] = offset
 
-    def delete_offsets(self, group: str, topic: str | None = None) -> None:
-        for key in [key for key in self.table if key[0] == group and topic in (None, key[1])]:
+    def delete_offsets(self, group: str | None = None, topic: str | None = None) -> None:
+        for key in [key for key in self.table if group in (None, key[0]) and topic in (None, key[1])]:
             del self.table[key]
             self.offset_version += 1
 
-    def offsets(self) -> list[tuple[str, str, int, int]]:
-        return [(*key, offset) for key, offset in self.table.items()]
+    def offsets(self, group: str | None = None, topic: str | None = None) -> list[tuple[str, str, int, int]]:
+        rows = [(*key, offset) for key, offset in self.table.items() if group in (None, key[0]) and topic in (None, key[1])]
+        self.rows_given += len(rows)
+        return rows

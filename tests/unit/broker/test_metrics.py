@@ -6,16 +6,20 @@ import asyncio
 import functools
 import logging
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from rocketpy._core.broker_counters import ANSWER_CLASSES_MS
 from rocketpy._core.errors import NetworkError
+from rocketpy.broker.consumer_offsets import OffsetsSnapshot
+from rocketpy.broker.lag_metrics import LagMetrics
 from rocketpy.broker.service import BrokerService
 from rocketpy.metrics.settings import parse_labels
 from rocketpy.remoting.codes import RequestCode
@@ -367,3 +371,34 @@ def test_labels_that_are_none_are_left_out_loudly(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING):
         assert parse_labels("room:a,,zone:b:c,x-y:1,nothing") == {"room": "a"}
     assert len(caplog.messages) == 3
+
+
+def test_rows_of_every_queue_of_every_group_are_no_work_of_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """80,000 queues took 0.7 s of it for a scrape, and 0.2 s for each time that a slave asked for the offsets."""
+    threads: dict[str, list[threading.Thread]] = {}
+
+    def noted(owner: type, name: str) -> None:
+        real = getattr(owner, name)
+
+        def noting(*arguments: Any, **options: Any) -> Any:
+            threads.setdefault(name, []).append(threading.current_thread())
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, noting)
+
+    for owner, name in ((LagMetrics, "behind"), (LagMetrics, "counts"), (OffsetsSnapshot, "text")):
+        noted(owner, name)
+
+    async def test() -> None:
+        async with running(tmp_path, **PROM) as at:
+            peer = at.peer()
+            await peer.heartbeat("c1", "g", "t")
+            assert (await peer.send("t")).code == 0
+            commit = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 0}
+            assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)).code == 0
+            await scrape(at.broker.metrics_port)
+            assert (await peer.value(RequestCode.GET_ALL_CONSUMER_OFFSET))["offsetTable"] == {"t@g": {"0": 0}}
+            assert threads.keys() == {"behind", "counts", "text"}
+            assert all(threading.current_thread() not in each for each in threads.values())
+
+    run(test)

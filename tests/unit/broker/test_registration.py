@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rocketpy._core.errors import NetworkError, RocketpyError
+from rocketpy.broker import topic_texts
 from rocketpy.broker.addresses import Identity, address_warnings, advertised_address, looked_up
 from rocketpy.broker.registration import (
     RegisterResult,
@@ -23,6 +24,7 @@ from rocketpy.broker.registration import (
     register_body,
 )
 from rocketpy.broker.service import BrokerService
+from rocketpy.broker.topic_texts import TopicTexts
 from rocketpy.config import load_config
 from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
@@ -364,7 +366,7 @@ def test_a_name_server_that_missed_a_part_is_not_registered_with() -> None:
 def test_a_broker_that_may_not_be_written_says_so_of_all_its_topics() -> None:
     topics = Topics("t")
     topics.permission = 4
-    body = RegisterBrokerBody.decode(register_body(topics.snapshot(None)))
+    body = RegisterBrokerBody.decode(register_body(topics.snapshot(None), TopicTexts()))
     assert body.topics["t"].perm == 4
 
 
@@ -372,8 +374,32 @@ def test_a_broker_that_may_not_be_written_says_so_of_all_its_topics() -> None:
 def test_the_body_is_what_a_name_server_reads(compressed: bool) -> None:
     topics = Topics("t")
     topics.configs["t"] = TopicConfig("t", 4, 5, 6, attributes={"message.type": "FIFO"})
-    body = RegisterBrokerBody.decode(register_body(topics.snapshot(None), compressed=compressed), compressed=compressed)
+    body = RegisterBrokerBody.decode(register_body(topics.snapshot(None), TopicTexts(), compressed=compressed), compressed=compressed)
     assert body.topics == topics.configs and body.data_version == topics.version
+
+
+def test_a_registration_writes_only_topics_that_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 topics that are told every 30 s took 0.2 s of the event loop each time."""
+    written: list[str] = []
+    real, to_json = topic_texts._member, TopicConfig.to_json
+    monkeypatch.setattr(topic_texts, "_member", lambda config: written.append(config.topic_name) or real(config))
+    monkeypatch.setattr(TopicConfig, "to_json", lambda config: written.append(config.topic_name) or to_json(config))
+    topics, caller = Topics(*(f"t{number}" for number in range(100))), ScriptedCaller()
+    topics.mappings["t3"] = {"bname": "a", "topic": "t3"}
+
+    async def scenario() -> None:
+        registration, _ = make(caller, topics)
+        for _ in range(3):
+            await registration.register_all()
+        assert len(written) == 100
+        topics.configs["t7"] = TopicConfig("t7", 9, 9)
+        await registration.register_all()
+        assert written[100:] == ["t7"]
+        bodies = [RegisterBrokerBody.decode(body) for _, _, _, body in caller.calls]
+        assert bodies[3].topics["t7"].read_queue_nums == 9 and bodies[3].topics.keys() == topics.configs.keys()
+        assert bodies[3].queue_mappings == topics.mappings
+
+    asyncio.run(scenario())
 
 
 def test_a_new_list_of_name_servers() -> None:

@@ -106,7 +106,7 @@ static void write_tables(fixture *fx, const _Atomic int *done) {
         CHECK(rp_broker_put_subscription(fx->broker, text("G1"), text("T"), codes, (uint32_t)i % 4, i, 0, 1) == RP_OK);
         CHECK(rp_broker_put_offset(fx->broker, text(name), text("T"), i % 40, i) == RP_OK);
         rp_broker_delete_topic(fx->broker, text(name));
-        rp_broker_each_offset(fx->broker, ignore_offset, NULL);
+        rp_broker_each_offset(fx->broker, (rp_slice){NULL, 0}, (rp_slice){NULL, 0}, ignore_offset, NULL);
         rp_broker_each_topic_stats(fx->broker, ignore_topic, NULL);
         rp_broker_read_stats(fx->broker, &stats);
         drop_events(fx);

@@ -334,7 +334,8 @@ static void what_is_not_native_goes_to_python(void) {
 
 static int find_offset(void *context, const rp_offset_row *row) {
     int64_t *found = context;
-    CHECK(slice_is(row->group, "G") && slice_is(row->topic, "T"));
+    CHECK(slice_is(row->group, row->queue_id == 1 || row->queue_id == 2 ? "H" : "G"));
+    CHECK(slice_is(row->topic, row->queue_id == 2 ? "U" : "T"));
     found[row->queue_id] = row->offset;
     return 0;
 }
@@ -512,17 +513,37 @@ static void a_pull_commits_and_a_reset_sends_the_next_one_back(void) {
     fixture_close(&fx);
 }
 
+static const rp_slice NO_NAME = {NULL, 0};
+
+static void check_offsets(fixture *fx, rp_slice group, rp_slice topic, const int64_t expected[4]) {
+    int64_t found[4] = {-1, -1, -1, -1};
+    rp_broker_each_offset(fx->broker, group, topic, find_offset, found);
+    CHECK(memcmp(found, expected, sizeof found) == 0);
+}
+
 static void offsets_are_listed_and_deleted_by_group_and_topic(void) {
     fixture fx;
     client c = open_with_four_messages(&fx);
     CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 0, 4) == RP_OK);
     CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 3, 99) == RP_OK);
     int64_t found[4] = {-1, -1, -1, -1};
-    rp_broker_each_offset(fx.broker, find_offset, found);
+    rp_broker_each_offset(fx.broker, NO_NAME, NO_NAME, find_offset, found);
     CHECK(found[0] == 4 && found[1] == -1 && found[2] == -1 && found[3] == 99);
+    CHECK(rp_broker_put_offset(fx.broker, text("H"), text("T"), 1, 7) == RP_OK);
+    CHECK(rp_broker_put_offset(fx.broker, text("H"), text("U"), 2, 8) == RP_OK);
+    check_offsets(&fx, text("H"), NO_NAME, (int64_t[]){-1, 7, 8, -1});
+    check_offsets(&fx, NO_NAME, text("T"), (int64_t[]){4, 7, -1, 99});
+    check_offsets(&fx, text("H"), text("T"), (int64_t[]){-1, 7, -1, -1});
+    check_offsets(&fx, text("nobody"), NO_NAME, (int64_t[]){-1, -1, -1, -1});
+    check_offsets(&fx, NO_NAME, text("nothing"), (int64_t[]){-1, -1, -1, -1});
+    rp_broker_delete_offsets(fx.broker, NO_NAME, text("U"));
+    check_offsets(&fx, NO_NAME, NO_NAME, (int64_t[]){4, 7, -1, 99});
+    rp_broker_delete_offsets(fx.broker, text("nobody"), NO_NAME);
+    rp_broker_delete_offsets(fx.broker, NO_NAME, text("nothing"));
+    check_offsets(&fx, NO_NAME, NO_NAME, (int64_t[]){4, 7, -1, 99});
     rp_broker_delete_offsets(fx.broker, text("G"), text("other"));
     CHECK(committed(&fx, 3) == 99);
-    rp_broker_delete_offsets(fx.broker, text("G"), (rp_slice){NULL, 0});
+    rp_broker_delete_offsets(fx.broker, text("G"), NO_NAME);
     CHECK(committed(&fx, 3) == -1);
     client_close(&c);
     fixture_close(&fx);

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
 from rocketpy._core.errors import NetworkError, NoMemory, TimedOut
-from rocketpy._core.remoting import Command, Request, Server, decode_command, encode_command
+from rocketpy._core.remoting import KIND_COMMAND, Command, Request, Server, decode_command, encode_command
+from rocketpy.remoting import service
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode, SerializeType
 from rocketpy.remoting.command import CommandError, Response
@@ -333,3 +337,37 @@ def test_stopping_ends_running_handlers_and_may_be_repeated() -> None:
             call.cancel()
 
     asyncio.run(scenario())
+
+
+def test_requests_that_came_at_once_leave_the_loop_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heartbeats of a thousand clients took 0.2 s, in which no timer, no other listener and no connection of ours was looked at."""
+    now_s = 0.0
+    waiting = [Mock(spec=Request, kind=KIND_COMMAND, code=ECHO, is_oneway=True) for _ in range(1000)]
+    turns: list[int] = []
+
+    def take(count: int) -> list[Any]:
+        taken = waiting[:count]
+        del waiting[:count]
+        return taken
+
+    def takes_a_millisecond(request: Request) -> None:
+        nonlocal now_s
+        now_s += 0.001
+
+    async def scenario() -> None:
+        with monkeypatch.context() as patch:
+            sides = socket.socketpair()
+            patch.setattr(service, "time", Mock(monotonic=lambda: now_s))
+            remoting = RemotingService(Mock(take=take, event_fd=sides[0].fileno()), {ECHO: takes_a_millisecond})
+            remoting.start()
+            remoting._drain()
+            while waiting:
+                turns.append(len(waiting))
+                await asyncio.sleep(0)
+            await remoting.stop()
+            for side in sides:
+                side.close()
+
+    asyncio.run(scenario())
+    taken = [before - behind for before, behind in itertools.pairwise([1000, *turns])]
+    assert max(taken) * 0.001 <= service.TURN_S + service.TAKE_MAX * 0.001 and len(turns) >= 10
