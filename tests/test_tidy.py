@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from setuptools._distutils.filelist import FileList
 
 from rocketpy._core import errors
 
@@ -64,11 +66,14 @@ def relative(path: Path) -> str:
 
 @cache
 def tracked() -> tuple[Path, ...]:
-    """The files of the repository; in an unpacked archive without git, all of them."""
-    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
-    names = done.stdout.split("\n") if done.returncode == 0 and done.stdout else []
+    """The files of the repository; in an unpacked archive, or without git, all but what is built."""
+    if shutil.which("git") is not None:
+        done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+        names = done.stdout.split("\n") if done.returncode == 0 and done.stdout else []
+    else:
+        names = []
     paths = [ROOT / name for name in names if name] or [
-        path for path in ROOT.rglob("*") if "build" not in path.parts and ".venv" not in path.parts
+        path for path in ROOT.rglob("*") if not {"build", ".venv", ".git"} & set(path.relative_to(ROOT).parts)
     ]
     return tuple(path for path in paths if path.is_file())
 
@@ -183,6 +188,17 @@ def test_every_dependency_is_one_that_the_package_imports() -> None:
     source = "\n".join(path.read_text() for path in files(".py", under="rocketpy/"))
     unused = {name for name in modules if not re.search(rf"^\s*(import|from) {name}\b|find_spec\(\"{name}\"\)", source, re.MULTILINE)}
     assert not unused, f"nothing in rocketpy/ imports {unused}: an extra, or nothing at all"
+
+
+def test_the_source_distribution_has_every_file() -> None:
+    """But what git alone needs: `make lint` and `make test` run from it. pyproject.toml tells which modules of rocketpy/ go in."""
+    manifest = FileList()
+    manifest.allfiles = [relative(path) for path in tracked()]
+    for line in (ROOT / "MANIFEST.in").read_text().splitlines():
+        manifest.process_template_line(line)
+    by_itself = {"MANIFEST.in", "pyproject.toml", "setup.py", *(relative(path) for path in files(".py", under="rocketpy/"))}
+    left_out = {*manifest.allfiles} - {*manifest.files} - by_itself - {".gitignore"}
+    assert not left_out, "MANIFEST.in does not name them"
 
 
 def test_the_umbrella_header_includes_every_public_header_once() -> None:

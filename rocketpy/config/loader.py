@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -227,7 +228,8 @@ class Config:
         try:
             return key.parse(stripped)
         except ValueError as error:
-            raise ConfigError([Problem(name, f"{shown} is not valid: {error}")]) from None
+            comment = "; a comment has to stand on a line of its own" if re.search(r"\s#", stripped) else ""
+            raise ConfigError([Problem(name, f"{shown} is not valid: {error}{comment}")]) from None
 
     def subscribe(self, listener: Listener) -> None:
         self._listeners.append(listener)

@@ -88,6 +88,10 @@ BAD_LINES = [
     ("fileReservedTime=", "fileReservedTime: '' is not valid: expected a whole number of h from 0 to 2147483647"),
     ("diskMaxUsedSpaceRatio=101", "diskMaxUsedSpaceRatio: '101' is not valid: expected a whole number of % from 10 to 95"),
     ("flushDiskType=SYNC", "flushDiskType: 'SYNC' is not valid: expected one of ASYNC_FLUSH, SYNC_FLUSH"),
+    (
+        "listenPort=10911 # as ever",
+        "listenPort: '10911 # as ever' is not valid: expected a whole number from 0 to 65535; a comment has to stand on a line of its own",
+    ),
     ("brokerRole=MASTER", "brokerRole: 'MASTER' is not valid: expected one of ASYNC_MASTER, SYNC_MASTER, SLAVE"),
     ("autoCreateTopicEnable=yes", "autoCreateTopicEnable: 'yes' is not valid: expected true or false"),
     ("longPollingEnable=1", "longPollingEnable: '1' is not valid: expected true or false"),

@@ -1,4 +1,5 @@
-"""The files in conf/: each loads without a word of complaint, sets what RocketMQ's sample of that name sets, and explains every key."""
+"""The files in conf/: each loads without a word of complaint, sets what RocketMQ's sample of that name sets, and explains every key.
+The keys that a page shows for copying load, too."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import pytest
 from rocketpy.config import TABLES, load_config, read_properties
 from rocketpy.config.loader import Role
 
-CONF = Path(__file__).resolve().parents[3] / "conf"
+ROOT = Path(__file__).resolve().parents[3]
+CONF = ROOT / "conf"
 SAMPLES = sorted(path for path in CONF.rglob("*") if path.suffix in (".conf", ".properties"))
 BROKER = {"brokerClusterName": "DefaultCluster", "deleteWhen": "04", "fileReservedTime": "48", "flushDiskType": "ASYNC_FLUSH"}
 
@@ -95,3 +97,19 @@ def test_the_sample_of_a_broker_for_traces_makes_their_topic_and_no_other() -> N
     assert config.boolean("traceTopicEnable") and not config.boolean("autoCreateTopicEnable")
     others = [load_config("broker", CONF / f"2m-noslave/broker-{name}.properties") for name in "ab"]
     assert not any(other.boolean("traceTopicEnable") for other in others)
+
+
+def blocks_of_keys() -> list[object]:
+    """The indented blocks of the pages that are nothing but keys and comments."""
+    block = re.compile(r"(?:^ {4,}(?:#.*|\w+=.*)\n)+", re.MULTILINE)
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    found = [(page, match) for page in pages for match in block.finditer(page.read_text(encoding="utf-8")) if "=" in match.group()]
+    return [pytest.param(match.group(), id=f"{page.name}-{match.group().split('=')[0].split()[-1]}") for page, match in found]
+
+
+@pytest.mark.parametrize("block", blocks_of_keys())
+def test_keys_that_a_page_shows_load_as_they_stand(block: str, tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text(block, encoding="utf-8")
+    load_config("broker", file)
+    assert not [entry for entry in read_properties(block) if "#" in entry.value], "behind a value a comment is part of it"
