@@ -17,10 +17,11 @@ import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from .._core.auth import IDENTITY_DISABLED, IDENTITY_PROVEN, IDENTITY_WRONG_SIGNATURE, AuthTable, sign
+from .._core.auth import IDENTITY_DISABLED, IDENTITY_PROVEN, IDENTITY_WRONG_SIGNATURE, VERDICT_ALLOW, AuthTable, sign
 from .._core.base import LogTap
-from .._core.remoting import Server
+from .._core.remoting import Request, Server
 from ..config import Config, ConfigError, Problem
+from ..remoting.client import split_address
 from ..remoting.service import Handler
 from .metadata import AUTH_FILE, AuthMetadata
 from .native_tables import NativeTables
@@ -53,12 +54,22 @@ class AuthService:
             authentication_whitelist=self.settings.authentication_whitelist,
             authorization_whitelist=self.settings.authorization_whitelist,
         )
-        self.metadata = AuthMetadata(NativeTables(self._table))
+        self._tables = NativeTables(self._table)
+        self.metadata = AuthMetadata(self._tables)
 
     def guard(self, server: Server) -> None:
         """Sets the server's gate. With both checks off there is none, and requests pay nothing for it."""
         if self.settings.is_on:
             server.set_gate(self._table)
+
+    def asks_rights(self, code: int) -> bool:
+        """Whether those who make a request of this code need rights."""
+        return self.settings.authorize and code not in self.settings.authorization_whitelist
+
+    def grants(self, request: Request, kind: str, name: str, action: str) -> bool:
+        """Whether whoever made a request, which the gate has let in, has a right that could not be asked for before it was handled."""
+        host, _ = split_address(request.remote_address)
+        return self._tables.judge(request.fields.get("AccessKey", ""), kind, name, (action,), host) == VERDICT_ALLOW
 
     def begin(self, directory: Path) -> None:
         """Makes the users that the configuration names, and logs what an operator should know. Raises RocketpyError, ConfigError."""

@@ -25,6 +25,7 @@ from ..remoting.headers import (
     ViewMessageRequestHeader,
 )
 from .heartbeat import Subscription
+from .message_rights import check_right, topic_of
 from .parts import HandlerTable, Parts, json_response
 
 log = logging.getLogger(__name__)
@@ -59,17 +60,21 @@ class MessageAdmin:
         record = None
         with contextlib.suppress(RocketpyError):  # who asks the disk is told what is wrong
             record = self._parts.store.read_in_memory(offset)
-        return Response(body=record) if record is not None else self._view_from_disk(offset)
+        return self._show(request, record) if record is not None else self._view_from_disk(request, offset)
 
-    async def _view_from_disk(self, offset: int) -> Response:
+    async def _view_from_disk(self, request: Request, offset: int) -> Response:
         record = await self._parts.reads.run(functools.partial(_record, offset))
         if record is None:
             return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+        return self._show(request, record)
+
+    def _show(self, request: Request, record: bytes) -> Response:
+        check_right(self._parts.auth, request, record, "Get")
         return Response(body=record)
 
     async def _query(self, request: Request) -> Response:
-        """Records by key, oldest first: at most as many as were asked for, and RESULT_BYTES_MAX bytes. The client drops those whose key
-        only has the same hash."""
+        """Records of a topic by key, oldest first: at most as many as were asked for, and RESULT_BYTES_MAX bytes. The client drops those
+        whose key only has the same hash."""
         header = QueryMessageRequestHeader.decode(request.fields)
         settings = self._parts.settings
         asked = settings.unique_query_max if request.fields.get(UNIQUE_KEY_FLAG) == "true" else header.max_num
@@ -130,6 +135,7 @@ class MessageAdmin:
         record = await parts.reads.run(functools.partial(_record, message_offset(header.msg_id or "")))
         if record is None:
             return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the id, {header.msg_id}")
+        check_right(parts.auth, request, record, "Sub", header.consumer_group)
         return await self._ask_client(request, header.consumer_group, header.client_id or "", fields, record)
 
     async def _ask_client(self, request: Request, group: str, client_id: str, fields: dict[str, str], body: bytes) -> Response:
@@ -162,11 +168,12 @@ def message_offset(message_id: str) -> int:
 
 
 def _look_up(topic: str, key: str, begin_ms: int, end_ms: int, wanted: int, store: MessageStore) -> tuple[KeyQuery, bytes]:
+    """Topic and key are one hash, of 31 bits: who may read one topic would find the messages of any other by keys that fit."""
     found = store.query(topic, key, begin_ms, end_ms, wanted)
     body = bytearray()
     for offset in reversed(found.offsets):
         record = _record(offset, store)
-        if record is not None and len(body) + len(record) <= RESULT_BYTES_MAX:
+        if record is not None and len(body) + len(record) <= RESULT_BYTES_MAX and topic_of(record) == topic:
             body += record
     return found, bytes(body)
 

@@ -74,7 +74,7 @@ class MetadataAcks:
     def guard(self, handlers: Mapping[int, Handler]) -> dict[int, Handler]:
         """The same handlers, of which those in CHANGES answer later; those in USER_CHANGES too, where users are copied
         (copied_users.py)."""
-        changes = CHANGES | USER_CHANGES if self._parts.auth_stats() else CHANGES
+        changes = CHANGES | USER_CHANGES if self._parts.auth.stats() else CHANGES
         return {code: functools.partial(self._answer, handler) if code in changes else handler for code, handler in handlers.items()}
 
     async def _answer(self, handler: Handler, request: Request) -> Response | None:

@@ -91,7 +91,7 @@ class BrokerMetrics:
 
     def _refusals(self) -> Iterator[Metric]:
         """Empty while neither authenticationEnabled nor authorizationEnabled is set."""
-        if stats := self._parts.auth_stats():
+        if stats := self._parts.auth.stats():
             checks = (("authentication", stats["unauthenticated"]), ("authorization", stats["unauthorized"]))
             yield self._counter("rocketmq_auth_refused", "Requests refused", [({"check": check}, count) for check, count in checks])
 

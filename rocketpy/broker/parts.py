@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from .._core.broker import Broker
 from .._core.remoting import Command, Request, Server
 from .._core.store import MessageStore
+from ..auth.service import AuthService
 from ..config import Config
 from ..ha.service import HaService
 from ..remoting.bodies import DataVersion
@@ -148,8 +149,7 @@ class Parts:
     follow: Callable[[str | None, str | None], None]
     """A slave's master from now on, by its address and its HA address; None for what is not known. Nothing on a master."""
     act: Callable[[Iterable[Action]], None]
-    auth_stats: Callable[[], Mapping[str, int]]
-    """The method AuthService.stats."""
+    auth: AuthService
     server_of: Callable[[int], Server]
     boot_ms: int
     memory_bytes: int

@@ -36,6 +36,7 @@ from ..remoting.codes import RequestCode, ResponseCode, see_faq
 from ..remoting.command import CommandError, Response
 from ..remoting.headers import ConsumerSendMsgBackRequestHeader
 from . import names
+from .message_rights import check_right
 from .parts import HandlerTable, Parts
 from .subscriptions import GroupConfig
 
@@ -101,6 +102,8 @@ class ConsumerRetries:
             return Response(ResponseCode.NO_PERMISSION, f"the broker[{settings.broker_ip}] sending message is forbidden")
         if config.retry_queues <= 0:
             return Response()
+        if parts.auth.asks_rights(request.code):
+            await self._check_right(request, header)
         unit_flag = names.unit_flag(unit=False, has_unit_sub=True) if header.unit_mode else 0
         topic = await parts.make_topic(names.retry_topic(header.group), config.retry_queues, unit_flag)
         known = parts.topics.get(topic)
@@ -130,6 +133,17 @@ class ConsumerRetries:
             log.warning("message at %d sent back by %s is not stored: %s", header.offset, request.remote_address, error)
             return Response(ResponseCode.SYSTEM_ERROR, _STATUSES.get(type(error), "UNKNOWN_ERROR"))
         return Response()
+
+    async def _check_right(self, request: Request, header: ConsumerSendMsgBackRequestHeader) -> None:
+        """Raises CommandError for a message that the user may not read. Where there is none nothing will be copied."""
+        try:
+            record = await self._parts.copies.run(lambda store: store.read(header.offset), PATIENCE_S)
+        except TimeoutError:
+            raise CommandError(ResponseCode.SYSTEM_BUSY, OVERLOADED) from None
+        except RocketpyError as error:
+            log.info("no message at offset %d, of group %s: %s", header.offset, header.group, error)
+            return
+        check_right(self._parts.auth, request, record, "Sub", header.group)
 
     async def _store(self, copy: functools.partial[bool], header: ConsumerSendMsgBackRequestHeader) -> None:
         """Raises as Broker.send_back."""

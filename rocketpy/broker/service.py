@@ -453,7 +453,7 @@ class BrokerService:
             catch_up=self._catch_up,
             follow=self._follow if not is_elected(self.config) else lambda *_: None,
             act=self._act,
-            auth_stats=self._auth.stats,
+            auth=self._auth,
             server_of=lambda listener: self._servers[listener],
             boot_ms=boot_ms,
             memory_bytes=config.integer("memory"),

@@ -151,6 +151,7 @@ def topic_settings(config: Config) -> TopicSettings:
         revive_queues=config.integer("reviveQueueNum"),
         timer_wheel=config.boolean("timerWheelEnable"),
         light_queues_max=light_queues_max(config),
+        asks_rights=config.boolean("authorizationEnabled"),
     )
 
 

@@ -83,6 +83,8 @@ class TopicSettings:
     timer_wheel: bool = True
     light_queues_max: int = 0
     """Names of light queues that are served without having messages yet; 0: those that have some are not served, either."""
+    asks_rights: bool = False
+    """Who sends a message back needs a right on it, which the reactors do not ask for (message_rights.py)."""
 
 
 class TopicTable:
@@ -321,7 +323,10 @@ class TopicTable:
             batch=has_batch_queues(config),
             compacted=is_compacted(config),
             priority=config.attributes.get(MESSAGE_TYPE) == "PRIORITY",
-            retry_send=is_checked_send(config) and is_saved and names.topic_fault(config.topic_name) is None,
+            retry_send=not self._settings.asks_rights
+            and is_checked_send(config)
+            and is_saved
+            and names.topic_fault(config.topic_name) is None,
         )
         self._configs[config.topic_name] = config
 

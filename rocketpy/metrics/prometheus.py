@@ -2,7 +2,7 @@
 
     scrape ─ HTTP thread (prometheus_client) ─ Scraper ─► event loop ─► HTTP thread: text
 
-One thread a scrape.
+One thread a scrape, of a bounded number (http_server.py).
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import Metric
@@ -25,6 +23,7 @@ from ..config import join_address
 from ..remoting.listen_address import numeric_address
 from ..threads import born_without_signals
 from .health import HealthPaths
+from .http_server import HttpServer
 from .scraper import Scraper
 
 if TYPE_CHECKING:
@@ -33,41 +32,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    """An HTTP server with a thread per scrape. Unlike HTTPServer it does not look up this host's name: a DNS that does not answer takes ten
-    seconds."""
-
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, handler)
-
-    def server_bind(self) -> None:
-        if self.address_family == socket.AF_INET6:
-            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.socket.getsockname()[:2]
-        self.setup_environ()
-
-
-class _SilentHandler(WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-def _server(host: str, port: int, app: WSGIApplication) -> WSGIServer:
+def _server(host: str, port: int, app: WSGIApplication) -> HttpServer:
     """A listener. "Every interface" includes those of IPv6, or means IPv4 alone where IPv6 is missing, as for the servers' own ports
     (csrc/base/bound_socket.h). Raises NetworkError, OSError."""
     number = numeric_address("metricsPromExporterHost", host)
     if number == "0.0.0.0" and socket.has_dualstack_ipv6():
         try:
-            return make_server("::", port, app, _Server, _SilentHandler)
+            return HttpServer("::", port, app)
         except OSError as error:
-            server = make_server(number, port, app, _Server, _SilentHandler)
+            server = HttpServer(number, port, app)
             log.warning("who uses IPv6 cannot read metrics on port %d: %s", port, error)
             return server
-    return make_server(number, port, app, _Server, _SilentHandler)
+    return HttpServer(number, port, app)
 
 
 class PrometheusExporter(Collector):
@@ -78,7 +54,7 @@ class PrometheusExporter(Collector):
         self._host, self._port = host, port
         self._scraper = scraper
         self._why_not_ready = why_not_ready
-        self._running: tuple[WSGIServer, threading.Thread] | None = None
+        self._running: tuple[HttpServer, threading.Thread] | None = None
 
     @property
     def port(self) -> int:
@@ -117,7 +93,7 @@ class PrometheusExporter(Collector):
         return self._scraper.collect()
 
 
-def _end(server: WSGIServer, thread: threading.Thread) -> None:
+def _end(server: HttpServer, thread: threading.Thread) -> None:
     server.shutdown()
     server.server_close()
     thread.join()

@@ -204,7 +204,9 @@ def refusal(side: Authority, code: int, user: str) -> str:
     except TimeoutError:
         assert code in UNANSWERED
         return ""
-    return evened(reply)[1] if reply.code == NO_PERMISSION and "has no permission" in (reply.remark or "") else ""
+    remark = reply.remark or ""
+    found = "to access the message from" in remark  # after it has passed (rocketpy/broker/message_rights.py)
+    return evened(reply)[1] if reply.code == NO_PERMISSION and "has no permission" in remark and not found else ""
 
 
 # ---- which entry decides ----

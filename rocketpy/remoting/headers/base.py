@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import threading
 import typing
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Self, TypeVar, dataclass_transform
@@ -146,17 +147,34 @@ class _PlanOnDemand:
         return owner.plan
 
 
-def _complete_and_init(self: Header, **values: Any) -> None:
-    _complete(type(self))
-    type(self).__init__(self, **values)  # the one that _complete has made
+_completing = threading.RLock()
+"""Servers in a test's process have a thread of their own, beside those of its clients."""
+
+
+def _init(self: Header, **values: Any) -> None:
+    """Of all headers, complete or not: another thread may be making one of them now."""
+    fields = vars(self)
+    for field in type(self).plan:
+        if field.attribute in values:
+            fields[field.attribute] = values.pop(field.attribute)
+        elif field.required:
+            raise TypeError(f"{type(self).__name__} needs {field.attribute}")
+        else:
+            fields[field.attribute] = field.default
+    if values:
+        raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
 
 
 def _complete(cls: type[Header]) -> None:
     """Turns a declared header, and those it extends, into dataclasses with their codec, in place."""
+    with _completing:
+        _complete_alone(cls)
+
+
+def _complete_alone(cls: type[Header]) -> None:
     for declared in reversed(cls.__mro__):
         if isinstance(declared.__dict__.get("plan"), _PlanOnDemand):
-            del declared.__init__  # type: ignore[misc]
-            made: Any = dataclasses.dataclass(frozen=True, kw_only=True)(declared)
+            made: Any = dataclasses.dataclass(frozen=True, kw_only=True, init=False)(declared)
             hints = typing.get_type_hints(made, include_extras=True)
             made.plan = tuple(
                 _Field(
@@ -177,7 +195,7 @@ def wire_header(*codes: RequestCode) -> Callable[[type[_HeaderClass]], type[_Hea
     def decorate(cls: type[_HeaderClass]) -> type[_HeaderClass]:
         declared: Any = cls
         declared.plan = _PlanOnDemand()
-        declared.__init__ = _complete_and_init
+        declared.__init__ = _init
         for code in codes:
             _BY_REQUEST[code] = cls
         return cls

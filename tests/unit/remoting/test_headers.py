@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -22,6 +25,7 @@ from rocketpy.remoting.headers import (
     UnregisterClientRequestHeader,
     header_for,
 )
+from rocketpy.remoting.headers.base import I32, wire_header
 
 CLASSES = [value for value in vars(headers).values() if isinstance(value, type) and issubclass(value, Header) and value is not Header]
 SPECIAL = {"topic_filter_type": st.just("SINGLE_TAG"), "commit_or_rollback": st.sampled_from([0, 8, 12])}
@@ -116,6 +120,43 @@ def test_values_that_no_type_rules_out_are_refused(header: Any, message: str) ->
     fields = {field.wire_name: "0" for field in cls.plan if field.required} | {name: text}
     with pytest.raises(HeaderError, match=message):
         cls.decode(fields)
+
+
+def test_threads_may_need_a_header_for_the_first_time_at_once() -> None:
+    def fresh() -> Any:
+        @wire_header()
+        class General(Header):
+            topic: str
+            times: I32 = 3
+
+        @wire_header()
+        class Special(General):
+            group: str | None = None
+
+        return Special
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            kind, together = fresh(), threading.Barrier(4)
+
+            def make(number: int, kind: Any = kind, together: threading.Barrier = together) -> Any:
+                together.wait()
+                return kind(topic="t") if number % 2 else kind.decode({"topic": "t"})
+
+            with ThreadPoolExecutor(4) as pool:
+                made = list(pool.map(make, range(4)))
+            assert made == [kind(topic="t", times=3, group=None)] * 4
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_a_header_is_made_of_what_it_has_and_of_nothing_else() -> None:
+    with pytest.raises(TypeError, match="needs topic"):
+        CreateTopicRequestHeader(default_topic="TBW102")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="has no topics"):
+        UnregisterClientRequestHeader(client_id="c", topics="t")  # type: ignore[call-arg]
 
 
 def test_request_codes_find_their_header() -> None:

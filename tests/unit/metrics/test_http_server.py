@@ -1,0 +1,152 @@
+"""The port for metrics and health, and clients of it that are silent, slow, gone or many."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import resource
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from rocketpy.metrics import http_server
+from rocketpy.metrics.http_server import CONNECTIONS_MAX, HttpServer
+from tests.processes import PATIENCE_S, wait_until
+
+App = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+def greet(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"well\n"]
+
+
+@contextlib.contextmanager
+def serving(app: App = greet) -> Iterator[HttpServer]:
+    server = HttpServer("127.0.0.1", 0, app)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(PATIENCE_S)
+
+
+def connected(server: HttpServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.server_port), PATIENCE_S)
+
+
+def answer(connection: socket.socket) -> bytes:
+    """All that comes until the other side closes."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(65536):
+            found += piece
+    return found
+
+
+def ask(server: HttpServer) -> bytes:
+    with connected(server) as connection:
+        connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        return answer(connection)
+
+
+def test_who_asks_is_answered_however_many_others_say_nothing_and_they_have_no_more_threads_than_may_be() -> None:
+    with serving() as server, contextlib.ExitStack() as stack:
+        before = threading.active_count()
+        for number in range(3 * CONNECTIONS_MAX):
+            silent = stack.enter_context(connected(server))
+            silent.sendall(b"GET /metrics HT"[: number % 16])
+        assert ask(server).endswith(b"well\n")
+        assert server.held <= CONNECTIONS_MAX
+        assert threading.active_count() <= before + CONNECTIONS_MAX
+
+
+def test_who_is_silent_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server._Handler, "timeout", 0.1)
+    with serving() as server, connected(server) as silent:
+        silent.sendall(b"GET /met")
+        assert answer(silent) == b""
+        wait_until(lambda: server.held == 0, PATIENCE_S, "the bound")
+
+
+def test_who_takes_no_answer_is_closed(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def tell_much(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        start_response("200 OK", [])
+        return [b"x" * (64 << 20)]
+
+    monkeypatch.setattr(http_server._Handler, "timeout", 0.1)
+    with serving(tell_much) as server, connected(server) as deaf:
+        deaf.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        wait_until(lambda: server.held == 1, PATIENCE_S, "the bound")
+        wait_until(lambda: server.held == 0, PATIENCE_S, "the bound")
+
+
+def test_those_at_work_are_not_cut_and_a_newcomer_is_closed() -> None:
+    go_on, at_work = threading.Event(), threading.Semaphore(0)
+
+    def work(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        at_work.release()
+        go_on.wait(PATIENCE_S)
+        return greet(environ, start_response)
+
+    with serving(work) as server, contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(connected(server)) for _ in range(CONNECTIONS_MAX)]
+        for worker in workers:
+            worker.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        for _ in workers:
+            assert at_work.acquire(timeout=PATIENCE_S)
+        assert ask(server) == b""
+        go_on.set()
+        assert all(answer(worker).endswith(b"well\n") for worker in workers)
+
+
+def test_strangers_write_nothing_to_stderr_and_failures_are_told_now_and_then(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        raise ValueError("no figures")
+
+    caplog.set_level(logging.WARNING)
+    with serving(fail) as server:
+        for _ in range(20):
+            with connected(server) as gone:
+                gone.sendall(b"GET / HTTP/1.0\r\n")
+                gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # RST instead of FIN
+            assert b"500" in ask(server)
+        wait_until(lambda: server.held == 0, PATIENCE_S, "the bound")
+    assert [record.getMessage() for record in caplog.records] == ["1 requests over HTTP failed, the last: ValueError: no figures"]
+    assert capfd.readouterr().err == ""
+
+
+def test_without_descriptors_it_rests_between_two_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
+    rested = threading.Semaphore(0)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def rest(seconds: float) -> None:
+        rests.append(seconds)
+        rested.release()
+
+    with serving() as server:
+        assert ask(server).endswith(b"well\n")
+        wait_until(lambda: server.held == 0, PATIENCE_S, "its end")
+        monkeypatch.setattr(server._is_over, "wait", rest)
+        with socket.socket() as second:
+            lowest = os.dup(0)  # no descriptor below this one is free
+            os.close(lowest)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+            try:
+                second.connect(("127.0.0.1", server.server_port))
+                assert rested.acquire(timeout=PATIENCE_S)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            second.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert answer(second).endswith(b"well\n")
+        assert set(rests) == {http_server.REST_S}
