@@ -1,6 +1,6 @@
 """Users and rights together, as one file holds them: config/auth.json, readable by its owner only.
 RocketMQ: LocalAuthenticationMetadataProvider, LocalAuthorizationMetadataProvider (5.5.0 auth/), which keep them in RocksDB,
-config/users and config/acls.
+config/users and config/acls (taken_tables.py).
 
 They are in one file because they belong together: a new user with the name of a deleted one must not find the old user's rights.
 """
@@ -27,11 +27,33 @@ class AuthSink(UserSink, AclSink, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """How far RocketMQ's own tables had come, each by its sequence number, when they were taken over."""
+
+    users: int
+    acls: int
+
+    def to_json(self) -> dict[str, int]:
+        return {"acls": self.acls, "users": self.users}
+
+    @staticmethod
+    def from_json(value: Any) -> Taken | None:
+        """None if they were not taken over. Raises ValueError."""
+        if value is None:
+            return None
+        users, acls = (value.get("users"), value.get("acls")) if isinstance(value, Mapping) else (None, None)
+        if not isinstance(users, int) or not isinstance(acls, int):
+            raise ValueError("what was taken over of RocketMQ's tables is not two numbers")
+        return Taken(users, acls)
+
+
+@dataclass(frozen=True, slots=True)
 class SavedAuth:
     """The contents of the file."""
 
     users: tuple[User, ...]
     acls: tuple[Acl, ...]
+    taken: Taken | None = None
 
     @staticmethod
     def from_json(value: Any) -> SavedAuth:
@@ -42,13 +64,16 @@ class SavedAuth:
         if not all(user.name.strip() and user.password.strip() and user.type and user.status for user in users):
             raise ValueError("a user without name, password, type or status")
         try:
-            return SavedAuth(users, tuple(Acl.from_json(acl) for acl in objects(value, "acls")))
+            acls = tuple(Acl.from_json(acl) for acl in objects(value, "acls"))
         except AuthFault as error:
             raise ValueError(f"rights: {error.remark}") from None
+        return SavedAuth(users, acls, Taken.from_json(value.get("taken")))
 
     def text(self) -> str:
         """The text of the file, made in the thread that writes it."""
-        value = {"acls": [acl.to_json() for acl in self.acls], "users": [user.to_json() for user in self.users]}
+        value: dict[str, Any] = {"acls": [acl.to_json() for acl in self.acls], "users": [user.to_json() for user in self.users]}
+        if self.taken is not None:
+            value["taken"] = self.taken.to_json()
         return write_fastjson(value, pretty=True).decode()
 
 
@@ -59,10 +84,12 @@ class AuthMetadata:
         self._sink = sink
         self.users = UserTable(sink)
         self.acls = AclTable(sink)
+        self.taken: Taken | None = None
+        self._take_count = 0
 
     @property
     def change_count(self) -> int:
-        return self.users.change_count + self.acls.change_count
+        return self.users.change_count + self.acls.change_count + self._take_count
 
     def delete_user(self, name: str) -> None:
         """Deletes a user and the user's rights. Raises AuthFault."""
@@ -74,12 +101,19 @@ class AuthMetadata:
         self._sink.publish()
 
     def snapshot(self) -> SavedAuth:
-        return SavedAuth(self.users.snapshot(), self.acls.snapshot())
+        return SavedAuth(self.users.snapshot(), self.acls.snapshot(), self.taken)
 
     def load(self, saved: SavedAuth) -> None:
         """Fills empty tables. Raises RocketpyError."""
         self.users.load(saved.users)
         self.acls.load(saved.acls)
+        self.taken = saved.taken
+
+    def take(self, saved: SavedAuth) -> None:
+        """Replaces the tables by RocketMQ's. Raises RocketpyError."""
+        self.replace_all(saved, ())
+        self.taken = saved.taken
+        self._take_count += 1
 
     def replace_all(self, saved: SavedAuth, kept: Collection[str]) -> None:
         """Replaces the tables by another broker's, except for users that are `kept` in any case. Raises RocketpyError if only a part could

@@ -2,7 +2,7 @@
 RocketMQ: BrokerController.initialRequestPipeline, AuthenticationMetadataManagerImpl.initUser (5.5.0).
 
     config/auth.json ─ AuthMetadata ─ native table ─ a gate in front of each listener
-                          └─ AuthAdmin (requests)
+    RocketMQ's own ──────┘└─ AuthAdmin (requests)
 
 The tables are kept, and requests about them answered, even while both checks are off: operators create users before they switch the checks
 on.
@@ -28,11 +28,11 @@ from .native_tables import NativeTables
 from .plain_acl import plain_acl_files, read_plain_acl, user_and_acl
 from .requests import AuthAdmin
 from .settings import AuthSettings
+from .taken_tables import DIRECTORIES, read_taken_tables
 from .users import SUPER, User
 
 log = logging.getLogger(__name__)
 
-ROCKSDB_DIRECTORIES = ("users", "acls")
 FIRST_USER = "initAuthenticationUser"
 """Whose password an operator changes, as he should: nothing here signs with it."""
 _REFUSALS = {IDENTITY_WRONG_SIGNATURE: ("has another password", "-p PASSWORD"), IDENTITY_DISABLED: ("is disabled", "-s enable")}
@@ -72,13 +72,15 @@ class AuthService:
         return self._tables.judge(request.fields.get("AccessKey", ""), kind, name, (action,), host) == VERDICT_ALLOW
 
     def begin(self, directory: Path) -> None:
-        """Makes the users that the configuration names, and logs what an operator should know. Raises RocketpyError, ConfigError."""
+        """Takes over RocketMQ's users and rights, makes those users that the configuration names, and logs what an operator should know.
+        Raises RocketpyError, ConfigError."""
+        self._take_tables(directory)
         self._make_configured_users()
         if self.settings.plain_acl_home is not None:
             self._take_over(self.settings.plain_acl_home)
         self.metadata.publish()
         self._tell_refused_users(directory / AUTH_FILE)
-        for warning in self._warnings(directory):
+        for warning in self._warnings():
             log.warning("%s", warning)
 
     def handlers(self, save: Callable[[], Awaitable[None]], is_copy: Callable[[], bool]) -> Mapping[int, Handler]:
@@ -102,6 +104,26 @@ class AuthService:
         inner = User(credentials.access_key, credentials.secret_key, SUPER) if credentials is not None else None
         both = {FIRST_USER: self.settings.first_user, "innerClientAuthenticationCredentials": inner}
         return {key: user for key, user in both.items() if user is not None}
+
+    def _take_tables(self, directory: Path) -> None:
+        """What was in force last counts: RocketMQ's users, where it ran since, or here for the first time."""
+        try:
+            found = read_taken_tables(directory)
+        except (OSError, ValueError) as error:
+            if self.settings.is_on:
+                log.warning(
+                    "RocketMQ's users and rights are not taken over: %s. Copy them from a broker that has them, "
+                    "`mqadmin copyUser -f ITS_ADDRESS -t THIS_ADDRESS`, then `mqadmin copyAcl` likewise",
+                    error,
+                )
+            return
+        known = self.metadata.taken
+        is_new = known is None and all(user.name in self.configured_users for user in self.metadata.users.list())
+        if found is None or found.taken == known or (known is None and not is_new):
+            return
+        self.metadata.take(found)
+        places = " and ".join(str(directory / name) for name in DIRECTORIES)
+        log.info("%s: %d users and the rights of %d of them taken over from RocketMQ", places, len(found.users), len(found.acls))
 
     def _make_configured_users(self) -> None:
         """Creates the configured users that do not exist yet. Those that exist stay as requests have left them."""
@@ -147,19 +169,12 @@ class AuthService:
                         self.metadata.acls.update(acl)
                     log.info("%s: user %r is new", path, user.name)
 
-    def _warnings(self, directory: Path) -> list[str]:
-        """What an operator may not be aware of. `directory`: where the file is."""
+    def _warnings(self) -> list[str]:
+        """What an operator may not be aware of."""
         settings = self.settings
         if not settings.is_on:
             return []
         found = []
-        foreign = [directory / name for name in ROCKSDB_DIRECTORIES if (directory / name).is_dir()]
-        configured = {user.name for user in self._configured_users().values()}
-        if foreign and all(user.name in configured for user in self.metadata.users.list()):
-            found.append(
-                f"{' and '.join(map(str, foreign))} hold RocketMQ's users and rights in RocksDB, which is not read here: copy them from "
-                "the broker of before while it runs, `mqadmin copyUser -f ITS_ADDRESS -t THIS_ADDRESS`, then `mqadmin copyAcl` likewise"
-            )
         if settings.authorize and not settings.authenticate:
             found.append("authorizationEnabled=true without authenticationEnabled: whoever names a user has that user's rights")
         if settings.authenticate and not len(self.metadata.users):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import stat
 from pathlib import Path
@@ -15,6 +16,7 @@ from rocketpy.config import ConfigError
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.credentials import Credentials
+from tests.unit.auth.rocksdb_writer import batch, record_file, write_rocksdb
 from tests.unit.broker.pair import pair
 from tests.unit.broker.running import Peer, Running, broker_config, eventually, run, running
 from tests.unit.broker.test_metrics import PROM, scrape, value
@@ -234,6 +236,7 @@ def test_the_start_says_what_an_operator_may_not_know(
     settings: dict[str, str], warning: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "store/config/users").mkdir(parents=True)
+    (tmp_path / "store/config/users/CURRENT").write_text("nothing")
 
     async def test() -> None:
         async with running(tmp_path, **settings):
@@ -242,6 +245,54 @@ def test_the_start_says_what_an_operator_may_not_know(
     run(test)
     said = [message for message in caplog.messages if "Auth" in message or "authentication" in message or "mqadmin copy" in message]
     assert any(warning in message for message in said) if warning else not said
+
+
+def rocketmq_users(tmp_path: Path, sequence: int, *names: str) -> None:
+    """As a RocketMQ broker leaves them: all may send to `orders`, and there is `sequence` changes' history."""
+    users, acls = [], []
+    for name in names:
+        user = {"username": name, "password": f"secret-of-{name}", "userType": 2, "userStatus": 1}
+        resource = {"resourceType": 4, "resourcePattern": 2, "resourceName": "orders"}
+        policies = [{"policyType": 1, "entries": [{"resource": resource, "actions": [3], "environment": {}, "decision": 1}]}]
+        users.append((name.encode(), json.dumps(user).encode()))
+        acls.append((f"User:{name}".encode(), json.dumps({"policies": policies}).encode()))
+    for directory, changes in (("users", users), ("acls", acls)):
+        write_rocksdb(tmp_path / "store/config" / directory, {4: record_file([batch(sequence, *changes)])}, {})
+
+
+def test_users_of_rocketmq_are_taken_over_and_what_was_in_force_last_counts(tmp_path: Path) -> None:
+    bob = Credentials("bob", "secret-of-bob")
+    rocketmq_users(tmp_path, 1, "alice")
+
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            assert (await at.peer(ALICE).send("orders")).code == 0
+            assert (await at.peer(ALICE).send("bills")).code == REFUSED
+            assert (await at.peer(ROOT).send("orders")).code == 0, "the configuration's users are there, too"
+            await done(at.peer(ROOT), RequestCode.AUTH_DELETE_USER, {"username": "alice"})
+        async with running(tmp_path, **ASKING) as at:
+            assert (await at.peer(ALICE).send("orders")).code == REFUSED, "RocketMQ changed nothing since: deleted is deleted"
+        rocketmq_users(tmp_path, 2, "alice", "bob")
+        async with running(tmp_path, **ASKING) as at:
+            assert {(await at.peer(user).send("orders")).code for user in (ALICE, bob, ROOT)} == {0}
+        rocketmq_users(tmp_path, 9, "bob")
+        async with running(tmp_path, **ASKING) as at:
+            assert (await at.peer(ALICE).send("orders")).code == REFUSED, "RocketMQ had deleted her"
+            assert (await at.peer(bob).send("orders")).code == 0
+
+    run(test)
+
+
+def test_users_that_were_made_here_first_stay(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            await make_alice(at.peer(ROOT), "Topic:orders")
+        rocketmq_users(tmp_path, 1, "bob")
+        async with running(tmp_path, **ASKING) as at:
+            assert (await at.peer(ALICE).send("orders")).code == 0
+            assert (await at.peer(Credentials("bob", "secret-of-bob")).send("orders")).code == REFUSED
+
+    run(test)
 
 
 PLAIN_ACL = """
