@@ -29,7 +29,7 @@ typedef struct rp_compaction rp_compaction;
 
 typedef struct rp_compaction_options {
     const char *directory;    /* ROOT/compaction; copied */
-    uint64_t log_file_size;   /* compactionMappedFileSize, rounded up to a multiple of queue_file_size as RocketMQ does */
+    uint64_t log_file_size;   /* compactionMappedFileSize; the open makes it a multiple of queue_file_size, rounding as RocketMQ does */
     uint32_t queue_file_size; /* compactionCqMappedFileSize */
     uint32_t interval_ms;     /* compactionScheduleInternal */
     uint64_t key_memory;      /* maxOffsetMapSize */
