@@ -1,6 +1,6 @@
-/* auth_gate.c: see auth_gate.h. Texts of refusals are RocketMQ's: clients and operators look for them.
+/* auth_gate.c: see auth_gate.h. The texts of refusals are RocketMQ's: clients and operators search for them.
  *
- * What a client sent goes into remarks and log lines cut to NAME_SHOWN bytes, and into log lines without control characters.
+ * Texts from clients are cut to NAME_SHOWN bytes in remarks and log lines, and stripped of control characters in log lines.
  */
 #include "auth_gate.h"
 
@@ -29,8 +29,8 @@ typedef struct judgement {
     const rp_address *remote;
     rp_arena *arena;
     int64_t now_ns;
-    rp_slice name; /* AccessKey; data NULL: there is none */
-    const rp_subject *subject; /* NULL: nobody is called so */
+    rp_slice name; /* AccessKey; data NULL: none */
+    const rp_subject *subject; /* NULL: there is no such user */
     rp_slice *remark;
 } judgement;
 
@@ -40,7 +40,7 @@ static void count(_Atomic uint64_t *figure) {
 
 /* ---- remarks ---- */
 
-/* Text and names one after the other; what has no room is left out. */
+/* Concatenates text and names; what has no room is left out. */
 typedef struct text {
     uint8_t *bytes;
     uint32_t size;
@@ -56,7 +56,7 @@ static void add(text *into, const void *bytes, uint32_t size) {
 
 static void add_text(text *into, const char *of) { add(into, of, (uint32_t)strlen(of)); }
 
-/* Up to NAME_SHOWN bytes, and no half of a character. */
+/* Returns the size of up to NAME_SHOWN bytes, without a partial character. */
 static uint32_t shown_size(rp_slice name) {
     uint32_t size = name.size;
     if (size > NAME_SHOWN) {
@@ -97,7 +97,7 @@ static int32_t busy(const judgement *judged) {
 
 /* ---- audit lines ---- */
 
-/* Whether the line may be written; a new second begins with how many of the last one were not. */
+/* May the line be written? The first line of a new second tells how many of the last one were suppressed. */
 static bool may_log(const judgement *judged) {
     rp_auth_reader *reader = judged->reader;
     if (judged->now_ns - reader->log_window_ns >= SECOND_NS) {
@@ -140,11 +140,11 @@ static void list_actions(uint32_t actions, char list[64]) {
     }
 }
 
-/* Why a request goes no further. */
+/* Why a request is refused. */
 typedef struct refusal {
     const char *kind;
-    const rp_requested_right *right; /* NULL: it did not come to one */
-    bool names_user;                 /* of a remark without a right: it begins with who it is about */
+    const rp_requested_right *right; /* NULL: no right was checked */
+    bool names_user;                 /* for a remark without a right: it begins with the user's name */
     const char *why;
 } refusal;
 
@@ -231,7 +231,7 @@ static int32_t refuse_right(const judgement *judged, const rp_requested_right *r
     return refuse(judged, &judged->reader->unauthorized, &(refusal){"AUTHORIZATION", right, names_user, why});
 }
 
-/* Whoever asks is looked at when it comes to a right, and not before: a request that asks for none is everybody's. */
+/* The user is checked only when a right is needed: a request that needs none is open to everybody. */
 static int judge_right(void *context, const rp_requested_right *right) {
     judgement *judged = context;
     const rp_subject *subject = judged->subject;

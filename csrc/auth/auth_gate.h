@@ -1,7 +1,8 @@
-/* auth_gate.h: what is published of an auth table, and the checks of a request against it. Internal to csrc/auth.
+/* auth_gate.h: the published form of an auth table, and the checks of a request against it. Internal to csrc/auth.
  * RocketMQ: DefaultAuthenticationHandler, UserAuthorizationHandler, AclAuthorizationHandler, the audit lines of both providers.
  *
- * Threads  a snapshot is immutable but for its references; a reader belongs to the thread that turns its reactor; stats by any thread.
+ * Threads  a snapshot is immutable except for its references; a reader belongs to the thread that turns its reactor; stats by any
+ *          thread.
  */
 #ifndef RP_AUTH_AUTH_GATE_H
 #define RP_AUTH_AUTH_GATE_H
@@ -14,23 +15,23 @@
 #include "subject.h"
 
 typedef struct rp_auth_snapshot {
-    _Atomic uint32_t references; /* of the table while it is the published one, and of readers */
+    _Atomic uint32_t references; /* one by the table while it is published, and one by each reader that uses it */
     bool authenticate, authorize;
     rp_slice cluster_name;
     const int32_t *authentication_whitelist, *authorization_whitelist; /* ascending */
     uint32_t authentication_whitelist_count, authorization_whitelist_count;
     rp_subject_map subjects;
-    /* behind it: both whitelists, the bytes of the cluster's name */
+    /* Followed by both whitelists and the bytes of the cluster's name */
 } rp_auth_snapshot;
 
-void rp_auth_snapshot_release(rp_auth_snapshot *snapshot); /* NULL: nothing */
+void rp_auth_snapshot_release(rp_auth_snapshot *snapshot); /* NULL is allowed */
 
-/* One reactor's. On cache lines of its own. */
+/* The state of one reactor, on cache lines of its own. */
 typedef struct rp_auth_reader {
-    _Alignas(64) rp_auth_snapshot *snapshot; /* NULL: nothing was asked yet */
+    _Alignas(64) rp_auth_snapshot *snapshot; /* NULL: no request was checked yet */
     uint64_t version;                        /* of that snapshot */
     rp_field_order order;
-    int64_t log_window_ns; /* when the second began in which lines are counted */
+    int64_t log_window_ns; /* begin of the second in which lines are counted */
     uint32_t log_lines, log_lines_left_out;
     _Atomic uint64_t authenticated, authorized, unauthenticated, unauthorized; /* figures, so relaxed */
 } rp_auth_reader;
@@ -46,22 +47,22 @@ struct rp_auth_gate {
 
 struct rp_auth_table {
     rp_log *log;              /* fixed after open; may be NULL */
-    pthread_mutex_t lock;     /* published, gates */
+    pthread_mutex_t lock;     /* guards published and gates */
     rp_auth_snapshot *published;
     rp_auth_gate *gates;
     _Atomic uint64_t version; /* written under lock, with published (release) */
-    /* The draft, which belongs to the thread that writes. */
+    /* The draft, owned by the thread that writes. */
     rp_subject_map subjects;
     uint32_t users, acls;
-    rp_auth_snapshot *options; /* its subjects are empty; NULL: none were set */
+    rp_auth_snapshot *options; /* with empty subjects; NULL: no options were set */
     _Atomic uint64_t published_users, published_acls; /* figures, so relaxed */
 };
 
-/* Judges a request that came from remote. 0: it may go on; else the response code, with *remark. */
+/* Judges a request that came from remote. 0: it may go on; otherwise the response code, with *remark. */
 int32_t rp_auth_judge(rp_auth_table *table, rp_auth_reader *reader, int64_t now_ns, rp_arena *arena, const rp_address *remote,
                       const rp_command *command, rp_slice *remark);
 
-/* Makes the published snapshot the reader's. */
+/* Takes a reference to the published snapshot. */
 void rp_auth_reader_renew(rp_auth_table *table, rp_auth_reader *reader);
 
 #endif

@@ -1,4 +1,4 @@
-/* auth_table.c: see auth_table.h: the draft, what is published of it, and the gates. */
+/* auth_table.c: see auth_table.h: the draft, its publication, and the gates. */
 #include "auth_table.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static int compare_codes(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* Copies codes to *at, sorted, and moves it behind them. */
+/* Copies codes to *at, sorted, and moves that behind them. */
 static const int32_t *put_codes(int32_t **at, const int32_t *codes, uint32_t count) {
     int32_t *copy = *at;
     if (count > 0) {
@@ -24,7 +24,7 @@ static const int32_t *put_codes(int32_t **at, const int32_t *codes, uint32_t cou
     return copy;
 }
 
-/* With the options and no subjects. NULL when memory is out. */
+/* Makes a snapshot with the options and no subjects. NULL: no memory. */
 static rp_auth_snapshot *make_snapshot(const rp_auth_options *options) {
     size_t codes = (size_t)options->authentication_whitelist_count + options->authorization_whitelist_count;
     rp_auth_snapshot *made = malloc(sizeof *made + codes * sizeof(int32_t) + options->cluster_name.size);
@@ -59,7 +59,7 @@ static rp_auth_snapshot *copy_options(const rp_auth_snapshot *from) {
 }
 
 void rp_auth_snapshot_release(rp_auth_snapshot *snapshot) {
-    /* acq_rel: whoever frees sees that the others are done with it. */
+    /* acq_rel: the thread that frees it sees that the others are done with it. */
     if (snapshot != NULL && atomic_fetch_sub_explicit(&snapshot->references, 1, memory_order_acq_rel) == 1) {
         rp_subject_map_free(&snapshot->subjects);
         free(snapshot);
@@ -87,7 +87,7 @@ int rp_auth_table_publish(rp_auth_table *table) {
     pthread_mutex_lock(&table->lock);
     rp_auth_snapshot *before = table->published;
     table->published = made;
-    atomic_fetch_add_explicit(&table->version, 1, memory_order_release); /* whoever sees it takes the lock */
+    atomic_fetch_add_explicit(&table->version, 1, memory_order_release); /* a reader that sees it takes the lock */
     pthread_mutex_unlock(&table->lock);
     rp_auth_snapshot_release(before);
     return RP_OK;
@@ -138,7 +138,7 @@ static int check_name(rp_slice name) {
     return name.data == NULL || name.size == 0 ? RP_E_INVALID : name.size > RP_AUTH_NAME_MAX ? RP_E_TOO_LARGE : RP_OK;
 }
 
-/* In place of what has the name: user NULL: not a user; rights NULL: no acl; both: nothing stays. */
+/* Replaces the subject of that name. user NULL: not a user; rights NULL: no acl; both: the subject is removed. */
 static int put_subject(rp_auth_table *table, rp_slice name, const rp_subject *user, rp_rights *rights) {
     const rp_subject *before = rp_subject_map_find(&table->subjects, name);
     bool was_user = before != NULL && before->is_user, had_rights = before != NULL && before->rights != NULL;

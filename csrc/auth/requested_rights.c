@@ -60,7 +60,7 @@ static int show_named(asking *asked, uint8_t naming, rp_slice name) {
 
 /* ---- fields ---- */
 
-/* As signature.h says, a field may be there twice with the same value. */
+/* A field may occur twice with the same value, as signature.h explains. */
 static int find_field(const rp_command *command, const char *name, rp_slice *value) {
     uint32_t size = (uint32_t)strlen(name);
     bool is_found = false, differ = false;
@@ -124,8 +124,9 @@ static int show_fields(asking *asked, const rp_command *command) {
 
 /* ---- bodies ----
  *
- * Whoever answers the request reads its body again, by fastjson's rules (rocketpy/remoting/json_codec.py), which are wider: it must not
- * find names there that were not shown here. What only those rules allow is no JSON to the reader here; a reference is, and is refused. */
+ * The code that answers the request parses its body again, by fastjson's rules (rocketpy/remoting/json_codec.py), which accept more: it
+ * must not find names that were not checked here. What only those rules accept is no JSON to the reader here; a reference is JSON, and
+ * is refused. */
 
 #define REFERENCE "$ref"
 
@@ -170,7 +171,7 @@ static int show_member(asking *asked, rp_json *json, const rp_body_shape *shape,
     return is_member(name, shape->list, NULL) ? show_list(asked, json, shape->element) : rp_json_read(json, &passed);
 }
 
-/* Of a member that is there twice both are shown, whichever is read later on. Lists of shapes are two deep at most. */
+/* If a member occurs twice both are checked, whichever is used later. Lists of shapes are nested two deep at most. */
 static int show_object(asking *asked, rp_json *json, const rp_body_shape *shape) {
     rp_slice name;
     bool names_group = false;

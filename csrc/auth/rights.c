@@ -1,4 +1,4 @@
-/* rights.c: see rights.h. One block holds the entries, then their sources, then the bytes of the names. */
+/* rights.c: see rights.h. One block holds the entries, their sources, and the bytes of the names. */
 #include "rights.h"
 
 #include <stdatomic.h>
@@ -9,17 +9,17 @@
 #include "../base/slice_inl.h"
 
 #define ACTIONS_ALL_BITS 0x3FFu
-#define TYPE_LAST UINT8_MAX /* where entries of any type stand */
+#define TYPE_LAST UINT8_MAX /* sorts entries for any type last */
 #define SOURCE_TEXT_MAX 64
 
 typedef struct source {
     uint8_t bytes[16];
     uint8_t size; /* 4 or 16 */
-    uint8_t bits; /* so many of them count */
+    uint8_t bits; /* number of bits that are compared */
 } source;
 
 typedef struct entry {
-    uint8_t is_default, type, pattern, is_deny; /* in this order they are compared, but for names between pattern and is_deny */
+    uint8_t is_default, type, pattern, is_deny; /* compared in this order, with the name between pattern and is_deny */
     uint32_t actions;
     rp_slice name;
     const source *sources;
@@ -61,7 +61,7 @@ static int parse_source(rp_slice slice, source *parsed) {
         return RP_E_INVALID;
     }
     rp_address_from_socket(&address, &socket_address);
-    bool is_mapped = address.size == 4 && strchr(text, ':') != NULL; /* its bits count from those of IPv6 */
+    bool is_mapped = address.size == 4 && strchr(text, ':') != NULL; /* its bit count includes the prefix of IPv6 */
     uint32_t bits_most = is_mapped ? 128 : address.size * 8u, bits = bits_most;
     if (slash != NULL && parse_bits(slash + 1, bits_most, &bits) != RP_OK) {
         return RP_E_INVALID;
@@ -90,7 +90,7 @@ static int compare_bytes(rp_slice left, rp_slice right) {
     return left.size == 0 ? 0 : memcmp(left.data, right.data, left.size);
 }
 
-/* LITERAL, PREFIXED, ANY. */
+/* Ranks LITERAL, PREFIXED, ANY. */
 static uint8_t rank_of(uint8_t pattern) { return pattern == RP_PATTERN_LITERAL ? 0 : pattern == RP_PATTERN_PREFIXED ? 1 : 2; }
 
 static int compare_places(const entry *left, const entry *right) {
@@ -107,7 +107,7 @@ static int compare_entries(const void *a, const void *b) {
     }
     int by_name = compare_bytes(left->name, right->name);
     if (left->pattern == RP_PATTERN_PREFIXED) {
-        by_name = -by_name; /* the longest first */
+        by_name = -by_name; /* longest first */
     }
     return by_name != 0 ? by_name : right->is_deny - left->is_deny;
 }
@@ -197,7 +197,7 @@ rp_rights *rp_rights_hold(rp_rights *rights) {
 }
 
 void rp_rights_release(rp_rights *rights) {
-    /* acq_rel: whoever frees sees that the others are done with it. */
+    /* acq_rel: the thread that frees it sees that the others are done with it. */
     if (rights != NULL && atomic_fetch_sub_explicit(&rights->references, 1, memory_order_acq_rel) == 1) {
         free(rights);
     }
@@ -211,7 +211,7 @@ typedef struct question {
     const rp_address *source;
 } question;
 
-/* The first entry that does not stand before `wanted`, which has a place and, among LITERAL entries, a name. */
+/* Returns the first entry that does not sort before `wanted`, which has a place and, for LITERAL, a name. */
 static uint32_t lower_bound(const rp_rights *rights, const entry *wanted) {
     uint32_t low = 0, high = rights->count;
     while (low < high) {
@@ -254,7 +254,7 @@ static bool is_about(const entry *candidate, const question *asked) {
     return candidate->source_count == 0;
 }
 
-/* From the first entry at a place on, while is_default and type are as there; LITERAL ones only while they have the name. */
+/* Searches from the first entry at a place on, while is_default and type stay the same; LITERAL entries only while they have the name. */
 static const entry *find_from(const rp_rights *rights, const entry *place, const question *asked) {
     for (uint32_t i = lower_bound(rights, place); i < rights->count; i++) {
         const entry *candidate = &rights->entries[i];

@@ -11,7 +11,8 @@
 #define UNIQUE_KEY_QUERY "_UNIQUE_KEY_QUERY"
 #define SIGNATURE "Signature"
 
-/* As Java compares strings: by UTF-16 units. UTF-8 has the same order but for surrogates, F0 to F4, which come before EE and EF. */
+/* Compares as Java compares strings: by UTF-16 units. UTF-8 sorts in the same way except for surrogate pairs, F0 to F4, which Java sorts
+ * before EE and EF. */
 static int compare_names(rp_slice left, rp_slice right) {
     uint32_t common = left.size < right.size ? left.size : right.size;
     for (uint32_t i = 0; i < common; i++) {
@@ -24,7 +25,7 @@ static int compare_names(rp_slice left, rp_slice right) {
     return left.size == right.size ? 0 : left.size < right.size ? -1 : 1;
 }
 
-/* Of two fields; *differ set when one name has two values. */
+/* Compares two fields; sets *differ if they have the same name and different values. */
 static int compare_fields(const rp_command *command, uint8_t left, uint8_t right, bool *differ) {
     const rp_field *first = &command->fields[left], *second = &command->fields[right];
     int order = compare_names(first->key, second->key);
@@ -32,7 +33,7 @@ static int compare_fields(const rp_command *command, uint8_t left, uint8_t right
     return order;
 }
 
-/* The places of an order are all places of a command with as many fields, so it is enough that they ascend. */
+/* An order contains every place of a command with as many fields, so it suffices that the names ascend. */
 static bool is_order_of(const rp_command *command, const rp_field_order *order) {
     bool differ = false;
     if (order->count != command->field_count) {
@@ -51,7 +52,7 @@ int rp_field_order_of(const rp_command *command, rp_field_order *order) {
         return RP_OK;
     }
     bool differ = false;
-    order->count = 0; /* until it is one */
+    order->count = 0; /* invalid until it is complete */
     for (uint32_t i = 0; i < command->field_count; i++) {
         uint32_t at = i;
         for (; at > 0 && compare_fields(command, order->places[at - 1], (uint8_t)i, &differ) > 0; at--) {

@@ -14,8 +14,8 @@ typedef struct rp_signer rp_signer;
 /* token.data NULL: there is none. RP_OK, RP_E_NO_MEMORY. */
 int rp_signer_open(rp_slice access_key, rp_slice secret, rp_slice token, rp_signer **signer);
 void rp_signer_close(rp_signer *signer); /* NULL is nothing */
-/* Adds whom the command is from and the signature, whose text is put into `signature`: the fields point there and to the signer.
- * RP_OK; RP_E_TOO_LARGE: it has too many fields; RP_E_PROTOCOL: two of one name. */
+/* Adds the access key and the signature, whose text is written into `signature`: the fields point there and to the signer. RP_OK;
+ * RP_E_TOO_LARGE: there are too many fields; RP_E_PROTOCOL: two have the same name. */
 int rp_signer_sign(const rp_signer *signer, rp_command *command, char signature[RP_SIGNATURE_TEXT_SIZE]);
 
 #endif

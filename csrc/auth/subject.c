@@ -39,7 +39,7 @@ static rp_subject *hold(rp_subject *subject) {
 }
 
 void rp_subject_release(rp_subject *subject) {
-    /* acq_rel: whoever frees sees that the others are done with it. */
+    /* acq_rel: the thread that frees it sees that the others are done with it. */
     if (atomic_fetch_sub_explicit(&subject->references, 1, memory_order_acq_rel) == 1) {
         rp_rights_release(subject->rights);
         rp_wipe(&subject->key, sizeof subject->key);
@@ -51,7 +51,7 @@ static bool is_named(const rp_subject *subject, uint64_t hash, rp_slice name) {
     return subject->hash == hash && rp_slice_equals((rp_slice){subject->name, subject->name_size}, name);
 }
 
-/* Where the name is, or the free slot it would go to. There is one: half of them are. */
+/* Returns the slot of the name, or the free slot where it belongs. There is one: half of them are free. */
 static uint32_t slot_of(const rp_subject_map *map, uint64_t hash, rp_slice name) {
     uint32_t slot = (uint32_t)hash & (map->slot_count - 1);
     while (map->slots[slot] != NULL && !is_named(map->slots[slot], hash, name)) {
@@ -102,7 +102,7 @@ void rp_subject_map_remove(rp_subject_map *map, rp_slice name) {
     }
     rp_subject_release(map->slots[hole]);
     map->count--;
-    /* What stands behind the hole and began at or before it moves into it. */
+    /* An entry behind the hole that belongs at or before the hole moves into it. */
     for (uint32_t slot = (hole + 1) & mask; map->slots[slot] != NULL; slot = (slot + 1) & mask) {
         uint32_t home = (uint32_t)map->slots[slot]->hash & mask;
         if (((slot - home) & mask) >= ((slot - hole) & mask)) {

@@ -1,8 +1,8 @@
-/* subject.h: users by name, with what a request of theirs is checked against. Internal to csrc/auth.
+/* subject.h: users by name, with what their requests are checked against. Internal to csrc/auth.
  * RocketMQ: User, Subject, Acl.
  *
- * Threads  a subject is immutable once made, but for its references, which are counted atomically; a map has one owner at a time, and who
- *          only looks needs no lock while it does not change.
+ * Threads  a subject is immutable once made, except for its references, which are counted atomically; a map has one owner at a time, and
+ *          readers need no lock while it does not change.
  * Owns     a map owns a reference to each of its subjects.
  */
 #ifndef RP_AUTH_SUBJECT_H
@@ -17,7 +17,7 @@
 
 typedef struct rp_subject {
     _Atomic uint32_t references;
-    bool is_user; /* else there is only an acl for that name */
+    bool is_user; /* 0: there is only an acl for that name */
     bool is_super, is_enabled;
     uint64_t hash;
     rp_hmac_key key;   /* of a user's secret */
@@ -26,10 +26,10 @@ typedef struct rp_subject {
     uint8_t name[];
 } rp_subject;
 
-/* With one reference; with everything but the name and the rights of `like` (NULL: it is not a user), and a reference to rights, which may
- * be NULL. NULL when memory is out. */
+/* Makes a subject with one reference, from everything but the name and the rights of `like` (NULL: it is not a user), and a reference to
+ * rights, which may be NULL. NULL: no memory. */
 rp_subject *rp_subject_make(rp_slice name, const rp_subject *like, rp_rights *rights);
-/* Wipes the key of the last one. */
+/* Releasing the last reference wipes the key. */
 void rp_subject_release(rp_subject *subject);
 
 typedef struct rp_subject_map {
@@ -39,7 +39,7 @@ typedef struct rp_subject_map {
 } rp_subject_map;
 
 rp_subject *rp_subject_map_find(const rp_subject_map *map, rp_slice name); /* borrowed; NULL: there is none */
-/* Takes over the reference; what had the name is released. RP_OK, RP_E_NO_MEMORY: the reference is the caller's still. */
+/* Takes over the reference, and releases a subject of the same name. RP_OK; RP_E_NO_MEMORY: the reference stays with the caller. */
 int rp_subject_map_put(rp_subject_map *map, rp_subject *subject);
 void rp_subject_map_remove(rp_subject_map *map, rp_slice name);
 int rp_subject_map_copy(const rp_subject_map *map, rp_subject_map *copy); /* RP_OK, RP_E_NO_MEMORY */

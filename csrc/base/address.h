@@ -1,4 +1,4 @@
-/* address.h: a socket's address in a form that is small to keep and quick to compare, and what a configuration writes: host:port.
+/* address.h: a socket's address in a compact form that compares quickly, and endpoints as configurations write them: host:port.
  *
  * Threads  pure functions.
  */
@@ -15,16 +15,16 @@
 
 typedef struct rp_address {
     uint8_t bytes[16]; /* network order; the first `size` count */
-    uint8_t size;      /* 4 or 16; IPv4 inside of IPv6 is kept as 4 */
+    uint8_t size;      /* 4 or 16; an IPv4 address inside of IPv6 is kept as 4 */
     uint16_t port;     /* host order */
 } rp_address;
 
 void rp_address_from_socket(rp_address *address, const struct sockaddr_storage *socket_address);
-/* "1.2.3.4:5" or "[::1]:5". */
+/* Formats as "1.2.3.4:5" or "[::1]:5". */
 void rp_address_text(const rp_address *address, char text[RP_ADDRESS_TEXT_MAX]);
-/* Numeric text (NULL: all IPv4 interfaces) and port into a socket address. RP_OK, RP_E_INVALID for text that is not an address. */
+/* Parses numeric text (NULL: all IPv4 interfaces) with a port into a socket address. RP_OK; RP_E_INVALID: the text is not an address. */
 int rp_address_parse(const char *text, uint16_t port, struct sockaddr_storage *socket_address, uint32_t *size);
-/* "host:port" or "[ipv6]:port" taken apart: host without brackets, port points into endpoint. Nothing is resolved. RP_OK; RP_E_INVALID. */
+/* Splits "host:port" or "[ipv6]:port": host without brackets, port points into endpoint. Nothing is resolved. RP_OK; RP_E_INVALID. */
 int rp_endpoint_split(const char *endpoint, char host[RP_ENDPOINT_TEXT_MAX], const char **port);
 
 #endif

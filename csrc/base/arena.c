@@ -1,7 +1,7 @@
 /* arena.c: a list of blocks, filled front to back.
  *
- * The first block is large enough for a common turn, so that a take is an addition and a compare. A turn that needs more
- * adds blocks; reset gives back what is past keep_bytes, so that one large turn does not hold its memory for ever.
+ * The first block is large enough for a common turn, so that a take is an addition and a comparison. A turn that needs more adds blocks;
+ * reset frees what exceeds keep_bytes, so that one large turn does not hold its memory for ever.
  */
 #include "arena.h"
 
@@ -59,7 +59,7 @@ static void enter_block(rp_arena *arena, struct block *block) {
     arena->turn_bytes += block->size;
 }
 
-/* Makes room for size bytes in a kept or new block; NULL past the bound or when memory is out. */
+/* Makes room for size bytes in a kept or new block; NULL past the bound or if memory is out. */
 static void *take_from_next_block(rp_arena *arena, size_t size) {
     size_t left = arena->bytes_max - arena->turn_bytes;
     if (size > left) {

@@ -1,7 +1,6 @@
-/* arena.h: memory of one reactor turn: allocate forward, reset at the turn's end.
+/* arena.h: memory for one reactor turn: allocated forward, reset at the turn's end.
  *
- * Threads  one owner. Bounds: bytes_max per turn, then NULL. Blocks are kept between turns up to keep_bytes, or 64 KiB if that
- *          is more.
+ * Threads  one owner. Bounds: bytes_max per turn, then NULL. Between turns blocks are kept up to keep_bytes, or 64 KiB if that is more.
  */
 #ifndef RP_BASE_ARENA_H
 #define RP_BASE_ARENA_H
@@ -11,10 +10,10 @@
 
 typedef struct rp_arena rp_arena;
 
-rp_arena *rp_arena_create(size_t keep_bytes, size_t bytes_max); /* NULL when memory is out */
+rp_arena *rp_arena_create(size_t keep_bytes, size_t bytes_max); /* NULL: no memory */
 void rp_arena_destroy(rp_arena *arena);
 void *rp_arena_take(rp_arena *arena, size_t size); /* 16-byte aligned, until the next reset; NULL past bytes_max */
-/* The caller of the latest take needs only the bytes before end of it; the rest may be taken again. */
+/* Returns the bytes of the latest take from `end` on; they may be taken again. */
 void rp_arena_give_back(rp_arena *arena, void *end);
 void rp_arena_reset(rp_arena *arena);
 

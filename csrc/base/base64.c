@@ -5,7 +5,7 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* The six bits of a character, 0xFF for one that stands for none. */
+/* Returns the six bits of a character, 0xFF for one outside of the alphabet. */
 static uint32_t bits_of(uint8_t character) {
     static const uint8_t table[256] = {
         ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,  ['I'] = 9,  ['J'] = 10, ['K'] = 11,
@@ -52,7 +52,7 @@ int rp_base64_decode(const uint8_t *text, uint32_t size, uint8_t *bytes) {
     for (; left >= 3; left -= 3, text += 4, bytes += 3) {
         uint32_t a = bits_of(text[0]), b = bits_of(text[1]), c = bits_of(text[2]), d = bits_of(text[3]);
         uint32_t word = a << 18 | b << 12 | c << 6 | d;
-        wrong |= a | b | c | d; /* no character of the alphabet has a bit above the sixth */
+        wrong |= a | b | c | d; /* valid characters have no bit above the sixth */
         bytes[0] = (uint8_t)(word >> 16);
         bytes[1] = (uint8_t)(word >> 8);
         bytes[2] = (uint8_t)word;

@@ -1,4 +1,4 @@
-/* base64.h: bytes as text of RFC 4648, with padding and without line ends; for large bodies, three bytes a step.
+/* base64.h: base64 (RFC 4648) with padding and without line ends; for large bodies, three bytes at a time.
  *
  * Threads  pure functions.
  */
@@ -11,9 +11,9 @@
 
 /* Writes RP_BASE64_SIZE(size) characters. */
 void rp_base64_encode(const uint8_t *bytes, uint32_t size, uint8_t *text);
-/* How many bytes the text stands for, by its size and padding; -1: no base64 text has this size. */
+/* Returns how many bytes the text decodes to, by its size and padding; -1: no base64 text has this size. */
 int64_t rp_base64_decoded_size(const uint8_t *text, uint32_t size);
-/* Writes those bytes. RP_OK; RP_E_PROTOCOL: the text has a character that is not of base64, or bits that are set behind its last byte. */
+/* Decodes the text. RP_OK; RP_E_PROTOCOL: it has a character outside of the alphabet, or bits set behind its last byte. */
 int rp_base64_decode(const uint8_t *text, uint32_t size, uint8_t *bytes);
 
 #endif

@@ -1,7 +1,7 @@
-/* bound_socket.h: the socket that a listener begins with, bound to a numeric address.
+/* bound_socket.h: creates a listener's socket, bound to a numeric address.
  *
- * 0.0.0.0 is every interface, IPv6 included, as in Java: a broker that replaces RocketMQ's has clients of both kinds. Where IPv6 cannot be
- * had (the kernel has none, or another process holds the port there) it is every interface of IPv4.
+ * 0.0.0.0 means every interface, IPv6 included, as in Java: a broker that replaces RocketMQ's has clients of both kinds. Where IPv6 is
+ * not available (the kernel has none, or another process holds the port there) it means every interface of IPv4.
  *
  * Threads  pure functions.
  */
@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-/* A stream socket, non-blocking, in *fd. RP_OK; RP_E_INVALID: host is no numeric address; RP_E_NETWORK with errno. Otherwise *fd is -1.
- * *without_ipv6: the errno that kept it to IPv4 although the machine has IPv6; 0 otherwise. */
+/* Creates a non-blocking stream socket in *fd. RP_OK; RP_E_INVALID: host is no numeric address; RP_E_NETWORK with errno: *fd is -1.
+ * *without_ipv6: the errno that limited it to IPv4 although the machine has IPv6; 0 otherwise. */
 int rp_bound_socket(const char *host, uint16_t port, int *fd, int *without_ipv6);
 
 #endif

@@ -1,6 +1,6 @@
-/* clock.h: monotonic and wall time behind a pointer, so that tests turn the clock by hand.
+/* clock.h: monotonic and wall time behind a pointer, so that tests can set the time.
  *
- * Threads  any. A clock is fixed after it is handed to an open function and must outlive the object.
+ * Threads  any. A clock is fixed after it is passed to an open function and must outlive the object.
  */
 #ifndef RP_BASE_CLOCK_H
 #define RP_BASE_CLOCK_H

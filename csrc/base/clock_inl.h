@@ -1,4 +1,4 @@
-/* clock_inl.h: nanoseconds of longer units, waits and locks with a time limit. C only. */
+/* clock_inl.h: nanoseconds of longer units, and waits and locks with a time limit. C only. */
 #ifndef RP_BASE_CLOCK_INL_H
 #define RP_BASE_CLOCK_INL_H
 
@@ -10,7 +10,7 @@
 #define RP_NS_PER_MS INT64_C(1000000)
 #define RP_NS_PER_S INT64_C(1000000000)
 
-/* wait_ms from now, by the clock that the waiting call goes by. */
+/* Returns the time wait_ms from now, by the clock that the waiting call uses. */
 static inline struct timespec rp_deadline_after(clockid_t clock, uint64_t wait_ms) {
     struct timespec now;
     clock_gettime(clock, &now);
@@ -19,7 +19,7 @@ static inline struct timespec rp_deadline_after(clockid_t clock, uint64_t wait_m
                              .tv_nsec = (long)(ns % RP_NS_PER_S)};
 }
 
-/* ThreadSanitizer does not know pthread_mutex_clocklock and would miss that the lock is held. */
+/* ThreadSanitizer does not know pthread_mutex_clocklock and would not see that the lock is held. */
 static inline bool rp_lock_within(pthread_mutex_t *mutex, uint64_t wait_ms) {
 #if defined(__SANITIZE_THREAD__)
     struct timespec deadline = rp_deadline_after(CLOCK_REALTIME, wait_ms);

@@ -1,11 +1,11 @@
-/* crc32.c: the choice between the CRC-32 of this CPU and the portable one, and the portable one (slicing by 8).
+/* crc32.c: chooses between the CRC-32 of this CPU and the portable one (slicing by 8), which is here.
  *
  * The CPU's features are read once, at load, by the compiler's runtime or the C library; the test here is one load and a branch that
  * never changes.
  *
- * Slicing   table[k][b] is the CRC of byte b followed by k zero bytes, so eight look-ups advance eight bytes at once. A CRC
- *           without inversion is linear: table[k][b] is the xor of the entries of b's bits, so eight constants a table suffice
- *           and the compiler makes the rest.
+ * Slicing   table[k][b] is the CRC of byte b followed by k zero bytes, so eight look-ups advance eight bytes at once. A CRC without
+ *           inversion is linear: table[k][b] is the xor of the entries of b's bits, so eight constants per table suffice and the
+ *           compiler computes the rest.
  */
 #include "crc32.h"
 

@@ -1,7 +1,7 @@
-/* crc32_armv8.c: CRC-32 by ARMv8's CRC instructions: their polynomial is zlib's, eight bytes at a time. See crc32_armv8.h.
+/* crc32_armv8.c: CRC-32 by ARMv8's CRC instructions, whose polynomial is zlib's, eight bytes at a time. See crc32_armv8.h.
  *
- * One after the other: each needs the result of the one before, which takes two or three cycles, and so 8 to 12 GB/s where a copy out of
- * the memory does no more. Side by side, as crc32_folded.c does it, would need a multiplication for each join.
+ * The instructions form a chain: each needs the previous result, which takes two or three cycles, so 8 to 12 GB/s; a copy from memory is
+ * no faster. Parallel chains, as in crc32_folded.c, would need a multiplication for each join.
  */
 #include "crc32_armv8.h"
 
@@ -13,7 +13,7 @@
 #define TARGET __attribute__((target("+crc")))
 #define INLINE static inline __attribute__((always_inline, target("+crc")))
 
-/* The eight bytes at `at`, copied when there is a target. */
+/* Loads the eight bytes at `at`, and copies them if there is a target. */
 INLINE uint64_t take_word(uint8_t *target, const uint8_t *source, size_t at) {
     uint64_t word;
     memcpy(&word, source + at, sizeof word);
@@ -23,7 +23,7 @@ INLINE uint64_t take_word(uint8_t *target, const uint8_t *source, size_t at) {
     return word;
 }
 
-/* target is a constant where it is NULL: the compiler makes a loop of its own for that. */
+/* Where target is the constant NULL, the compiler makes a separate loop. */
 INLINE uint32_t pass(uint32_t crc, uint8_t *target, const uint8_t *source, size_t size) {
     size_t at = 0;
     crc = ~crc;

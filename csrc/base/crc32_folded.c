@@ -67,7 +67,7 @@ SSE_INLINE uint32_t reduce(__m128i x) {
     return (uint32_t)_mm_extract_epi32(_mm_xor_si128(x, t), 1);
 }
 
-/* Folds what is left behind `at` (any number of bytes; at >= 16 when it is not a multiple of 16) and reduces. */
+/* Folds the rest behind `at` (any number of bytes; at >= 16 if it is not a multiple of 16) and reduces. */
 SSE_INLINE uint32_t finish(__m128i x, uint8_t *target, const uint8_t *source, size_t at, size_t size) {
     const __m128i fold_128 = _mm_set_epi64x(FOLD_128_HIGH, FOLD_128_LOW);
     for (; size - at >= 16; at += 16) {

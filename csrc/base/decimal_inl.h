@@ -1,13 +1,13 @@
-/* decimal_inl.h: numbers as decimal digits. C only. */
+/* decimal_inl.h: formats numbers as decimal digits. C only. */
 #ifndef RP_BASE_DECIMAL_INL_H
 #define RP_BASE_DECIMAL_INL_H
 
 #include <stdint.h>
 #include <string.h>
 
-#define RP_DECIMAL_SIZE_MAX 20 /* of an int64_t */
+#define RP_DECIMAL_SIZE_MAX 20 /* for an int64_t */
 
-/* Two digits a step. Returns the end of what it wrote, RP_DECIMAL_SIZE_MAX bytes at most. */
+/* Writes the number, two digits at a time. Returns the end of what it wrote, at most RP_DECIMAL_SIZE_MAX bytes. */
 static inline uint8_t *rp_decimal(uint8_t *at, int64_t value) {
     static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
                                 "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";

@@ -86,7 +86,7 @@ int rp_inodes_are_used_up(const char *path) {
         directory[name - path] = 0;
         status = statvfs(name == path ? "/" : directory, &at);
     }
-    return status == 0 && at.f_files > 0 && at.f_favail == 0 && at.f_bavail > 0; /* btrfs counts none, and has no bound */
+    return status == 0 && at.f_files > 0 && at.f_favail == 0 && at.f_bavail > 0; /* btrfs reports no inodes, and has no limit */
 }
 
 const char *rp_write_remedy(int os_errno, const char *path) {

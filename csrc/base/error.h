@@ -1,10 +1,10 @@
-/* error.h: the status codes every rp_ function returns, and the detail a caller may ask for.
+/* error.h: the status codes that every rp_ function returns, and the detail that a caller may ask for.
  *
- * Functions return RP_OK (0) or a count on success, else one negative RP_E_ code. The detail goes into an
- * rp_error of the caller's (may be NULL); nobody reads errno later.
+ * Functions return RP_OK (0) or a count on success, otherwise one negative RP_E_ code. The detail goes into an rp_error of the caller
+ * (may be NULL); nobody reads errno later.
  *
- * Threads  any: all functions are pure or write only to the caller's struct, but for rp_inodes_are_used_up and
- *          rp_write_remedy, which ask the file system.
+ * Threads  any: all functions are pure or write only to the caller's struct, except rp_inodes_are_used_up and rp_write_remedy, which
+ *          query the file system.
  */
 #ifndef RP_BASE_ERROR_H
 #define RP_BASE_ERROR_H
@@ -24,7 +24,7 @@ enum rp_status {
     RP_E_NOT_FOUND = -9,     /* no such file, topic, queue, entry or connection */
     RP_E_TOO_LARGE = -10,    /* a size is past its limit */
     RP_E_LOCKED = -11,       /* another process holds the store */
-    RP_E_EXISTS = -12,       /* it is there already */
+    RP_E_EXISTS = -12,       /* it exists already */
     RP_E_READ_ONLY = -13,    /* the store takes no writes (failed sync, role, permission) */
     RP_E_RANGE = -14,        /* an offset is outside min..max */
     RP_E_PROTOCOL = -15,     /* bytes from the wire are not what the protocol promises */
@@ -46,27 +46,28 @@ typedef struct rp_error {
     char message[RP_ERROR_MESSAGE_MAX];
 } rp_error;
 
-/* The name of a status, for example "RP_E_DISK_FULL"; static storage; "RP_E_UNKNOWN" for other numbers. */
+/* Returns the name of a status, for example "RP_E_DISK_FULL"; static storage; "RP_E_UNKNOWN" for other numbers. */
 const char *rp_status_name(int status);
 
-/* One sentence for a status, static storage. */
+/* Returns one sentence for a status, static storage. */
 const char *rp_status_text(int status);
 
-/* Fills error (when not NULL) and returns status, so that `return rp_error_set(…)` reads well.
- * file may be NULL; format is printf's. Truncates silently at the field sizes. */
+/* Fills error (if not NULL) and returns status, so that `return rp_error_set(…)` is possible. file may be NULL; format is printf's.
+ * Texts are truncated silently at the field sizes. */
 int rp_error_set(rp_error *error, int status, int os_errno, const char *file, int64_t offset, const char *format, ...);
 
-/* 1 when a file that is there could not be opened, mapped or read: asking again may do, and nothing may be concluded from it. */
+/* 1 if a file exists but could not be opened, mapped or read now: another try may succeed, and nothing may be concluded from the
+ * failure. */
 int rp_status_is_passing(int status);
 
 /* RP_E_DISK_FULL for ENOSPC and EDQUOT, RP_E_NO_MEMORY for ENOMEM, RP_E_READ_ONLY for EROFS, else RP_E_IO. */
 int rp_status_from_errno(int os_errno);
 
-/* 1: the file system of path, or of the directory in which it is to be, has free space but no inodes; what it says about itself, now. */
+/* 1 if the file system of path (or of the directory that path would be in) now has free space but no free inodes. */
 int rp_inodes_are_used_up(const char *path);
 
-/* What an operator does about a write or an allocation of disk space at path that failed so: whether space or inodes are used up there is
- * asked of its file system. Static storage. */
+/* Returns the remedy for a write or an allocation of disk space at path that failed with os_errno; queries the file system whether space
+ * or inodes are used up. Static storage. */
 const char *rp_write_remedy(int os_errno, const char *path);
 
 #endif

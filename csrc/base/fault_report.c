@@ -12,7 +12,7 @@
 
 #define READ_BYTES 4096
 
-enum { AT_START, AT_END, AT_PERMISSIONS, AT_OFFSET, AT_DEVICE, AT_INODE, AT_PATH }; /* of a line of /proc/self/maps */
+enum { AT_START, AT_END, AT_PERMISSIONS, AT_OFFSET, AT_DEVICE, AT_INODE, AT_PATH }; /* parts of a line of /proc/self/maps */
 
 typedef struct map_line {
     uint64_t start, end, offset;
@@ -35,7 +35,7 @@ static void take(map_line *line, char c) {
     }
 }
 
-/* 1: the line of the mapping that holds the address. */
+/* Finds the line of the mapping that holds the address. Returns 1 if there is one. */
 static int find_map(uint64_t address, map_line *line) {
     char bytes[READ_BYTES];
     ssize_t count = 0;
@@ -60,7 +60,7 @@ static int find_map(uint64_t address, map_line *line) {
 
 static void say(const char *text, size_t size) {
     ssize_t written = write(STDERR_FILENO, text, size);
-    (void)written; /* nobody is left to be told */
+    (void)written; /* a failure cannot be reported */
 }
 
 static void say_text(const char *text) { say(text, strlen(text)); }
@@ -81,7 +81,7 @@ static void report(int number, siginfo_t *info, void *context) {
         rp_map_hold_faulted(info->si_addr);
     }
     signal(number, SIG_DFL);
-    if (info->si_code <= 0) { /* sent by somebody, and no instruction that is tried again */
+    if (info->si_code <= 0) { /* sent by a process, so no instruction will be tried again */
         raise(number);
         return;
     }

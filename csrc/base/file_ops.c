@@ -1,4 +1,4 @@
-/* file_ops.c: the real side of the seam: one function for each system call; calls that a signal interrupts are repeated. */
+/* file_ops.c: the system's file operations: one function for each system call; calls interrupted by a signal are repeated. */
 #include "file_ops.h"
 
 #include <errno.h>
@@ -18,24 +18,24 @@
 #define PIPE_COPY_BYTES (16 * 1024)
 #define ZEROS_BYTES (64 * 1024)
 #define LOOK_BYTES (64 * 1024)
-#define AROUND_BYTES ((size_t)64 * 1024) /* of pages in memory are mapped with the one that is touched (fault_around_bytes) */
+#define AROUND_BYTES ((size_t)64 * 1024) /* pages in memory this close to a touched one are mapped together with it (fault_around_bytes) */
 #define AT_ONCE_BYTES ((size_t)1024 * 1024)
 #define WRITE_OUT_BYTES ((size_t)16 * 1024 * 1024)
 #define WRITE_AND_WAIT (SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER)
-#define UNMAP_BYTES_MIN ((size_t)64 * 1024) /* below that the call costs what it saves */
+#define UNMAP_BYTES_MIN ((size_t)64 * 1024) /* below this the call costs what it saves */
 #ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342 /* Linux 5.15's header is the first that has it */
+#define XFS_SUPER_MAGIC 0x58465342 /* first defined in the headers of Linux 5.15 */
 #endif
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; glibc's header of that age lacks it */
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; glibc headers of that age lack it */
 #endif
 
 static const rp_file_ops system_ops;
 
-/* Its open would wait for somebody at the other end, for ever; a store has none. Opened for both it does not wait. */
+/* True for a FIFO, whose open would wait for the other end for ever; a store has none. Opened for both directions it does not wait. */
 static bool would_wait(const char *path, int flags) {
     struct stat status;
     return (flags & O_ACCMODE) != O_RDWR && stat(path, &status) == 0 && S_ISFIFO(status.st_mode);
@@ -45,7 +45,7 @@ static int system_open(void *context, const char *path, int flags, uint32_t mode
     (void)context;
     int fd;
     if (would_wait(path, flags)) {
-        errno = ENXIO; /* as of a socket */
+        errno = ENXIO; /* the same error as for a socket */
         return -1;
     }
     do {
@@ -54,7 +54,7 @@ static int system_open(void *context, const char *path, int flags, uint32_t mode
     return fd;
 }
 
-/* Not repeated when interrupted: on Linux the descriptor is gone either way. */
+/* Not repeated after an interruption: on Linux the descriptor is closed either way. */
 static int system_close(void *context, int fd) {
     (void)context;
     int rc = close(fd);
@@ -86,7 +86,7 @@ static int system_truncate(void *context, int fd, int64_t size) {
     return rc;
 }
 
-/* For a file system that makes no holes. */
+/* For a file system that cannot punch holes. */
 static int clear_data(int fd, int64_t offset, int64_t end) {
     while ((offset = rp_file_next_data(fd, offset, end)) < end) {
         int64_t size = end - offset < ZEROS_BYTES ? end - offset : ZEROS_BYTES;
@@ -125,7 +125,7 @@ static int64_t system_write_at(void *context, int fd, const void *source, size_t
     return count;
 }
 
-/* For a file system that cannot splice. What was read and not written is lost to the pipe's reader: it ends the connection. */
+/* For a file system that cannot splice. Bytes that were read and not written are lost; the pipe's reader ends the connection. */
 static int64_t copy_from_pipe(int pipe_fd, int fd, size_t size, int64_t offset) {
     uint8_t bytes[PIPE_COPY_BYTES];
     ssize_t count;
@@ -148,7 +148,8 @@ static int64_t system_splice_at(void *context, int pipe_fd, int fd, size_t size,
     return count < 0 && errno == EINVAL ? copy_from_pipe(pipe_fd, fd, size, offset) : count;
 }
 
-/* Never repeated after a failure: the kernel has dropped the error and maybe the pages, a second call would lie. */
+/* Never repeated after a failure: the kernel has cleared the error and perhaps dropped the pages, so a second call would report success
+ * wrongly. */
 static int system_sync_data(void *context, int fd) {
     (void)context;
     int rc;
@@ -177,7 +178,7 @@ static int advise(uint8_t *address, size_t size, int advice) {
     return rc;
 }
 
-/* At most AT_ONCE_BYTES, from a page's start. */
+/* For at most AT_ONCE_BYTES, from a page's start. */
 static bool is_in_memory(const uint8_t *address, size_t size) {
     unsigned char pages[AT_ONCE_BYTES / RP_PAGE_SIZE_MIN], all = 1;
     size_t page_size = rp_page_size();
@@ -190,7 +191,7 @@ static bool is_in_memory(const uint8_t *address, size_t size) {
     return all & 1;
 }
 
-/* At most AT_ONCE_BYTES. Populating looks at every page, also at those that came with the one before. */
+/* For at most AT_ONCE_BYTES. Populating visits every page, even those that came with the one before. */
 static int wait_for_pages(uint8_t *address, size_t size) {
     size_t at = 0;
     int rc = 0;
@@ -217,7 +218,7 @@ static int system_populate(void *context, void *address, size_t size) {
     return advise(pages.start, pages.size, MADV_POPULATE_WRITE);
 }
 
-/* Cuts AT_ONCE_BYTES, or what there is, off the front. */
+/* Cuts AT_ONCE_BYTES, or what is left, off the front. */
 static page_range take_piece(page_range *pages) {
     page_range piece = {pages->start, pages->size < AT_ONCE_BYTES ? pages->size : AT_ONCE_BYTES};
     pages->start += piece.size;
@@ -253,11 +254,11 @@ static int system_in_memory(void *context, const void *address, size_t size) {
 static void leave_page_tables(void *address, size_t size) {
     size_t whole_pages = (size_t)rp_page_begin((int64_t)size);
     if (whole_pages >= UNMAP_BYTES_MIN) {
-        (void)madvise(address, whole_pages, MADV_DONTNEED); /* of a shared map; without it the sync is slower, nothing else */
+        (void)madvise(address, whole_pages, MADV_DONTNEED); /* of a shared mapping; without it the sync is slower, nothing else */
     }
 }
 
-/* Not a failed write, but a call that cannot be made here: an old kernel, a sandbox, no regular file. */
+/* True if the call is not possible here, rather than a write having failed: an old kernel, a sandbox, no regular file. */
 static bool is_refused(int os_errno) { return os_errno == ENOSYS || os_errno == EPERM || os_errno == EINVAL || os_errno == ESPIPE; }
 
 int rp_file_write_out(int fd, void *address, int64_t offset, size_t size) {
@@ -305,8 +306,8 @@ static int system_sync_directory(void *context, const char *path) {
     return rc;
 }
 
-/* Linux 5.8 is the first whose syncfs fails when a write-back has. A stacked file system (overlayfs) is not told of its lower one's
- * failures, and of others it is not known: only those that are, by name. */
+/* Linux 5.8 is the first whose syncfs fails if a write-back has failed. A stacked file system (overlayfs) does not learn of failures of
+ * its lower one, and for others it is unknown: so only those known to report failures are accepted, by name. */
 static bool tells_of_failed_writes(int fd) {
     struct utsname kernel;
     struct statfs status;
@@ -372,9 +373,9 @@ int rp_file_write_zeros(const rp_file_ops *ops, int fd, int64_t size, int64_t of
     return 0;
 }
 
-void rp_file_read_random(int fd) { (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); } /* speed only */
+void rp_file_read_random(int fd) { (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); } /* only affects speed */
 
-void rp_file_map_random(void *address, size_t size) { (void)advise(address, size, MADV_RANDOM); } /* speed only */
+void rp_file_map_random(void *address, size_t size) { (void)advise(address, size, MADV_RANDOM); } /* only affects speed */
 
 int64_t rp_file_next_data(int fd, int64_t offset, int64_t size) {
     off_t found = lseek(fd, (off_t)offset, SEEK_DATA);

@@ -1,11 +1,11 @@
-/* hash.c: Java's String.hashCode over UTF-8 bytes, and the hash of our in-memory tables. */
+/* hash.c: Java's String.hashCode over UTF-8 bytes, and the hash for our in-memory tables. */
 #include "hash.h"
 
 #include <string.h>
 
 #include "utf8_inl.h"
 
-/* The code point of the next character, which has *size bytes. */
+/* Decodes the next character, which has *size bytes. */
 static uint32_t decode_utf8(const uint8_t *p, size_t left, uint32_t *size) {
     int is_whole;
     *size = rp_utf8_next(p, left, &is_whole);
@@ -32,7 +32,7 @@ int32_t rp_hash_java(const uint8_t *utf8, size_t size) {
     size_t at = 0;
     while (at < size) {
         uint64_t word;
-        for (; size - at >= 8; at += 8) { /* eight ASCII characters: products that do not wait for each other */
+        for (; size - at >= 8; at += 8) { /* eight ASCII characters at a time: independent products */
             memcpy(&word, utf8 + at, 8);
             if ((word & UINT64_C(0x8080808080808080)) != 0) {
                 break;
@@ -61,17 +61,17 @@ static uint64_t read_word(const uint8_t *p) {
     return word;
 }
 
-/* Both halves of the 128-bit product, folded: one multiplication mixes every bit of a into every bit of the result. */
+/* Folds both halves of the 128-bit product: one multiplication mixes every bit of a into every bit of the result. */
 static uint64_t mix(uint64_t a, uint64_t b) {
     __extension__ unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Lies elsewhere in each process. */
+/* Its address differs in each process. */
 static const uint8_t place = 1;
 
-/* Who knows k1 has any number of texts that look alike whatever the seed is, as a word that equals it makes the product 0; who knows all of
- * it, those of a table whose seed is fixed. Strangers do not know where memory lies. */
+/* Whoever knew k1 could construct any number of texts that collide whatever the seed, using a word equal to it, which makes the product
+ * 0; whoever knew everything, those of a table with a fixed seed. The address of `place` is unknown to strangers. */
 uint64_t rp_hash_bytes(const void *data, size_t size, uint64_t seed) {
     const uint64_t own = (uint64_t)(uintptr_t)&place * 0x9FB21C651E98DF25u;
     const uint64_t k0 = 0x9E3779B97F4A7C15u ^ own, k1 = 0xD6E8FEB86659FD93u ^ own, k2 = 0xA0761D6478BD642Fu;

@@ -1,10 +1,10 @@
-/* hex_inl.h: bytes and numbers as upper-case hexadecimal digits. Each returns the end of what it wrote. C only. */
+/* hex_inl.h: formats bytes and numbers as upper-case hexadecimal digits. Each function returns the end of what it wrote. C only. */
 #ifndef RP_BASE_HEX_INL_H
 #define RP_BASE_HEX_INL_H
 
 #include "bytes_inl.h"
 
-/* Eight digits at once in one register: the nibbles spread over bytes, then '0' added, and 'A' - 10 to those above nine. */
+/* Eight digits at once in one register: the nibbles are spread over bytes, '0' is added, and 'A' - '0' - 10 to those above nine. */
 static inline uint8_t *rp_put_hex_u32(uint8_t *p, uint32_t value) {
     uint64_t x = value;
     x = (x | x << 16) & UINT64_C(0x0000FFFF0000FFFF);

@@ -19,7 +19,7 @@ uint64_t rp_histogram_count(const rp_histogram *histogram);
 uint64_t rp_histogram_max(const rp_histogram *histogram);  /* 0 when empty */
 uint64_t rp_histogram_min(const rp_histogram *histogram);  /* 0 when empty */
 double rp_histogram_mean(const rp_histogram *histogram);   /* 0 when empty */
-/* The value at or below which `percent` (0..100) of the recorded values lie; 0 when empty. */
+/* Returns the value at or below which `percent` (0..100) of the recorded values lie; 0 if it is empty. */
 uint64_t rp_histogram_percentile(const rp_histogram *histogram, double percent);
 
 #endif

@@ -1,4 +1,4 @@
-/* java_number.c: see java_number.h. The form of a real number is checked here, as strtod takes others; its value is strtod's. */
+/* java_number.c: see java_number.h. The syntax of a real number is checked here, because strtod accepts others; its value is strtod's. */
 #include "java_number.h"
 
 #include <locale.h>
@@ -9,7 +9,7 @@
 int rp_java_integer(rp_slice text, int64_t min, int64_t max, int64_t *value) {
     uint32_t at = text.size > 0 && (text.data[0] == '-' || text.data[0] == '+');
     int is_negative = at == 1 && text.data[0] == '-';
-    int64_t number = 0; /* summed up below 0, where there is one more */
+    int64_t number = 0; /* summed as a negative number, whose range is larger by one */
     if (at == text.size)
         return 0;
     for (; at < text.size; at++) {
@@ -33,14 +33,14 @@ static const char *skip_digits(const char *at, int is_hexadecimal) {
     return at;
 }
 
-/* Behind the exponent; NULL: it begins like an exponent and is not one. */
+/* Returns the end of the exponent; NULL: it begins like an exponent and is not one. */
 static const char *skip_exponent(const char *at) {
     at += at[1] == '-' || at[1] == '+' ? 2 : 1;
     const char *end = skip_digits(at, 0);
     return end > at ? end : NULL;
 }
 
-/* The end of the number at `at`, which has no sign; NULL: there is none. */
+/* Returns the end of the unsigned number at `at`; NULL: there is none. */
 static const char *end_of_number(const char *at) {
     int is_hexadecimal = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
     at += is_hexadecimal ? 2 : 0;
@@ -53,7 +53,7 @@ static const char *end_of_number(const char *at) {
     return is_hexadecimal ? NULL : end;
 }
 
-/* Of a number that ends at `end`. Python leaves the locale's decimal point as it is in C; where a program has set another, strtod stops at
+/* Converts a number that ends at `end`. Python leaves the locale's decimal point as in C; if a program has set another, strtod stops at
  * ours. */
 static double value_of(const char *number, const char *end) {
     char *stop;
@@ -100,5 +100,5 @@ int rp_java_compare_reals(double left, double right) {
         return 1;
     if (isnan(left) || isnan(right))
         return (isnan(left) != 0) - (isnan(right) != 0);
-    return (signbit(right) != 0) - (signbit(left) != 0); /* equal, but for the zeros */
+    return (signbit(right) != 0) - (signbit(left) != 0); /* equal, except for the sign of zeros */
 }

@@ -25,7 +25,7 @@ int rp_liburing_load(const char *path, rp_liburing *library, rp_error *error) {
     }
     library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library->handle == NULL) {
-        const char *cause = dlerror(); /* begins with the path */
+        const char *cause = dlerror(); /* its text begins with the path */
         return rp_error_set(error, RP_E_UNSUPPORTED, 0, path, -1, "liburing does not load (%s); " REMEDY, cause != NULL ? cause : path);
     }
     for (size_t i = 0; i < sizeof CALLS / sizeof *CALLS; i++) {

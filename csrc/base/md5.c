@@ -1,4 +1,4 @@
-/* md5.c: see md5.h. Four rounds of sixteen steps; what differs from step to step is constant, so each is written out by a macro. */
+/* md5.c: see md5.h. Four rounds of sixteen steps; what differs between steps is constant, so a macro writes out each. */
 #include "md5.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static inline void put_u32_le(uint8_t *p, uint32_t value) {
 
 #define STEP(function, a, b, c, d, place, bits, constant) a = b + rotate(a + function(b, c, d) + words[place] + constant, bits);
 
-/* Four steps, after which the letters stand where they stood. */
+/* Four steps, after which the variables are back in their places. */
 #define STEPS(function, p0, p1, p2, p3, b0, b1, b2, b3, k0, k1, k2, k3)                                                                    \
     STEP(function, a, b, c, d, p0, b0, k0)                                                                                                 \
     STEP(function, d, a, b, c, p1, b1, k1)                                                                                                 \

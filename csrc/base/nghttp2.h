@@ -1,8 +1,8 @@
-/* nghttp2.h: the functions of libnghttp2 that we call: HTTP/2's framing and HPACK, without a socket. libnghttp2.so.14 is loaded at run
- * time; nothing of it is needed to build.
+/* nghttp2.h: loads the functions of libnghttp2 that we call: HTTP/2's framing and HPACK, without a socket. libnghttp2.so.14 is loaded at
+ * run time and not needed to build.
  *
  * Threads  load and unload from the owner; a session is used by one thread at a time.
- * Bounds   none here; a session's are its options and its user's (../grpc/session.h).
+ * Bounds   none here; a session is bounded by its options and its user (../grpc/session.h).
  */
 #ifndef RP_BASE_NGHTTP2_H
 #define RP_BASE_NGHTTP2_H
@@ -20,10 +20,10 @@ enum rp_http2_setting { RP_HTTP2_MAX_CONCURRENT_STREAMS = 3, RP_HTTP2_INITIAL_WI
 enum rp_http2_error_code { RP_HTTP2_NO_ERROR = 0, RP_HTTP2_INTERNAL_ERROR = 2, RP_HTTP2_CANCEL = 8, RP_HTTP2_ENHANCE_YOUR_CALM = 11 };
 enum rp_http2_source { RP_HTTP2_SOURCE_END = 1, RP_HTTP2_SOURCE_NO_END_STREAM = 2 }; /* what a read callback says of its bytes */
 enum rp_http2_answer {
-    RP_HTTP2_E_DEFERRED = -508,       /* of a read callback: it has nothing now */
-    RP_HTTP2_E_STREAM = -521,         /* of a callback: its stream is reset */
+    RP_HTTP2_E_DEFERRED = -508,       /* from a read callback: it has nothing now */
+    RP_HTTP2_E_STREAM = -521,         /* from a callback: its stream is reset */
     RP_HTTP2_E_NO_MEMORY = -901,
-    RP_HTTP2_E_CALLBACK = -902,       /* of a callback: the session has failed */
+    RP_HTTP2_E_CALLBACK = -902,       /* from a callback: the session has failed */
     RP_HTTP2_E_BAD_CLIENT_MAGIC = -903,
     RP_HTTP2_E_FLOODED = -904
 };
@@ -87,7 +87,8 @@ typedef struct rp_nghttp2 {
     void (*option_no_closed_streams)(struct nghttp2_option *option, int value);
     void (*option_max_outbound_ack)(struct nghttp2_option *option, size_t value);
     void (*option_max_settings)(struct nghttp2_option *option, size_t value);
-    void (*option_no_whitespace_check)(struct nghttp2_option *option, int value); /* NULL: before 1.50, whose check there was not yet */
+    /* NULL before version 1.50, which did not have this check */
+    void (*option_no_whitespace_check)(struct nghttp2_option *option, int value);
     int (*session_server_new)(struct nghttp2_session **session, const struct nghttp2_session_callbacks *callbacks, void *context,
                               const struct nghttp2_option *option);
     void (*session_del)(struct nghttp2_session *session);
@@ -115,9 +116,9 @@ typedef struct rp_nghttp2 {
     const char *(*error_text)(int error);
 } rp_nghttp2;
 
-/* RP_OK; RP_E_UNSUPPORTED: it is not there, or lacks one of the calls; error says which and what to do, library is empty. */
+/* RP_OK; RP_E_UNSUPPORTED: it does not exist, or lacks one of the calls; error says which and what to do, and library is empty. */
 int rp_nghttp2_load(rp_nghttp2 *library, rp_error *error);
-/* After the last session is deleted. Does nothing to an empty one. */
+/* Unloads it after the last session is deleted. Does nothing if it is empty. */
 void rp_nghttp2_unload(rp_nghttp2 *library);
 
 #endif

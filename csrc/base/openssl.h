@@ -1,6 +1,7 @@
-/* openssl.h: the functions of OpenSSL 3 that we call. libssl.so.3 is loaded at run time; nothing of OpenSSL is needed to build.
+/* openssl.h: loads the functions of OpenSSL 3 that we call. libssl.so.3 is loaded at run time; nothing of OpenSSL is needed to build.
  *
- * Threads  load and unload from the owner; the calls as OpenSSL says: an SSL object is used by one thread at a time, a context by many.
+ * Threads  load and unload from the owner; the calls as OpenSSL documents: an SSL object is used by one thread at a time, a context by
+ *          many.
  * Bounds   none.
  */
 #ifndef RP_BASE_OPENSSL_H
@@ -88,11 +89,11 @@ typedef struct rp_openssl {
     int (*x509_sign)(struct x509_st *certificate, struct evp_pkey_st *key, const struct evp_md_st *digest);
 } rp_openssl;
 
-/* RP_OK; RP_E_UNSUPPORTED: it is not there, or lacks one of the calls; error says which and what to do, library is empty. */
+/* RP_OK; RP_E_UNSUPPORTED: it does not exist, or lacks one of the calls; error says which and what to do, and library is empty. */
 int rp_openssl_load(rp_openssl *library, rp_error *error);
-/* After the last object that it made is freed. Does nothing to an empty one. */
+/* Unloads it after the last object that it made is freed. Does nothing if it is empty. */
 void rp_openssl_unload(rp_openssl *library);
-/* Why the last call of this thread failed, in OpenSSL's words, which are static; never NULL. Empties this thread's queue of errors. */
+/* Returns why this thread's last call failed, in OpenSSL's static text; never NULL. Empties this thread's error queue. */
 const char *rp_openssl_reason(const rp_openssl *library);
 
 #endif

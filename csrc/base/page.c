@@ -1,4 +1,4 @@
-/* page.c: see page.h. The C library has the size from the kernel since the process' start: no system call. */
+/* page.c: see page.h. The C library got the size from the kernel at the process' start: no system call. */
 #include "page.h"
 
 #include <unistd.h>

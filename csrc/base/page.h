@@ -1,7 +1,7 @@
-/* page.h: the unit in which this kernel maps files: 4 KiB on x86-64; on aarch64 4, 16 or 64 KiB, as it was built.
+/* page.h: the unit in which this kernel maps files: 4 KiB on x86-64; on aarch64 4, 16 or 64 KiB, depending on its build.
  *
- * What madvise, mincore and msync are given begins at a page, or they refuse it; what they are given less than a page of they do to all of
- * it; and the first store to a page needs disk space for the whole page. Sizes that stand in a file's format are none of these.
+ * Arguments of madvise, mincore and msync must begin at a page; a part of a page is treated as the whole page; and the first store to a
+ * page needs disk space for all of it. Sizes in a file's format do not depend on it.
  * Threads  any; pure.
  */
 #ifndef RP_BASE_PAGE_H
@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define RP_PAGE_SIZE_MIN 4096 /* of any kernel; each larger size is a multiple of it */
+#define RP_PAGE_SIZE_MIN 4096 /* smallest page size of any kernel; larger ones are multiples of it */
 
 size_t rp_page_size(void);
 

@@ -1,4 +1,4 @@
-/* page_inl.h: bytes of a file to pages and back. C only. */
+/* page_inl.h: converts between bytes of a file and pages. C only. */
 #ifndef RP_BASE_PAGE_INL_H
 #define RP_BASE_PAGE_INL_H
 
@@ -6,10 +6,10 @@
 
 #include "page.h"
 
-/* Where the page begins that has this byte of a file, or of a map from its start on. */
+/* Returns the begin of the page that holds this byte of a file, or of a mapping. */
 static inline int64_t rp_page_begin(int64_t at) { return at & -(int64_t)rp_page_size(); }
 
-/* The first beginning of a page that is not before `at`. */
+/* Returns the first begin of a page that is not before `at`. */
 static inline int64_t rp_page_end(int64_t at) { return rp_page_begin(at + (int64_t)rp_page_size() - 1); }
 
 #endif

@@ -62,7 +62,7 @@ int rp_ring_create(uint32_t capacity, rp_ring **ring_out) {
     }
     atomic_init(&ring->tail, 0);
     atomic_init(&ring->head, 0);
-    /* A consumer that has not run yet counts as asleep, so that the first put is heard. */
+    /* A consumer that has not run yet counts as asleep, so that the first put signals. */
     atomic_init(&ring->sleeping, 1);
     atomic_init(&ring->signals, 0);
     ring->signals_read = 0;
@@ -84,8 +84,8 @@ void rp_ring_destroy(rp_ring *ring) {
 void rp_ring_wake(rp_ring *ring) {
     const uint64_t one = 1;
     ssize_t written;
-    /* Counted first: the write may wake the consumer on this very core, in our place. A count that came after would leave it with a
-     * readable eventfd it does not read, turning without rest until we run again. */
+    /* Counted first: the write may wake the consumer on this very core, in our place. If the count came later, it would leave the
+     * consumer with a readable eventfd that it does not read, turning without rest until we run again. */
     atomic_fetch_add_explicit(&ring->signals, 1, memory_order_release);
     do {
         written = write(ring->event_fd, &one, sizeof one);
@@ -142,7 +142,7 @@ int rp_ring_prepare_sleep(rp_ring *ring) {
         do {
             got = read(ring->event_fd, &count, sizeof count);
         } while (got < 0 && errno == EINTR);
-        if (got == (ssize_t)sizeof count) { /* else the write is still to come, and will be read by then */
+        if (got == (ssize_t)sizeof count) { /* otherwise the write is still to come, and will be read then */
             ring->signals_read += count;
         }
     }

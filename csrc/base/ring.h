@@ -17,10 +17,10 @@ int rp_ring_create(uint32_t capacity, rp_ring **ring); /* RP_OK, RP_E_NO_MEMORY,
 void rp_ring_destroy(rp_ring *ring);
 int rp_ring_put(rp_ring *ring, void *item);                        /* RP_OK, RP_E_BUSY */
 uint32_t rp_ring_take(rp_ring *ring, void **items, uint32_t items_max); /* how many were taken, 0 when empty */
-/* The consumer is about to wait on rp_ring_event_fd: 1 if the ring is empty and producers will now signal,
- * 0 if something is there already (take again before sleeping). Clears the eventfd. */
+/* Called before waiting on rp_ring_event_fd: returns 1 if the ring is empty and producers will signal from now on, 0 if something is
+ * there already (take again before sleeping). Clears the eventfd. */
 int rp_ring_prepare_sleep(rp_ring *ring);
-/* The consumer is awake again: producers need not signal until the next prepare_sleep. Optional; saves their system calls. */
+/* Called when the consumer is awake again: producers need not signal until the next prepare_sleep. Optional; saves them system calls. */
 void rp_ring_finish_sleep(rp_ring *ring);
 int rp_ring_event_fd(const rp_ring *ring);
 /* Makes the eventfd readable without putting anything; any thread. */

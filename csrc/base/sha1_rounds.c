@@ -1,12 +1,12 @@
 /* sha1_rounds.c: SHA-1's rounds by the SHA instructions, four of them at a time.
  *
  * Of the five words, abcd are one vector (a in the highest lane on x86-64, in the lowest on ARMv8); e is carried as the word a of four
- * rounds ago, which SHA1NEXTE turns into e while it adds the next four words of the schedule, and SHA1H by itself. The schedule W is a
- * window of four vectors: SHA1MSG1, an xor and SHA1MSG2, or SHA1SU0 and SHA1SU1, make the vector that is 16 words ahead, in place of the
- * one that was just used.
+ * rounds ago: SHA1NEXTE turns it into e and adds the next four words of the schedule, SHA1H only turns it into e. The schedule W is a
+ * window of four vectors: SHA1MSG1, an xor and SHA1MSG2, or SHA1SU0 and SHA1SU1, compute the vector that is 16 words ahead, in place of
+ * the one just used.
  *
- * Source   Intel, "Intel SHA Extensions", 2013; Arm, "Arm Architecture Reference Manual for A-profile"; RFC 3174. tests/unit/c/sha1_test.c
- * holds it against the portable rounds.
+ * Source   Intel, "Intel SHA Extensions", 2013; Arm, "Arm Architecture Reference Manual for A-profile"; RFC 3174.
+ *          tests/unit/c/sha1_test.c compares it with the portable rounds.
  */
 #include "sha1_rounds.h"
 

@@ -1,4 +1,4 @@
-/* slice_inl.h: slices made, compared and copied. C only. */
+/* slice_inl.h: makes, compares and copies slices. C only. */
 #ifndef RP_BASE_SLICE_INL_H
 #define RP_BASE_SLICE_INL_H
 
@@ -6,7 +6,7 @@
 
 #include "slice.h"
 
-/* Of the same bytes; a slice without any may have no data. */
+/* 1 if both have the same bytes; an empty slice may have no data. */
 static inline int rp_slice_equals(rp_slice left, rp_slice right) {
     return left.size == right.size && (left.size == 0 || memcmp(left.data, right.data, left.size) == 0);
 }

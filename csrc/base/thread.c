@@ -1,6 +1,6 @@
 /* thread.c: pthread_create with a name and a blocked signal mask.
  *
- * The mask is set around pthread_create, so that the thread is born with it: no signal can reach it in between.
+ * The mask is set around pthread_create, so that the thread starts with it and no signal can reach it in between.
  */
 #include "thread.h"
 
@@ -46,7 +46,7 @@ static int start(rp_thread **thread_out, const char *name, void *(*begin)(void *
     snprintf(thread->name, sizeof thread->name, "%s", name);
     sigset_t all, before;
     sigfillset(&all);
-    sigdelset(&all, SIGBUS); /* of a mapped file: a blocked one would end the process without its last words (fault_report.h) */
+    sigdelset(&all, SIGBUS); /* raised by mapped files: blocked, it would end the process without a report (fault_report.h) */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t handle;
     int failed = pthread_create(&handle, NULL, begin, thread);
@@ -55,7 +55,7 @@ static int start(rp_thread **thread_out, const char *name, void *(*begin)(void *
         free(thread);
         return RP_E_BUSY;
     }
-    if (thread_out != NULL) { /* else the thread may have given it back already */
+    if (thread_out != NULL) { /* otherwise the thread may have freed it already */
         thread->handle = handle;
         *thread_out = thread;
     }
@@ -84,7 +84,7 @@ void rp_thread_join(rp_thread *thread) {
 }
 
 void rp_thread_lower_priority(void) {
-    /* On Linux a nice value is a thread's own. It fails only where it is forbidden, and then nothing but latency is lost. */
+    /* On Linux a nice value belongs to a thread. The call fails only where it is forbidden, which costs latency and nothing else. */
     int nice = getpriority(PRIO_PROCESS, 0) + BACKGROUND_NICE;
     (void)setpriority(PRIO_PROCESS, 0, nice > NICE_MAX ? NICE_MAX : nice);
 }

@@ -5,22 +5,22 @@
 #ifndef RP_BASE_THREAD_H
 #define RP_BASE_THREAD_H
 
-#define RP_THREAD_NAME_MAX 16 /* the kernel's limit, with the final zero; longer names are cut */
+#define RP_THREAD_NAME_MAX 16 /* the kernel's limit, including the final zero; longer names are cut */
 
 typedef struct rp_thread rp_thread;
 
-/* Runs run(context) on a new thread with every signal blocked but SIGBUS, which is that thread's own. RP_OK; RP_E_NO_MEMORY; RP_E_BUSY
- * when the system has no thread left. */
+/* Runs run(context) on a new thread with every signal blocked except SIGBUS, which a thread raises itself. RP_OK; RP_E_NO_MEMORY;
+ * RP_E_BUSY: the system has no thread left. */
 int rp_thread_start(rp_thread **thread, const char *name, void (*run)(void *context), void *context);
-/* The same for a thread that nobody joins, and that is none of the process' business at its end: context is its own. */
+/* The same for a thread that nobody joins and that the process does not wait for at its end: it owns context. */
 int rp_thread_start_alone(const char *name, void (*run)(void *context), void *context);
-/* Why a start failed and what helps; static storage. A limit of addresses (ulimit -v) counts every thread's stack. */
+/* Returns why a start failed and what helps; static storage. A limit on address space (ulimit -v) counts every thread's stack. */
 const char *rp_thread_refusal(int status);
 /* Waits until run has returned, and frees thread. NULL is allowed. */
 void rp_thread_join(rp_thread *thread);
 
-/* The calling thread works ahead or behind: from now on it runs at a lower priority than those that answer clients, and gets a tenth of a
- * contended core. For latency only: nothing may wait for it that a client waits for. */
+/* Lowers the priority of the calling thread, which works ahead or behind, below those that answer clients: it gets a tenth of a
+ * contended core. Nothing that a client waits for may wait for it. */
 void rp_thread_lower_priority(void);
 
 #endif

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #define ENTRIES 4 /* one is used */
-#define ROOM 512  /* for more than liburing's struct has had so far (216 bytes) */
+#define ROOM 512  /* more than liburing's struct has ever had (216 bytes) */
 
-/* liburing's struct io_uring as far as the end of its completion ring. Only that ring's head is written here: to say that a result has been
- * read is an inline function of liburing's header. Its binary interface has had this layout since 2.0, and has_known_layout looks. */
+/* liburing's struct io_uring up to the end of its completion ring. Only that ring's head is written here: marking a result as read is an
+ * inline function of liburing's header. The ABI has had this layout since 2.0, and has_known_layout checks it. */
 struct io_uring {
     void *submission[13];
     uint32_t *head, *tail, *mask, *entries, *flags, *overflow;
@@ -26,10 +26,10 @@ struct rp_uring {
     const rp_liburing *library; /* fixed */
     pthread_mutex_t lock; /* held while a sync is under way; leaf */
     struct io_uring queue; /* guarded by lock */
-    int is_broken; /* guarded by lock: a request was not taken, or its result never came */
+    int is_broken; /* guarded by lock: a request was not accepted, or its result never came */
 };
 
-/* Under lock: one request, and its result: 0 or a negative errno; -EBUSY: it was not made. */
+/* Under lock: makes one request and returns its result: 0 or a negative errno; -EBUSY: it was not made. */
 static int submit_and_wait(rp_uring *ring, int fd, int64_t offset, uint32_t size) {
     struct io_uring_sqe *request = ring->is_broken ? NULL : ring->library->get_sqe(&ring->queue);
     if (request == NULL) {
@@ -55,7 +55,8 @@ static int submit_and_wait(rp_uring *ring, int fd, int64_t offset, uint32_t size
     return result == -EBUSY ? -EIO : result;
 }
 
-/* The bytes [offset, offset + size) of a file, all of it with size 0; 0, or -1 with errno. EBUSY: the ring is in use, or of no more use. */
+/* Syncs the bytes [offset, offset + size) of a file, all of it with size 0; 0, or -1 with errno. EBUSY: the ring is in use, or no longer
+ * usable. */
 static int sync_by_ring(rp_uring *ring, int fd, int64_t offset, size_t size) {
     if (size > UINT32_MAX || pthread_mutex_trylock(&ring->lock) != 0) {
         errno = EBUSY;
@@ -79,11 +80,11 @@ static int uring_sync_range(void *context, int fd, void *address, int64_t offset
         rc = rp_file_write_out(fd, address, offset, size);
         rc = rc == 0 ? sync_by_ring(context, fd, offset, size) : rc;
     }
-    /* What is written out already costs little to be gone through again. */
+    /* Bytes that are written out already cost little the second time. */
     return rc != 0 && errno == EBUSY ? rp_file_ops_system()->sync_range(NULL, fd, address, offset, size) : rc;
 }
 
-/* The kernel says where in the ring's memory head, tail and results are; the library's struct must point there. */
+/* The kernel reports where in the ring's memory head, tail and results are; the library's struct must point there. */
 static int has_known_layout(const struct io_uring *queue, const struct io_uring_params *params) {
     const uint8_t *start = queue->start;
     return start != NULL && (const uint8_t *)queue->head == start + params->cq_off.head &&
@@ -97,7 +98,7 @@ static const char *remedy(int code) {
     case EMFILE:
     case ENFILE:
         return "raise the limit of open files: ulimit -n, LimitNOFILE=";
-    case ENOSYS: /* Podman's profile answers so, too */
+    case ENOSYS: /* Podman's profile answers the same */
         return "allow it in the container's seccomp profile; a kernel older than 5.1 has none";
     default:
         return "allow it: sysctl kernel.io_uring_disabled=0, or the container's seccomp profile";

@@ -1,8 +1,8 @@
 /* utf8_inl.h: characters of UTF-8, and what malformed bytes stand for. C only.
  *
- * Well-formed is what Unicode's table 3-7 lists: second bytes are narrowed, so overlong forms, surrogates and values past U+10FFFF are not.
- * Of the rest one U+FFFD is made for the beginning of a character that breaks off, for the three bytes of a surrogate, and for each other
- * byte: as Java's decoder does it (JDK 17, String.decodeUTF8), so that both sides hash and show the same text.
+ * Well-formed is what Unicode's table 3-7 lists: the range of second bytes is narrowed, which excludes overlong forms, surrogates and
+ * values past U+10FFFF. Of the rest, one U+FFFD stands for the beginning of a character that breaks off, for the three bytes of a
+ * surrogate, and for each other byte: as in Java's decoder (JDK 17, String.decodeUTF8), so that both sides hash and show the same text.
  */
 #ifndef RP_BASE_UTF8_INL_H
 #define RP_BASE_UTF8_INL_H
@@ -12,7 +12,7 @@
 
 #define RP_UTF8_REPLACEMENT 0xFFFDu /* EF BF BD */
 
-/* How many of the left >= 1 bytes at p the next character has, 1 to 4. *is_whole 0: not a character, and so many bytes stand for one
+/* Returns how many of the left >= 1 bytes at p the next character has, 1 to 4. *is_whole 0: they are not a character, and stand for one
  * U+FFFD. */
 static inline uint32_t rp_utf8_next(const uint8_t *p, size_t left, int *is_whole) {
     uint8_t lead = p[0];
@@ -27,7 +27,7 @@ static inline uint32_t rp_utf8_next(const uint8_t *p, size_t left, int *is_whole
         if (at == left || (p[at] & 0xC0) != 0x80)
             return at;
     }
-    *is_whole = lead != 0xED || p[1] < 0xA0; /* else a surrogate */
+    *is_whole = lead != 0xED || p[1] < 0xA0; /* otherwise a surrogate */
     return size;
 }
 

@@ -1,4 +1,5 @@
-/* answer_times.c: see answer_times.h. Rows are few, and most answers are of the kind of the one before: they are searched one by one. */
+/* answer_times.c: see answer_times.h. There are few rows, and most answers are of the same kind as the one before, so rows are searched
+ * linearly. */
 #include "answer_times.h"
 
 #include <stdbool.h>
@@ -14,7 +15,7 @@ static bool is_of(const rp_answer_row *row, int32_t request_code, int32_t respon
     return row->request_code == request_code && row->response_code == response_code && row->has_waited == has_waited;
 }
 
-/* NULL: there are too many kinds. */
+/* Returns the row of this kind of answer; NULL: there are too many kinds. */
 static rp_answer_row *row_of(rp_answer_times *times, int32_t request_code, int32_t response_code, int32_t has_waited) {
     if (times->last != NULL && is_of(times->last, request_code, response_code, has_waited))
         return times->last;
@@ -33,7 +34,7 @@ static rp_answer_row *row_of(rp_answer_times *times, int32_t request_code, int32
     return times->last = row;
 }
 
-/* Only this thread writes. */
+/* Only the reactor's thread writes, so no locked instruction is needed. */
 static void add(_Atomic uint64_t *counter, uint64_t more) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
 }

@@ -1,4 +1,4 @@
-/* answers.h: the answers that are rare enough to go through an rp_command: errors and refusals. Private to csrc/broker.
+/* answers.h: answers that are rare enough to be built as an rp_command: errors and refusals. Private to csrc/broker.
  *
  * Threads  the connection's reactor.
  */
@@ -12,7 +12,7 @@
 #include "broker.h"
 #include "request_header.h"
 
-/* RocketMQ's ResponseCode, as far as this room answers with them. */
+/* The values of RocketMQ's ResponseCode that csrc/broker answers with. */
 enum rp_response_code {
     RP_RESPONSE_SUCCESS = 0,
     RP_RESPONSE_SYSTEM_ERROR = 1,
@@ -45,13 +45,13 @@ enum rp_response_code {
 #define RP_NO_LEASE "this broker has not heard from the controller for too long and may be master no more"
 #define RP_REJECTED "[REJECTREQUEST]system busy, start flow control for a while"
 #define RP_STOPPING "[REJECTREQUEST]the broker is stopping"
-/* Behind RocketMQ's text: which stage is slow. Takes an int64_t of milliseconds. */
+/* Appended to RocketMQ's text to say which stage is slow. Takes an int64_t of milliseconds. */
 #define RP_SLOW_APPEND "; slow stage: an append has held the commit log for %" PRId64 " ms (page cache or disk)"
 #define RP_OVERLOADED "[OVERLOAD]system busy, start flow control for a while"
 
 struct rp_lane;
 
-/* What an answer needs of its request. */
+/* What an answer needs to know of its request. */
 typedef struct rp_answer_to {
     rp_connection *connection;
     rp_answer_times *times;
@@ -59,11 +59,11 @@ typedef struct rp_answer_to {
     int32_t request_code;
     int32_t opaque;
     uint8_t serialize_type;
-    uint8_t oneway; /* 1: no answer */
+    uint8_t oneway; /* 1: the client expects no answer */
 } rp_answer_to;
 
 rp_answer_to rp_answer_to_command(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
-/* Its answer was written, by whoever calls it: rp_answer does. */
+/* Counts an answer as written; rp_answer calls it, and so does code that writes an answer by itself. */
 static inline void rp_answered(const rp_answer_to *to, int32_t code) {
     rp_answer_times_note(to->times, to->request_code, code, to->arrived_ns);
 }
@@ -74,17 +74,17 @@ int rp_answer(rp_answer_to to, int32_t code, const rp_field *fields, uint16_t fi
     __attribute__((format(printf, 5, 6)));
 #define RP_REMARK_MAX 1024
 
-/* The fields RocketMQ puts into every answer to a send, refusals included: MSG_REGION and TRACE_ON. */
+/* The fields that RocketMQ puts into every answer to a send, refusals included: MSG_REGION and TRACE_ON. */
 #define RP_SEND_FIELD_COUNT 2
 void rp_send_fields_init(rp_field fields[RP_SEND_FIELD_COUNT], const rp_broker_options *options);
 
-/* SYSTEM_ERROR for a header that cannot be used. */
+/* Answers SYSTEM_ERROR for a header that cannot be used. */
 int rp_answer_fault(rp_answer_to to, const rp_header_fault *fault);
 
-/* NOT_LEADER_FOR_QUEUE of a global queue; what: as RocketMQ says it of that kind of request. */
+/* Answers NOT_LEADER_FOR_QUEUE for a global queue; what: RocketMQ's name for the kind of request. */
 int rp_answer_not_led(const struct rp_lane *lane, rp_answer_to to, const char *what, rp_slice topic, int32_t global_id);
 
-/* "ip:port" of a connection's peer. */
+/* Writes "ip:port" of the connection's peer. */
 void rp_peer_text(const rp_connection *connection, char text[RP_ADDRESS_TEXT_MAX]);
 
 #endif

@@ -85,7 +85,7 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
     }
 }
 
-/* Our own appends wake our own pulls without a trip through the kernel: the arrivals are drained here, after the append. */
+/* Our own appends wake our own pulls without a system call: the arrivals are drained here, after the append. */
 static void on_turn_end(void *context, rp_reactor *reactor) {
     rp_lane *lane = lane_of(context, reactor);
     if (lane == NULL)
@@ -133,7 +133,7 @@ static int64_t on_deadline(void *context, rp_reactor *reactor, int64_t now_ns) {
     rp_pop_waits_expire(lane, now_ns);
     rp_pushes_expire(lane, now_ns);
     rp_lane_complete(lane);
-    rp_lane_schedule(lane); /* else another lane's later hold would look as if it had been told already */
+    rp_lane_schedule(lane); /* otherwise a later wait in another lane would look as if it had been reported already */
     return rp_lane_deadline(lane);
 }
 
@@ -147,8 +147,8 @@ static void on_close(void *context, rp_reactor *reactor, rp_connection *connecti
     rp_pushes_connection_closed(lane, rp_connection_id(connection));
 }
 
-/* Leads the sync that the turn's messages wait for. When it failed or took too long, the flusher's callback and the responses' deadlines
- * say so to those who wait. */
+/* Leads the sync that the turn's messages wait for. If it fails or takes too long, the flusher's callback and the responses' deadlines
+ * tell the waiting clients. */
 static void on_leave(void *context, int64_t offset) {
     const rp_broker *broker = context;
     uint32_t timeout_ms = atomic_load_explicit(&broker->settings.sync_flush_timeout_ms, memory_order_relaxed);
@@ -157,8 +157,9 @@ static void on_leave(void *context, int64_t offset) {
 
 /* ---- waking those who wait for disk or slaves ---- */
 
-/* The look at the counters is a read-modify-write like the parking itself: either we see the response and wake its lane, or the
- * lane sees the new offset when it looks again after parking. A lane whose first response ends behind `reached` is left alone. */
+/* The counters are read by a read-modify-write, like the one that parks a response: either this thread sees the response and wakes its
+ * lane, or the lane sees the new offset when it checks again after parking. A lane whose first response ends behind `reached` is left
+ * alone. */
 static void wake_parked(rp_broker *broker, int64_t reached) {
     uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
     for (uint32_t i = 0; i < lanes; i++) {
@@ -174,11 +175,11 @@ static void wake_parked(rp_broker *broker, int64_t reached) {
 }
 
 static void on_flushed(void *context, int64_t flushed_offset) {
-    (void)flushed_offset; /* the lanes read it where the flusher wrote it */
+    (void)flushed_offset; /* the lanes read it from the commit log */
     wake_parked(context, INT64_MAX);
 }
 
-/* waiting 0, and not of a lite topic: a delay level's queue has got messages that had been held back. */
+/* With waiting 0 and a queue that is not a lite topic's: a delay level's queue has got messages that had been held back. */
 static void on_arrival(void *context, rp_consume_queue *queue, uint64_t waiting) {
     const rp_broker *broker = context;
     if (waiting != 0)
@@ -198,7 +199,7 @@ void rp_broker_set_replicated(rp_broker *broker, int64_t offset) {
     wake_parked(broker, offset);
 }
 
-/* The count of -1s first: whoever reads the offset later does not take a new leadership for the old one. */
+/* The number of leaderships is stored first, so that a reader of the offset does not take a new leadership for the old one. */
 void rp_broker_set_committed(rp_broker *broker, int64_t offset) {
     if (offset < 0)
         atomic_fetch_add_explicit(&broker->leaderships, 1, memory_order_release);
@@ -319,7 +320,7 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     pthread_mutex_unlock(&live->reason_mutex);
     atomic_store_explicit(&live->store_writable, from->store_writable, memory_order_release);
     if (had_role != from->role && from->role == RP_ROLE_SLAVE)
-        wake_parked(broker, INT64_MAX); /* whoever waits for slaves' acks is told that none comes */
+        wake_parked(broker, INT64_MAX); /* responses that wait for slaves' acks learn that none will come */
     if (had_role == RP_ROLE_SLAVE && from->role != RP_ROLE_SLAVE)
         rp_lite_look_at_held(broker->lite);
 }
@@ -346,7 +347,7 @@ static void append_text(uint8_t **at, const char *text) {
     *at += size;
 }
 
-/* Copies the options' strings and writes the pairs every stored message gets. */
+/* Copies the options' strings and encodes the properties that every stored message gets. */
 static int keep_strings(rp_broker *broker, const rp_broker_options *options) {
     size_t size =
         strlen(options->cluster_name) + strlen(options->broker_name) + strlen(options->broker_ip) + strlen(options->region_id) + 4;
@@ -454,19 +455,19 @@ void rp_broker_close(rp_broker *broker) {
     if (broker == NULL)
         return;
     if (broker->escape != NULL)
-        rp_broker_refuse_escape(broker); /* threads that wait for it end */
-    rp_schedule_service_destroy(broker->schedule); /* before what its thread uses */
+        rp_broker_refuse_escape(broker); /* lets threads that wait for it go */
+    rp_schedule_service_destroy(broker->schedule); /* before everything that its thread uses */
     rp_timer_service_destroy(broker->timers);
     rp_pop_revive_destroy(broker->revive);
     rp_foreign_messages_destroy(broker->foreign);
     rp_message_store_on_flushed(broker->store, NULL, NULL);
     rp_message_store_on_arrival(broker->store, NULL, NULL);
-    rp_cold_reads_close(broker->cold_reads); /* before the lanes it wakes */
+    rp_cold_reads_close(broker->cold_reads); /* before the lanes that it wakes */
     rp_topic_table_destroy(broker->topics, rp_queue_waiters_free);
     uint32_t lanes = atomic_load(&broker->lane_count);
     for (uint32_t i = 0; i < lanes; i++)
         rp_lane_destroy(broker->lanes[i]);
-    rp_escape_bridge_destroy(broker->escape); /* behind the lanes, whose pops let go of their queues */
+    rp_escape_bridge_destroy(broker->escape); /* after the lanes, whose pops release their queues */
     rp_lite_readers_destroy(broker->lite);
     rp_group_table_destroy(broker->groups);
     rp_producer_table_destroy(broker->producers);

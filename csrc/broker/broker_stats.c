@@ -1,4 +1,4 @@
-/* broker_stats.c: sums up what the lanes counted; rates are made of it by whoever reads. */
+/* broker_stats.c: sums up the lanes' counters; readers compute rates from them. */
 #include "broker_stats.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* broker_tables.c: what Python puts into the tables and reads back from them (broker.h). */
+/* broker_tables.c: writes and reads the tables on behalf of Python (broker.h). */
 #include "broker.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "sql_filter.h"
 #include "tag_filter.h"
 
-#define SQL_ARENA_BYTES (8u << 20) /* the code of the longest expression, its texts, and the program made of them */
+#define SQL_ARENA_BYTES (8u << 20) /* for the code of the longest expression, its texts, and the program compiled from them */
 
 static int is_name(rp_slice name) { return name.data != NULL && name.size > 0 && name.size <= RP_TOPIC_NAME_MAX; }
 
@@ -19,7 +19,7 @@ int rp_broker_compact_topic(rp_broker *broker, rp_slice name, int32_t queues, rp
     if (!is_name(name) || queues < 0 || queues > RP_TOPIC_QUEUES_MAX)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "a topic has a name of 1 to 255 bytes, and %d queues at most",
                             RP_TOPIC_QUEUES_MAX);
-    (void)rp_message_store_set_batch_topic(broker->store, name, 0); /* what a topic deleted since may have been */
+    (void)rp_message_store_set_batch_topic(broker->store, name, 0); /* a deleted topic of that name may have been one of batch queues */
     return rp_message_store_compact(broker->store, name, queues, error);
 }
 
@@ -35,15 +35,15 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, i
     if (topic == NULL)
         return RP_E_NO_MEMORY;
     uint32_t changed = atomic_load_explicit(&topic->flags, memory_order_relaxed) ^ flags;
-    if (is_compacted(topic) && !(flags & RP_TOPIC_COMPACTED)) /* deleted and made again, and a slave hears of both at once */
+    if (is_compacted(topic) && !(flags & RP_TOPIC_COMPACTED)) /* deleted and created again, where a slave hears of both at once */
         rp_message_store_compact_no_more(broker->store, name);
     if ((changed & RP_TOPIC_BATCH) && rp_topic_is_live(topic))
-        rp_topic_delete(topic); /* it was made anew, and its queues are others */
+        rp_topic_delete(topic); /* it was created anew, with other queues */
     int status = rp_message_store_set_batch_topic(broker->store, name, (flags & RP_TOPIC_BATCH) != 0);
     if (status != RP_OK)
         return status;
     status = rp_topic_put(topic, read_queues, write_queues, permission, sys_flag, flags);
-    rp_long_polling_topic_changed(topic); /* who waits on any queue of it may have more of them now */
+    rp_long_polling_topic_changed(topic); /* pulls waiting on any of its queues may have more of them now */
     return status;
 }
 
@@ -58,7 +58,7 @@ int rp_broker_put_queue_mapping(rp_broker *broker, rp_slice name, int32_t global
 
 void rp_broker_mark_mapped_sends(rp_broker *broker) {
     uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
-    atomic_thread_fence(memory_order_seq_cst); /* the mappings first */
+    atomic_thread_fence(memory_order_seq_cst); /* orders the mappings stored before against the reads below */
     for (uint32_t i = 0; i < lanes; i++)
         broker->lanes[i]->mapped_mark = atomic_load_explicit(&broker->lanes[i]->mapped_begun, memory_order_relaxed);
 }
@@ -88,15 +88,15 @@ void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id) {
 
 typedef struct pair_walk {
     rp_broker *broker;
-    const rp_group *group; /* NULL: all */
-    const rp_topic *topic; /* NULL: all */
+    const rp_group *group; /* NULL: all groups */
+    const rp_topic *topic; /* NULL: all topics */
 } pair_walk;
 
 static int is_of_walk(const pair_walk *walk, const rp_consumption *consumption) {
     return (walk->group == NULL || consumption->group == walk->group) && (walk->topic == NULL || consumption->topic == walk->topic);
 }
 
-/* The entry stays, and is used again by the next group or topic of that name, which has had no message yet. */
+/* The entry stays, and serves the next group or topic of that name, which begins without messages. */
 static int forget_counts(void *context, rp_name_entry *entry) {
     rp_consumption *consumption = (rp_consumption *)entry;
     if (is_of_walk(context, consumption)) {
@@ -114,7 +114,7 @@ void rp_broker_delete_topic(rp_broker *broker, rp_slice name) {
     if (is_compacted(topic))
         rp_message_store_compact_no_more(broker->store, name);
     rp_topic_delete(topic);
-    (void)rp_message_store_set_batch_topic(broker->store, name, 0); /* to forget takes no memory */
+    (void)rp_message_store_set_batch_topic(broker->store, name, 0); /* removing a name needs no memory */
     rp_long_polling_topic_changed(topic);
     pair_walk walk = {.topic = topic};
     rp_group_table_each_consumption(broker->groups, forget_counts, &walk);
@@ -171,14 +171,14 @@ void rp_broker_delete_group(rp_broker *broker, rp_slice name) {
     rp_group_table_each_consumption(broker->groups, forget_counts, &walk);
 }
 
-/* The pair, live or not: offsets and subscriptions may be told before their topic or group. */
+/* Returns the pair's entry, live or not: offsets and subscriptions may arrive before their topic or group. */
 static rp_consumption *pair_entry(rp_broker *broker, rp_slice group_name, rp_slice topic_name) {
     rp_group *group = rp_group_table_entry(broker->groups, group_name);
     rp_topic *topic = rp_topic_table_entry(broker->topics, topic_name);
     return group != NULL && topic != NULL ? rp_group_table_consumption_entry(broker->groups, group, topic) : NULL;
 }
 
-/* The pair when there is one: whoever only asks must not make entries, which stay for ever. */
+/* Returns the pair if it exists: a mere query must not create entries, which stay for ever. */
 static rp_consumption *find_pair(const rp_broker *broker, rp_slice group_name, rp_slice topic_name) {
     const rp_group *group = rp_group_table_known(broker->groups, group_name);
     const rp_topic *topic = rp_topic_table_known(broker->topics, topic_name);

@@ -7,7 +7,7 @@
 #include "../base/slice_inl.h"
 #include "lane.h"
 
-#define BYTES_BITS 40 /* 1 TiB a window, then it stays there */
+#define BYTES_BITS 40 /* 1 TiB a window; the count stops there */
 #define BYTES_MAX ((UINT64_C(1) << BYTES_BITS) - 1)
 #define FORGOTTEN_MS INT64_C(60000)
 #define SYSTEM_PREFIX "CID_RMQ_SYS_"

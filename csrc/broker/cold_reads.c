@@ -13,16 +13,17 @@
 
 #define REGION_BYTES (INT64_C(4) << 20)
 #define SEEN_NS RP_NS_PER_S
-#define LOOKED_AT_NS (100 * RP_NS_PER_MS) /* between two looks at whole regions of one place: 10 to 50 us each, where a message's takes 1 */
-#define ENTRIES_LOOKED_AT_MAX 65536 /* of a pull whose tag matches nothing and whose broker is told to go far (maxFilterMessageSize) */
-#define ENTRIES_ASKED 32 /* the first messages of a pull; the next pull asks for what follows */
-#define ENTRIES_A_WINDOW 4096 /* 80 KiB: whoever reads a backlog reads the next ones next */
+/* Between two checks of a whole region for the same place: 10 to 50 µs each, where checking a message takes 1 */
+#define LOOKED_AT_NS (100 * RP_NS_PER_MS)
+#define ENTRIES_LOOKED_AT_MAX 65536 /* bounds a pull whose tag matches nothing, on a broker with a large maxFilterMessageSize */
+#define ENTRIES_ASKED 32 /* the first messages of a pull; the next pull requests what follows */
+#define ENTRIES_A_WINDOW 4096 /* 80 KiB: a consumer that reads a backlog reads the next entries soon */
 
 typedef struct cold_read {
     enum rp_cold_kind kind;
     rp_cold_stretch stretch;
-    rp_consume_queue *queue; /* whose pulls wait for it; NULL: for one that follows as well */
-    rp_group *group; /* for whom it is noted; NULL: nobody */
+    rp_consume_queue *queue; /* pulls of this queue wait for the read; NULL: they wait for the one that follows */
+    rp_group *group; /* the group that the read is counted for; NULL: none */
     uint16_t lane;
 } cold_read;
 
@@ -31,7 +32,7 @@ struct rp_cold_reads {
     rp_thread *thread; /* owner */
     pthread_mutex_t lock; /* leaf */
     pthread_cond_t more;
-    uint32_t head, count; /* guarded by lock, as the rest */
+    uint32_t head, count; /* guarded by lock, like the rest */
     bool stopping;
     cold_read ring[RP_COLD_ASKED_MAX];
 };
@@ -81,8 +82,8 @@ static void look_at_whole_region(rp_lane *lane, int64_t region, int64_t log_max)
         want(&lane->looks, stretch.begin, stretch.end);
 }
 
-/* Of messages strewn over the log. A whole region is looked at for one of them when its place has not been taken lately: by this region,
- * which is not all in memory then, or by another one. */
+/* For messages scattered over the log. A whole region is checked for one of them only if its place was not used lately, either by this
+ * region (which is then not entirely in memory) or by another. */
 static bool message_is_in_memory(rp_lane *lane, int64_t begin, int64_t end, int64_t log_max) {
     int64_t region = begin / REGION_BYTES;
     rp_cold_region *place = place_of(lane, region);
@@ -96,7 +97,7 @@ static bool message_is_in_memory(rp_lane *lane, int64_t begin, int64_t end, int6
     return rp_commit_log_in_memory(lane->broker->commit_log, begin, end);
 }
 
-/* Where what a queue still has of a window begins, or where it ends. */
+/* Clips an offset of a window's begin or end to what the queue still has. */
 static int64_t within(rp_consume_queue *queue, int64_t offset) {
     int64_t min = rp_consume_queue_min_offset(queue), max = rp_consume_queue_max_offset(queue);
     return offset < min ? min : offset > max ? max : offset;
@@ -120,7 +121,7 @@ static int look_at_compacted(rp_lane *lane, rp_consume_queue *queue, int64_t off
     return rp_compacted_is_on_disk(queue, offset, offset + 1);
 }
 
-/* Of what a look into a compacted log has found: its pages are in no region of the log. */
+/* For what was found in a compacted log: its pages belong to no region of the log. */
 static int look_at_found(rp_lane *lane, const rp_get_result *result) {
     lane->looks.kind = RP_COLD_COMPACTED;
     lane->looks.wanted_count = 1;
@@ -175,7 +176,7 @@ int rp_cold_reads_look(rp_lane *lane, const rp_get_result *result, int asked) {
     return lane->looks.wanted_count > 0;
 }
 
-/* Whoever looks for a few among many messages looks at the next ones next. */
+/* A consumer that searches for few among many messages looks at the next ones soon. */
 int rp_cold_reads_look_at_message(void *context, int64_t log_offset, uint32_t size) {
     rp_lane *lane = context;
     int64_t end = log_offset + size, log_max = rp_commit_log_max_offset(lane->broker->commit_log);

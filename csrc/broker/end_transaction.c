@@ -1,8 +1,8 @@
-/* end_transaction.c: prepared messages that are committed or rolled back (half_messages.h, broker.h).
- * RocketMQ: EndTransactionProcessor (5.3.3 broker/processor/). The checks stand in its order.
+/* end_transaction.c: commits or rolls back prepared messages (half_messages.h, broker.h).
+ * RocketMQ: EndTransactionProcessor (5.3.3 broker/processor/). The checks are in its order.
  *
- * On a reactor while the prepared message is in memory and small, as nearly all are, and the log is quick; else Python's threads call
- * rp_broker_end_transaction.
+ * Runs on a reactor if the prepared message is in memory and small, as nearly all are, and the log is fast; otherwise Python's threads
+ * call rp_broker_end_transaction.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 
 #define TAG_REMOVED 100 /* Java's hash of "d", TransactionalMessageUtil.REMOVE_TAG */
 #define DIGITS_MAX 24
-#define NO_REMARK "not set any response code" /* what RocketMQ forgets to replace */
+#define NO_REMARK "not set any response code" /* RocketMQ's default remark, which it does not replace here */
 
 /* One decision about one prepared message. */
 typedef struct ending {
@@ -29,12 +29,12 @@ typedef struct ending {
     const rp_end_transaction *request;
     rp_stored_message stored;
     rp_topic *topic; /* where a commit is counted */
-    int64_t delay_ms; /* below 0: it is not delayed */
-    int64_t out_ms;   /* below 0: it has no timer */
-    uint64_t cuts;    /* of the log, before anything was appended */
+    int64_t delay_ms; /* below 0: no delay */
+    int64_t out_ms;   /* below 0: no timer */
+    uint64_t cuts;    /* rp_commit_log_cuts before anything was appended */
     rp_append_item item;
-    uint8_t *text; /* owned: its properties */
-    void *light;   /* owned: light queues it goes to */
+    uint8_t *text; /* owned: the message's properties */
+    void *light;   /* owned: its light queues */
 } ending;
 
 static int32_t refuse(const char **remark, int32_t code, const char *why) {
@@ -44,7 +44,7 @@ static int32_t refuse(const char **remark, int32_t code, const char *why) {
 
 /* ---- checks ---- */
 
-/* A producer that said when it wants to be asked is not heard after that time, until it is asked. */
+/* A producer that set the time of its first check is not heard after that time, until it is asked. */
 static int is_too_late(const ending *end) {
     rp_slice text = rp_message_property(end->stored.message.properties, "CHECK_IMMUNITY_TIME_IN_SECONDS");
     if (end->request->is_from_check || text.data == NULL)
@@ -53,7 +53,7 @@ static int is_too_late(const ending *end) {
     if (rp_slice_to_i64(text, &seconds) != RP_OK || seconds < 0 || seconds > INT32_MAX)
         seconds = 0;
     int64_t immune_ms = seconds * 1000 > timeout_ms ? seconds * 1000 : timeout_ms;
-    return end->stored.message.born_timestamp_ms < rp_clock_wall_ms(rp_clock_system()) - immune_ms; /* a producer says any time */
+    return end->stored.message.born_timestamp_ms < rp_clock_wall_ms(rp_clock_system()) - immune_ms; /* producers may send any time */
 }
 
 static int32_t check(const ending *end, const char **remark) {
@@ -95,7 +95,7 @@ static int32_t code_of(int status, const char **remark) {
     }
 }
 
-/* Nothing behind a cut of the log that came since this decision was begun: the committed message may be what was cut. */
+/* Appends nothing if the log was cut since this decision was begun: the committed message may have been cut. */
 static int append(ending *end, rp_append_item *item) {
     rp_commit_log_append_behind(end->broker->commit_log, item, 1, end->cuts);
     if (item->status == RP_OK)
@@ -103,7 +103,7 @@ static int append(ending *end, rp_append_item *item) {
     return item->status;
 }
 
-/* The properties without its way to here; a delayed one gets its level's. RP_OK, RP_E_NO_MEMORY. */
+/* Writes the properties without those of its way to here; a delayed message gets its level's. RP_OK, RP_E_NO_MEMORY. */
 static int write_properties(ending *end, int32_t level, rp_slice topic, int32_t queue_id) {
     static const char *const way[] = {"REAL_TOPIC", "REAL_QID", RP_LIGHT_OFFSETS, "__CRC32#", NULL};
     static const char *const delayed[] = {
@@ -120,8 +120,8 @@ static int write_properties(ending *end, int32_t level, rp_slice topic, int32_t 
     return RP_OK;
 }
 
-/* RP_OK: a message with a timer waits for its time, or that is over; RP_E_RANGE: it has none that is taken; RP_E_UNSUPPORTED: timers are
- * off; RP_E_TIMEOUT: flow control; RP_E_IO. */
+/* RP_OK: the message has a timer and waits for its time, or the time is over; RP_E_RANGE: its timer is not acceptable; RP_E_UNSUPPORTED:
+ * timers are off; RP_E_TIMEOUT: flow control; RP_E_IO. */
 static int wait_for_time(ending *end, rp_slice properties) {
     rp_timer_service *timers = end->broker->timers;
     if (!rp_timer_is_timed(properties))
@@ -137,7 +137,8 @@ static int wait_for_time(ending *end, rp_slice properties) {
     return rp_timer_open_queue(timers, &end->item.queue);
 }
 
-/* Where it was sent to, by way of its delay level if it has one. RP_OK, RP_E_NOT_FOUND, RP_E_IO, RP_E_NO_MEMORY; as of wait_for_time. */
+/* Chooses the queue that the message was sent to, or that of its delay level. RP_OK, RP_E_NOT_FOUND, RP_E_IO, RP_E_NO_MEMORY; errors of
+ * wait_for_time. */
 static int choose_queue(ending *end) {
     rp_slice properties = end->stored.message.properties, topic = rp_message_property(properties, "REAL_TOPIC");
     int32_t queue_id, level = 0;
@@ -186,7 +187,7 @@ static int32_t commit(ending *end, const char **remark) {
     return RP_RESPONSE_SUCCESS;
 }
 
-/* Says that the prepared message is over. A failure has its producer asked about it later. */
+/* Records that the prepared message is decided. After a failure its producer is asked about it later. */
 static int append_operation(ending *end) {
     static const char removed[] = "TAGS\1d\2";
     const rp_broker_options *options = &end->broker->options;
@@ -216,7 +217,7 @@ static int32_t decide(ending *end, const char **remark) {
     return is_commit ? RP_RESPONSE_SUCCESS : code_of(status, remark);
 }
 
-/* A decision that is made, with the topic it was about. */
+/* Counts the decision for the topic it was about. */
 static void count_end(const ending *end) {
     rp_topic *topic = rp_topic_table_find(end->broker->topics, rp_message_property(end->stored.message.properties, "REAL_TOPIC"));
     if (topic == NULL)
@@ -256,7 +257,7 @@ int rp_end_transaction_request(rp_lane *lane, rp_connection *connection, const r
         return rp_answer(to, RP_RESPONSE_SLAVE_NOT_AVAILABLE, NULL, 0, NULL);
     if (rp_end_transaction_header_read(command, &request, &fault) != RP_OK)
         return rp_answer_fault(to, &fault);
-    if (request.decision == 0) /* the producer does not know: it will be asked. RocketMQ leaves whoever waits for an answer without one */
+    if (request.decision == 0) /* the producer does not know: it will be asked. RocketMQ sends no answer to this */
         return rp_answer(to, RP_RESPONSE_SUCCESS, NULL, 0, NULL);
     if (request.decision != RP_SYSFLAG_TRANSACTION_COMMIT && request.decision != RP_SYSFLAG_TRANSACTION_ROLLBACK)
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "commitOrRollback field wrong");
@@ -265,9 +266,9 @@ int rp_end_transaction_request(rp_lane *lane, rp_connection *connection, const r
     const char *remark;
     int32_t code;
     if (rp_commit_log_stuck_ms(lane->broker->commit_log, rp_reactor_now_ns(lane->reactor)) > 0)
-        code = code_of(RP_E_BUSY, &remark); /* as for sends: all other requests of this reactor would wait with it */
+        code = code_of(RP_E_BUSY, &remark); /* as for sends: otherwise all other requests of this reactor would wait with it */
     else if (rp_lane_log_is_slow(lane))
-        return RP_PUNT; /* it may be */
+        return RP_PUNT; /* the appends may take long: a thread of Python's may wait for them */
     else {
         int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
         code = rp_broker_end_transaction(lane->broker, &request, &remark);

@@ -16,14 +16,15 @@
 enum escape_state { SHUT, OPEN, REFUSING };
 
 struct rp_escape_bridge {
-    int event_fd; /* fixed */
+    int event_fd; /* fixed; eventfd */
     _Atomic int32_t state; /* written under lock */
     pthread_mutex_t lock;
     pthread_cond_t settled;
-    rp_escape_batch *batches; /* lock, as the next ones; in the order in which they came; of a thread that sleeps on its stack */
+    /* Guarded by lock, like the next; in order of arrival; a batch lies on the stack of the thread that sleeps for it */
+    rp_escape_batch *batches;
     uint64_t next_id;
-    uint32_t begun;   /* of rp_escape_begin */
-    uint32_t claimed; /* places of `claims`, without gaps */
+    uint32_t begun;   /* batches of rp_escape_begin */
+    uint32_t claimed; /* used places of `claims`, without gaps */
     const void *claims[RP_ESCAPE_WAITING_MAX];
 };
 
@@ -77,7 +78,7 @@ static void unlink_batch(rp_escape_bridge *bridge, const rp_escape_batch *batch)
     *at = batch->next;
 }
 
-/* 1: nothing of it waits any more, and it may be gone. */
+/* Settles one item. 1: nothing of the batch waits any more, and the batch may be gone. */
 static int settle(rp_escape_bridge *bridge, rp_escape_batch *batch, uint32_t index, int status) {
     if (index >= batch->count || batch->items[index].status != WAITS)
         return 0;
@@ -94,7 +95,7 @@ static int settle(rp_escape_bridge *bridge, rp_escape_batch *batch, uint32_t ind
     return 1;
 }
 
-/* Of a batch that comes: what becomes of it at once. */
+/* Initializes a new batch; status is what it gets at once. */
 static void begin(rp_escape_batch *batch, int status) {
     batch->taken = 0;
     batch->left = batch->count;
@@ -166,7 +167,7 @@ void rp_escape_unclaim(rp_broker *broker, const void *cell) {
 
 /* ---- who sends ---- */
 
-/* As a record of the topic it goes to. Positions are of no log. */
+/* Describes the item as a record of the topic it goes to. Its positions refer to no log. */
 static rp_encode_source source_of(const rp_broker *broker, const rp_append_item *item) {
     int32_t store_v6 = broker->options.store_host_is_v6 ? RP_SYSFLAG_STORE_V6 : 0;
     return (rp_encode_source){
@@ -196,7 +197,7 @@ static int encode(const rp_broker *broker, const rp_append_item *item, rp_escapi
     return RP_OK;
 }
 
-/* The next one of the batch that nobody has taken. RP_OK; RP_E_NOT_FOUND; RP_E_NO_MEMORY: it waits on. */
+/* Takes the batch's next item that nobody has taken. RP_OK; RP_E_NOT_FOUND; RP_E_NO_MEMORY: it continues to wait. */
 static int take_of(rp_broker *broker, rp_escape_batch *batch, rp_escaping_message *message) {
     while (batch->taken < batch->count) {
         uint32_t index = batch->taken;
@@ -207,7 +208,7 @@ static int take_of(rp_broker *broker, rp_escape_batch *batch, rp_escaping_messag
         message->id = batch->first_id + index;
         if (status == RP_OK)
             return status;
-        if (status != RP_E_NOT_FOUND && settle(broker->escape, batch, index, status)) /* it fits into no record, and never will */
+        if (status != RP_E_NOT_FOUND && settle(broker->escape, batch, index, status)) /* it fits into no record, now or later */
             break;
     }
     return RP_E_NOT_FOUND;

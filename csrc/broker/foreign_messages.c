@@ -12,18 +12,18 @@
 enum foreign_state { FREE, WANTED, TAKEN, HERE, GONE };
 
 typedef struct foreign_message {
-    rp_foreign_wanted is; /* id 0 while it is free */
+    rp_foreign_wanted is; /* id 0: the place is free */
     enum foreign_state state;
     int64_t asked_ms; /* when the revive thread asked last */
-    uint8_t *record;  /* owned; of one that is here */
+    uint8_t *record;  /* owned; the record, once it has arrived */
     uint32_t size;
 } foreign_message;
 
 struct rp_foreign_messages {
     pthread_mutex_t lock;
-    uint64_t next_id; /* lock, as the next ones */
-    uint64_t bytes;   /* of records */
-    uint32_t take_at; /* the place behind the one that was taken last */
+    uint64_t next_id; /* guarded by lock, like the next */
+    uint64_t bytes;   /* of all records held */
+    uint32_t take_at; /* the place behind the one taken last */
     foreign_message of[RP_FOREIGN_MAX];
 };
 
@@ -61,7 +61,8 @@ static int is_stale(const foreign_message *message, int64_t now_ms) {
     return message->state != FREE && (now_ms - message->asked_ms > RP_FOREIGN_KEPT_MS || message->asked_ms > now_ms);
 }
 
-/* It, or one that is free; NULL: all are asked for, or as many as one broker may have. What nobody asks for any more is cleared. */
+/* Returns the message's place, or a free one; NULL: all are in use, or as many as one broker may have. Messages that nobody asks for any
+ * more are removed. */
 static foreign_message *place_of(rp_foreign_messages *messages, rp_slice broker_name, rp_slice topic, int32_t queue_id, int64_t offset,
                                  int64_t now_ms) {
     foreign_message *found = NULL, *spare = NULL;

@@ -11,7 +11,7 @@
 
 #define PULL_BYTES_MIN 100 /* as of get_message.c */
 #define PULL_BYTES_MAX (INT64_C(128) << 20)
-#define LOOKS_A_CLOCK 16u /* at records, between two looks at the clock */
+#define LOOKS_A_CLOCK 16u /* records read between two checks of the clock */
 
 typedef struct compacted_walk {
     const rp_get_request *request;
@@ -49,7 +49,8 @@ static int matches(compacted_walk *walk, const rp_compaction_entry *entry, rp_sl
            rp_sql_filter_matches(filter, message.properties);
 }
 
-/* Who asks for the next one has its first record read in. */
+/* True if the filter would have to read a record that is on disk only: the walk ends before it, and the next pull has it read in as its
+ * first. */
 static int is_out_of_sight(const compacted_walk *walk, rp_slice record) {
     return walk->stop_at_ns != 0 && walk->request->is_on_disk != NULL &&
            !rp_compaction_segment_bytes_in_memory(walk->segment, record.data, record.size);
@@ -77,7 +78,7 @@ static void add(compacted_walk *walk, const rp_compaction_entry *entry, rp_slice
     result->status = RP_GET_FOUND;
 }
 
-/* Entries of one segment from index `at` on. */
+/* Walks the entries of one segment from index `at` on. */
 static void walk_segment(compacted_walk *walk, uint32_t at) {
     rp_get_result *result = walk->result;
     uint32_t count = rp_compaction_segment_count(walk->segment);
@@ -95,7 +96,7 @@ static void walk_segment(compacted_walk *walk, uint32_t at) {
     }
 }
 
-/* Nothing more is kept: what follows is the queue's. */
+/* No further messages are kept: what follows is in the queue. */
 static void go_to_end(const rp_compaction_log *log, rp_get_result *result) {
     int64_t end = rp_compaction_log_end(log);
     result->next_offset = end > result->next_offset ? end : result->next_offset;
@@ -114,7 +115,7 @@ int rp_get_compacted(const rp_get_request *request, const rp_get_limits *limits,
     result->min_offset = rp_message_store_first_offset(request->queue);
     result->max_offset = rp_consume_queue_max_offset(request->queue);
     if (result->max_offset < rp_compaction_log_end(log))
-        result->max_offset = rp_compaction_log_end(log); /* it was cut, or has lost its log: the copy follows */
+        result->max_offset = rp_compaction_log_end(log); /* the queue was cut, or has lost its log: the copy will follow */
     if (request->offset < 0) {
         result->status = RP_GET_OFFSET_TOO_SMALL;
         result->next_offset = limits->keep_bad_offset ? request->offset : result->min_offset;

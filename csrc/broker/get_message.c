@@ -1,8 +1,8 @@
 /* get_message.c: see get_message.h.
  *
- * First the entries are chosen and their records listed by log offset alone; then one pin over the whole stretch is asked for. That
- * fails when the stretch crosses a file's end or a file is gone: then the entries are gone through again with a pin for each record,
- * which also tells which messages were removed. The walk ends with the file of the first: the next pull gets those of the next file.
+ * First the entries are chosen and their records listed by log offset alone; then one pin covers the whole stretch. That fails if the
+ * stretch crosses a file's end or a file is gone: then the entries are walked again with a pin for each record, which also tells which
+ * messages were removed. The walk ends with the file of its first record: the next pull gets those of the next file.
  */
 #include "get_message.h"
 
@@ -22,9 +22,9 @@
 #define PULL_BYTES_MIN 100 /* both as in DefaultMessageStore.getMessage */
 #define PULL_BYTES_MAX (INT64_C(128) * 1024 * 1024)
 #define STRETCH_BYTES_MAX (INT64_C(1) << 30)
-#define OTHER_FILE 1 /* beside rp_status: the record is not in the file of those before it */
-#define UNWANTED 2   /* the filter does not let it pass */
-#define ENTRIES_ASKED_MAX 4096 /* maxMsgNums is the client's: more than this it cannot make us look at */
+#define OTHER_FILE 1 /* a result beside those of rp_status: the record is in another file than those before it */
+#define UNWANTED 2   /* the filter does not accept it */
+#define ENTRIES_ASKED_MAX 4096 /* limits the client's maxMsgNums */
 
 const char *rp_get_status_name(int status) {
     static const char *const names[] = {
@@ -80,13 +80,13 @@ typedef struct get_walk {
     rp_get_result *result;
     int64_t log_max;
     int64_t bytes_max;
-    int64_t entries_left; /* how many more the walk may look at */
-    int64_t last_offset; /* of the last entry looked at */
-    int pin_each;        /* second way: a pin for each record */
-    int64_t stop_at_ns;  /* of a filter that looks into records */
-    uint32_t unclocked;  /* bytes of properties since the last look at the clock, and as many for each record */
-    int is_spent;        /* it is later than that */
-    uint32_t disk_looks; /* as of the request: what is left of them */
+    int64_t entries_left; /* how many more entries the walk may visit */
+    int64_t last_offset; /* log offset of the last entry visited */
+    int pin_each;        /* the second way: a pin for each record */
+    int64_t stop_at_ns;  /* deadline of a filter that reads records */
+    uint32_t unclocked;  /* bytes of properties read since the last check of the clock, and a fixed amount for each record */
+    int is_spent;        /* 1: past the deadline */
+    uint32_t disk_looks; /* from the request: what is left of them */
 } get_walk;
 
 static void keep_nothing(void *owner) { (void)owner; }
@@ -118,7 +118,7 @@ static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
 
 static int64_t now_ns(void) { return rp_clock_monotonic_ns(rp_clock_system()); }
 
-/* What is not a message is the client's to judge, as without a filter. */
+/* Bytes that are no message pass, as without a filter: the client judges them. */
 static int passes_expression(get_walk *walk, const rp_log_range *record) {
     rp_message message;
     if (walk->request->filter->kind != RP_FILTER_SQL ||
@@ -133,12 +133,12 @@ static int passes_expression(get_walk *walk, const rp_log_range *record) {
     return passes;
 }
 
-/* Messages of the entry in front of the first that is wanted: they come with it, and count where they are not taken off. */
+/* Counts the messages of the entry before the first that is wanted: they come with it, and count unless they are taken off. */
 static int32_t unasked(const rp_get_request *request, const rp_queue_entry *entry) {
     return request->takes_part && entry->queue_offset < request->offset ? (int32_t)(request->offset - entry->queue_offset) : 0;
 }
 
-/* Adds a record. RP_OK, OTHER_FILE, UNWANTED, or what reading it failed with. In the first way file_offset holds the log offset until the
+/* Adds a record. RP_OK, OTHER_FILE, UNWANTED, or the error of reading it. In the first way file_offset holds the log offset until the
  * pin is taken. */
 static int add_record(get_walk *walk, const rp_queue_entry *entry) {
     rp_get_result *result = walk->result;
@@ -172,7 +172,7 @@ static int add_record(get_walk *walk, const rp_queue_entry *entry) {
     return RP_OK;
 }
 
-/* What cannot be read just now is the consumer's next message, and must not be passed over. Returns 0: the walk is over. */
+/* A message that cannot be read now is the consumer's next one, and must not be passed over. Returns 0: the walk is over. */
 static int stop_before(get_walk *walk, int64_t at, int32_t status) {
     walk->result->next_offset = at;
     if (walk->result->bytes == 0)
@@ -180,7 +180,7 @@ static int stop_before(get_walk *walk, int64_t at, int32_t status) {
     return 0;
 }
 
-/* Goes on behind an entry that is not wanted. */
+/* Continues behind an entry that is not wanted. */
 static int pass_over(get_walk *walk) {
     if (walk->result->bytes == 0)
         walk->result->status = RP_GET_NO_MATCHED_MESSAGE;
@@ -198,12 +198,12 @@ static int is_out_of_sight(get_walk *walk, const rp_queue_entry *entry) {
     return 0;
 }
 
-/* A damaged entry may say anything: nothing is calculated with its offset. */
+/* A damaged entry may hold any offset, so it is checked before any arithmetic. */
 static int is_in_log(const get_walk *walk, const rp_queue_entry *entry) {
     return entry->size > 0 && (uint64_t)entry->commit_log_offset < (uint64_t)walk->log_max;
 }
 
-/* One entry; `at` is where the consumer is by then. 0: the walk is over. */
+/* Visits one entry; `at` is the consumer's position. 0: the walk is over. */
 static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
     rp_get_result *result = walk->result;
     int has_record = is_in_log(walk, entry);
@@ -239,7 +239,7 @@ static void walk_entries(get_walk *walk) {
     result->next_offset = walk->request->offset;
     result->count = result->range_count = 0;
     result->bytes = 0;
-    walk->last_offset = walk->log_max; /* nobody is sent to a slave for what was not looked at */
+    walk->last_offset = walk->log_max; /* nobody is sent to a slave because of what was not visited */
     walk->entries_left = rp_get_entries_max(walk->limits, walk->request->max_messages);
     int64_t at = walk->request->offset;
     while (at < result->max_offset) {
@@ -250,7 +250,7 @@ static void walk_entries(get_walk *walk) {
             return;
         }
         if (got <= 0) {
-            /* Files of the queue went between our look at its bounds and now: the consumer comes back and is told the new minimum. */
+            /* Files of the queue were removed since its bounds were read: the consumer comes again and is told the new minimum. */
             if (result->bytes == 0)
                 result->status = RP_GET_OFFSET_FOUND_NULL;
             return;
@@ -262,7 +262,7 @@ static void walk_entries(get_walk *walk) {
     }
 }
 
-/* Turns log offsets into addresses under one pin, held by the last range: ranges leave in order. 0 when it cannot be had. */
+/* Turns log offsets into addresses under one pin, which the last range holds, because ranges leave in order. 0 if it cannot be taken. */
 static int pin_stretch(get_walk *walk) {
     rp_get_result *result = walk->result;
     rp_file_range *ranges = walk->scratch->ranges;
@@ -291,7 +291,7 @@ static int pin_stretch(get_walk *walk) {
 
 static int64_t corrected(const rp_get_limits *limits, int64_t asked, int64_t right) { return limits->keep_bad_offset ? asked : right; }
 
-/* The answers that need no look at entries. 1 when it is one of them. */
+/* Gives the answers that need no entries. 1 if it gave one. */
 static int check_offset(const rp_get_request *request, const rp_get_limits *limits, rp_get_result *result) {
     if (result->max_offset == 0) {
         result->status = RP_GET_NO_MESSAGE_IN_QUEUE;
@@ -329,7 +329,7 @@ void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, 
         .result = result,
         .log_max = rp_commit_log_max_offset(request->commit_log),
         .bytes_max = bytes_max,
-        .pin_each = request->filter->kind == RP_FILTER_SQL, /* whoever looks into a record needs it there */
+        .pin_each = request->filter->kind == RP_FILTER_SQL, /* a filter that reads a record needs it pinned */
         .stop_at_ns = request->filter->kind == RP_FILTER_SQL ? now_ns() + RP_FILTER_NS : 0,
         .disk_looks = request->disk_looks,
     };

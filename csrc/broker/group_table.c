@@ -1,5 +1,5 @@
-/* group_table.c: see group_table.h. The key of a consumption is the two entries' addresses: they never move, so 16 bytes name the
- * pair and no text is compared. */
+/* group_table.c: see group_table.h. The key of a consumption is the addresses of its two entries, which never move: 16 bytes name the
+ * pair, and no text is compared. */
 #include "group_table.h"
 
 #include <sched.h>
@@ -10,7 +10,7 @@
 #define CAPACITY_MIN 4u
 
 typedef struct rp_word_array {
-    struct rp_word_array *next; /* among the spare ones; writer only */
+    struct rp_word_array *next; /* link among the spare ones; writer only */
     uint32_t capacity;          /* fixed; a power of two */
     _Atomic int32_t words[];
 } rp_word_array;
@@ -18,8 +18,8 @@ typedef struct rp_word_array {
 struct rp_group_table {
     rp_name_table *groups;       /* fixed */
     rp_name_table *consumptions; /* fixed */
-    rp_word_array *spare[CAPACITIES]; /* writer only: by capacity; never freed while there may be readers */
-    uint64_t words;                   /* writer only: of all arrays */
+    rp_word_array *spare[CAPACITIES]; /* writer only: by capacity; not freed while there may be readers */
+    uint64_t words;                   /* writer only: in all arrays */
 };
 
 typedef struct pair_key {
@@ -98,8 +98,8 @@ void rp_group_table_each_consumption(const rp_group_table *table, int (*visit)(v
     rp_name_table_each(table->consumptions, visit, context);
 }
 
-/* The sequence lock. Data is stored with release after the odd number and loaded with acquire before the second look, which is
- * what keeps both in order (a fence would do, but ThreadSanitizer does not know fences). */
+/* The sequence lock. Data is stored with release after the odd number, and loaded with acquire before the sequence is read again, which
+ * keeps both in order (a fence would do too, but ThreadSanitizer does not model fences). */
 static void begin_write(rp_subscription *subscription) { atomic_fetch_add_explicit(&subscription->sequence, 1, memory_order_acq_rel); }
 static void end_write(rp_subscription *subscription) { atomic_fetch_add_explicit(&subscription->sequence, 1, memory_order_release); }
 
@@ -166,7 +166,7 @@ void rp_consumption_unsubscribe(rp_group_table *table, rp_consumption *consumpti
     atomic_fetch_sub_explicit(&consumption->group->subscriptions, 1, memory_order_relaxed);
 }
 
-/* One look; 0 when the writer was inside, then the view is not to be used. */
+/* Copies once; 0 if the writer was inside, and the view must not be used. */
 static int copy_subscription(const rp_subscription *subscription, int32_t *words, uint32_t words_max, rp_subscription_view *view) {
     uint32_t sequence = atomic_load_explicit(&subscription->sequence, memory_order_acquire);
     view->present = atomic_load_explicit(&subscription->present, memory_order_acquire);
@@ -215,7 +215,7 @@ int rp_consumption_read_subscription(const rp_consumption *consumption, rp_subsc
             if (make_room(reader, view->filter.count) != RP_OK)
                 return RP_E_NO_MEMORY;
         } else if (attempt % 64 == 0) {
-            sched_yield(); /* the writer was put aside in the middle of its few stores */
+            sched_yield(); /* the writer was preempted during its few stores */
         }
     }
 }

@@ -1,6 +1,6 @@
-/* growing_inl.h: where element i of a growing array of chunks lies. C only.
+/* growing_inl.h: finds element i of a growing array of chunks. C only.
  *
- * Chunk c holds RP_GROWING_FIRST << c elements. Chunks are made when first needed and never move, so readers need no lock and
+ * Chunk c holds RP_GROWING_FIRST << c elements. Chunks are allocated when first needed and never move, so readers need no lock and
  * nothing is retired. 14 chunks hold 131,064 elements, more than a topic may have queues.
  */
 #ifndef RP_BROKER_GROWING_INL_H

@@ -1,6 +1,6 @@
-/* half_again.c: prepared messages that are stored once more: to be asked about, or given up (transactions.h).
- * RocketMQ: TransactionalMessageBridge.renewHalfMessageInner, DefaultTransactionalMessageCheckListener, AdminBrokerProcessor
- * .resumeCheckHalfMessage (5.3.3 broker/).
+/* half_again.c: stores prepared messages once more: to ask about them, or to give them up (transactions.h).
+ * RocketMQ: TransactionalMessageBridge.renewHalfMessageInner, DefaultTransactionalMessageCheckListener,
+ * AdminBrokerProcessor.resumeCheckHalfMessage (5.3.3 broker/).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 #define CHECK_TIMES "TRANSACTION_CHECK_TIMES"
 
-/* What of the properties each fate replaces. */
+/* The properties that each fate replaces. */
 static const char *const nothing_but_crc[] = {"__CRC32#", NULL};
 static const char *const check_times_pair[] = {CHECK_TIMES, "__CRC32#", NULL};
 static const char *const first_offset_pair[] = {RP_FIRST_OFFSET, "__CRC32#", NULL};
@@ -25,9 +25,9 @@ typedef struct again {
     rp_broker *broker;
     rp_stored_message stored;
     rp_append_item item;
-    rp_topic *topic; /* where it is counted */
-    uint8_t *text;   /* owned: its properties */
-    int64_t first_offset; /* as of rp_half_copy */
+    rp_topic *topic; /* where the message is counted */
+    uint8_t *text;   /* owned: the message's properties */
+    int64_t first_offset; /* as in rp_half_copy */
 } again;
 
 static int write_properties(again *half, int fate, int32_t check_times) {
@@ -67,7 +67,7 @@ static int choose_queue(again *half, int fate) {
     return rp_topic_open_queue_to_send(topics, half->topic, 0, &half->item.queue) != NULL ? RP_OK : RP_E_IO;
 }
 
-/* The copy as a record of the topic it was sent to. */
+/* Describes the copy as a record of the topic the message was sent to. */
 static rp_encode_source question_of(const again *half) {
     const rp_message *message = &half->stored.message;
     rp_slice topic = rp_message_property(message->properties, "REAL_TOPIC");
@@ -90,8 +90,8 @@ static rp_encode_source question_of(const again *half) {
     };
 }
 
-/* Room for the question: a copy that is there, and whose producer cannot be asked, would be made again with every round. RP_OK,
- * RP_E_NO_MEMORY, RP_E_TOO_LARGE. */
+/* Allocates the question before the copy is appended: a copy that exists, while its producer cannot be asked, would be made again in
+ * every round. RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE. */
 static int make_room(const again *half, rp_half_copy *copy) {
     rp_encode_source source = question_of(half);
     int64_t size = rp_message_encoded_size(&source);
@@ -131,7 +131,7 @@ int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, in
     again half = {.broker = broker};
     *copy = (rp_half_copy){0};
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
-        return RP_E_DISK_FULL; /* the retention's word: nearly, or its log's files would not fit */
+        return RP_E_DISK_FULL; /* retention reports the disk as nearly full */
     int status = rp_stored_message_open(broker->commit_log, log_offset, &half.stored);
     if (status != RP_OK)
         return status;

@@ -1,14 +1,14 @@
-/* half_scan.c: which prepared messages nobody has decided (transactions.h).
+/* half_scan.c: finds the prepared messages that nobody has decided (transactions.h).
  * RocketMQ: TransactionalMessageServiceImpl.check, fillOpRemoveMap (5.3.3 broker/transaction/queue/).
  *
- *   operations from op_position on ─► one bit for each prepared message they are about ─► the messages without a bit
+ *   operations from op_position on ─► one bit for each prepared message they decide ─► the messages without a bit
  *
- * A prepared message that is still immune is copied to the end of its queue. Such a copy is over when its original is, so the original's
- * operation is needed until the position has passed the copy. RocketMQ's position moves past that operation, and producers are asked about
- * copies that are over.
+ * A prepared message that is still immune is copied to the end of its queue. Such a copy is decided when its original is, so the
+ * original's operation is needed until the position has passed the copy. RocketMQ's position moves past that operation, and its
+ * producers are asked about copies that are decided.
  *
- * Bounds   HALVES_MAX prepared messages are looked at in one scan; OLDER_MAX operations about older ones are remembered; one count for each
- *          topic.
+ * Bounds   HALVES_MAX prepared messages are visited in one scan; OLDER_MAX operations about older ones are remembered; one count for
+ *          each topic.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,17 +23,17 @@
 #define OLDER_MAX (1u << 20)
 #define ENTRIES 256
 
-/* The prepared messages that are over. */
+/* The prepared messages that are decided. */
 typedef struct ended_halves {
-    int64_t begin, end; /* of bits */
+    int64_t begin, end; /* range of the bits */
     uint8_t *bits;      /* owned */
-    int64_t *older;     /* owned: those below begin; sorted when all are there */
+    int64_t *older;     /* owned: those below begin; sorted once complete */
     uint32_t older_count, older_room;
 } ended_halves;
 
 /* ---- operations ---- */
 
-/* Calls visit for each offset in the body, which is numbers with commas between them. Stops at, and returns, what is not RP_OK. */
+/* Calls visit for each offset in the body, which is numbers separated by commas. Stops at, and returns, any status but RP_OK. */
 static int each_offset(rp_slice body, int (*visit)(void *context, int64_t half_offset), void *context) {
     for (uint32_t at = 0; at < body.size;) {
         const uint8_t *comma = memchr(body.data + at, ',', body.size - at);
@@ -49,7 +49,7 @@ static int each_offset(rp_slice body, int (*visit)(void *context, int64_t half_o
     return RP_OK;
 }
 
-/* The offsets of one operation. A record that is not an operation, or cannot be read any more, has none. */
+/* Visits the offsets of one operation. A record that is not an operation, or can no longer be read, has none. */
 static int read_operation(rp_broker *broker, const rp_queue_entry *entry, int (*visit)(void *context, int64_t half_offset), void *context) {
     rp_stored_message stored;
     int status = rp_stored_message_open(broker->commit_log, entry->commit_log_offset, &stored);
@@ -65,8 +65,8 @@ static int64_t within(const rp_consume_queue *queue, int64_t position) {
     return position < min ? min : position > max ? max : position;
 }
 
-/* Calls visit for the offsets of each operation from position on, until it returns RP_E_EXISTS. Returns the queue offset of that operation,
- * or the queue's end; RP_E_IO, RP_E_NO_MEMORY. */
+/* Calls visit for the offsets of each operation from position on, until it returns RP_E_EXISTS. Returns the queue offset of that
+ * operation, or the queue's end; RP_E_IO, RP_E_NO_MEMORY. */
 static int64_t each_operation(rp_broker *broker, int64_t position, int (*visit)(void *context, int64_t half_offset), void *context) {
     rp_consume_queue *queue = rp_op_queue(broker);
     rp_queue_entry entries[ENTRIES];
@@ -86,12 +86,12 @@ static int64_t each_operation(rp_broker *broker, int64_t position, int (*visit)(
     return position;
 }
 
-/* The prepared messages whose operations are needed. */
+/* The prepared messages whose operations are still needed. */
 typedef struct needed_halves {
-    int64_t position;      /* it and all behind it */
+    int64_t position;      /* this one and all behind it */
     const int64_t *copied; /* and these */
     size_t copied_count;
-    int64_t *sorted; /* owned: copied, once they have to be looked at */
+    int64_t *sorted; /* owned: copied, sorted before the first search */
 } needed_halves;
 
 static int compare(const void *left, const void *right) {
@@ -109,7 +109,7 @@ static int sort_copied(needed_halves *needed) {
     return RP_OK;
 }
 
-/* RP_E_EXISTS, which stops the reading: the operation is about a message that needs it. */
+/* RP_E_EXISTS, which stops the reading: the operation decides a message that is needed. */
 static int stop_at_needed(void *context, int64_t half_offset) {
     needed_halves *needed = context;
     if (half_offset >= needed->position)
@@ -133,7 +133,7 @@ int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64
 
 static int note_older(ended_halves *ended, int64_t half_offset) {
     if (ended->older_count == OLDER_MAX)
-        return RP_OK; /* a producer is asked once more than needed */
+        return RP_OK; /* at worst a producer is asked once too often */
     if (ended->older_count == ended->older_room) {
         uint32_t room = ended->older_room == 0 ? 256 : ended->older_room * 2;
         int64_t *older = realloc(ended->older, room * sizeof *older);
@@ -174,7 +174,7 @@ static int64_t number_of(rp_slice properties, const char *name, int64_t absent) 
     return rp_slice_to_i64(value, &number) == RP_OK ? number : -1;
 }
 
-/* Reads one prepared message. 1: the row is filled in; 0: it is over because its original is, or it cannot be read any more; RP_E_IO,
+/* Reads one prepared message. 1: the row is filled in; 0: it is decided because its original is, or it can no longer be read; RP_E_IO,
  * RP_E_NO_MEMORY. */
 static int look(rp_broker *broker, const ended_halves *ended, int64_t queue_offset, const rp_queue_entry *entry, rp_undecided_half *row) {
     rp_stored_message stored;
@@ -225,7 +225,7 @@ static int64_t scan(rp_broker *broker, rp_consume_queue *queue, const ended_halv
     return found;
 }
 
-/* Reads the operations about what the queue has from half_position on. RP_OK; RP_E_IO, RP_E_NO_MEMORY. end_scan is due in any case. */
+/* Reads the operations about messages from half_position on. RP_OK; RP_E_IO, RP_E_NO_MEMORY. end_scan must be called in any case. */
 static int begin_scan(rp_broker *broker, const rp_consume_queue *queue, int64_t half_position, int64_t op_position, ended_halves *ended) {
     *ended = (ended_halves){.begin = within(queue, half_position), .end = rp_consume_queue_max_offset(queue)};
     if (ended->end - ended->begin > HALVES_MAX)
@@ -262,7 +262,7 @@ int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int
 /* ---- by topic ---- */
 
 typedef struct half_counts {
-    rp_half_count *rows; /* owned; by the address of the name, which each topic has one of */
+    rp_half_count *rows; /* owned; found by the address of the name, of which each topic has one */
     size_t count, room;
 } half_counts;
 

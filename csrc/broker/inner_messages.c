@@ -26,7 +26,7 @@ static rp_encode_source source_of(const rp_message *record, int64_t offset) {
     };
 }
 
-/* 0: it is one message. */
+/* 0: the record is one message. */
 static int is_batch(const rp_message *record, rp_queue_entry *entry) {
     uint32_t position = 0;
     if (!rp_inner_batch_read(record, entry)) {
@@ -37,7 +37,7 @@ static int is_batch(const rp_message *record, rp_queue_entry *entry) {
            rp_batch_count(record->body, &position) == entry->messages;
 }
 
-/* 1: it was put down. */
+/* 1: the record was written, or measured. */
 static int put(const rp_encode_source *source, uint64_t *size, uint8_t *to) {
     int64_t own = rp_message_encoded_size(source);
     if (own < 0)
@@ -55,7 +55,7 @@ static rp_inner_place *place_for(rp_inner_places *places, const rp_message *reco
     return &places->of[(hash >> 32) % RP_INNER_PLACES];
 }
 
-/* NULL: it is not known. */
+/* NULL: no place is known. */
 static const rp_inner_place *find_place(rp_inner_places *places, const rp_message *record, int64_t from) {
     const rp_inner_place *known = place_for(places, record, from);
     int is_it = known->position > 0 && known->from == from && known->log_offset == record->physical_offset &&
@@ -77,7 +77,7 @@ static void keep_place(rp_inner_places *places, const rp_message *record, int64_
 
 /* ---- messages ---- */
 
-/* Of a batch, whose message at `offset` begins at `position` of the body. */
+/* Walks a batch whose message at `offset` begins at `position` of the body. */
 static uint32_t walk(rp_inner_places *places, const rp_message *record, int64_t from, int64_t offset, uint32_t position, uint32_t most,
                      int64_t *offsets, uint64_t *size, uint8_t *to) {
     rp_batch_message message;
@@ -85,7 +85,7 @@ static uint32_t walk(rp_inner_places *places, const rp_message *record, int64_t 
     for (uint32_t begin = position; count < most && rp_batch_next(record->body, &position, &message) == 1; offset++, begin = position) {
         if (offset < from)
             continue;
-        if (count == 0 && to == NULL) /* who measures comes back to write */
+        if (count == 0 && to == NULL) /* the caller measures, and comes again to write */
             keep_place(places, record, from, offset, begin);
         rp_encode_source source = source_of(record, offset);
         source.flag = message.flag;
@@ -110,13 +110,13 @@ uint32_t rp_inner_messages(rp_inner_places *places, const rp_message *record, in
         return walk(places, record, from, known->offset, known->position, most, offsets, size, to);
     if (is_batch(record, &entry))
         return walk(places, record, from, entry.queue_offset, 0, most, offsets, size, to);
-    /* its last offset: who has got it and goes on behind that does not get it again */
+    /* Its last offset, so that a consumer that continues behind it does not get it again */
     offsets[0] = entry.queue_offset + entry.messages - 1;
     rp_encode_source source = source_of(record, offsets[0]);
     return from <= offsets[0] && put(&source, size, to);
 }
 
-/* All of the ranges, one behind the other. Returns the count; *next: behind the last. */
+/* Takes all ranges apart, one behind the other. Returns the count; *next: the offset behind the last. */
 static uint32_t take_apart(rp_inner_places *places, const rp_get_scratch *scratch, const rp_get_result *result, int64_t from, uint32_t most,
                            int64_t *offsets, uint64_t *size, uint8_t *to, int64_t *next) {
     uint32_t count = 0;
@@ -128,7 +128,7 @@ static uint32_t take_apart(rp_inner_places *places, const rp_get_scratch *scratc
         for (uint32_t at = 0; at < range->size; at += record.size) {
             uint64_t own;
             if (rp_message_decode(range->address + at, range->size - at, RP_CHECK_NO_CRC, &record, NULL) != RP_RECORD_MESSAGE) {
-                *next = count > 0 ? offsets[count - 1] + 1 : *next; /* what is behind it here is got by the next look */
+                *next = count > 0 ? offsets[count - 1] + 1 : *next; /* what lies behind it is found by the next pop */
                 return count;
             }
             uint32_t more = rp_inner_messages(places, &record, from, most - count, offsets + count, &own, to != NULL ? to + *size : NULL);

@@ -1,7 +1,7 @@
-/* intake.h: what a topic took in, by the kind of its messages and their sizes. Private to csrc/broker.
+/* intake.h: counts what a topic took in, by the type of its messages and their sizes. Private to csrc/broker.
  * RocketMQ: BrokerMetricsManager.getMessageType and its histogram of message sizes (5.3.3 broker/metrics/).
  *
- * Threads  add from any thread (relaxed); read while others add gives a slightly stale picture.
+ * Threads  add from any thread (relaxed); a concurrent read gives a slightly stale picture.
  */
 #ifndef RP_BROKER_INTAKE_H
 #define RP_BROKER_INTAKE_H
@@ -17,7 +17,7 @@ typedef struct rp_intake {
     _Atomic uint64_t sizes[RP_INTAKE_SIZES];
 } rp_intake;
 
-/* As of a message that its producer sends with these properties. */
+/* Returns the type of a message that its producer sent with these properties. */
 static inline enum rp_message_type rp_message_type_of(const rp_sent_properties *properties) {
     if (properties->prepared)
         return RP_MESSAGE_TRANSACTION;
@@ -26,10 +26,10 @@ static inline enum rp_message_type rp_message_type_of(const rp_sent_properties *
     return properties->delay_level > 0 || properties->timed ? RP_MESSAGE_DELAY : RP_MESSAGE_NORMAL;
 }
 
-/* A record of `size` bytes. */
+/* Counts a record of `size` bytes. */
 void rp_intake_count(rp_intake_counts *counts, uint32_t size);
 void rp_intake_add(rp_intake *intake, const rp_intake_counts *counts);
-/* One record of `size` bytes. */
+/* Adds one record of `size` bytes. */
 void rp_intake_add_one(rp_intake *intake, uint32_t size);
 void rp_intake_read(const rp_intake *intake, rp_intake_counts *counts);
 void rp_intake_reset(rp_intake *intake);

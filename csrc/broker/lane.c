@@ -8,7 +8,7 @@
 #include "pop_escape.h"
 
 #define SLOW_MS 5 /* an append takes microseconds */
-#define QUICK_NS (RP_NS_PER_MS / 4) /* what takes no longer is no sign of a slow log, however many there are */
+#define QUICK_NS (RP_NS_PER_MS / 4) /* what takes no longer is no sign of a slow log, however often it happens */
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -51,7 +51,7 @@ int64_t rp_lane_deadline(const rp_lane *lane) {
 }
 
 void rp_lane_schedule(rp_lane *lane) {
-    lane->lite_due_ns = rp_lite_deadline(lane); /* once: other lanes move it */
+    lane->lite_due_ns = rp_lite_deadline(lane); /* read once: other lanes change it */
     rp_reactor_set_deadline(lane->reactor, rp_lane_deadline(lane));
 }
 

@@ -20,7 +20,7 @@ static void tell_left_out(rp_broker *broker, rp_slice topic, int status) {
                                                 : "one of the names is not a light queue's, or there are too many");
 }
 
-/* Without them the record may fit into the log: whoever was told that the message is stored gets it from its topic. */
+/* Without the copies the record may still fit into the log: consumers of its topic get the message that the producer was told is stored. */
 static int have_room(const rp_append_item *item, rp_slice names) {
     size_t size = rp_light_offsets_size_max(names) + CRC_ROOM;
     for (uint32_t i = 0; i < RP_APPEND_PROPERTY_PARTS; i++)
@@ -31,7 +31,7 @@ static int have_room(const rp_append_item *item, rp_slice names) {
 int rp_copy_to_light_queues(rp_broker *broker, rp_append_item *item, void **room) {
     rp_slice topic = rp_consume_queue_topic(item->queue), names = rp_light_names_of(broker->store, topic, item->properties[0]);
     *room = NULL;
-    if (names.size == 0 || rp_escape_is_on(broker)) /* the broker that stores it looks at them */
+    if (names.size == 0 || rp_escape_is_on(broker)) /* the broker that stores the message handles them */
         return RP_OK;
     if (!have_room(item, names)) {
         tell_left_out(broker, topic, RP_E_TOO_LARGE);

@@ -1,7 +1,6 @@
-/* light_copies.h: puts messages that the broker appends by itself (delayed ones, and those of transactions) into the light queues that they
- * name (store/light_queue.h), when they come to their topic. Private to csrc/broker.
- * RocketMQ: LmqDispatch (5.5.0 store/), on the way of every append: there a message of a transaction is in its light queues before its
- * commit.
+/* light_copies.h: puts messages that the broker itself appends (delayed ones, and those of transactions) into the light queues that they
+ * name (store/light_queue.h), when they arrive in their topic. Private to csrc/broker.
+ * RocketMQ: LmqDispatch (5.5.0 store/), part of every append: there a message of a transaction is in its light queues before its commit.
  *
  * Threads  any.
  */
@@ -11,10 +10,9 @@
 #include "../store/commit_log.h"
 #include "broker.h"
 
-/* Has the item, which is ready but for that, go to them. *room is to be freed after the append, NULL: it goes to none. Names that name
- * no light queue, those past the store's limit, and those whose offsets may not fit behind the properties are left out with a line in the
- * log: the message itself is neither held up nor lost by them. RP_OK;
- * RP_E_NO_MEMORY, RP_E_DISK_FULL, RP_E_IO: to be tried again. */
+/* Adds the light queues to an item that is otherwise ready. *room must be freed after the append; NULL: it goes to none. Names that are
+ * no light queue's, those beyond the store's limit, and those whose offsets may not fit behind the properties are left out and logged:
+ * they neither delay nor lose the message itself. RP_OK; RP_E_NO_MEMORY, RP_E_DISK_FULL, RP_E_IO: try again. */
 int rp_copy_to_light_queues(rp_broker *broker, rp_append_item *item, void **room);
 
 #endif

@@ -1,7 +1,7 @@
-/* lite_acks.c: acks of messages of lite topics, and changes of their invisible time (lite_path.h). The checks stand in RocketMQ's order.
+/* lite_acks.c: acks of messages of lite topics, and changes of their invisible time (lite_path.h). The checks are in RocketMQ's order.
  *
- * What is out is in memory alone. An ack of what this broker does not know to be out, as it was started since, moves the offset by that one
- * message only where it is the next: RocketMQ moves it behind any, and those before it are never consumed.
+ * Which messages are out is kept in memory only. An ack of a message that this broker, having been restarted, does not know to be out
+ * moves the offset only if it is the next one: RocketMQ moves the offset behind any, and the messages before it are never consumed.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,9 +23,9 @@ typedef struct acking {
     rp_answer_to to;
     const rp_pop_ack_header *header;
     rp_group *group; /* NULL: there is none */
-    rp_slice name;   /* of the lite queue; size 0: there is none */
-    int64_t max;     /* its end */
-    rp_offset_cell *cell; /* NULL: the group never had anything of it */
+    rp_slice name;   /* name of the lite queue; size 0: there is none */
+    int64_t max;     /* end of that queue */
+    rp_offset_cell *cell; /* NULL: the group never had any of its messages */
     rp_pop_extra_info info;
     uint8_t name_bytes[RP_LITE_NAME_MAX];
 } acking;
@@ -55,7 +55,7 @@ static int read_handle(acking *acking) {
                      (int)(text.size > 64 ? 64 : text.size), (const char *)text.data);
 }
 
-/* When nothing is out any more, its memory goes. 0: it blocks no longer; else when it does not. Under the lock. */
+/* Under the lock: frees the memory if no message is out. Returns 0 if the queue is not blocked, else the time until which it is. */
 static int64_t blocked_until(rp_offset_cell *cell) {
     if (!rp_pop_order_is_over(cell->order))
         return rp_pop_order_blocked_until(cell->order, (rp_slice){NULL, 0}, RP_POP_ORDER_NO_POP, wall_ms());
@@ -75,12 +75,13 @@ static int64_t next_of(const acking *acking) {
     return is_next ? offset + 1 : RP_POP_ORDER_STALE;
 }
 
-/* Under the cell's lock. RP_OK: *is_free: what is behind it can be popped, from *next on; RP_E_RANGE: it is none of those that are out. */
+/* Under the cell's lock. RP_OK: *is_free says whether messages behind it can be popped, from *next on; RP_E_RANGE: it is not among those
+ * that are out. */
 static int ack_in_order(const acking *acking, int64_t *next, int *is_free) {
     rp_broker *broker = acking->lane->broker;
     rp_offset_cell *cell = acking->cell;
     int64_t committed = atomic_load_explicit(&cell->committed, memory_order_relaxed);
-    if (acking->header->offset < committed || acking->header->offset < 0) /* the least of numbers stands for no offset */
+    if (acking->header->offset < committed || acking->header->offset < 0) /* the smallest number stands for no offset */
         return RP_OK;
     rp_pop_order_pass(cell->order, committed);
     *next = next_of(acking);
@@ -124,7 +125,7 @@ static int ack(acking *acking, const rp_topic *parent) {
 
 /* ---- invisible time ---- */
 
-/* Under the cell's lock. 1: something of it changed, and *free_ms is when it blocks no longer, 0: now. */
+/* Under the cell's lock. 1: something changed, and *free_ms is until when the queue is blocked, 0: it is not. */
 static int change_in_order(const acking *acking, int64_t visible_ms, int64_t *free_ms) {
     const rp_pop_ack_header *header = acking->header;
     rp_pop_order *order = acking->cell->order;
@@ -165,7 +166,7 @@ static int change(acking *acking) {
         tell_changed(acking, free_ms);
     if (!is_out && acking->cell != NULL)
         return rp_pop_answer_change(acking->to, 0, 0, 0);
-    int64_t told_ms = (int64_t)((uint64_t)visible_ms - (uint64_t)acking->info.pop_time_ms); /* a stranger's pop time */
+    int64_t told_ms = (int64_t)((uint64_t)visible_ms - (uint64_t)acking->info.pop_time_ms); /* the pop time may be a stranger's */
     return rp_pop_answer_change(acking->to, acking->info.pop_time_ms, told_ms, acking->info.revive_queue_id);
 }
 

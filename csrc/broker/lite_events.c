@@ -1,4 +1,4 @@
-/* lite_events.c: what happens to lite queues, and who is told (lite_readers.h). */
+/* lite_events.c: the events of lite queues, and which readers are told of them (lite_readers.h). */
 #include <stdlib.h>
 
 #include "../base/error.h"
@@ -7,8 +7,8 @@
 #include "../store/light_queue.h"
 #include "lite_readers_inl.h"
 
-#define EXPIRED_MAX 1024 /* of one turn; the rest is of the next */
-#define PASSED_MAX 64 /* subscriptions of a reader whose other readers are told at once: more stay ready for whoever comes */
+#define EXPIRED_MAX 1024 /* in one turn; the rest follows in the next */
+#define PASSED_MAX 64 /* subscriptions of a reader whose other readers are told at once; further ones stay ready for the next reader */
 
 /* ---- held: a binary heap that knows where each stands ---- */
 
@@ -40,13 +40,13 @@ static void note_due(rp_lite_readers *readers) {
     atomic_store_explicit(&readers->due_ns, readers->heap_size > 0 ? readers->heap[0]->due_ns : INT64_MAX, memory_order_release);
 }
 
-/* 1: it is the first now. */
+/* 1: it is now the first. */
 static int hold(rp_lite_readers *readers, rp_lite_interest *interest, int64_t due_ns) {
     uint32_t at = interest->heap_place;
     interest->due_ns = due_ns;
     interest->changes++;
     if (at == RP_LITE_NOT_HELD)
-        at = readers->heap_size++; /* there is room for every interest */
+        at = readers->heap_size++; /* the heap has room for every interest */
     sift(readers, at, interest);
     note_due(readers);
     return interest->heap_place == 0;
@@ -96,7 +96,7 @@ void rp_lite_not_ready(rp_lite_subscription *one) {
         reader->last_ready = one->previous_ready;
 }
 
-/* One that has had no message yet is ready with the first. */
+/* A subscription whose queue has had no message yet becomes ready with the first one. */
 void rp_lite_ready(rp_lite_interest *interest) {
     for (rp_lite_subscription *one = interest->queue != NULL ? interest->shares : NULL; one != NULL; one = one->next_share)
         be_ready(one);
@@ -129,7 +129,7 @@ static void unlink_woken(rp_lite_readers *readers, rp_lite_waits *waits) {
     atomic_fetch_sub_explicit(&readers->woken_count[waits->lane], 1, memory_order_release);
 }
 
-/* 1: one that waits and is not woken yet was. */
+/* Wakes a waiting pop of the reader that is not woken yet. 1: there was one. */
 static int wake_reader(rp_lite_readers *readers, const rp_lite_reader *reader) {
     for (rp_lite_waits *waits = reader->waits; waits != NULL; waits = waits->next) {
         if (!waits->is_woken) {
@@ -154,7 +154,7 @@ void rp_lite_wake(rp_lite_readers *readers, const rp_lite_interest *interest) {
         wake_reader(readers, waiting);
 }
 
-/* Under the lock. Who is woken already looks, and passes on what it leaves. */
+/* Under the lock. A reader that was woken looks already, and passes on what it leaves. */
 static int pass_on(rp_lite_readers *readers, const rp_lite_reader *reader) {
     int told = reader->first_ready != NULL && (reader->woken > 0 || wake_reader(readers, reader));
     uint32_t left = told ? 0 : PASSED_MAX;
@@ -204,8 +204,8 @@ static void arrived_for_wildcards(rp_lite_readers *readers, rp_consume_queue *qu
 }
 
 void rp_lite_arrived(rp_lite_readers *readers, rp_consume_queue *queue) {
-    atomic_thread_fence(memory_order_seq_cst); /* the entry was published before */
-    if (atomic_load(&readers->watched) == 0)   /* who begins to read looks behind that, at what is there */
+    atomic_thread_fence(memory_order_seq_cst); /* the entry was published before this */
+    if (atomic_load(&readers->watched) == 0)   /* a new reader sets `watched` and then looks at what is there */
         return;
     pthread_mutex_lock(&readers->lock);
     rp_lite_interest *interest = rp_lite_first_interest(readers, rp_consume_queue_topic(queue));
@@ -227,7 +227,7 @@ int rp_lite_offer(rp_lite_readers *readers, const rp_group *group, rp_consume_qu
     return interest != NULL ? RP_OK : is_wildcard ? RP_E_BUSY : RP_E_NOT_FOUND;
 }
 
-/* What came while it was held is seen here, or by its arrival. */
+/* A message that arrived while the queue was held is seen here, or its arrival is. */
 void rp_lite_freed(rp_lite_readers *readers, const rp_group *group, rp_slice name, int64_t next) {
     pthread_mutex_lock(&readers->lock);
     rp_lite_interest *interest = rp_lite_find_interest(readers, group, name);
@@ -321,7 +321,7 @@ int rp_lite_put_back(rp_lite_readers *readers, const rp_lite_look *look, enum rp
         rp_lite_let_go_of_interest(readers, interest);
     else if (found == RP_LITE_HELD && interest->changes == look->changes)
         is_first = hold(readers, interest, due_ns);
-    else if (found == RP_LITE_HELD) /* it was acked, or changed, in the meantime */
+    else if (found == RP_LITE_HELD) /* it was acked, or changed, meanwhile */
         tell(readers, interest);
     else if (found == RP_LITE_AGAIN)
         rp_lite_ready(interest);
@@ -358,7 +358,8 @@ void rp_lite_unwait(rp_lite_readers *readers, rp_lite_waits *waits) {
         at = &(*at)->next;
     *at = waits->next;
     free(waits);
-    (void)pass_on(readers, reader); /* it was woken and has not looked, or was to look again: nobody else was told of what is there */
+    /* The reader was woken and has not looked, or was to look again: nobody else was told of what is there */
+    (void)pass_on(readers, reader);
     rp_lite_let_go_of_reader(readers, reader);
     pthread_mutex_unlock(&readers->lock);
 }

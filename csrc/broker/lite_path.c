@@ -1,4 +1,4 @@
-/* lite_path.c: see lite_path.h. The order of the checks is RocketMQ's. */
+/* lite_path.c: see lite_path.h. The checks are in RocketMQ's order. */
 #include "lite_path.h"
 
 #include <string.h>
@@ -13,10 +13,10 @@
 #include "pop_order.h"
 #include "response_writer_inl.h"
 
-#define LOOKS_MAX 256      /* of one pop in one turn */
-#define LATER_MAX 32       /* of them, that cannot be read just now */
-#define UNREADABLE_MS 100  /* and are looked at again then */
-#define DUE_ON_LANE 0      /* the lane that has the deadline of what is held */
+#define LOOKS_MAX 256      /* queues that one pop looks at in one turn */
+#define LATER_MAX 32       /* of these, how many that cannot be read now */
+#define UNREADABLE_MS 100  /* after which they are looked at again */
+#define DUE_ON_LANE 0      /* the lane that handles the deadlines of held queues */
 
 static int64_t wall_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
 
@@ -42,7 +42,7 @@ void rp_lite_drain(rp_lane *lane) {
 
 /* ---- one lite queue ---- */
 
-/* What was looked at is put back as it was found. */
+/* Puts back what was looked at, in the state it was found in. */
 static void put_back(rp_lane *lane, rp_lite_look *look, enum rp_lite_found found, int64_t free_ms) {
     int64_t due_ns = 0;
     if (found == RP_LITE_HELD) {
@@ -53,7 +53,7 @@ static void put_back(rp_lane *lane, rp_lite_look *look, enum rp_lite_found found
         rp_lite_tell_due(lane);
 }
 
-/* 1: it cannot be read just now. */
+/* 1: it cannot be read now. */
 static int look_at(rp_lane *lane, rp_pop *pop, rp_lite_look *look, rp_pop_catch *caught) {
     int64_t free_ms = 0;
     if (look->topic == NULL)
@@ -100,7 +100,7 @@ static int answer(rp_lane *lane, const rp_pop *pop, rp_answer_to to, int32_t cod
     rp_slice remark = code == RP_RESPONSE_SUCCESS ? (rp_slice){(const uint8_t *)found, sizeof found - 1}
                                                   : (rp_slice){(const uint8_t *)nothing, sizeof nothing - 1};
     uint8_t *target = to.oneway ? NULL : rp_connection_reserve(to.connection, RP_RESPONSE_SIZE_BASE + caught->order_size);
-    if (target == NULL) { /* what was popped comes again when its time is over */
+    if (target == NULL) { /* messages that were popped come again when their invisible time is over */
         rp_pop_catch_release(caught);
         return to.oneway ? RP_HANDLED : RP_E_NO_MEMORY;
     }
@@ -137,7 +137,7 @@ static int check(const rp_broker *broker, const rp_pop *pop, rp_answer_to to) {
     return RP_OK;
 }
 
-/* RP_OK: nothing for it yet. */
+/* RP_OK: there is nothing for it yet. */
 static int try_pop(rp_lane *lane, rp_pop *pop, rp_answer_to to, int last, rp_pop_catch *caught) {
     int outcome = check(lane->broker, pop, to);
     if (outcome != RP_OK)
@@ -185,7 +185,7 @@ static int read_pop(rp_lane *lane, rp_connection *connection, const rp_lite_pop_
     return RP_OK;
 }
 
-/* The pop has its reader. */
+/* Begins the pop, whose reader is open. */
 static int begin(rp_lane *lane, rp_pop *pop, rp_answer_to to) {
     rp_pop_catch caught;
     int outcome = try_pop(lane, pop, to, 0, &caught);

@@ -1,4 +1,4 @@
-/* lite_readers.c: see lite_readers.h. The tables: queues, interests, readers, subscriptions; lite_events.c is what happens to them. */
+/* lite_readers.c: see lite_readers.h. The tables of queues, interests, readers and subscriptions; lite_events.c handles the events. */
 #include "lite_readers.h"
 
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static rp_lite_queue *find_queue(const rp_lite_readers *readers, rp_slice name) 
     return queue;
 }
 
-/* Without memory for more buckets their chains get longer. */
+/* Without memory for more buckets the chains get longer. */
 static void grow_queues(rp_lite_readers *readers) {
     rp_lite_queue **before = readers->queues, **more = calloc(readers->queue_buckets * 2, sizeof *more);
     uint32_t count = readers->queue_buckets;
@@ -102,7 +102,7 @@ static void grow_queues(rp_lite_readers *readers) {
     free(before);
 }
 
-/* Before the look at what is there: rp_lite_arrived. */
+/* Must come before the look at what is there: rp_lite_arrived. */
 static void watch(rp_lite_readers *readers) {
     atomic_fetch_add(&readers->watched, 1);
     atomic_thread_fence(memory_order_seq_cst);
@@ -301,7 +301,7 @@ static int add_subscription(rp_lite_readers *readers, rp_lite_interest *interest
     return RP_OK;
 }
 
-/* What was ready for its reader is for others to take. */
+/* What was ready for its reader is left to others. */
 static void remove_subscription(rp_lite_readers *readers, rp_lite_subscription *one) {
     rp_lite_interest *interest = one->interest;
     int was_ready = one->is_ready;
@@ -392,7 +392,7 @@ void rp_lite_forget(rp_lite_readers *readers, rp_slice name) {
         for (uint32_t left = interest->share_count; left > 0; left--) {
             rp_lite_subscription *one = interest->shares;
             rp_lite_reader *reader = one->reader;
-            rp_lite_not_ready(one); /* there is nothing for others */
+            rp_lite_not_ready(one); /* others would find nothing either */
             remove_subscription(readers, one);
             rp_lite_let_go_of_reader(readers, reader);
         }
@@ -410,7 +410,7 @@ static int open_wildcard(rp_lite_readers *readers, rp_lite_reader *reader, rp_sl
     uint8_t *copy = malloc(parent.size > 0 ? parent.size : 1);
     if (copy == NULL)
         return RP_E_NO_MEMORY;
-    while (reader->subscriptions != NULL) /* of another parent */
+    while (reader->subscriptions != NULL) /* those of another parent */
         remove_subscription(readers, reader->subscriptions);
     close_wildcard(readers, reader);
     memcpy(copy, parent.data, parent.size);

@@ -1,4 +1,4 @@
-/* lite_tables.c: what Python puts and asks of lite topics (lite.h). */
+/* lite_tables.c: Python's calls about lite topics (lite.h). */
 #include "lite.h"
 
 #include "../base/clock.h"
@@ -20,7 +20,7 @@ int rp_broker_put_lite_group(rp_broker *broker, rp_slice name, rp_slice topic_na
 
 static int is_client(rp_slice client) { return client.data != NULL && client.size > 0 && client.size <= RP_LITE_CLIENT_MAX; }
 
-/* What is there is offered behind the subscription: what comes in between is seen by one of them. */
+/* Offers the messages that are there, after subscribing: a message that arrives in between is seen by one of the two. */
 static int offer(rp_broker *broker, const rp_group *group, rp_slice name) {
     rp_consume_queue *queue = rp_message_store_queue(broker->store, name, RP_LIGHT_QUEUE_ID, 0, NULL);
     if (queue != NULL && rp_consume_queue_max_offset(queue) > 0)

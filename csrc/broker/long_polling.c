@@ -17,13 +17,13 @@
 
 struct rp_suspended_pull {
     rp_pull pull;
-    int32_t *words; /* the filter's, owned; NULL without */
+    int32_t *words; /* the filter's words, owned; NULL without a filter */
     int64_t deadline_ns;
-    int64_t look_ns; /* when to look at it without any arrival: the deadline, or earlier while its connection is choked */
+    int64_t look_ns; /* when to try again without an arrival: the deadline, or earlier while its connection is choked */
     uint32_t heap_place;
     rp_queue_waits *waits;
-    rp_suspended_pull *previous, *next; /* among the pulls of its queue */
-    rp_suspended_pull *chain_previous, *chain_next; /* in its hash bucket of connections */
+    rp_suspended_pull *previous, *next; /* in its queue's list */
+    rp_suspended_pull *chain_previous, *chain_next; /* in the list of its hash bucket of connections */
 };
 
 typedef struct pull_block {
@@ -31,19 +31,19 @@ typedef struct pull_block {
     rp_suspended_pull pulls[PULLS_A_BLOCK];
 } pull_block;
 
-/* The pulls of one lane on one queue. Made once, freed with the topic table. */
+/* The pulls of one lane on one queue. Created once, freed with the topic table. */
 struct rp_queue_waits {
     rp_lane *lane;             /* fixed */
     rp_queue_slot *slot;       /* fixed */
     rp_suspended_pull *first, *last; /* lane's thread */
-    rp_consume_queue *marked;  /* lane's thread: the queue in whose mask our bit is set */
+    rp_consume_queue *marked;  /* owned by the lane's thread: the queue in whose mask our bit is set */
     _Atomic int32_t queued;    /* 1 while in the arrivals stack; acq_rel exchange on both sides */
-    rp_queue_waits *next;      /* in the arrivals stack; belongs to whoever set queued */
+    rp_queue_waits *next;      /* in the arrivals stack; owned by the thread that set queued */
 };
 
 /* All lanes' waits on one queue. */
 struct rp_queue_waiters {
-    _Atomic(rp_queue_waits *) lanes[RP_LANES_MAX]; /* release by the lane, acquire by appenders */
+    _Atomic(rp_queue_waits *) lanes[RP_LANES_MAX]; /* released by the lane, acquired by appenders */
 };
 
 void rp_queue_waiters_free(rp_queue_waiters *waiters) {
@@ -54,7 +54,7 @@ void rp_queue_waiters_free(rp_queue_waiters *waiters) {
     free(waiters);
 }
 
-/* ---- deadlines: a binary heap that knows where each pull stands ---- */
+/* ---- deadlines: a binary heap in which each pull knows its place ---- */
 
 static void place(rp_suspended_pulls *pulls, uint32_t at, rp_suspended_pull *pull) {
     pulls->heap[at] = pull;
@@ -241,7 +241,7 @@ static rp_queue_waits *waits_of(rp_lane *lane, rp_queue_slot *slot) {
     return waits;
 }
 
-/* NULL: memory is out, or the bound of what waiting pulls may have brought. */
+/* NULL: no memory, or the bound of filters is reached. */
 static int32_t *copy_words(rp_broker *broker, const rp_message_filter *filter) {
     uint64_t before = atomic_fetch_add_explicit(&broker->suspended_words, filter->count, memory_order_relaxed);
     int32_t *words = before + filter->count <= SUSPENDED_WORDS_MAX ? malloc(filter->count * sizeof *words) : NULL;
@@ -281,7 +281,7 @@ static void look_at(rp_suspended_pulls *pulls, rp_suspended_pull *pull, int64_t 
     sift(pulls, pull->heap_place, pull);
 }
 
-/* Has the lane told of arrivals in that queue. 1: from now on. */
+/* Asks to be told of arrivals in the queue. 1: that is new. */
 static int mark(const rp_lane *lane, rp_queue_waits *waits, rp_consume_queue *queue) {
     if (waits->marked == queue)
         return 0;
@@ -290,8 +290,8 @@ static int mark(const rp_lane *lane, rp_queue_waits *waits, rp_consume_queue *qu
     return 1;
 }
 
-/* Tries one pull for what has arrived, or since there is time for its filter. Its outcome. It may have found another queue in the place of
- * the one that it waited on. */
+/* Tries one pull again, after an arrival or because there is time for its filter. Returns its outcome. It may have found that another
+ * queue has replaced the one it waited on. */
 static int retry_pull(rp_lane *lane, rp_suspended_pull *pull) {
     int64_t now_ns = rp_reactor_now_ns(lane->reactor);
     int outcome;
@@ -344,7 +344,7 @@ int rp_long_polling_mark(rp_lane *lane, rp_queue_slot *slot, rp_consume_queue *q
 
 static void push_arrival(rp_queue_waits *waits) {
     if (atomic_exchange_explicit(&waits->queued, 1, memory_order_acq_rel) != 0)
-        return; /* the lane has not taken the last one yet and will see this message too */
+        return; /* the lane has not taken the last arrival yet, and will see this message too */
     _Atomic(rp_queue_waits *) *stack = &waits->lane->suspended.arrivals;
     waits->next = atomic_load_explicit(stack, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(stack, &waits->next, waits, memory_order_release, memory_order_relaxed)) {
@@ -388,14 +388,14 @@ static void retry_waits(rp_lane *lane, rp_queue_waits *waits) {
     }
     rp_suspended_pull *last = waits->last;
     for (rp_suspended_pull *pull = waits->first, *next; pull != NULL; pull = next) {
-        next = pull != last ? pull->next : NULL; /* what is suspended meanwhile has looked already */
+        next = pull != last ? pull->next : NULL; /* pulls suspended meanwhile have looked already */
         rp_count(&lane->counters.pulls_woken, 1);
         retry_pull(lane, pull);
     }
     rp_pop_waits_arrived(lane, waits->slot);
 }
 
-/* Each is refused as if it came now. */
+/* Refuses each pull as if it arrived now. */
 static void dismiss(rp_lane *lane) {
     rp_suspended_pulls *pulls = &lane->suspended;
     while (pulls->heap_size > 0) {
@@ -412,7 +412,7 @@ void rp_long_polling_drain(rp_lane *lane) {
     int64_t earliest_ns = rp_lane_deadline(lane);
     rp_queue_waits *waits = atomic_exchange_explicit(&lane->suspended.arrivals, NULL, memory_order_acquire);
     while (waits != NULL) {
-        rp_queue_waits *next = waits->next; /* before it may be pushed again */
+        rp_queue_waits *next = waits->next; /* read before it can be pushed again */
         atomic_exchange_explicit(&waits->queued, 0, memory_order_acq_rel);
         retry_waits(lane, waits);
         waits = next;
@@ -427,7 +427,7 @@ int64_t rp_long_polling_expire(rp_lane *lane, int64_t now_ns) {
         rp_suspended_pull *pull = pulls->heap[0];
         if (pull->deadline_ns > now_ns) {
             if (retry_pull(lane, pull) == RP_PULL_LATER)
-                break; /* the turn has no more time for the others either, and whoever waits longest goes first in the next */
+                break; /* the turn has no time for the others either; in the next one the pull that has waited longest goes first */
             continue;
         }
         rp_pull_path_retry(lane, &pull->pull, RP_PULL_LAST);

@@ -1,4 +1,4 @@
-/* message_filter.h: which messages a pull wants, as one block of words that can be copied. Private to csrc/broker.
+/* message_filter.h: the messages that a pull accepts, as one block of words that can be copied. Private to csrc/broker.
  * RocketMQ: SubscriptionData, MessageFilter (5.3.3 remoting/protocol/heartbeat/, store/).
  */
 #ifndef RP_BROKER_MESSAGE_FILTER_H
@@ -8,11 +8,11 @@
 
 enum rp_filter_kind {
     RP_FILTER_ALL,  /* every message; no words */
-    RP_FILTER_TAGS, /* words: tag codes, ascending (tag_filter.h) */
+    RP_FILTER_TAGS, /* words: tags codes, ascending (tag_filter.h) */
     RP_FILTER_SQL   /* words: a compiled expression (sql_filter.h) */
 };
 
-/* A view of words that somebody else owns. */
+/* A filter whose words somebody else owns. */
 typedef struct rp_message_filter {
     const int32_t *words;
     uint32_t count;

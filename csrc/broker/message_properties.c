@@ -1,5 +1,5 @@
-/* message_properties.c: see message_properties.h. One pass: each pair is cut at its separators, its name looked at by length, and
- * nothing is copied unless a pair has to go. */
+/* message_properties.c: see message_properties.h. One pass cuts the text into pairs and looks each name up by its length; nothing is
+ * copied unless a pair has to be removed. */
 #include "message_properties.h"
 
 #include <string.h>
@@ -29,8 +29,8 @@ enum pair_meaning {
     PRIORITY
 };
 
-/* Bits of `special` until all pairs were seen, one a name: of a name that comes twice the later value counts, as in RocketMQ's parser. A
- * timer that RocketMQ has delivered leaves TIMER_OUT_MS: whoever sends that message on sends a plain one. */
+/* Bits of `special`, one per name, until all pairs were seen: of a repeated name the later value counts, as in RocketMQ's parser. A
+ * timed message that RocketMQ has delivered keeps TIMER_OUT_MS: sending it on sends a plain message. */
 #define BIT(meaning) (1 << ((meaning) - DELAY))
 #define IS_SPECIAL BIT(DELAY)
 #define SAYS_YES(meaning) (BIT(meaning) << 16)
@@ -40,7 +40,7 @@ enum pair_meaning {
 static int equals(rp_slice left, const char *text, size_t size) { return left.size == size && memcmp(left.data, text, size) == 0; }
 #define IS(text) equals(name, text, sizeof(text) - 1)
 
-/* DROPPED ones are replaced by the broker's own (or, POP_CK and __CRC32#, never stored from outside). */
+/* DROPPED pairs are replaced by the broker's own or, like POP_CK and __CRC32#, never accepted from outside. */
 static int meaning_of(rp_slice name) {
     switch (name.size) {
     case 4:
@@ -78,14 +78,14 @@ static int meaning_of(rp_slice name) {
     }
 }
 
-/* Plain sends of some clients say DELAY=0; a negative level does not delay either. The same in broker/send.py. */
+/* Plain sends of some clients contain DELAY=0; a negative level does not delay either. broker/send.py has the same rule. */
 static inline int says_yes(rp_slice value) { return !((value.size == 1 && value.data[0] == '0') || value.data[0] == '-'); }
 
 static inline void note_special(rp_sent_properties *properties, int meaning, int is_set) {
     properties->special = is_set ? properties->special | BIT(meaning) : properties->special & ~BIT(meaning);
 }
 
-/* What is not a number is for Python to refuse. */
+/* Python refuses a value that is not a number. */
 static inline void note_delay(rp_sent_properties *properties, rp_slice value) {
     int64_t level = 0;
     int is_number = !says_yes(value) || (rp_slice_to_i64(value, &level) == RP_OK && level <= INT32_MAX);
@@ -94,7 +94,7 @@ static inline void note_delay(rp_sent_properties *properties, rp_slice value) {
     properties->special |= HAS_LEVEL;
 }
 
-/* What is no number, or a negative one, is none. */
+/* A value that is no number, or negative, counts as none. */
 static inline void note_priority(rp_sent_properties *properties, rp_slice value) {
     int32_t priority;
     int is_one = rp_slice_to_i32(value, &priority) == RP_OK && priority >= 0;
@@ -133,7 +133,7 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         note_special(properties, meaning, 1);
         properties->special = says_yes(value) ? properties->special | SAYS_YES(meaning) : properties->special & ~SAYS_YES(meaning);
         break;
-    case TIMER_OUT_MS: /* whatever it says */
+    case TIMER_OUT_MS: /* whatever its value */
         note_special(properties, meaning, 1);
         break;
     case SHARDING_KEY:
@@ -142,7 +142,7 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
     case PRIORITY:
         note_priority(properties, value);
         break;
-    case TRAN_MSG: /* True in any case, as Java reads it; whatever else it says, it says no */
+    case TRAN_MSG: /* "true" in any case, as Java reads it; any other value means no */
         properties->prepared = rp_slice_to_bool(value);
         break;
     default:
@@ -151,7 +151,7 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
     return meaning;
 }
 
-/* All pairs were seen. Of a delay level and a timer the level counts. */
+/* Called when all pairs were seen. A delay level takes precedence over a timer. */
 static void settle_special(rp_sent_properties *properties) {
     int special = properties->special;
     int is_timed = (special & HAS_TIMER) != 0 && (special & BIT(TIMER_OUT_MS)) == 0 && properties->delay_level <= 0;
@@ -161,7 +161,7 @@ static void settle_special(rp_sent_properties *properties) {
     properties->special = (special & IS_SPECIAL) != 0;
 }
 
-/* Copies the pairs that stay. `kept` bytes of the text were looked at and stay as they are. */
+/* Copies the pairs that stay. The first `kept` bytes of the text were checked and stay as they are. */
 static int copy_rest(rp_slice text, uint32_t kept, rp_arena *arena, rp_sent_properties *properties) {
     uint8_t *copy = rp_arena_take(arena, (size_t)text.size + 1);
     if (copy == NULL)
@@ -181,7 +181,7 @@ static int copy_rest(rp_slice text, uint32_t kept, rp_arena *arena, rp_sent_prop
     return RP_OK;
 }
 
-/* Up to the first pair that is not stored; how many bytes that are. */
+/* Scans up to the first pair that must not be stored; returns how many bytes that are. */
 static uint32_t look_at_stored(rp_slice text, rp_sent_properties *properties) {
     *properties = (rp_sent_properties){.text = text, .wait = 1, .priority = RP_PRIORITY_NONE};
     uint32_t at = 0;

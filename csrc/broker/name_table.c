@@ -1,5 +1,5 @@
-/* name_table.c: see name_table.h. Publication: an entry is complete before its pointer is stored with release; a slot array is
- * complete before the table points to it. Readers load both with acquire, so they see whole entries or none. */
+/* name_table.c: see name_table.h. An entry is complete before its pointer is stored with release; a slot array is complete before the
+ * table points to it. Readers load both with acquire, so they see whole entries or none. */
 #include "name_table.h"
 
 #include <pthread.h>
@@ -43,7 +43,7 @@ rp_name_table *rp_name_table_create(size_t entry_size, void (*init)(void *contex
         return NULL;
     }
     table->entry_size = entry_size;
-    table->seed = (uint64_t)(uintptr_t)array; /* strangers do not know where memory lies: they could make up names that all look alike */
+    table->seed = (uint64_t)(uintptr_t)array; /* unknown to strangers, who could otherwise construct names that collide */
     table->init = init;
     table->context = context;
     pthread_mutex_init(&table->mutex, NULL);

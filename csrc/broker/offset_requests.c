@@ -37,19 +37,19 @@ static int32_t queues_of(const rp_topic *topic) {
     return read_queues > write_queues ? read_queues : write_queues;
 }
 
-/* Asking must not make queues: only ids the topic has are looked up. */
+/* A query must not create queues: only ids that the topic has are looked up. */
 static void find_queue(offset_question *question) {
     int32_t queue_id = question->header.queue_id;
     if (queue_id >= 0 && queue_id < queues_of(question->topic))
         rp_topic_open_queue(question->lane->broker->topics, question->topic, queue_id, &question->queue);
 }
 
-/* The chunk of cells that it lies in is made: up to 2.6 MB for a request of 100 bytes, which RocketMQ takes for any queue. */
+/* May its chunk of cells be created? That is up to 2.6 MB for a request of 100 bytes, which RocketMQ accepts for any queue. */
 static int may_be_made(const offset_question *question) {
     return question->header.queue_id < RP_OFFSET_QUEUES_ANYWAY || question->header.queue_id < queues_of(question->topic);
 }
 
-/* A neighbour's chunk has a cell for it, too. */
+/* A cell may also exist because a neighbour's chunk does. */
 static int is_kept(const rp_offset_cell *cell) {
     return cell != NULL && atomic_load_explicit(&cell->committed, memory_order_relaxed) != RP_OFFSET_NONE;
 }
@@ -86,7 +86,7 @@ static int update_offset(const offset_question *question) {
     return rp_answer(question->to, RP_RESPONSE_SUCCESS, NULL, 0, NULL);
 }
 
-/* RocketMQ 5 sends a group away from a queue without messages; what is sent before the client then asks for the end is never read. */
+/* RocketMQ 5 starts a group behind an empty queue; messages sent before the client asks for the end are then never read. */
 int rp_queue_begins_at_zero(const rp_broker *broker, rp_consume_queue *queue) {
     rp_queue_entry first;
     if (queue == NULL || rp_consume_queue_min_offset(queue) > 0)
@@ -96,7 +96,7 @@ int rp_queue_begins_at_zero(const rp_broker *broker, rp_consume_queue *queue) {
     if (rp_consume_queue_read(queue, 0, &first, 1) != 1)
         return 0;
     int64_t log_max = rp_commit_log_max_offset(broker->commit_log);
-    if (first.size <= 0 || (uint64_t)first.commit_log_offset > (uint64_t)log_max) /* damaged: what is behind it shall not be missed */
+    if (first.size <= 0 || (uint64_t)first.commit_log_offset > (uint64_t)log_max) /* damaged: what lies behind it must not be missed */
         return 1;
     uint32_t ratio = atomic_load_explicit(&broker->settings.memory_ratio_max, memory_order_relaxed);
     return log_max - first.commit_log_offset <= (int64_t)(broker->options.memory_bytes / 100 * ratio);
@@ -125,7 +125,7 @@ static int64_t told_min(const rp_consume_queue *queue) {
     return rp_message_store_first_offset(queue);
 }
 
-/* Whether it is answered here. */
+/* RP_OK if the request is answered here. */
 static int find_topic(offset_question *question, rp_slice name, const rp_command *command) {
     question->topic = rp_topic_table_find(question->lane->broker->topics, name);
     uint32_t flags = question->topic != NULL ? atomic_load_explicit(&question->topic->flags, memory_order_relaxed) : 0;
@@ -151,12 +151,12 @@ int rp_offset_request(rp_lane *lane, rp_connection *connection, const rp_command
     if (command->code == RP_CODE_QUERY_CONSUMER_OFFSET)
         return query_offset(&question);
     if (question.queue == NULL)
-        return RP_PUNT; /* the topic may have had more queues: only the store knows of those */
+        return RP_PUNT; /* the topic may have had more queues: only the store knows those */
     return answer_offset(&question,
                          command->code == RP_CODE_GET_MAX_OFFSET ? rp_consume_queue_max_offset(question.queue) : told_min(question.queue));
 }
 
-/* Java's clients write the enum's name, UPPER. All else is LOWER, as in RocketMQ's BoundaryType. */
+/* Java's clients write the enum's name, UPPER. Anything else means LOWER, as in RocketMQ's BoundaryType. */
 static int is_upper(rp_slice boundary) { return boundary.size == 5 && strncasecmp((const char *)boundary.data, "upper", 5) == 0; }
 
 int rp_search_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {

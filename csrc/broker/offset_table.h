@@ -1,7 +1,8 @@
 /* offset_table.h: how far a group has consumed the queues of one topic. Private to csrc/broker.
  * RocketMQ: ConsumerOffsetManager's offsetTable, pullOffsetTable, resetOffsetTable (5.3.3 broker/offset/).
  *
- * One cell a queue, in chunks that never move; every field is one atomic, so commits from reactors and Python's reads need no lock.
+ * One cell for each queue, in chunks that never move; every field is one atomic, so commits from reactors and Python's reads need no
+ * lock.
  *
  * Threads  any.
  */
@@ -18,9 +19,9 @@
 typedef struct rp_offset_cell {
     _Atomic int64_t committed; /* relaxed: a lone value; RP_OFFSET_NONE before the first commit */
     _Atomic int64_t pulled;    /* where the last pull left off */
-    _Atomic int64_t reset;     /* where the next pull is sent; RP_OFFSET_NONE: nowhere */
+    _Atomic int64_t reset;     /* where the next pull is sent; RP_OFFSET_NONE: not reset */
     _Atomic int64_t moved_ms;  /* when committed or pulled last changed, by rp_offset_now_ms */
-    struct rp_pop_order *order; /* guarded by the cell's pop lock (pop_choice.h); NULL before the first order pop */
+    struct rp_pop_order *order; /* guarded by the cell's pop lock (pop_choice.h); NULL before the first orderly pop */
 } rp_offset_cell;
 
 typedef struct rp_offset_cells {

@@ -21,17 +21,18 @@ void rp_parked_responses_free(rp_parked_responses *parked) {
 
 int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more) { return parked->count + more >= RP_PARKED_MAX; }
 
-/* 0: this broker is a slave now, or the controller has not heard of it for so long that another may be the master. Then no message may be
+/* 0: this broker is a slave now, or has not heard from the controller for so long that another may be the master. Then no message may be
  * acknowledged. */
 static int is_master(const rp_broker *broker) {
-    int64_t lease_ns = rp_commit_log_lease(broker->commit_log); /* without one no clock is read, for each message of a SYNC_MASTER */
+    /* Without a lease no clock is read; this runs for each message of a SYNC_MASTER */
+    int64_t lease_ns = rp_commit_log_lease(broker->commit_log);
     return atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE &&
            (lease_ns == INT64_MAX || rp_clock_monotonic_ns(rp_clock_system()) < lease_ns);
 }
 
 static int64_t replicated_offset(const rp_broker *broker) { return atomic_load_explicit(&broker->replicated_offset, memory_order_acquire); }
 
-/* What an outcome says to the producer, in characters that need no escapes in JSON. */
+/* Returns the remark for an outcome, in characters that need no JSON escapes. */
 static rp_slice remark_of(int32_t outcome) {
     static const char no_slave[] = "stored here only: fewer slaves are connected than inSyncReplicas asks for";
     static const char gap[] = "stored here only: the slaves are further behind than haMaxGapNotInSync allows";
@@ -71,7 +72,7 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
         rp_commit_log_flushed_offset(broker->commit_log) < end_offset)
         needs |= RP_NEEDS_FLUSH;
     if (broker->waits_for_commit)
-        return RP_NEEDS_COMMIT; /* leader and followers count what is on their disks, under SYNC_FLUSH */
+        return RP_NEEDS_COMMIT; /* under SYNC_FLUSH leader and followers count what is on their disks */
     if (atomic_load_explicit(&settings->slave_acks, memory_order_relaxed) <= 0)
         return needs;
     int64_t replicated = replicated_offset(broker);
@@ -87,7 +88,7 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
     return needs;
 }
 
-/* The lead is looked at last: while it is the same, what is committed at the place of the append is what was appended. */
+/* The leadership is read last: while it is unchanged, what is committed at the offset is what was appended. */
 int rp_broker_wait_committed(rp_broker *broker, uint32_t leadership, int64_t end_offset, int64_t timeout_ms) {
     if (!broker->waits_for_commit)
         return RP_OK;
@@ -126,7 +127,7 @@ static int grow(rp_parked_responses *parked) {
     return RP_OK;
 }
 
-/* The place behind the last entry; NULL: memory is out. */
+/* Returns the place behind the last entry; NULL: no memory. */
 static rp_parked_response *next_entry(rp_parked_responses *parked) {
     if (parked->count == parked->capacity && grow(parked) != RP_OK)
         return NULL;
@@ -149,7 +150,7 @@ static void add_entry(rp_lane *lane, rp_parked_response *entry, int64_t end_offs
         parked->flush_wanted = end_offset;
         parked->wants_flush = 1;
     }
-    /* Read-modify-write, as the flusher's look is: whichever comes second sees the other's side (wake_parked in broker.c). */
+    /* Read-modify-write, like the flusher's read: whichever comes second sees the other's store (wake_parked in broker.c). */
     atomic_fetch_add_explicit(&lane->counters.parked, 1, memory_order_acq_rel);
 }
 
@@ -185,8 +186,8 @@ void rp_parked_responses_request_flush(rp_lane *lane) {
     if (!parked->wants_flush)
         return;
     parked->wants_flush = 0;
-    /* For few, and while no sync is under way, this thread makes it: waking the flusher is half of what a lone producer waits for besides
-     * the disk. With many the next sync is already wanted when one ends, and the flusher is awake. */
+    /* For few responses, and while no sync is under way, this thread makes the sync: waking the flusher is half of what a lone producer
+     * waits for besides the disk. With many, the next sync is already requested when one ends, and the flusher is awake. */
     if (parked->count > RP_PARKED_FEW || !rp_message_store_flush_is_idle(lane->broker->store) ||
         rp_reactor_leave(lane->reactor, parked->flush_wanted) != RP_OK)
         rp_message_store_request_flush(lane->broker->store, parked->flush_wanted);
@@ -210,19 +211,19 @@ static void send_head(rp_lane *lane, rp_parked_response *entry) {
     free(entry->large);
 }
 
-/* What the log had come to when the responses were looked at. */
+/* The state of the log when the responses were checked. */
 typedef struct log_state {
     int64_t now_ns, flushed, replicated;
-    uint32_t leadership; /* read behind replicated: what is committed is not of a later one */
+    uint32_t leadership; /* read after replicated: what is committed does not belong to a later leadership */
     int is_master;
-    int disk_failed; /* a sync has: nothing will be flushed any more, so nobody waits for it; the message may be on disk */
+    int disk_failed; /* a sync has failed: nothing will be flushed any more, so nobody waits for it; the message may be on disk */
 } log_state;
 
 static log_state look_at_log(const rp_broker *broker, int64_t now_ns) {
     log_state log = {.now_ns = now_ns, .replicated = replicated_offset(broker), .is_master = is_master(broker)};
     log.leadership = rp_leadership(broker);
     log.disk_failed = rp_message_store_writable(broker->store, NULL) == RP_E_READ_ONLY;
-    log.flushed = rp_commit_log_flushed_offset(broker->commit_log); /* afterwards: what was flushed before it failed counts */
+    log.flushed = rp_commit_log_flushed_offset(broker->commit_log); /* read afterwards: what was flushed before the failure counts */
     return log;
 }
 
@@ -245,7 +246,7 @@ static void update_commit(rp_lane *lane, rp_parked_response *entry, const log_st
     }
 }
 
-/* Strikes off each need that is met, has timed out or can no longer be met. Of two outcomes the slaves' counts, as in RocketMQ. */
+/* Clears each need that is met, has timed out or can no longer be met. Of two outcomes the slaves' counts, as in RocketMQ. */
 static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_state *log) {
     int64_t waited_ms = (log->now_ns - entry->arrived_ns) / RP_NS_PER_MS;
     if ((entry->needs & RP_NEEDS_FLUSH) && log->flushed >= entry->end_offset)
@@ -255,7 +256,7 @@ static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_sta
     if (entry->needs & RP_NEEDS_COMMIT)
         update_commit(lane, entry, log, waited_ms);
     if ((entry->needs & RP_NEEDS_SLAVES) && !log->is_master) {
-        entry->needs = 0; /* nor does its disk matter then */
+        entry->needs = 0; /* then its disk does not matter either */
         entry->outcome = RP_OUTCOME_NOT_MASTER;
         rp_count(&lane->counters.slave_timeouts, 1);
     }

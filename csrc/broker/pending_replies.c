@@ -19,7 +19,7 @@ static void put(_Atomic(rp_reply *) *stack, rp_reply *reply) {
     }
 }
 
-/* All of them, the first that was put first. */
+/* Takes the whole stack, in the order in which it was filled. */
 static rp_reply *take_all(_Atomic(rp_reply *) *stack) {
     rp_reply *reversed = NULL;
     if (atomic_load_explicit(stack, memory_order_relaxed) == NULL)
@@ -108,7 +108,7 @@ rp_reply *rp_reply_take(rp_lane *lane, rp_answer_to replier, int32_t queue_id) {
     return reply;
 }
 
-/* What RocketMQ says, without the space before "fail" as there. */
+/* RocketMQ's text, without the space that it has before "fail". */
 static int answer_not_pushed(const rp_reply *reply, rp_answer_to to, const rp_field *fields, uint16_t count) {
     switch (reply->outcome) {
     case RP_PUSH_NOT_FOUND:
@@ -123,7 +123,7 @@ static int answer_not_pushed(const rp_reply *reply, rp_answer_to to, const rp_fi
 
 static rp_slice number_text(int64_t number, uint8_t room[24]) { return (rp_slice){room, (uint32_t)(rp_decimal(room, number) - room)}; }
 
-/* The ids of what was stored; msgId 0 for what was only pushed, which clients must find something in; nothing for neither. */
+/* Writes the ids of a stored reply; msgId 0 for one that was only pushed, because clients require one; nothing otherwise. */
 static uint16_t id_fields(const rp_reply *reply, rp_field *fields, uint8_t room[3][64]) {
     const rp_send_template *template = &reply->lane->broker->send_template;
     if (!reply->is_stored && reply->outcome != RP_PUSH_DONE)
@@ -155,7 +155,7 @@ static int answer(const rp_reply *reply, rp_connection *connection) {
 
 void rp_reply_drop(rp_reply *reply) {
     rp_lane *lane = reply->lane;
-    rp_count(&lane->counters.replies_pending, UINT64_MAX); /* one less */
+    rp_count(&lane->counters.replies_pending, UINT64_MAX); /* adds -1 */
     reply->next = lane->replies.free;
     lane->replies.free = reply;
 }
@@ -203,7 +203,7 @@ void rp_replies_drain(rp_lane *lane) {
 
 /* ---- lane B ---- */
 
-/* It goes back to its lane; wakes a lane that does not look at its stack in this turn anyway. */
+/* Returns the reply to its lane; wakes that unless it will look at its stack in this turn anyway. */
 static void settle(rp_reply *reply, enum rp_push_outcome outcome, const rp_lane *drains_soon) {
     rp_lane *lane = reply->lane;
     reply->outcome = (uint8_t)outcome;
@@ -233,7 +233,7 @@ static void unlist(rp_pushes *pushes, rp_reply *reply) {
     *(reply->next != NULL ? &reply->next->previous : &pushes->last) = reply->previous;
 }
 
-/* Writes the frame to the requester's connection, if that is still there and reads. */
+/* Writes the frame to the requester's connection, if that exists and its client reads. */
 static void write_push(rp_lane *lane, rp_reply *reply) {
     rp_connection *connection = rp_reactor_connection(lane->reactor, reply->requester_id);
     rp_file_range range = {
@@ -279,7 +279,7 @@ int rp_pushes_response(rp_lane *lane, const rp_connection *connection, const rp_
     rp_reply *reply = *chain_of(&lane->pushes, response->opaque);
     while (reply != NULL && (reply->push_opaque != response->opaque || reply->requester_id != rp_connection_id(connection)))
         reply = reply->next_in_chain;
-    if (reply != NULL) { /* else it comes too late, or to nothing we asked */
+    if (reply != NULL) { /* otherwise it is late, or answers nothing we asked */
         unlist(&lane->pushes, reply);
         settle(reply, response->code == RP_RESPONSE_SUCCESS ? RP_PUSH_DONE : RP_PUSH_REFUSED, lane);
     }
@@ -292,7 +292,7 @@ void rp_pushes_connection_closed(rp_lane *lane, uint64_t connection_id) {
         if (reply->requester_id != connection_id)
             continue;
         unlist(&lane->pushes, reply);
-        settle(reply, RP_PUSH_CLOSED, NULL); /* after this turn's end */
+        settle(reply, RP_PUSH_CLOSED, NULL); /* handled after this turn's end */
     }
 }
 

@@ -1,4 +1,4 @@
-/* pop_batch_acks.c: the body of BATCH_ACK_MESSAGE (pop_records.h).
+/* pop_batch_acks.c: reads the body of BATCH_ACK_MESSAGE (pop_records.h).
  * RocketMQ: BatchAckMessageRequestBody, BatchAck, BitSetSerializerDeserializer (5.3.3 remoting/protocol/).
  */
 #include <stdbool.h>
@@ -17,7 +17,7 @@ static int base64_value(uint8_t byte) {
                                         : -1;
 }
 
-/* A set of bits: bytes in base 64, the lowest bit of the first is bit 0. */
+/* A set of bits: bytes in base 64; the lowest bit of the first byte is bit 0. */
 typedef struct bit_set {
     rp_slice text; /* without its padding */
 } bit_set;
@@ -33,7 +33,8 @@ static bool bit_set_of(rp_slice text, bit_set *set) {
     return text.size % 4 != 1;
 }
 
-/* Writes start + each bit that is set, as Java adds; offsets may be NULL. How many; RP_E_TOO_LARGE past RP_POP_ACKS_MAX. */
+/* Writes start + each bit that is set, with Java's wrap-around; offsets may be NULL. Returns how many; RP_E_TOO_LARGE past
+ * RP_POP_ACKS_MAX. */
 static int64_t read_bits(const bit_set *set, int64_t start, int64_t *offsets) {
     uint32_t count = 0, held = 0, held_bits = 0, byte_index = 0;
     for (uint32_t i = 0; i < set->text.size; i++) {

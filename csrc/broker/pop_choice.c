@@ -16,12 +16,12 @@
 #include "pull_path.h"
 #include "response_writer_inl.h"
 
-#define ROUNDS_MAX 4 /* gets of one queue whose messages do not match; what is left is for the next turn */
+#define ROUNDS_MAX 4 /* reads of one queue whose messages do not match; the rest is for the next turn */
 
-#define ESCAPING_MS 20 /* until a queue is looked at again whose last pop waits for another master; none is told of that */
-#define UNREADABLE_MS 100 /* until a queue that could not be read just now is looked at again */
+#define ESCAPING_MS 20 /* until a queue is tried again whose last pop waits for another master; nothing reports the end of that wait */
+#define UNREADABLE_MS 100 /* until a queue that could not be read is tried again */
 
-/* One queue while it is looked at. */
+/* One queue during a look at it. */
 typedef struct choice {
     rp_lane *lane;
     rp_pop *pop;
@@ -31,7 +31,7 @@ typedef struct choice {
     rp_offset_cell *cell;
     rp_consume_queue *queue;
     int32_t queue_id;
-    int32_t is_light; /* of a lite topic: what is out is in memory alone, and counted for its parent */
+    int32_t is_light; /* a lite topic's queue: what is out is kept in memory only, and counted for the parent topic */
     int32_t is_escaping; /* the queue is claimed for a checkpoint that goes to another master */
     int64_t offset;
     int64_t offsets[RP_POP_MESSAGES_MAX];
@@ -49,7 +49,8 @@ static void commit(const choice *choice, int64_t offset) {
         rp_note_change(&choice->lane->broker->offset_version);
 }
 
-/* The offset cell of the group and the queue, which also picks the lock. 0: it cannot be made, for want of memory or beyond a bound. */
+/* Finds the offset cell of the group and the queue, which also selects the lock. 0: it cannot be created, for want of memory or beyond a
+ * bound. */
 static int find_cell(choice *choice) {
     rp_broker *broker = choice->lane->broker;
     choice->consumption = rp_group_table_consumption_entry(broker->groups, choice->pop->group, choice->topic);
@@ -75,7 +76,7 @@ static int64_t first_offset(const choice *choice) {
     return last > 0 ? last : 0;
 }
 
-/* Marks the file of orders as out of date. What light queues have out is kept in memory alone, so for them there is nothing to write. */
+/* Marks the file of orders as out of date. What is out of light queues is kept in memory only, so for them there is nothing to write. */
 static void order_changed(const choice *choice) {
     if (!choice->is_light)
         rp_note_change(&choice->lane->broker->pop_order_version);
@@ -102,7 +103,7 @@ static int64_t begin(const choice *choice) {
     return offset;
 }
 
-/* As begin, but for a peek, which changes neither offset nor reset. */
+/* As begin, for a peek, which changes neither offset nor reset. */
 static int64_t begin_of_peek(const choice *choice) {
     int64_t offset = committed_of(choice->cell);
     return offset >= 0 ? offset : rp_message_store_first_offset(choice->queue);
@@ -145,7 +146,8 @@ static uint8_t *put_count(uint8_t *at, char kind, int32_t queue_id, int64_t offs
     return rp_decimal(at, times);
 }
 
-/* How often each message was consumed before; then the least of these numbers, for old clients, which know one number per queue. */
+/* Writes how often each message was consumed before, then the smallest of these numbers, for old clients, which know one number per
+ * queue. */
 static void put_counts(const choice *choice, const rp_pop_order *order) {
     rp_pop_catch *caught = choice->caught;
     char kind = rp_pop_retry_kind(choice->topic->head.name);
@@ -193,7 +195,7 @@ static int note_order(const choice *choice, uint32_t count) {
 
 /* ---- the checkpoint ---- */
 
-/* Of an acting slave: in its catch, on its way later. */
+/* For an acting slave: the checkpoint is kept in the catch and sent later. */
 static int escape_checkpoint(const choice *choice, const rp_pop_checkpoint *checkpoint, int64_t next_offset) {
     rp_pop_catch *caught = choice->caught;
     rp_pop_escape *escape = rp_pop_escape_create(choice->lane, 1, NULL);
@@ -256,7 +258,7 @@ static void put_places(const choice *choice, uint32_t count) {
 }
 
 static void count_out(const choice *choice, const rp_get_result *result) {
-    rp_topic *topic = choice->is_light ? choice->pop->topic : choice->topic; /* lite topics are too many to count each */
+    rp_topic *topic = choice->is_light ? choice->pop->topic : choice->topic; /* lite topics are too many to be counted individually */
     rp_consumption *consumption = choice->consumption;
     if (choice->is_light)
         consumption = rp_group_table_consumption_entry(choice->lane->broker->groups, choice->pop->group, topic);
@@ -270,7 +272,8 @@ static void count_out(const choice *choice, const rp_get_result *result) {
     atomic_fetch_add_explicit(&topic->bytes_out, result->bytes, memory_order_relaxed);
 }
 
-/* Gives the found messages to the pop. Who has them is written down first: in a checkpoint in the log, or as an order consumer's. */
+/* Gives the messages found to the pop. First it is recorded who has them: by a checkpoint in the log, or in the order of an orderly
+ * consumer. */
 static void take(const choice *choice, const rp_get_result *result) {
     rp_pop_catch *caught = choice->caught;
     int status = RP_OK;
@@ -290,7 +293,7 @@ static void take(const choice *choice, const rp_get_result *result) {
     caught->range_count += result->range_count;
     caught->count += result->count;
     caught->bytes += result->bytes;
-    caught->rest += result->max_offset - (caught->is_peek ? choice->offset : result->next_offset); /* those that are shown are left */
+    caught->rest += result->max_offset - (caught->is_peek ? choice->offset : result->next_offset); /* messages that are only shown remain */
     count_out(choice, result);
 }
 
@@ -304,7 +307,7 @@ static void pass_over(choice *choice) {
     choice->pop->more = 1;
 }
 
-/* Of a batch queue its messages, one by one. */
+/* Splits what was read of a batch queue into its messages. */
 static void take_apart(choice *choice, rp_get_result *result) {
     rp_get_scratch *scratch = &choice->lane->scratch;
     uint32_t most = (uint32_t)choice->pop->max_messages - choice->caught->count;
@@ -325,8 +328,8 @@ static void take_apart(choice *choice, rp_get_result *result) {
 
 /* ---- looking ---- */
 
-/* What the last look missed is on disk only. 1: the pop waits until it has been read in, and is woken as by an arrival in its queue. 0: the
- * reader of cold messages has too much to do, or has had its time, so it is read here. */
+/* What the last look missed is on disk only. 1: the pop waits until it has been read in, and is then woken as by an arrival in its
+ * queue. 0: the reader of cold messages is too busy, or has had its time, so the reactor reads here. */
 static int waits_for_disk(const choice *choice, int has_moved) {
     rp_lane *lane = choice->lane;
     rp_pop *pop = choice->pop;
@@ -366,7 +369,7 @@ static void get(choice *choice, uint32_t disk_looks, rp_get_result *result) {
     lane->filter_ns += is_sql(choice->pop) ? rp_clock_monotonic_ns(rp_clock_system()) - begun_ns : 0;
 }
 
-/* Whether this turn has spent its time on filters that look into records: senders of the same reactor wait for the end of the turn. */
+/* Has this turn spent its time on filters that read records? Senders of the same reactor wait for the end of the turn. */
 static int is_for_later(rp_lane *lane, const rp_pop *pop) {
     if (!is_sql(pop))
         return 0;
@@ -378,7 +381,7 @@ static int is_for_later(rp_lane *lane, const rp_pop *pop) {
     return lane->filter_ns >= RP_FILTER_TURN_NS;
 }
 
-/* Moves on behind messages that do not match, or to where the queue begins or ends. 1: the queue is to be looked at again from there. */
+/* Moves on behind messages that do not match, or to where the queue begins or ends. 1: the queue is to be read again from there. */
 static int moves_on(choice *choice, const rp_get_result *result) {
     switch (result->status) {
     case RP_GET_OFFSET_TOO_SMALL:
@@ -442,14 +445,14 @@ static void look(choice *choice) {
     }
 }
 
-/* An acting slave gives the messages of one queue: of two checkpoints one might not be taken. */
+/* An acting slave gives messages of one queue only: of two checkpoints one might not be accepted. */
 static int is_full(const rp_pop *pop, const rp_pop_catch *caught) {
     if (caught->escape != NULL)
         return 1;
     return caught->count >= (uint32_t)pop->max_messages || (caught->count > 0 && caught->bytes >= caught->limits.transfer_bytes_memory);
 }
 
-/* 0: the queue's last pop is on its way still. */
+/* 0: the queue's last pop is still under way. */
 static int claim(choice *choice) {
     rp_broker *broker = choice->lane->broker;
     if (choice->pop->order || choice->caught->is_peek || !rp_pop_escapes(broker))
@@ -492,7 +495,7 @@ void rp_pop_choose(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id
 void rp_pop_escaped(rp_broker *broker, const rp_pop *pop, rp_pop_catch *caught, int status) {
     pthread_mutex_t *lock = rp_pop_lock_of(broker, caught->escape_cell);
     pthread_mutex_lock(lock);
-    int is_unchanged = committed_of(caught->escape_cell) == caught->escape_from; /* else somebody set it meanwhile */
+    int is_unchanged = committed_of(caught->escape_cell) == caught->escape_from; /* otherwise somebody set it meanwhile */
     if (status == RP_OK && is_unchanged && rp_topic_is_live(caught->escape_topic) && rp_group_is_live(pop->group) &&
         rp_offset_cell_commit(caught->escape_cell, caught->escape_next))
         rp_note_change(&broker->offset_version);

@@ -54,7 +54,7 @@ void rp_pop_escape_free(rp_pop_escape *escape) {
     free(escape);
 }
 
-/* Takes the record's text, whatever comes of it. */
+/* Adds a record; takes over its text in any case. */
 static int add(rp_pop_escape *escape, int32_t revive_queue_id, const rp_pop_record *record, uint8_t *text) {
     rp_consume_queue *queue;
     int status = escape->batch.count < escape->records_max ? RP_OK : RP_E_RANGE;

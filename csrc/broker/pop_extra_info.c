@@ -8,7 +8,7 @@
 
 #define PARTS 6
 
-/* Java's split: as many parts as there are, of which the first six count. */
+/* As Java's split: returns the number of parts, of which the first six are kept. */
 static int split(rp_slice text, rp_slice parts[PARTS]) {
     const uint8_t *at = text.data, *last = text.data + text.size;
     for (int i = 0; i < PARTS; i++) {

@@ -16,12 +16,12 @@
 typedef struct rp_pop_extra_info {
     int64_t start_offset, pop_time_ms, invisible_ms;
     int32_t revive_queue_id;
-    rp_slice retry, broker_name; /* in the text */
+    rp_slice retry, broker_name; /* slices of the text */
 } rp_pop_extra_info;
 
 /* RP_OK; RP_E_PROTOCOL: fewer than six parts, or a malformed number. */
 int rp_pop_extra_info_read(rp_slice text, rp_pop_extra_info *info);
-/* "0", "1" of a retry topic, "2" of one of version 2. */
+/* Returns '0'; '1' for a retry topic; '2' for one of version 2. */
 char rp_pop_retry_kind(rp_slice topic);
 
 #endif

@@ -8,7 +8,7 @@
 #include "../base/hash.h"
 
 #define LONG_MS (INT64_C(3600) * 1000)
-#define SAME_POP_MAX 64u /* far more than consumers make */
+#define SAME_POP_MAX 64u /* far more than consumers create */
 #define BUCKETS_MIN 1024u
 #define HEAP_MIN 256u
 
@@ -19,7 +19,7 @@ typedef struct pop_key {
     int64_t start_offset, pop_time_ms, queue_id;
 } pop_key;
 
-/* The broker's name is left out of old records, and so it is in acks: it is this broker's then. */
+/* Old records and acks omit the broker's name: it is then this broker's. */
 static uint64_t hash_pop(const rp_kept_table *table, rp_slice topic, rp_slice group, rp_slice said_name, rp_slice broker_name,
                          pop_key key) {
     rp_slice name = said_name.size > 0 ? said_name : broker_name;
@@ -31,7 +31,7 @@ static uint64_t hash_pop(const rp_kept_table *table, rp_slice topic, rp_slice gr
 
 static rp_kept_checkpoint **bucket_of(const rp_kept_table *table, uint64_t pop) { return &table->buckets[pop & (table->bucket_count - 1)]; }
 
-/* Twice as many buckets; what is there stays where it is when memory is out. */
+/* Doubles the buckets; without memory the chains get longer. */
 static void grow_table(rp_kept_table *table) {
     rp_kept_table larger = {.bucket_count = table->bucket_count * 2};
     larger.buckets = calloc(larger.bucket_count, sizeof(rp_kept_checkpoint *));
@@ -53,7 +53,7 @@ static void grow_table(rp_kept_table *table) {
 int rp_kept_table_init(rp_kept_table *table, uint32_t count_max) {
     *table = (rp_kept_table){.bucket_count = BUCKETS_MIN, .count_max = {count_max - count_max / 4, count_max / 4}};
     table->buckets = calloc(table->bucket_count, sizeof(rp_kept_checkpoint *));
-    table->seed = (uint64_t)(uintptr_t)table->buckets; /* strangers do not know where memory lies */
+    table->seed = (uint64_t)(uintptr_t)table->buckets; /* unknown to strangers */
     return table->buckets != NULL ? RP_OK : RP_E_NO_MEMORY;
 }
 
@@ -108,7 +108,7 @@ enum rp_kept_kind rp_kept_kind_of(const rp_pop_checkpoint *checkpoint) {
     return checkpoint->invisible_ms > LONG_MS ? RP_KEPT_LONG : RP_KEPT_SHORT;
 }
 
-/* A copy; messages side by side need no list. */
+/* Copies the checkpoint; consecutive messages need no list. */
 static rp_kept_checkpoint *copy_of(const rp_pop_checkpoint *checkpoint) {
     uint32_t diffs = 0;
     for (uint32_t i = 0; i < checkpoint->count && checkpoint->diff_count > 0; i++) {
@@ -158,8 +158,8 @@ static void unlink_kept(rp_kept_queue *queue, const rp_kept_checkpoint *kept) {
     *(kept->newer != NULL ? &kept->newer->older : &queue->newest[kept->kind]) = kept->older;
 }
 
-/* Whoever begins to read at the later record must find all that is over in it. Not for one of another revive queue, which a stranger
- * named. */
+/* Moves the checkpoint to a later record, which must include everything that is over, because reading may begin there. Not for a record
+ * of another revive queue, which a stranger named. */
 static void move(rp_kept_queue *queue, rp_kept_checkpoint *kept, uint32_t bits, int64_t revive_offset, int64_t log_offset) {
     int is_here = kept->heap_place < queue->heap_count && queue->heap[kept->heap_place] == kept;
     if (!is_here || revive_offset <= kept->revive_offset)
@@ -173,7 +173,7 @@ static void move(rp_kept_queue *queue, rp_kept_checkpoint *kept, uint32_t bits, 
     link_newest(queue, kept);
 }
 
-/* NULL: it is not there yet. *of_pop: how many there are of that pop. */
+/* NULL: there is none yet. *of_pop: how many checkpoints of that pop there are. */
 static rp_kept_checkpoint *find(const rp_kept_table *table, uint64_t pop, const rp_pop_checkpoint *checkpoint, uint32_t *of_pop) {
     *of_pop = 0;
     for (rp_kept_checkpoint *kept = *bucket_of(table, pop); kept != NULL; kept = kept->next) {

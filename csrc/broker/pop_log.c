@@ -40,12 +40,12 @@ void rp_pop_log_fill_item(const rp_broker *broker, rp_consume_queue *queue, cons
     memcpy(item->born_host, broker->options.store_host, sizeof item->born_host);
 }
 
-/* cuts: of the log, before what the record rests on was looked at or appended. */
+/* cuts: of the log, from before the record's premises were read or appended. */
 static int append(rp_broker *broker, int32_t revive_queue_id, uint64_t cuts, const rp_pop_record *record) {
     rp_append_item item;
     rp_consume_queue *queue;
     if (rp_escape_is_on(broker) || atomic_load_explicit(&broker->settings.role, memory_order_relaxed) == RP_ROLE_SLAVE)
-        return RP_E_READ_ONLY; /* also where it stood in for its master a moment ago */
+        return RP_E_READ_ONLY; /* also if it acted for its master a moment ago */
     int status = rp_pop_log_open_queue(broker, revive_queue_id, &queue);
     if (status != RP_OK)
         return status;
@@ -78,8 +78,8 @@ int rp_pop_log_put_ack(rp_broker *broker, int32_t revive_queue_id, const rp_pop_
     return status;
 }
 
-/* Not one append of both: the log takes the second, which is shorter, where the first no longer fits. What may be missing for the second is
- * taken before the first. */
+/* Not a single append of both: the log would accept the second record, which is shorter, where the first no longer fits. Everything that
+ * the second needs is allocated before the first is appended. */
 int rp_pop_log_replace(rp_broker *broker, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint, const rp_pop_ack *ack) {
     uint32_t checkpoint_room = rp_pop_checkpoint_room(checkpoint);
     uint8_t *room = malloc((size_t)checkpoint_room + rp_pop_ack_room(ack));

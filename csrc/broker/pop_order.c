@@ -26,7 +26,7 @@ int64_t rp_pop_order_blocked_until(rp_pop_order *order, rp_slice attempt_id, int
         order->invisible_ms = invisible_ms;
     int64_t free_ms = 0;
     for (uint32_t i = 0; i < order->count; i++) {
-        if (order->visible_ms[i] == 0 && order->pop_time_ms > now_ms) /* the clock was set back since: its time counts from now */
+        if (order->visible_ms[i] == 0 && order->pop_time_ms > now_ms) /* the clock was set back since: the invisible time counts from now */
             order->visible_ms[i] = now_ms + order->invisible_ms;
         int64_t visible_ms = order->visible_ms[i] != 0 ? order->visible_ms[i] : order->pop_time_ms + order->invisible_ms;
         if (!is_acked(order, i) && visible_ms > now_ms && visible_ms > free_ms)
@@ -53,7 +53,7 @@ static void set_attempt(rp_pop_order *order, rp_slice attempt_id) {
 void rp_pop_order_update(rp_pop_order *order, rp_slice attempt_id, int64_t pop_time_ms, int64_t invisible_ms, const int64_t *offsets,
                          uint32_t count) {
     int32_t times[RP_POP_MESSAGES_MAX];
-    int again = !is_same_attempt(order, attempt_id); /* the same attempt is told the same numbers */
+    int again = !is_same_attempt(order, attempt_id); /* a repeated attempt is told the same numbers */
     for (uint32_t i = 0; i < count; i++) {
         int32_t before = find(order, offsets[i]);
         times[i] = before < 0 ? 0 : order->times[before] + (again && order->times[before] < INT32_MAX);

@@ -1,8 +1,8 @@
-/* pop_order.h: which messages of a queue an order consumer has, and until when they block it. Private to csrc/broker.
+/* pop_order.h: the messages of a queue that an orderly consumer has, and until when they block it. Private to csrc/broker.
  * RocketMQ: ConsumerOrderInfoManager, OrderInfo (5.3.3 broker/offset/).
  *
  * Threads  pure; an rp_pop_order belongs to its offset cell and is guarded by that cell's pop lock.
- * Owns     nothing; made with the first order pop of a queue, freed with its cell.
+ * Owns     nothing; allocated with the first orderly pop of a queue, freed with its cell.
  */
 #ifndef RP_BROKER_POP_ORDER_H
 #define RP_BROKER_POP_ORDER_H
@@ -16,36 +16,36 @@
 
 typedef struct rp_pop_order {
     int64_t pop_time_ms, invisible_ms, last_consume_ms;
-    uint64_t acked; /* bit of each message: cm of the file */
-    uint32_t count; /* messages out; 0: nothing, the queue is free */
+    uint64_t acked; /* a bit for each message; cm in the file */
+    uint32_t count; /* messages out; 0: the queue is free */
     int64_t offsets[RP_POP_MESSAGES_MAX];
-    int64_t visible_ms[RP_POP_MESSAGES_MAX]; /* changed by the consumer; 0: not */
+    int64_t visible_ms[RP_POP_MESSAGES_MAX]; /* changed by the consumer; 0: unchanged */
     int32_t times[RP_POP_MESSAGES_MAX];      /* how often each was consumed before */
     int32_t has_attempt_id;
     uint32_t attempt_size;
     uint8_t attempt_id[RP_POP_ATTEMPT_ID_MAX];
 } rp_pop_order;
 
-/* Those below the group's offset are out no more: they were acked at another broker, which led meanwhile. order may be NULL. */
+/* Removes messages below the group's offset: they were acked at another broker, which led meanwhile. order may be NULL. */
 void rp_pop_order_pass(rp_pop_order *order, int64_t committed);
-/* When the queue is free again: 0 now, else a wall time. The same attempt as before gets the same messages again. data NULL: no attempt.
- * invisible_ms: of the pop that asks, from now on that of those whose own pop did not say; RP_POP_ORDER_NO_POP: none asks,
- * and what a handle says may be a stranger's. */
+/* Returns when the queue is free again: 0 now, else a wall time. A repeated attempt gets the same messages again. attempt_id data NULL:
+ * none. invisible_ms: of the pop that asks; from now on it also applies to messages whose own pop gave none. RP_POP_ORDER_NO_POP: no pop
+ * asks, and what a handle says may be a stranger's. */
 #define RP_POP_ORDER_NO_POP 0
 int64_t rp_pop_order_blocked_until(rp_pop_order *order, rp_slice attempt_id, int64_t invisible_ms, int64_t now_ms);
-/* These are out now; counts how often each was before. count 1..RP_POP_MESSAGES_MAX. */
+/* Notes the messages as out, and counts how often each was before. count: 1..RP_POP_MESSAGES_MAX. */
 void rp_pop_order_update(rp_pop_order *order, rp_slice attempt_id, int64_t pop_time_ms, int64_t invisible_ms, const int64_t *offsets,
                          uint32_t count);
-/* The offset to commit after an ack; RP_POP_ORDER_ILLEGAL: not one of those that are out; RP_POP_ORDER_STALE: another pop's. order may be
- * NULL. */
+/* Acks a message. Returns the offset to commit; RP_POP_ORDER_ILLEGAL: it is not among those that are out; RP_POP_ORDER_STALE: it belongs
+ * to another pop. order may be NULL. */
 #define RP_POP_ORDER_ILLEGAL (-1)
 #define RP_POP_ORDER_STALE (-2)
 int64_t rp_pop_order_ack(rp_pop_order *order, int64_t offset, int64_t pop_time_ms);
-/* A message becomes visible at another time. 1: it is one of those that are out of that pop. */
+/* Changes when a message becomes visible. 1: it is one of those that this pop has out. */
 int rp_pop_order_change(rp_pop_order *order, int64_t offset, int64_t pop_time_ms, int64_t visible_ms);
-/* All of that pop become visible then, and were not consumed this time. 1: it is the one whose messages are out. */
+/* Makes all messages of that pop visible at visible_ms, and does not count this consumption. 1: it is the pop whose messages are out. */
 int rp_pop_order_suspend(rp_pop_order *order, int64_t pop_time_ms, int64_t visible_ms);
-/* Whether none of them is out any more. */
+/* 1 if none of them is out any more. */
 int rp_pop_order_is_over(const rp_pop_order *order);
 
 #endif

@@ -1,4 +1,4 @@
-/* pop_path.c: see pop_path.h. Pops and notifications; the order of the checks is RocketMQ's. */
+/* pop_path.c: see pop_path.h. Pops and notifications; the checks are in RocketMQ's order. */
 #include "pop_path.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "pull_path.h"
 #include "response_writer_inl.h"
 
-#define UNSENT_BYTES_MAX (16u << 20) /* as of pulls */
+#define UNSENT_BYTES_MAX (16u << 20) /* as for pulls */
 #define BUSY_MS_MAX 5 /* an append takes microseconds */
 #define BUSY_LOOK_MS 10
 
@@ -139,10 +139,10 @@ static int has_messages(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t que
     return rp_pop_rest(lane, pop, topic, queue_id) > 0;
 }
 
-/* In what order a pop comes to the queues of a topic. */
+/* The order in which a pop visits the queues of a topic. */
 enum queue_order { FROM_ANY, FROM_FIRST, FROM_LAST };
 
-/* By priority, of which each queue of a priority topic is one, where the group wants that of this pop, `chance` of a hundred. */
+/* By priority (each queue of a priority topic has one) if the group wants that for this pop, with a probability of `chance` percent. */
 static enum queue_order order_of(const rp_lane *lane, const rp_pop *pop, int32_t chance) {
     int is_ranked = atomic_load_explicit(&pop->topic->flags, memory_order_relaxed) & RP_TOPIC_PRIORITY;
     if (__builtin_expect(!is_ranked, 1) || pop->order || chance >= 100 - setting(&pop->group->fair_percent))
@@ -150,12 +150,12 @@ static enum queue_order order_of(const rp_lane *lane, const rp_pop *pop, int32_t
     return setting(&lane->broker->settings.priority_ascends) ? FROM_LAST : FROM_FIRST;
 }
 
-/* Every queue. 1: look said it is enough. */
+/* Visits every queue. 1: look said that it is enough. */
 static int each_queue(rp_lane *lane, rp_pop *pop, rp_topic *topic, enum queue_order order, rp_pop_catch *caught, look_at_queue *look) {
     if (topic == NULL || !rp_topic_is_live(topic))
         return 0;
     int32_t queues = setting(&topic->read_queues), first = 0;
-    if (queues > RP_POP_QUEUES_MAX) /* it would never come to the others */
+    if (queues > RP_POP_QUEUES_MAX) /* otherwise it would never reach the others */
         order = FROM_ANY;
     if (order == FROM_ANY && queues > 0)
         first = (int32_t)(rp_lane_random(lane) % (uint32_t)queues);
@@ -167,8 +167,8 @@ static int each_queue(rp_lane *lane, rp_pop *pop, rp_topic *topic, enum queue_or
     return 0;
 }
 
-/* Messages and those that come again, in RocketMQ's order; of the two kinds of retry topics one, and the other when there is nothing else:
- * whoever waits then must not have missed it. */
+/* Visits new messages and retries in RocketMQ's order; of the two kinds of retry topics one, and the other only if nothing else was
+ * found: a pop must not wait without having looked there. */
 static int look_everywhere(rp_lane *lane, rp_pop *pop, rp_pop_catch *caught, look_at_queue *look) {
     const rp_live_settings *settings = &lane->broker->settings;
     int is_v2 = setting(&settings->retry_topic_version) == 2;
@@ -198,7 +198,7 @@ int rp_pop_answer(rp_lane *lane, const rp_pop *pop, rp_answer_to to, int32_t cod
                                                   : (rp_slice){(const uint8_t *)nothing, sizeof nothing - 1};
     uint32_t texts = caught->start_size + caught->offset_size + caught->order_size;
     uint8_t *target = to.oneway ? NULL : rp_connection_reserve(to.connection, RP_RESPONSE_SIZE_BASE + texts);
-    if (target == NULL) { /* what was popped comes again when it is due */
+    if (target == NULL) { /* messages that were popped come again when their invisible time is over */
         rp_pop_catch_release(caught);
         return to.oneway ? RP_HANDLED : RP_E_NO_MEMORY;
     }
@@ -237,7 +237,7 @@ void rp_pop_catch_begin(rp_lane *lane, const rp_pop *pop, rp_pop_catch *caught) 
     const rp_topic *log = rp_pop_log_topic(lane->broker);
     int32_t queues = log != NULL ? setting(&log->write_queues) : 0;
     if (queues > RP_POP_ORDER_QUEUE)
-        queues = RP_POP_ORDER_QUEUE; /* that one stands for order in a handle: an ack of it would not be taken for one */
+        queues = RP_POP_ORDER_QUEUE; /* that number means order in a handle: an ack would not be taken for one of a checkpoint */
     caught->rest = 0;
     caught->bytes = 0;
     caught->count = caught->range_count = caught->start_size = caught->offset_size = caught->order_size = 0;
@@ -256,7 +256,7 @@ void rp_pop_catch_begin(rp_lane *lane, const rp_pop *pop, rp_pop_catch *caught) 
 /* ---- of an acting slave ---- */
 
 typedef struct escaping_pop {
-    rp_pop pop; /* its filter and attempt id are gone */
+    rp_pop pop; /* without its filter and attempt id, which are gone */
     rp_pop_catch caught;
 } escaping_pop;
 
@@ -272,7 +272,7 @@ static void drop_escaping(rp_pop_escape *escape) {
     rp_pop_escaped(escape->lane->broker, &escaping->pop, &escaping->caught, RP_E_CLOSED);
 }
 
-/* Without a consumer that reads the answer the messages come again when they are due. */
+/* If the consumer no longer reads the answer, the messages come again when they are due. */
 static void finish_escaping(rp_pop_escape *escape, int status) {
     rp_lane *lane = escape->lane;
     escaping_pop *escaping = escape->context;
@@ -289,7 +289,7 @@ static void finish_escaping(rp_pop_escape *escape, int status) {
         rp_server_close_connection(lane->server, escape->connection_id);
 }
 
-/* What was caught is answered once another master has its checkpoint. */
+/* Answers with what was caught, once another master has its checkpoint. */
 static int escape(rp_lane *lane, const rp_pop *pop, rp_answer_to to, rp_pop_catch *caught) {
     escaping_pop *escaping = malloc(sizeof *escaping);
     rp_pop_escape *records = caught->escape;
@@ -308,7 +308,7 @@ static int escape(rp_lane *lane, const rp_pop *pop, rp_answer_to to, rp_pop_catc
     return answer_untaken(to, status);
 }
 
-/* RP_OK: nothing for it yet. */
+/* RP_OK: there is nothing for it yet. */
 static int try_messages(rp_lane *lane, rp_pop *pop, rp_answer_to to, rp_pop_catch *caught) {
     if (rp_commit_log_held_ms(lane->broker->commit_log) > BUSY_MS_MAX) { /* the checkpoint would wait, and all other requests with it */
         pop->look_ms = wall_ms() + BUSY_LOOK_MS;
@@ -347,7 +347,7 @@ static int try_pop(rp_lane *lane, rp_pop *pop, rp_answer_to to, int last, rp_pop
     return look_everywhere(lane, pop, caught, has_messages) ? answer_notification(to, 1, 0) : RP_OK;
 }
 
-/* Without messages. */
+/* Answers without messages. */
 static int answer_nothing(rp_lane *lane, const rp_pop *pop, rp_answer_to to, int is_full, rp_pop_catch *caught) {
     if (pop->kind == RP_POP_NOTIFICATION)
         return answer_notification(to, 0, is_full);
@@ -356,7 +356,7 @@ static int answer_nothing(rp_lane *lane, const rp_pop *pop, rp_answer_to to, int
 
 /* ---- requests ---- */
 
-/* What the request wants is known: looks, and has it wait. */
+/* Looks for what the request wants, or lets it wait. */
 static int begin(rp_lane *lane, rp_connection *connection, rp_pop *pop) {
     rp_answer_to to = rp_pop_answer_to(lane, pop, connection);
     rp_pop_catch caught;
@@ -378,7 +378,7 @@ int rp_pop_request(rp_lane *lane, rp_connection *connection, const rp_command *c
     if (outcome == RP_OK && header.expression.size > 0)
         outcome = rp_pull_read_filter(lane, header.expression, header.expression_type, to, &pop.filter);
     if (outcome == RP_OK && !rp_pop_find_retry_topics(lane->broker, &pop) && !resubmitted && !pop.order && !rp_pop_escapes(lane->broker)) {
-        outcome = rp_pop_check(lane->broker, &pop, to); /* for a pop that is refused none is made */
+        outcome = rp_pop_check(lane->broker, &pop, to); /* a refused pop must not create it */
         if (outcome == RP_OK)
             outcome = RP_PULL_PUNTED;
     }
@@ -421,7 +421,7 @@ int rp_pop_retry(rp_lane *lane, rp_pop *pop, int last) {
         rp_pop_catch_begin(lane, pop, &caught);
     else
         outcome = try_pop(lane, pop, to, last, &caught);
-    if (outcome == RP_OK && (is_choked || last)) /* one that cannot be given anything is not to stand before those that can */
+    if (outcome == RP_OK && (is_choked || last)) /* a pop that cannot be given anything must not precede those that can */
         outcome = answer_nothing(lane, pop, to, 0, &caught);
     if (outcome < 0)
         rp_server_close_connection(lane->server, pop->connection_id);

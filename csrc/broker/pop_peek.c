@@ -1,4 +1,4 @@
-/* pop_peek.c: answers peeks, which show messages without popping them, and says how many pops wait (pop_path.h). */
+/* pop_peek.c: answers peeks, which show messages without popping them, and tells how many pops wait (pop_path.h). */
 #include "../base/slice_inl.h"
 #include "lane.h"
 #include "pop_choice.h"
@@ -25,7 +25,7 @@ int rp_pop_peek_request(rp_lane *lane, rp_connection *connection, const rp_comma
         outcome = rp_answer(to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "maxMsgNums[%d] is less than 0", pop.max_messages);
     if (outcome == RP_OK) {
         pop.order = 0;
-        pop.cold_over = 1; /* nobody waits for a peek: what is on disk is read here */
+        pop.cold_over = 1; /* peeks do not wait: what is only on disk is read by the reactor */
         if (pop.max_messages > RP_POP_MESSAGES_MAX)
             pop.max_messages = RP_POP_MESSAGES_MAX;
         outcome = rp_pop_check(lane->broker, &pop, to);

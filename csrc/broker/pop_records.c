@@ -12,9 +12,9 @@
 #include "property_text.h"
 #include "response_writer_inl.h"
 
-#define NUMBER_ROOM 21u      /* digits, sign, a comma */
+#define NUMBER_ROOM 21u      /* digits, sign, comma */
 #define RECORD_ROOM 512u     /* names of members and properties, and all single numbers */
-#define NAME_ROOM_FACTOR 7u  /* a byte of a name: six in JSON, one in the key */
+#define NAME_ROOM_FACTOR 7u  /* for each byte of a name: six in JSON, one in the key */
 
 /* ---- written ---- */
 
@@ -29,7 +29,7 @@ static uint8_t *put_text(uint8_t *at, const char *text) {
     return at + size;
 }
 
-/* As fastjson 1 escapes: the short forms, else upper-case digits. */
+/* Escapes as fastjson 1 does: the short forms, else upper-case digits. */
 static uint8_t *put_escaped(uint8_t *at, rp_slice text) {
     static const char hex[] = "0123456789ABCDEF";
     static const char short_forms[0x20] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
@@ -62,7 +62,7 @@ static void put_number(record_writer *writer, const char *name, int64_t number) 
     writer->at = rp_decimal(writer->at, number);
 }
 
-/* Java leaves null out. */
+/* Leaves a null out, as Java does. */
 static void put_name(record_writer *writer, const char *name, rp_slice value) {
     if (value.data == NULL)
         return;
@@ -72,7 +72,7 @@ static void put_name(record_writer *writer, const char *name, rp_slice value) {
     *writer->at++ = '"';
 }
 
-/* A part of the key; the broker's name is what a client says, and no property may begin in it. */
+/* Writes a part of the key. The broker's name comes from a client, so it must not be able to begin a property. */
 static uint8_t *put_key_part(uint8_t *at, rp_slice part) {
     if (part.data == NULL)
         return put_text(at, "null@");
@@ -122,7 +122,7 @@ uint32_t rp_pop_checkpoint_room(const rp_pop_checkpoint *checkpoint) {
     return RECORD_ROOM + names * NAME_ROOM_FACTOR + checkpoint->diff_count * NUMBER_ROOM;
 }
 
-/* popTime + invisibleTime as Java adds. */
+/* popTime + invisibleTime, with Java's wrap-around. */
 static int64_t revive_time(const rp_pop_checkpoint *checkpoint) {
     return (int64_t)((uint64_t)checkpoint->pop_time_ms + (uint64_t)checkpoint->invisible_ms);
 }

@@ -1,4 +1,4 @@
-/* pop_revive.c: see pop_revive.h. The rounds, the thread, and how far the revive group is. */
+/* pop_revive.c: see pop_revive.h. The rounds, the thread, and the offset of the revive group. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 /* ---- how far the group is ---- */
 
-/* RocketMQ's: the offset of the last record that is over, not of the next one. NULL: memory is out. */
+/* RocketMQ's meaning: the offset of the last finished record, not of the next one. NULL: no memory. */
 static rp_offset_cell *group_offset(rp_pop_revive *revive, rp_topic *topic, int32_t queue_id) {
     static const rp_slice name = {(const uint8_t *)RP_POP_REVIVE_GROUP, sizeof RP_POP_REVIVE_GROUP - 1};
     rp_group *group = rp_group_table_entry(revive->broker->groups, name);
@@ -24,7 +24,7 @@ static rp_offset_cell *group_offset(rp_pop_revive *revive, rp_topic *topic, int3
     return consumption != NULL ? rp_offset_cells_open(&consumption->offsets, queue_id) : NULL;
 }
 
-/* Any client may set it, to any number; the one behind it has to be a number too. */
+/* Any client may set it to any number, so the next number must exist. */
 static int64_t committed_of(const rp_offset_cell *cell) {
     int64_t committed = atomic_load_explicit(&cell->committed, memory_order_relaxed);
     return committed < 0 ? -1 : committed < INT64_MAX ? committed : INT64_MAX - 1;
@@ -41,7 +41,7 @@ static void forget_below(rp_pop_revive *revive, revive_queue *state, int64_t rev
     state->position = state->position > revive_offset ? state->position : revive_offset;
 }
 
-/* Somebody set the group's offset further than it was: an operator, to pass over what is there. */
+/* Follows an offset that somebody, an operator, has moved forward to skip records. */
 static void look_at_offset(rp_pop_revive *revive, const rp_offset_cell *cell, revive_queue *state) {
     int64_t committed = committed_of(cell);
     if (committed <= state->committed)
@@ -68,7 +68,7 @@ static void commit(rp_pop_revive *revive, rp_offset_cell *cell, revive_queue *st
 
 /* ---- rounds ---- */
 
-/* States of as many queues as the topic has; they are read from where the group is. RP_OK, RP_E_NO_MEMORY. */
+/* Creates states for as many queues as the topic has; reading begins at the group's offset. RP_OK, RP_E_NO_MEMORY. */
 static int open_queues(rp_pop_revive *revive, rp_topic *topic) {
     int32_t readable = atomic_load_explicit(&topic->read_queues, memory_order_relaxed);
     int32_t writable = atomic_load_explicit(&topic->write_queues, memory_order_relaxed), wanted = readable > writable ? readable : writable;
@@ -89,13 +89,13 @@ static int open_queues(rp_pop_revive *revive, rp_topic *topic) {
     return RP_OK;
 }
 
-/* Acks in a store that RocketMQ wrote are timed messages, due when their checkpoint is: while those are behind, so is what is revived. */
+/* Acks in a store written by RocketMQ are timed messages, due with their checkpoints: while the timers are behind, so is the revive. */
 static int64_t due_until(const rp_pop_revive *revive, int64_t now_ms) {
     int64_t delivered_ms = rp_timer_delivered_until(revive->broker->timers);
     return delivered_ms < now_ms - REVIVE_GRACE_MS ? delivered_ms + REVIVE_GRACE_MS - 1 : now_ms;
 }
 
-/* 0: the log takes no more just now. */
+/* 0: the log accepts no more now. */
 static bool turn_queue(rp_pop_revive *revive, rp_topic *topic, int32_t queue_id, int64_t now_ms) {
     revive_queue *state = &revive->queues[queue_id];
     rp_consume_queue *queue = rp_message_store_queue(revive->broker->store, topic->head.name, queue_id, 0, NULL);
@@ -105,8 +105,8 @@ static bool turn_queue(rp_pop_revive *revive, rp_topic *topic, int32_t queue_id,
     look_at_offset(revive, cell, state);
     bool is_writable = atomic_load_explicit(&revive->broker->settings.store_writable, memory_order_relaxed) != 0;
     bool goes_on = true;
-    int64_t due_ms = due_until(revive, now_ms); /* before reading: so all that came until then is read */
-    bool knows_acks = revive->has_read || !rp_escape_is_on(revive->broker); /* what was noted is taken once all is read */
+    int64_t due_ms = due_until(revive, now_ms); /* before reading, so that everything that arrived until then is read */
+    bool knows_acks = revive->has_read || !rp_escape_is_on(revive->broker); /* noted acks are applied once everything is read */
     if (revive_read(revive, queue, state, now_ms) && is_writable && knows_acks) {
         goes_on = revive_put_due(revive, queue_id, state, due_ms, now_ms);
         revive_carry(revive, queue_id, state, now_ms);
@@ -115,7 +115,7 @@ static bool turn_queue(rp_pop_revive *revive, rp_topic *topic, int32_t queue_id,
     return goes_on;
 }
 
-/* When the next one is looked at; INT64_MAX: nothing is kept. */
+/* Returns when the next checkpoint is due; INT64_MAX: none is kept. */
 static int64_t next_look(const rp_pop_revive *revive) {
     int64_t next = INT64_MAX;
     for (uint32_t i = 0; i < revive->queue_count; i++) {
@@ -126,7 +126,7 @@ static int64_t next_look(const rp_pop_revive *revive) {
     return next;
 }
 
-/* What the acting slave was told; what it does not keep is another master's to know. */
+/* Applies the acks that an acting slave noted; those of checkpoints not kept here belong to another master. */
 static void take_notes(rp_pop_revive *revive) {
     rp_noted_ack *noted = revive->has_read ? rp_noted_acks_take(&revive->noted) : NULL;
     for (rp_noted_ack *next; noted != NULL; noted = next) {
@@ -150,7 +150,7 @@ int64_t rp_pop_revive_round(rp_pop_revive *revive, int64_t now_ms) {
     atomic_store_explicit(&revive->oldest_due_ms, next == INT64_MAX ? 0 : next - REVIVE_GRACE_MS, memory_order_relaxed);
     atomic_store_explicit(&revive->kept_now, (uint64_t)revive->kept.count[RP_KEPT_SHORT] + revive->kept.count[RP_KEPT_LONG],
                           memory_order_relaxed);
-    bool is_blocked = !goes_on || wait_ms <= 0; /* what is due has to wait for something */
+    bool is_blocked = !goes_on || wait_ms <= 0; /* something that is due is blocked */
     return is_blocked || wait_ms > REVIVE_ROUND_MS ? REVIVE_ROUND_MS : wait_ms;
 }
 
@@ -180,7 +180,7 @@ static void set_stopping(rp_pop_revive *revive, bool stopping) {
     pthread_mutex_unlock(&revive->lock);
 }
 
-/* What was kept is read again at the next start, from where the group is then. */
+/* What was kept is read again at the next start, from the group's offset at that time. */
 static void forget(rp_pop_revive *revive) {
     for (uint32_t i = 0; i < revive->queue_count; i++)
         rp_kept_queue_free(&revive->kept, &revive->queues[i].kept);
@@ -195,7 +195,7 @@ static void forget(rp_pop_revive *revive) {
     atomic_store_explicit(&revive->kept_now, 0, memory_order_relaxed);
 }
 
-/* Not at a start: acks come as soon as the slave stands in, which is before. */
+/* Not done at a start: acks arrive as soon as the slave acts, which is before. */
 static void forget_notes(rp_pop_revive *revive) {
     for (rp_noted_ack *noted = rp_noted_acks_take(&revive->noted), *next; noted != NULL; noted = next) {
         next = noted->next;
@@ -264,7 +264,7 @@ uint32_t rp_pop_revive_wanted_topic(rp_pop_revive *revive, uint8_t *name, int32_
         const revive_wanted *wanted = &revive->wanted[--revive->wanted_count];
         const rp_topic *topic = rp_topic_table_find(revive->broker->topics, (rp_slice){wanted->name, wanted->size});
         if (topic != NULL && (wanted->queues == 1 || rp_pop_retry_width(topic) >= wanted->queues))
-            continue; /* it was made */
+            continue; /* it exists now */
         *queues = wanted->queues;
         size = wanted->size;
         memcpy(name, wanted->name, size);

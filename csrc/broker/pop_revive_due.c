@@ -1,9 +1,9 @@
-/* pop_revive_due.c: checkpoints of a revive queue that are due, and those that stand in its way (pop_revive.h).
+/* pop_revive_due.c: handles the checkpoints of a revive queue that are due, and those that hold back its offset (pop_revive.h).
  *
  *   due ─ its record, once more ─ topic, group, retry topic ─ each message that is left ─► batch ─┬─ none is: an ack of what went, done
  *                                                                                                 └─ else looked at again;
  *                                              after PATIENCE_MS: a new checkpoint of each message that is left ◄─────┘
- *   not due for long, and far behind where is read: the same once more at the end of the queue: the group's offset goes on
+ *   not due for long, and far behind the reading position: appended again at the end of the queue, so that the group's offset can move
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 #include "escape_bridge.h"
 #include "pop_revive_inl.h"
 
-#define DUE_MAX 32u /* checkpoints at once */
+#define DUE_MAX 32u /* checkpoints in one batch */
 #define PATIENCE_MS 30000
-#define CARRY_EARLY_MS 60000  /* but not one that is due so soon */
-#define CARRY_MAX 256u        /* a round */
+#define CARRY_EARLY_MS 60000  /* one that is due so soon is not appended again */
+#define CARRY_MAX 256u        /* in a round */
 
-/* A checkpoint as it is looked at. */
+/* A checkpoint that is being handled. */
 typedef struct due_checkpoint {
     rp_pop_checkpoint record; /* its texts are in `stored` or the arena */
     rp_stored_message stored;
@@ -26,7 +26,7 @@ typedef struct due_checkpoint {
 
 /* ---- one checkpoint ---- */
 
-/* RP_OK; RP_E_NOT_FOUND: its record is gone; RP_E_IO, RP_E_NO_MEMORY. To be closed. */
+/* Reads the checkpoint's record. RP_OK; RP_E_NOT_FOUND: it is gone; RP_E_IO, RP_E_NO_MEMORY. To be closed. */
 static int open_checkpoint(rp_pop_revive *revive, const rp_kept_checkpoint *kept, due_checkpoint *due) {
     *due = (due_checkpoint){0};
     int status = rp_stored_message_open(revive->broker->commit_log, kept->log_offset, &due->stored);
@@ -39,7 +39,7 @@ static int open_checkpoint(rp_pop_revive *revive, const rp_kept_checkpoint *kept
     return status == RP_OK || status == RP_E_NO_MEMORY ? status : RP_E_NOT_FOUND;
 }
 
-/* How much of a name a line shows. */
+/* Clips the length of a name shown in the log. */
 static int shown(rp_slice name) { return (int)(name.size < RP_TOPIC_NAME_MAX ? name.size : RP_TOPIC_NAME_MAX); }
 
 static void drop(rp_pop_revive *revive, rp_kept_checkpoint *kept, rp_slice topic, rp_slice group, const char *why) {
@@ -52,7 +52,7 @@ static void drop(rp_pop_revive *revive, rp_kept_checkpoint *kept, rp_slice topic
                      (const char *)group.data, shown(topic), (const char *)topic.data, why);
 }
 
-/* Takes its messages. What is not over afterwards is tried again. */
+/* Takes its messages into the batch. If it is not over afterwards it is tried again. */
 static void revive_checkpoint(revive_batch *batch, rp_kept_checkpoint *kept) {
     rp_pop_revive *revive = batch->revive;
     due_checkpoint due;
@@ -64,7 +64,8 @@ static void revive_checkpoint(revive_batch *batch, rp_kept_checkpoint *kept) {
     const rp_pop_checkpoint *record = &due.record;
     rp_group *group = rp_group_table_find(revive->broker->groups, record->group);
     const rp_topic *normal = rp_topic_table_find(revive->broker->topics, revive_normal_topic(record->topic, record->group));
-    bool is_copied = !rp_escape_is_on(revive->broker); /* else the slave may not have what its master made last, and it waits */
+    /* Otherwise the slave may lack what its master created last, and the checkpoint waits */
+    bool is_copied = !rp_escape_is_on(revive->broker);
     if (group == NULL && is_copied)
         drop(revive, kept, record->topic, record->group, "the group was deleted");
     else if (normal == NULL && is_copied)
@@ -72,17 +73,18 @@ static void revive_checkpoint(revive_batch *batch, rp_kept_checkpoint *kept) {
     rp_topic *target = group != NULL && normal != NULL ? revive_target(revive, record, normal) : NULL;
     for (uint32_t i = 0; target != NULL && i < record->count && !batch->is_refused; i++) {
         if ((kept->over >> i & 1) == 0)
-            (void)revive_take(batch, kept, record, group, target, i); /* not over: that says it */
+            (void)revive_take(batch, kept, record, group, target, i); /* a failure leaves the message not over */
     }
     rp_stored_message_close(&due.stored);
 }
 
-/* Of names with the same hash it is one. */
+/* Names with the same hash share an entry. */
 static int64_t *brought_ms(rp_pop_revive *revive, rp_slice broker_name) {
     return &revive->brought_ms[rp_hash_bytes(broker_name.data, broker_name.size, 0) % REVIVE_BROUGHT_MAX];
 }
 
-/* Another broker's, others of which came meanwhile: it waits for its turn, and fails since the last of them at most. */
+/* True if it belongs to another broker of which messages arrived meanwhile: it waits for its turn, and its failure counts from the last
+ * arrival at the earliest. */
 static bool is_being_brought(rp_pop_revive *revive, const rp_pop_checkpoint *record, rp_kept_checkpoint *kept, int64_t now_ms) {
     int64_t last_ms = *brought_ms(revive, record->broker_name);
     if (record->broker_name.size == 0 || rp_slice_equals(record->broker_name, revive_broker_name(revive)))
@@ -92,8 +94,9 @@ static bool is_being_brought(rp_pop_revive *revive, const rp_pop_checkpoint *rec
     return now_ms - kept->failing_ms < PATIENCE_MS;
 }
 
-/* A new checkpoint for each message that is left, with an invisible time that grows each time: the group's offset need not wait for it.
- * RocketMQ: PopReviveService.rePutCK. Its pop time is another one: the ack of what is over, which follows, is not about it. */
+/* Appends a checkpoint of its own for each message that is left, with an invisible time that grows each time, so that the group's offset
+ * need not wait. RocketMQ: PopReviveService.rePutCK. It gets another pop time: the ack of what is over, which follows, does not apply to
+ * it. */
 static void put_again(rp_pop_revive *revive, int32_t queue_id, rp_kept_checkpoint *kept, int64_t now_ms) {
     static const uint16_t longer_s[] = {10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200};
     const int32_t last = sizeof longer_s / sizeof longer_s[0] - 1;
@@ -136,9 +139,9 @@ static void put_again(rp_pop_revive *revive, int32_t queue_id, rp_kept_checkpoin
     rp_stored_message_close(&due.stored);
 }
 
-/* Acks in the name of the group what has gone to the retry topic, or into a checkpoint of its own: whoever reads the queue once more, from
- * before a checkpoint that is not due for long, does not revive it twice. It may fail, then that happens. over_ms: now, if some of it went
- * or is gone; 0: it has checkpoints of its own. */
+/* Acks, in the group's name, what has gone to the retry topic or into a checkpoint of its own, so that reading the queue again, from
+ * before a checkpoint that is not due for long, does not revive it twice. If this fails, that happens. over_ms: now, if messages were
+ * revived or are gone; 0: they have checkpoints of their own. */
 static void ack_over(rp_pop_revive *revive, int32_t queue_id, const rp_kept_checkpoint *kept, uint32_t over, int64_t over_ms) {
     due_checkpoint due;
     int64_t offsets[RP_POP_MESSAGES_MAX];
@@ -166,7 +169,7 @@ static void ack_over(rp_pop_revive *revive, int32_t queue_id, const rp_kept_chec
     rp_stored_message_close(&due.stored);
 }
 
-/* After the batch: it is done, or looked at again. `before`: what was over already. */
+/* After the batch: the checkpoint is done, or looked at again. `before`: what was over already. */
 static void settle(revive_batch *batch, int32_t queue_id, revive_queue *state, rp_kept_checkpoint *kept, uint32_t before, int64_t now_ms) {
     rp_pop_revive *revive = batch->revive;
     int64_t over_ms = kept->over != before ? now_ms : 0;
@@ -196,7 +199,7 @@ static void tell(revive_batch *batch) {
     revive->is_refused = batch->is_refused;
 }
 
-/* What is next, if it is due. One further away than it was ever made invisible for was kept before the clock was set back. */
+/* Returns the next checkpoint if it is due. One that is further away than its invisible time was kept before the clock was set back. */
 static rp_kept_checkpoint *next_due(revive_queue *state, int64_t due_ms, int64_t now_ms) {
     rp_kept_checkpoint *kept;
     while ((kept = rp_kept_next(&state->kept)) != NULL) {
@@ -242,7 +245,7 @@ bool revive_put_due(rp_pop_revive *revive, int32_t queue_id, revive_queue *state
 
 /* ---- what is not due for long ---- */
 
-/* 1: it lies at the end of the queue as well, with what is over of it. */
+/* Appends the checkpoint again, with what is over. 1: it now lies at the end of the queue. */
 static bool write_again(rp_pop_revive *revive, int32_t queue_id, const rp_kept_checkpoint *kept) {
     due_checkpoint due;
     if (open_checkpoint(revive, kept, &due) != RP_OK)
@@ -253,7 +256,8 @@ static bool write_again(rp_pop_revive *revive, int32_t queue_id, const rp_kept_c
     return is_put;
 }
 
-/* Those of one kind. They stay until they are read once more: an ack may come in between. How many of count_max are left. */
+/* Appends those of one kind again. They stay until they are read again: an ack may come in between. Returns how much of count_max is
+ * left. */
 static uint32_t carry_kind(rp_pop_revive *revive, int32_t queue_id, const revive_queue *state, enum rp_kept_kind kind, int64_t now_ms,
                            uint32_t count_max) {
     for (rp_kept_checkpoint *kept = state->kept.oldest[kind]; kept != NULL && count_max > 0; kept = kept->newer) {
@@ -271,7 +275,7 @@ static uint32_t carry_kind(rp_pop_revive *revive, int32_t queue_id, const revive
 
 void revive_carry(rp_pop_revive *revive, int32_t queue_id, revive_queue *state, int64_t now_ms) {
     if (state->skipped_from[RP_KEPT_SHORT] >= 0 || state->skipped_from[RP_KEPT_LONG] >= 0)
-        return; /* the offset stays for that */
+        return; /* the offset must wait for it */
     uint32_t left = CARRY_MAX;
     for (uint32_t kind = 0; kind < RP_KEPT_KINDS; kind++)
         left = carry_kind(revive, queue_id, state, (enum rp_kept_kind)kind, now_ms, left);

@@ -1,4 +1,5 @@
-/* pop_revive_put.c: messages that were not acked go to their groups' retry topics, some of any checkpoints in one append (pop_revive.h). */
+/* pop_revive_put.c: puts messages that were not acked into their groups' retry topics, several from any checkpoints in one append
+ * (pop_revive.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +16,8 @@
 #include "property_text.h"
 #include "stored_message.h"
 
-#define BATCH_BYTES_MAX (1u << 20) /* of the records of one append, or one */
-#define WIDER_MS 5000 /* how long a message waits for a queue of its own */
+#define BATCH_BYTES_MAX (1u << 20) /* limit of the records of one append, unless there is only one */
+#define WIDER_MS 5000 /* how long a message waits for a queue of its own number */
 #define FIRST_POP_TIME "1ST_POP_TIME"
 #define FIRST_POP_ROOM 48u
 
@@ -66,8 +67,8 @@ rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record, 
     return topic;
 }
 
-/* The first one, or the one of the number that the message's queue has, so that its priority stays; -1: the retry topic is about to get it.
- * It may be missing for good where the topic had more queues than it has now, or where Python cannot make the retry topic wider. */
+/* Returns the first queue, or the one with the number of the message's queue, which preserves its priority; -1: the retry topic is about
+ * to get it. It may never get it, if the topic had more queues than it has now, or Python cannot widen the retry topic. */
 static int32_t queue_of(const rp_pop_revive *revive, const rp_kept_checkpoint *kept, const rp_pop_checkpoint *record,
                         const rp_topic *target, int32_t own_id) {
     const rp_broker *broker = revive->broker;
@@ -92,7 +93,7 @@ static void begin_offset(rp_pop_revive *revive, rp_group *group, rp_topic *topic
 
 /* ---- one message ---- */
 
-/* One behind the checkpoint in the log is another: its topic was deleted and made again. */
+/* A message that lies behind the checkpoint in the log is another one: its topic was deleted and created again. */
 static int find_queued(rp_consume_queue *queue, int64_t offset, int64_t log_offset_max, int64_t *log_offset) {
     rp_queue_entry entry;
     int64_t count = rp_consume_queue_read(queue, offset, &entry, 1);
@@ -102,7 +103,7 @@ static int find_queued(rp_consume_queue *queue, int64_t offset, int64_t log_offs
     return entry.commit_log_offset > log_offset_max ? RP_E_NOT_FOUND : RP_OK;
 }
 
-/* What a compacted queue keeps for longer than the commit log does. */
+/* Copies a message that a compacted queue keeps for longer than the commit log. */
 static int copy_kept(rp_compaction_log *log, int64_t offset, int64_t log_offset_max, revived_message *due) {
     rp_compaction_segment *segment = rp_compaction_log_find(log, offset);
     rp_compaction_entry entry = {.queue_offset = -1};
@@ -126,7 +127,7 @@ static int copy_kept(rp_compaction_log *log, int64_t offset, int64_t log_offset_
     return status;
 }
 
-/* The one of a batch queue's record that was popped. */
+/* Takes the popped message out of a batch queue's record. */
 static int take_apart(revive_batch *batch, int64_t log_offset, int64_t offset, revived_message *due) {
     rp_inner_places *places = &batch->revive->inner_places;
     rp_stored_message *whole = &batch->whole;
@@ -152,7 +153,7 @@ static rp_slice broker_of(const rp_pop_revive *revive, const rp_pop_checkpoint *
     return record->broker_name.size > 0 ? record->broker_name : revive_broker_name(revive);
 }
 
-/* Of a batch queue its broker gives the whole batch. */
+/* The same for a foreign message: its broker sends the whole batch. */
 static int part_of(revive_batch *batch, int64_t offset, revived_message *due) {
     rp_message whole = due->stored.message;
     uint8_t *record = due->record;
@@ -171,7 +172,7 @@ static int part_of(revive_batch *batch, int64_t offset, revived_message *due) {
     return status;
 }
 
-/* As open_message, of the broker that gave it out; RP_E_BUSY: it is on its way. */
+/* As open_message, for a message of the broker that gave it out; RP_E_BUSY: it is on its way. */
 static int open_foreign(revive_batch *batch, const rp_pop_checkpoint *record, int64_t offset, revived_message *due) {
     uint32_t size = 0;
     int status = rp_foreign_messages_find(batch->revive->broker->foreign, record->broker_name, record->topic, record->queue_id, offset,
@@ -182,11 +183,11 @@ static int open_foreign(revive_batch *batch, const rp_pop_checkpoint *record, in
         return status;
     int kind = rp_message_decode(due->record, size, RP_CHECK_BODY_CRC, &due->stored.message, NULL);
     if (kind != RP_RECORD_MESSAGE)
-        return RP_E_BUSY; /* damaged on its way: once more */
+        return RP_E_BUSY; /* damaged on its way: requested again */
     return due->stored.message.sys_flag & RP_SYSFLAG_INNER_BATCH ? part_of(batch, offset, due) : RP_OK;
 }
 
-/* The stored record; RP_E_NOT_FOUND: it is gone, and so is what was to come of it; RP_E_IO, RP_E_NO_MEMORY. */
+/* Opens the stored record; RP_E_NOT_FOUND: it is gone, and nothing is revived; RP_E_IO, RP_E_NO_MEMORY. */
 static int open_message(revive_batch *batch, const rp_pop_checkpoint *record, int64_t offset, revived_message *due) {
     rp_pop_revive *revive = batch->revive;
     if (!rp_slice_equals(broker_of(revive, record), revive_broker_name(revive)))
@@ -204,13 +205,13 @@ static int open_message(revive_batch *batch, const rp_pop_checkpoint *record, in
     return status == RP_E_NOT_FOUND && log != NULL ? copy_kept(log, offset, log_offset_max, due) : status;
 }
 
-/* The properties with the time of the first pop, without the CRC that the old record ends with. RP_OK, RP_E_NO_MEMORY. */
+/* Sets the properties, with the time of the first pop, without the CRC that ended the old record. RP_OK, RP_E_NO_MEMORY. */
 static int set_properties(rp_append_item *item, revived_message *due) {
     static const char *const replaced[] = {"__CRC32#", RP_LIGHT_OFFSETS, "INNER_NUM", "INNER_BASE", FIRST_POP_TIME, NULL};
     static const char *const replaced_later[] = {"__CRC32#", RP_LIGHT_OFFSETS, "INNER_NUM", "INNER_BASE", NULL};
     const rp_message *message = &due->stored.message;
     bool is_first = (message->reconsume_times == 0 || rp_message_property(message->properties, FIRST_POP_TIME).data == NULL) &&
-                    message->properties.size + FIRST_POP_ROOM <= RP_PROPERTIES_SIZE_MAX; /* where it fits */
+                    message->properties.size + FIRST_POP_ROOM <= RP_PROPERTIES_SIZE_MAX; /* if it fits */
     due->text = malloc((size_t)message->properties.size + FIRST_POP_ROOM);
     if (due->text == NULL)
         return RP_E_NO_MEMORY;
@@ -241,7 +242,7 @@ void revive_flush(revive_batch *batch) {
         const rp_append_item *item = &batch->items[i];
         revived_message *due = &batch->messages[i];
         if (item->status == RP_OK) {
-            if (item->size > 0) /* it was stored here */
+            if (item->size > 0) /* stored here, not by another master */
                 rp_count_put_inside(revive->broker, due->topic, RP_MESSAGE_NORMAL, item->size);
             revive_count(&revive->revived);
             revive_is_over(due->kept, due->index);

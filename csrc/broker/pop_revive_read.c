@@ -15,7 +15,7 @@
 #define ENTRIES 256
 #define INVISIBLE_MS_MAX (INT64_C(10) * 365 * 24 * 3600 * 1000)
 
-/* A pass over records: of which kinds checkpoints are kept, and where the first lies that found no room. */
+/* A pass over records: which kinds of checkpoints it keeps, and where the first lies that found no room. */
 typedef struct record_pass {
     rp_pop_revive *revive;
     revive_queue *state;
@@ -32,7 +32,7 @@ static void tell_odd(rp_pop_revive *revive, const rp_message *message, const cha
 
 static int64_t within(int64_t value, int64_t min, int64_t max) { return value < min ? min : value > max ? max : value; }
 
-/* A pop in the future is one before the clock was set back: its time counts from now. */
+/* A pop time in the future is from before the clock was set back: the invisible time counts from now. */
 static int64_t look_ms(const rp_pop_checkpoint *checkpoint, int64_t now_ms) {
     return within(checkpoint->pop_time_ms, 0, now_ms) + checkpoint->invisible_ms + REVIVE_GRACE_MS;
 }
@@ -66,7 +66,7 @@ static int keep(record_pass *pass, int64_t revive_offset, const rp_message *mess
     return RP_OK;
 }
 
-/* An ack without its checkpoint is of one that is over: it came too late. */
+/* An ack without a checkpoint belongs to one that is over: it came too late. */
 static int mark(record_pass *pass, const rp_message *message, int is_batch) {
     rp_pop_revive *revive = pass->revive;
     rp_pop_ack ack;
@@ -94,7 +94,7 @@ static int read_record(record_pass *pass, int64_t revive_offset, const rp_messag
     return RP_OK;
 }
 
-/* A record that is gone or damaged says nothing; its messages are not revived. RP_OK, or what passes: RP_E_IO, RP_E_NO_MEMORY. */
+/* A record that is gone or damaged is skipped; its messages are not revived. RP_OK, or an error that will pass: RP_E_IO, RP_E_NO_MEMORY. */
 static int read_entry(record_pass *pass, int64_t revive_offset, const rp_queue_entry *entry) {
     rp_pop_revive *revive = pass->revive;
     rp_stored_message stored;
@@ -113,12 +113,12 @@ static int read_entry(record_pass *pass, int64_t revive_offset, const rp_queue_e
     return status;
 }
 
-/* Where it ended: `end`, or where it is to go on. */
+/* Returns where the pass ended: `end`, or where it must continue. */
 static int64_t read_range(record_pass *pass, rp_consume_queue *queue, int64_t from, int64_t end) {
     rp_queue_entry entries[ENTRIES];
     while (from < end && !revive_is_stopping(pass->revive)) {
         int64_t count = rp_consume_queue_read(queue, from, entries, ENTRIES);
-        if (count == RP_E_NOT_FOUND) { /* somebody took a file away */
+        if (count == RP_E_NOT_FOUND) { /* somebody removed a file */
             from++;
             continue;
         }
@@ -132,7 +132,7 @@ static int64_t read_range(record_pass *pass, rp_consume_queue *queue, int64_t fr
     return from;
 }
 
-/* Reads once more what found no room, when a quarter of it is free. 1: there is nothing that has to be read before anything is due. */
+/* Reads again what found no room, once a quarter of the room is free. 1: nothing is left that must be read before messages are put. */
 static bool catch_up(rp_pop_revive *revive, rp_consume_queue *queue, revive_queue *state, enum rp_kept_kind kind, int64_t now_ms) {
     uint32_t max = revive->kept.count_max[kind];
     if (state->skipped_from[kind] < 0 || revive->kept.count[kind] > max - max / 4)
@@ -146,7 +146,7 @@ static bool catch_up(rp_pop_revive *revive, rp_consume_queue *queue, revive_queu
     return is_whole;
 }
 
-/* What was to be read by a pass that did not come to its end. */
+/* Reads again what a pass was to read that did not complete. */
 static bool read_acks_again(rp_pop_revive *revive, rp_consume_queue *queue, revive_queue *state, int64_t now_ms) {
     if (state->acks_from < 0)
         return true;
@@ -156,7 +156,7 @@ static bool read_acks_again(rp_pop_revive *revive, rp_consume_queue *queue, revi
     return state->acks_from < 0;
 }
 
-/* What lies below was deleted; what lies above was lost with the log's end. */
+/* Records below were deleted; records above were lost with the log's end. */
 static void correct_position(rp_pop_revive *revive, rp_consume_queue *queue, revive_queue *state) {
     int64_t min = rp_consume_queue_min_offset(queue), max = rp_consume_queue_max_offset(queue);
     int64_t corrected = within(state->position, min, max);

@@ -1,4 +1,4 @@
-/* pop_tables.c: what Python reads and writes of pop consumption (pop.h). */
+/* pop_tables.c: Python's reads and writes of pop consumption (pop.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "pop_order.h"
 #include "pop_revive.h"
 
-#define MS_MAX (INT64_C(1) << 50) /* a file may say anything: sums of two must not overflow */
+#define MS_MAX (INT64_C(1) << 50) /* a file may hold any number: sums of two must not overflow */
 
 int rp_broker_start_revive(rp_broker *broker, rp_error *error) { return rp_pop_revive_start(broker->revive, error); }
 void rp_broker_stop_revive(rp_broker *broker) { rp_pop_revive_stop(broker->revive); }
@@ -23,7 +23,7 @@ typedef struct order_walk {
     void *context;
 } order_walk;
 
-/* A copy is shown: the lock is not held over what others do. 0: nothing is out. */
+/* Copies the order, so that the lock is not held during the visit. 0: nothing is out. */
 static int copy_order(rp_broker *broker, rp_offset_cell *cell, rp_pop_order *copy) {
     pthread_mutex_t *lock = rp_pop_lock_of(broker, cell);
     pthread_mutex_lock(lock);

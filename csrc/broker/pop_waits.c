@@ -13,45 +13,45 @@
 #include "pop_path.h"
 
 #define HEAP_FIRST 64u
-#define MISSES_MAX 4      /* of one group, whose pops may differ in queue and filter, for an arrival */
-#define WORDS_MAX (UINT64_C(16) << 20) /* of filters, with those of waiting pulls */
+#define MISSES_MAX 4      /* per arrival, of one group, whose pops may differ in queue and filter */
+#define WORDS_MAX (UINT64_C(16) << 20) /* of filters, including those of waiting pulls */
 #define LOOK_MS_MIN 1
 
 struct rp_waiting_pop {
     rp_pop pop;
-    int32_t *words;  /* the filter's, owned; NULL without */
-    uint8_t *attempt; /* owned; NULL without */
+    int32_t *words;  /* the filter's words, owned; NULL without a filter */
+    uint8_t *attempt; /* owned; NULL without an attempt id */
     int64_t deadline_ns, look_ns;
     uint32_t heap_place;
     rp_pop_list *list;
     rp_waiting_pop *previous, *next;
-    rp_waiting_pop *chain_previous, *chain_next; /* of its bucket of connections */
+    rp_waiting_pop *chain_previous, *chain_next; /* in its bucket of connections */
 };
 
-/* A list under one of the topics that its pops look at. */
+/* A list's entry under one of the topics that its pops look at. */
 typedef struct rp_pop_key {
-    rp_topic *topic; /* NULL: not yet */
+    rp_topic *topic; /* NULL: does not exist yet */
     rp_pop_list *list;
     struct rp_pop_key *next; /* in the bucket */
-    uint32_t generation;     /* the topic's when its queues were marked, as the next */
+    uint32_t generation;     /* generation of the topic when its queues were marked, like the next */
     int32_t queues;
 } rp_pop_key;
 
-#define KEYS 3 /* the topic, its retry topics */
+#define KEYS 3 /* the topic and its retry topics */
 struct rp_pop_list {
     rp_topic *topic;
     rp_group *group;
     rp_pop_key keys[KEYS];
     struct {
         rp_waiting_pop *first, *last;
-    } kinds[2]; /* by rp_pop_kind */
+    } kinds[2]; /* indexed by rp_pop_kind */
     rp_pop_list *next_made, *previous_made;
-    rp_pop_list *next_doomed; /* while it is being forgotten */
+    rp_pop_list *next_doomed; /* link while it is being removed */
     int is_doomed;
-    rp_lite_waits *lite; /* of a reader of lite topics, by no topic, and freed with its last pop; NULL: of none */
+    rp_lite_waits *lite; /* for a reader of lite topics, whose list is under no topic and is freed with its last pop; otherwise NULL */
 };
 
-/* ---- when to look: a binary heap that knows where each stands ---- */
+/* ---- when to look: a binary heap in which each pop knows its place ---- */
 
 static void place(rp_pop_waits *waits, uint32_t at, rp_waiting_pop *waiting) {
     waits->heap[at] = waiting;
@@ -164,7 +164,8 @@ static void unlink_doomed(rp_pop_key **link) {
     }
 }
 
-/* Each arrival of the topic would look at the lists of all groups that ever waited for it. They leave the topic's bucket in one walk. */
+/* Otherwise each arrival of the topic would visit the lists of all groups that ever waited for it. Removes them from the topic's bucket
+ * in one walk. */
 static void forget_idle_lists(rp_pop_waits *waits, const rp_topic *topic) {
     rp_pop_list *doomed = NULL;
     uint32_t idle = 0;
@@ -184,7 +185,7 @@ static void forget_idle_lists(rp_pop_waits *waits, const rp_topic *topic) {
     }
 }
 
-/* Made for a (group, topic). NULL: memory. */
+/* Opens the list of a (group, topic). NULL: no memory. */
 static rp_pop_list *open_list(rp_pop_waits *waits, const rp_pop *pop) {
     rp_pop_list *list = find_list(waits, pop->topic, pop->group);
     if (list == NULL) {
@@ -205,7 +206,7 @@ static rp_pop_list *open_list(rp_pop_waits *waits, const rp_pop *pop) {
     return list;
 }
 
-/* Of who pops lite topics. NULL: memory. */
+/* Opens the list of a reader of lite topics. NULL: no memory. */
 static rp_pop_list *open_lite_list(rp_lane *lane, const rp_pop *pop, int *is_ready) {
     rp_lite_waits *waits = rp_lite_wait(lane->broker->lite, pop->lite, lane->reactor, lane->index, is_ready);
     if (waits == NULL)
@@ -311,7 +312,7 @@ void rp_pop_waits_free(rp_lane *lane) {
     *waits = (rp_pop_waits){.heap = NULL};
 }
 
-/* What lies in the arena is copied. 0: memory, or the bound of filters. */
+/* Copies what lies in the arena. 0: no memory, or the bound of filters. */
 static int keep_texts(rp_broker *broker, rp_waiting_pop *waiting) {
     rp_pop *pop = &waiting->pop;
     uint32_t count = pop->filter.count;
@@ -337,7 +338,7 @@ static int keep_texts(rp_broker *broker, rp_waiting_pop *waiting) {
     return 1;
 }
 
-/* When to look without an arrival: a blocked queue is free then, or this turn had no time for more. */
+/* Sets when to look without an arrival: when a blocked queue is free, or in the next turn if this one had no time for more. */
 static void set_look(const rp_lane *lane, rp_waiting_pop *waiting) {
     int64_t now_ns = rp_reactor_now_ns(lane->reactor), look_ns = waiting->deadline_ns;
     if (waiting->pop.look_ms != 0) {
@@ -379,7 +380,7 @@ static int32_t queues_of(const rp_topic *topic) {
     return topic != NULL && rp_topic_is_live(topic) ? atomic_load_explicit(&topic->read_queues, memory_order_relaxed) : 0;
 }
 
-/* Has the lane told of what comes to any queue of the key's topic. 1: of some from now on only. */
+/* Asks to be told of arrivals in any queue of the key's topic. 1: that is new for some queue. */
 static int mark_queues(rp_lane *lane, rp_pop_key *key) {
     int look_again = 0;
     if (key->topic != NULL)
@@ -393,7 +394,7 @@ static int mark_queues(rp_lane *lane, rp_pop_key *key) {
     return look_again;
 }
 
-/* 1: it is gone. */
+/* 1: it has left. */
 static int retry(rp_lane *lane, rp_waiting_pop *waiting, int last) {
     if (rp_pop_retry(lane, &waiting->pop, last) || last) {
         drop(lane, waiting);
@@ -454,7 +455,8 @@ void rp_pop_waits_woken(rp_lane *lane, void *list) {
     }
 }
 
-/* One message is told to one of those that asked, the last, who is the likeliest to be there still: all of them would come for it. */
+/* Tells of a message to the latest of the notifications, which is the likeliest to be still connected: all of them would come for one
+ * message. */
 static void tell(rp_lane *lane, const rp_pop_list *list, const rp_queue_slot *slot) {
     int64_t told = 0;
     int misses = 0;
@@ -471,7 +473,7 @@ static void tell(rp_lane *lane, const rp_pop_list *list, const rp_queue_slot *sl
     }
 }
 
-/* Its topic has other queues than those that the lane is told of: it was changed, or deleted and made again. */
+/* True if the topic has other queues than those marked: it was changed, or deleted and created again. */
 static int is_changed(const rp_pop_key *key) {
     return key->generation != atomic_load_explicit(&key->topic->generation, memory_order_acquire) || key->queues != queues_of(key->topic);
 }

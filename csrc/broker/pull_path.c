@@ -1,4 +1,4 @@
-/* pull_path.c: see pull_path.h. The order of the checks is RocketMQ's, so that a request with two faults gets the same answer. */
+/* pull_path.c: see pull_path.h. The checks are in RocketMQ's order, so that a request with two faults gets the same answer. */
 #include "pull_path.h"
 
 #include <string.h>
@@ -14,10 +14,10 @@
 #include "tag_filter.h"
 
 #define PUNTED RP_PULL_PUNTED
-#define COLD 101   /* its messages, or its entries, are on disk only, and it may wait for them */
-#define LATER 102  /* another turn has time for its filter */
+#define COLD 101   /* its messages or entries are on disk only, and it may wait for them */
+#define LATER 102  /* its filter has to wait for another turn */
 #define LAST_DISK_LOOKS 32u /* messages that the last try of a pull reads from disk for its filter */
-#define LATER_MS 500 /* of turns without time for its filter: then the consumer is told to come again */
+#define LATER_MS 500 /* how long a pull's filter waits for a turn with time; then the consumer is told to come again */
 #define HELD_TEXT "This consumer group is reading cold data. It has been flow control"
 #define UNSENT_BYTES_MAX (16u << 20) /* 64 full answers on one connection */
 
@@ -41,12 +41,13 @@ static int64_t now_ns(void) { return rp_clock_monotonic_ns(rp_clock_system()); }
 static uint32_t bound(const _Atomic uint32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 
-/* Another master that has the checkpoint of what this slave gives out needs the message, whoever else may read here: one at a time. */
+/* True if the pull comes from another master that has the checkpoint of messages this slave gave out: it needs the message, whoever else
+ * may read here. One message at a time. */
 static int is_of_revive(const rp_broker *broker, const rp_pull *pull) {
     return pull->max_messages == 1 && rp_slice_is(pull->group->head.name, RP_POP_REVIVE_GROUP) && rp_pop_escapes(broker);
 }
 
-/* What holds for the broker and the group. RP_OK: go on. */
+/* Checks broker and group. RP_OK: go on. */
 static int check_group(const rp_broker *broker, const rp_pull *pull, rp_answer_to to) {
     const rp_live_settings *settings = &broker->settings;
     rp_slice ip = {(const uint8_t *)broker->options.broker_ip, (uint32_t)strlen(broker->options.broker_ip)};
@@ -85,7 +86,7 @@ static int check_topic(const rp_pull *pull, rp_answer_to to) {
     return RP_OK;
 }
 
-/* The filter of the group's heartbeat. RP_OK: *filter is set. */
+/* Takes the filter of the group's heartbeat. RP_OK: *filter is set. */
 static int check_subscription(rp_lane *lane, rp_pull *pull, rp_answer_to to, rp_message_filter *filter) {
     int allows_sql = setting(&lane->broker->settings.property_filter_enable);
     if (pull->sys_flag & RP_PULL_SUBSCRIPTION) {
@@ -109,7 +110,7 @@ static int check_subscription(rp_lane *lane, rp_pull *pull, rp_answer_to to, rp_
         return PUNTED;
     *filter = view.filter;
     if (pull->judged_by != view.sequence)
-        pull->from = pull->offset; /* what did not match the subscription before may match this one */
+        pull->from = pull->offset; /* messages that did not match the old subscription may match this one */
     pull->judged_by = view.sequence;
     return RP_OK;
 }
@@ -127,7 +128,7 @@ void rp_pull_read_limits(const rp_broker *broker, rp_get_limits *limits) {
     };
 }
 
-/* The messages, or where a server-side reset sends the consumer. */
+/* Reads the messages, or goes where a server-side reset sends the consumer. */
 static void get(rp_lane *lane, const rp_pull *pull, const rp_get_limits *limits, const rp_message_filter *filter, int attempt,
                 rp_offset_cell *cell, rp_get_result *result) {
     int64_t reset = RP_OFFSET_NONE;
@@ -157,7 +158,7 @@ static void get(rp_lane *lane, const rp_pull *pull, const rp_get_limits *limits,
     lane->filter_ns += filter->kind == RP_FILTER_SQL ? now_ns() - begun_ns : 0;
 }
 
-/* Whether the filter has to wait: for those that wait already, or because the turn's time is spent. */
+/* Must the filter wait, for those that wait already or because the turn's time is spent? */
 static int is_for_later(rp_lane *lane, const rp_message_filter *filter, int attempt) {
     int64_t turn_ns = rp_reactor_now_ns(lane->reactor);
     if (filter->kind != RP_FILTER_SQL)
@@ -169,7 +170,7 @@ static int is_for_later(rp_lane *lane, const rp_message_filter *filter, int atte
     return lane->filter_ns >= RP_FILTER_TURN_NS || (attempt == RP_PULL_FIRST && lane->filters_waiting > 0);
 }
 
-/* Notes where the consumer stands: each pull's end, and the offset it commits with its first try. */
+/* Notes the consumer's position: the end of each pull, and with its first try the offset it commits. */
 static void note_offsets(rp_lane *lane, const rp_pull *pull, rp_offset_cell *cell, int attempt, int64_t next_offset) {
     if (cell == NULL)
         return;
@@ -184,8 +185,8 @@ static int entries_are_cold(rp_lane *lane, const rp_pull *pull, const rp_get_lim
     return rp_cold_reads_look_at_entries(lane, pull->queue, pull->from, count, pull->disk_asked & RP_COLD_ENTRIES);
 }
 
-/* One try. RP_HANDLED: answered; PUNTED; COLD; LATER; RP_OK: nothing for it yet, and it may wait (pull->from moved as far as nothing
- * matched). */
+/* Tries once. RP_HANDLED: answered; PUNTED; COLD; LATER; RP_OK: there is nothing for it yet, and it may wait (pull->from has moved past
+ * what did not match). */
 static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int attempt) {
     rp_answer_to to = answer_to(lane, pull, connection);
     rp_message_filter filter;
@@ -218,7 +219,7 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
         result.status = RP_GET_NO_MATCHED_MESSAGE; /* so far */
     if (result.status == RP_GET_ON_DISK) {
         if (result.next_offset > pull->from)
-            pull->disk_asked = 0; /* for those that follow */
+            pull->disk_asked = 0; /* applies to the next ones */
         pull->from = result.next_offset;
         note_offsets(lane, pull, cell, attempt, pull->from);
         return COLD;
@@ -266,9 +267,9 @@ int rp_pull_read_filter(rp_lane *lane, rp_slice expression, rp_slice type, rp_an
 
 static int is_static(const rp_topic *topic) { return (atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_STATIC) != 0; }
 
-/* A global queue of a static topic becomes the one that it is here, with its offsets. RP_OK; PUNTED: an earlier queue is meant; or as the
- * answer that it is led elsewhere returned. What is committed lies before it while the consumer reads its first messages: the consumer says
- * so to Python, too. */
+/* Translates a global queue of a static topic, and its offsets, to the queue here. RP_OK; PUNTED: an earlier queue is meant; or the
+ * result of answering that it is led elsewhere. The committed offset may still lie in an earlier queue while the consumer reads its
+ * first messages here: the consumer also reports it to Python. */
 static int map_queue(const rp_lane *lane, rp_pull *pull, rp_answer_to to) {
     rp_mapped_queue *at = &pull->at;
     int64_t begin = 0;
@@ -290,14 +291,14 @@ static int map_queue(const rp_lane *lane, rp_pull *pull, rp_answer_to to) {
     return RP_OK;
 }
 
-/* Of a pull that waited: whether its queue is still the one that it was. */
+/* For a pull that waited: is its queue still the same? */
 static int is_mapped_as_before(const rp_pull *pull) {
     rp_mapped_queue now;
     return pull->global_id < 0 || (is_static(pull->topic) && rp_topic_mapped_queue(pull->topic, pull->global_id, &now) == 1 &&
                                    rp_mapped_queue_is(&now, &pull->at));
 }
 
-/* RP_OK; PUNTED: nobody asked for that one yet, or it has no name that can be. */
+/* RP_OK; PUNTED: nobody asked for that lite topic yet, or its name is impossible. */
 static int find_lite_topic(const rp_lane *lane, rp_pull *pull, rp_slice lite_topic) {
     uint8_t bytes[RP_LITE_NAME_MAX];
     rp_slice name = {bytes, rp_lite_queue_name(pull->topic->head.name, lite_topic, bytes)};
@@ -305,14 +306,14 @@ static int find_lite_topic(const rp_lane *lane, rp_pull *pull, rp_slice lite_top
     return pull->light != NULL ? RP_OK : PUNTED;
 }
 
-/* Which queue of this broker is meant. RP_OK; PUNTED; or as an answer. */
+/* Finds the queue of this broker that is meant. RP_OK; PUNTED; or the result of an answer. */
 static int find_queue(const rp_lane *lane, rp_pull *pull, const rp_command *command, rp_slice lite_topic, rp_answer_to to) {
     if (__builtin_expect(rp_names_lite_topic(lite_topic), 0))
         return find_lite_topic(lane, pull, lite_topic);
     return __builtin_expect(is_static(pull->topic), 0) && !rp_names_queue_here(command) ? map_queue(lane, pull, to) : RP_OK;
 }
 
-/* Fills what the request says. RP_OK, RP_HANDLED (answered), RP_PUNT as PUNTED. */
+/* Decodes the request. RP_OK, RP_HANDLED (answered), RP_PUNT as PUNTED. */
 static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command *command, rp_pull *pull) {
     rp_broker *broker = lane->broker;
     const rp_live_settings *settings = &broker->settings;
@@ -358,7 +359,7 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
     return rp_pull_read_filter(lane, header.subscription, header.expression_type, to, &pull->filter);
 }
 
-/* RP_OK: it is to be held until the window is over. */
+/* RP_OK: the pull is to be held until the window is over. */
 static int hold(rp_lane *lane, rp_pull *pull, rp_answer_to to) {
     if (!(pull->sys_flag & RP_PULL_SUSPEND))
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, HELD_TEXT);
@@ -367,7 +368,7 @@ static int hold(rp_lane *lane, rp_pull *pull, rp_answer_to to) {
     return RP_OK;
 }
 
-/* Tells the consumer to come again from where it stands. */
+/* Tells the consumer to come again from its present position. */
 static int answer_come_again(rp_lane *lane, const rp_pull *pull, rp_connection *connection) {
     rp_get_result result = {.status = RP_GET_NO_MATCHED_MESSAGE, .next_offset = pull->from};
     result.min_offset = rp_consume_queue_min_offset(pull->queue);
@@ -383,7 +384,8 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     if (outcome == COLD && !rp_cold_flow_admits(lane->broker, pull.group, rp_reactor_now_ns(lane->reactor)))
         outcome = hold(lane, &pull, answer_to(lane, &pull, connection));
     if (outcome == COLD) {
-        pull.cold = 1; /* when it is suspended it is tried again at once, and asks the disk: whoever it wakes then finds it */
+        /* Once suspended it is tried again at once, and that try asks the disk: so whatever the read wakes includes this pull */
+        pull.cold = 1;
         pull.suspend_ms = lane->broker->options.cold_wait_ms;
         outcome = RP_OK;
     }
@@ -405,8 +407,8 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     return outcome < 0 ? outcome : RP_HANDLED;
 }
 
-/* Once a pull and kind: what the last look missed is read in, then the queue's pulls are tried again. One that walks on over the disk, by a
- * filter, may be held on its way. 0: the reader has too much to do. */
+/* Requests what the last look missed, once for each pull and kind; when it is read in, the queue's pulls are tried again. A pull whose
+ * filter walks over the disk may be held on its way. 0: the reader is too busy. */
 static int ask_disk(rp_lane *lane, rp_pull *pull) {
     enum rp_cold_kind kind = lane->looks.kind;
     if (pull->held || (pull->disk_asked & kind))
@@ -425,12 +427,12 @@ int rp_pull_path_retry(rp_lane *lane, rp_pull *pull, int attempt) {
     rp_connection *connection = rp_reactor_connection(lane->reactor, pull->connection_id);
     if (connection == NULL)
         return RP_PULL_DONE;
-    /* A consumer that does not read its answers gets no more messages: its requests are no longer read, but its waiting pulls, which
-     * may be many, would each pin a file and a piece of output. */
+    /* A consumer that does not read its answers gets no more messages: its requests are no longer read, but its waiting pulls, which may
+     * be many, would each pin a file and a piece of output. */
     int is_choked = rp_connection_unsent_bytes(connection) >= UNSENT_BYTES_MAX;
     if (is_choked && attempt == RP_PULL_WOKEN)
         return RP_PULL_CHOKED;
-    int is_over = pull->held && attempt == RP_PULL_LAST; /* may be there meanwhile, but is not read from the disk */
+    int is_over = pull->held && attempt == RP_PULL_LAST; /* the messages may be in memory now, but are not read from the disk */
     int outcome = is_choked || !is_mapped_as_before(pull) ? PUNTED : try_pull(lane, pull, connection, is_over ? RP_PULL_WOKEN : attempt);
     if (is_over && (outcome == COLD || outcome == RP_OK))
         outcome = answer_come_again(lane, pull, connection);

@@ -7,7 +7,7 @@
 
 static int is_slave(const rp_broker *broker) { return atomic_load_explicit(&broker->settings.role, memory_order_relaxed) == RP_ROLE_SLAVE; }
 
-/* A slave that is not overtaxed sends consumers back to a living master. */
+/* A slave that is not overloaded sends consumers back to a living master. */
 static int back_to_master(const rp_broker *broker, const rp_get_result *result) {
     return is_slave(broker) && !result->suggest_slave && atomic_load_explicit(&broker->settings.broker_id_min, memory_order_relaxed) == 0;
 }
@@ -23,7 +23,7 @@ static int32_t code_of_status(const rp_pull *pull, const rp_get_result *result) 
     case RP_GET_NO_MESSAGE_IN_QUEUE:
         return pull->offset != 0 ? RP_RESPONSE_PULL_OFFSET_MOVED : RP_RESPONSE_PULL_NOT_FOUND;
     case RP_GET_UNREADABLE:
-        return RP_RESPONSE_SYSTEM_ERROR; /* clients wait three seconds and ask for the same again */
+        return RP_RESPONSE_SYSTEM_ERROR; /* on this code clients wait three seconds and ask for the same again */
     case RP_GET_OFFSET_FOUND_NULL:
     case RP_GET_OFFSET_OVERFLOW_ONE:
         return RP_RESPONSE_PULL_NOT_FOUND;

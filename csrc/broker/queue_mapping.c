@@ -5,7 +5,7 @@
 
 #include "broker.h"
 
-#define LOOKS_MAX 64 /* at a cell that is being written: a few stores; its writer may have been sent to sleep between them */
+#define LOOKS_MAX 64 /* reads of a cell that is being written, which takes a few stores; its writer may have been preempted */
 
 void rp_queue_mapping_free(rp_queue_mapping *mapping) {
     for (uint32_t chunk = 0; mapping != NULL && chunk < RP_GROWING_CHUNKS; chunk++)
@@ -33,8 +33,8 @@ static rp_mapping_cell *open_cell(rp_queue_mapping *mapping, int32_t global_id) 
     return &cells[rp_growing_place((uint32_t)global_id, chunk)];
 }
 
-/* A sequence lock, as of a subscription (group_table.c): stored with release behind the odd number, loaded with acquire before the second
- * look at it. */
+/* A sequence lock like a subscription's (group_table.c): data is stored with release after the odd number, and loaded with acquire
+ * before the sequence is read again. */
 static void write_cell(rp_mapping_cell *cell, const rp_mapped_queue *queue) {
     atomic_fetch_add_explicit(&cell->sequence, 1, memory_order_acq_rel);
     atomic_store_explicit(&cell->is_led, queue != NULL, memory_order_release);
@@ -61,7 +61,7 @@ int rp_queue_mapping_put(rp_queue_mapping *mapping, int32_t global_id, const rp_
     return cell != NULL || queue == NULL ? RP_OK : RP_E_NO_MEMORY;
 }
 
-/* 1: *queue is of one moment; *is_led says whether it counts. */
+/* 1: *queue is consistent; *is_led says whether it is valid. */
 static int read_cell(const rp_mapping_cell *cell, rp_mapped_queue *queue, int *is_led) {
     uint32_t sequence = atomic_load_explicit(&cell->sequence, memory_order_acquire);
     *is_led = atomic_load_explicit(&cell->is_led, memory_order_acquire);
@@ -82,7 +82,7 @@ int rp_queue_mapping_find(const rp_queue_mapping *mapping, int32_t global_id, rp
     return cell != NULL ? RP_E_BUSY : 0;
 }
 
-/* The first from the random-th on, around the end of what was ever put. */
+/* Returns the first one from the random-th on, wrapping around. */
 int32_t rp_queue_mapping_any(const rp_queue_mapping *mapping, uint64_t random, rp_mapped_queue *queue) {
     uint32_t count = 0;
     for (uint32_t chunk = 0; mapping != NULL && chunk < RP_GROWING_CHUNKS; chunk++) {

@@ -1,4 +1,4 @@
-/* reply_path.c: see reply_path.h. The checks stand in RocketMQ's order. */
+/* reply_path.c: see reply_path.h. The checks are in RocketMQ's order. */
 #include "reply_path.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "response_writer_inl.h"
 
 #define PUSH_TIME "PUSH_REPLY_TIME\1"
-#define FIELD_ROOM 24 /* of a number in a field */
+#define FIELD_ROOM 24 /* room for a number in a field */
 
 static uint8_t *put(uint8_t *at, rp_slice slice) {
     if (slice.size > 0)
@@ -18,7 +18,7 @@ static uint8_t *put(uint8_t *at, rp_slice slice) {
     return at + slice.size;
 }
 
-/* The properties as they are stored, with PUSH_REPLY_TIME behind them. data NULL: memory is out. */
+/* Returns the properties as they are stored, with PUSH_REPLY_TIME appended. data NULL: no memory. */
 static rp_slice pushed_properties(const rp_send_request *request, int64_t now_ms) {
     rp_slice sent = request->properties.text, tail = request->lane->broker->reply_tail;
     uint8_t *start = rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)sent.size + tail.size + sizeof PUSH_TIME + FIELD_ROOM);
@@ -38,7 +38,7 @@ static void add_number(rp_command *push, const char *name, int64_t number, uint8
     rp_command_add_field(push, rp_slice_of(name), (rp_slice){room, (uint32_t)(rp_decimal(room, number) - room)});
 }
 
-/* Where the broker stores, as in every msgId. */
+/* Writes the broker's store host, as in every msgId. */
 static void store_host_text(const rp_broker *broker, char text[RP_ADDRESS_TEXT_MAX]) {
     rp_address address = {.size = broker->options.store_host_is_v6 ? 16 : 4};
     memcpy(address.bytes, broker->options.store_host, address.size);
@@ -47,7 +47,7 @@ static void store_host_text(const rp_broker *broker, char text[RP_ADDRESS_TEXT_M
     rp_address_text(&address, text);
 }
 
-/* ReplyMessageRequestHeader in JSON, which every client reads. RP_OK, or as rp_push_frame_create. */
+/* Encodes ReplyMessageRequestHeader in JSON, which every client reads. RP_OK, or as rp_push_frame_create. */
 static int make_frame(const rp_send_request *request, const rp_reply_header *reply, rp_push_frame **frame, int32_t *opaque) {
     const rp_send_header *header = &request->header;
     int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
@@ -81,7 +81,7 @@ static int make_frame(const rp_send_request *request, const rp_reply_header *rep
     return status;
 }
 
-/* The client id as remarks show it: cut at their bound, but not within a character. */
+/* Notes the client id for remarks, cut to their bound at a character's begin. */
 static void note_requester(rp_reply *reply, rp_slice client_id) {
     uint32_t size = client_id.size < RP_REQUESTER_TEXT_MAX ? client_id.size : RP_REQUESTER_TEXT_MAX - 1;
     while (size < client_id.size && size > 0 && (client_id.data[size] & 0xC0) == 0x80)
@@ -90,7 +90,7 @@ static void note_requester(rp_reply *reply, rp_slice client_id) {
     reply->requester[size] = 0;
 }
 
-/* Sends the reply to the client that asked for it, or notes why that cannot be. RP_OK; RP_E_BUSY, RP_E_NO_MEMORY: nothing was done. */
+/* Sends the reply to the client that asked for it, or notes why that is impossible. RP_OK; RP_E_BUSY, RP_E_NO_MEMORY: nothing was done. */
 static int push(const rp_send_request *request, const rp_reply_header *header, rp_reply *reply) {
     rp_slice client_id = rp_message_property(request->properties.text, "REPLY_TO_CLIENT");
     if (client_id.data == NULL)
@@ -124,14 +124,14 @@ static int check(rp_send_request *request, rp_reply_header *reply) {
     outcome = rp_send_check_topic(request);
     if (outcome == RP_OK)
         outcome = rp_send_check_properties(request);
-    if (outcome == RP_OK && (request->properties.delay_level > 0 || request->properties.timed > 1)) /* for Python to refuse */
+    if (outcome == RP_OK && (request->properties.delay_level > 0 || request->properties.timed > 1)) /* Python refuses these */
         outcome = RP_PUNT;
     if (outcome == RP_OK)
         outcome = rp_send_check_body(request);
     return outcome;
 }
 
-/* Pushes and stores what passed the checks. RP_HANDLED, or what the answer to a refusal returned. */
+/* Pushes and stores what passed the checks. RP_HANDLED, or the result of answering a refusal. */
 static int pass_on(rp_send_request *request, const rp_reply_header *header) {
     rp_reply *reply = rp_reply_take(request->lane, request->to, request->queue_id);
     if (reply == NULL || push(request, header, reply) != RP_OK) {
@@ -139,7 +139,7 @@ static int pass_on(rp_send_request *request, const rp_reply_header *header) {
             rp_reply_drop(reply);
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     }
-    reply->waits_for_store = 1; /* before adding: that may flush the batch, and this one with it */
+    reply->waits_for_store = 1; /* set before adding, which may flush the batch, this message included */
     if (!rp_send_add_reply(request, reply))
         rp_reply_stored(reply, 0);
     return RP_HANDLED;

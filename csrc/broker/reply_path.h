@@ -4,7 +4,7 @@
  *   request ─ checks as for a send ─┬─ push ──────────────────── pending_replies: the answer, when both are over
  *                                   └─ item of the turn's sends ┘
  *
- * What a store would refuse is pushed nevertheless, as there: only the store's own answer is missing then (msgId 0).
+ * A reply that the store refuses is pushed all the same, as in RocketMQ: only the store's own result is missing then (msgId 0).
  *
  * Punts    as send_path.h.
  * Threads  the reactor's.

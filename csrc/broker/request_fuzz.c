@@ -45,7 +45,7 @@ static void try_tags(rp_slice text, rp_arena *arena) {
     }
 }
 
-/* An expression, a zero byte, and the properties of a message; then both in a filter that was copied elsewhere. */
+/* Expression, zero byte, and the properties of a message: tries both, and then a copy of the filter in other memory. */
 static void try_sql(rp_slice text, rp_arena *arena) {
     const uint8_t *zero = text.size > 0 ? memchr(text.data, 0, text.size) : NULL;
     rp_slice expression = {text.data, zero != NULL ? (uint32_t)(zero - text.data) : text.size}, properties = {NULL, 0};
@@ -79,7 +79,7 @@ static void try_batch(rp_slice text) {
     }
 }
 
-/* Cuts the text into fields at zero bytes: name, value, name, value, … */
+/* Cuts the text at zero bytes into fields: name, value, name, value, … */
 static void try_headers(rp_slice text) {
     rp_command command = {.code = RP_CODE_SEND_MESSAGE_V2};
     rp_slice parts[2] = {{text.data, 0}, {NULL, 0}};

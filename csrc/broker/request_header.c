@@ -1,6 +1,6 @@
-/* request_header.c: see request_header.h. One table a header says where each field goes, and one loop over the command's fields reads them;
- * the short spelling of sends has its own way.
- * Fields are told apart by size and last byte first, so a hit costs one memcmp. */
+/* request_header.c: see request_header.h. A table for each header says where each field goes, and one loop over the command's fields
+ * reads them; the short spelling of sends is read separately. Fields are compared by size and last byte first, so a hit costs one
+ * memcmp. */
 #include "request_header.h"
 
 #include <stddef.h>
@@ -158,7 +158,7 @@ static const field_rule pop_ack[] = {
 
 #define COUNT(rules) (sizeof(rules) / sizeof((rules)[0]))
 
-/* Most numbers are a few digits without a sign; the rest goes the full way. */
+/* Most numbers are a few digits without a sign; others take the general way. */
 static inline int parse_i64(rp_slice text, int64_t *value) {
     if (text.size - 1u > 17u)
         return rp_slice_to_i64(text, value);
@@ -210,7 +210,8 @@ static const field_rule *find_rule(const field_rule *rules, size_t count, rp_sli
     return NULL;
 }
 
-/* Reads every known field; *seen gets one bit a rule. The binary encoding cannot tell an empty value from none, nor does RocketMQ. */
+/* Reads every known field; *seen gets one bit per rule. Like RocketMQ, the binary encoding cannot tell an empty value from an absent
+ * one. */
 static int read_fields(const rp_command *command, const field_rule *rules, size_t count, void *header, uint32_t *seen,
                        rp_header_fault *fault) {
     *seen = 0;
@@ -241,8 +242,8 @@ static int check_required(const field_rule *rules, size_t count, uint32_t seen, 
 
 /* ---- the short spelling of sends ----
  *
- * This is the header of nearly every request, and a client writes its fields in the same order each time: where each stood in the
- * last request is tried first, and only what is not there is searched for. */
+ * Nearly every request has this header, and a client writes its fields in the same order each time: the places of the last request are
+ * tried first, and only fields that are elsewhere are searched for. */
 
 enum short_field { TOPIC, QUEUE_ID, SYS_FLAG, BORN, FLAG, PROPERTIES, RECONSUME, BATCH, SHORT_FIELDS };
 static const char short_names[SHORT_FIELDS][2] = {"b", "e", "f", "g", "h", "i", "j", "m"};
@@ -250,7 +251,7 @@ _Static_assert(SHORT_FIELDS == RP_SEND_SHORT_FIELDS, "a place for each short fie
 
 static inline int has_name(const rp_field *field, uint8_t letter) { return field->key.size == 1 && field->key.data[0] == letter; }
 
-/* The value of a field, data NULL: absent. */
+/* Returns the value of a field, data NULL: absent. */
 static inline rp_slice find_short(const rp_command *command, rp_send_layout *layout, enum short_field which) {
     uint8_t letter = (uint8_t)short_names[which][0];
     uint32_t place = layout->places[which];
@@ -407,7 +408,7 @@ int rp_lite_pop_header_read(const rp_command *command, rp_lite_pop_header *heade
 }
 
 int rp_pop_ack_header_read(const rp_command *command, rp_pop_ack_header *header, rp_header_fault *fault) {
-    size_t count = COUNT(pop_ack) - (command->code == RP_CODE_ACK_MESSAGE); /* which has no invisibleTime */
+    size_t count = COUNT(pop_ack) - (command->code == RP_CODE_ACK_MESSAGE); /* ACK_MESSAGE has no invisibleTime */
     *header = (rp_pop_ack_header){.request_code = command->code};
     uint32_t seen;
     int status = read_fields(command, pop_ack, count, header, &seen, fault);

@@ -1,10 +1,12 @@
-/* request_header.h: the fields of requests that are answered here, picked out of a decoded command in one pass. Private to csrc/broker.
- * RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2 (names a..n), PullMessageRequestHeader, PopMessageRequestHeader and others
- * (5.3.3 remoting/protocol/header/).
+/* request_header.h: decodes the headers of the requests that csrc/broker answers, in one pass over a command's fields. Private to
+ * csrc/broker.
+ * RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2 (names a..n), PullMessageRequestHeader, PopMessageRequestHeader and
+ * others (5.3.3 remoting/protocol/header/).
  *
- * A field without which RocketMQ fails too is told by its name, a malformed number with its text, as Java's parse does.
+ * An absent field without which RocketMQ fails too is reported by its name, a malformed number with its text, as Java's parse reports
+ * it.
  *
- * Threads  pure functions; slices are the command's.
+ * Threads  pure functions; slices point into the command.
  */
 #ifndef RP_BROKER_REQUEST_HEADER_H
 #define RP_BROKER_REQUEST_HEADER_H
@@ -14,11 +16,11 @@
 #include "../remoting/command.h"
 #include "transactions.h"
 
-/* What Python found out about a send that it was given and gives back (rp_server_resubmit). */
+/* What Python found out about a send that it was given and returns (rp_server_resubmit). */
 enum rp_send_found {
     RP_SEND_IS_NEW = 0,
-    RP_SEND_CAN_BE_STORED = 1,  /* its topic is there; one to a retry topic may have another try */
-    RP_SEND_IS_DEAD_LETTER = 2, /* it was to a retry topic, and had its last try: the topic of the dead letters is there */
+    RP_SEND_CAN_BE_STORED = 1,  /* its topic exists; if that is a retry topic, the message may have another try */
+    RP_SEND_IS_DEAD_LETTER = 2, /* it was sent to a retry topic after its last try: the dead letter topic exists */
 };
 
 /* The first field that could not be used. */
@@ -38,7 +40,7 @@ typedef struct rp_send_header {
     int32_t batch;
 } rp_send_header;
 
-/* Where the fields of the last short header stood: a guess for the next one, of any content (zeroed to start). */
+/* Where the fields of the last short header were: only a guess for the next one (initially zero). */
 #define RP_SEND_SHORT_FIELDS 8
 typedef struct rp_send_layout {
     uint8_t places[RP_SEND_SHORT_FIELDS];
@@ -77,7 +79,7 @@ typedef struct rp_search_header {
     int32_t queue_id;
 } rp_search_header;
 
-/* What a reply's header has besides, for the requester. */
+/* What a reply's header holds in addition, for the requester. */
 typedef struct rp_reply_header {
     rp_slice producer_group;
     rp_slice default_topic;
@@ -85,7 +87,7 @@ typedef struct rp_reply_header {
     int32_t unit_mode;
 } rp_reply_header;
 
-/* What a send to a retry topic says besides; its other fields are read to know that they can be. */
+/* What a send to a retry topic holds in addition; its other fields are only checked. */
 typedef struct rp_tries_header {
     rp_slice producer_group;
     rp_slice default_topic;
@@ -93,9 +95,9 @@ typedef struct rp_tries_header {
     int32_t reconsume_times_max, has_reconsume_times_max;
 } rp_tries_header;
 
-#define RP_VERSION_3_4_9 121 /* from then on clients say how many tries there are; what older ones say is not looked at */
+#define RP_VERSION_3_4_9 121 /* from this version on clients send the number of tries; what older ones send is ignored */
 
-/* Of messages that are sent back. */
+/* For messages that are sent back. */
 typedef struct rp_send_back_header {
     rp_slice group;
     rp_slice origin_message_id; /* data NULL: absent */
@@ -104,7 +106,7 @@ typedef struct rp_send_back_header {
     int32_t reconsume_times_max, has_reconsume_times_max;
 } rp_send_back_header;
 
-/* Of pops, peeks, notifications and questions about those that wait: each has some of the fields. */
+/* For pops, peeks, notifications and polling queries; each has some of the fields. */
 typedef struct rp_pop_header {
     rp_slice group, topic;
     rp_slice expression, expression_type, attempt_id; /* data NULL: absent */
@@ -112,7 +114,7 @@ typedef struct rp_pop_header {
     int32_t queue_id, max_messages, init_mode, order;
 } rp_pop_header;
 
-/* Of pops of lite topics; the topic is their parent. */
+/* For pops of lite topics; the topic is their parent. */
 typedef struct rp_lite_pop_header {
     rp_slice client, group, topic;
     rp_slice attempt_id; /* data NULL: absent */
@@ -120,13 +122,13 @@ typedef struct rp_lite_pop_header {
     int32_t max_messages;
 } rp_lite_pop_header;
 
-/* Of acks and changes of the invisible time. */
+/* For acks and changes of the invisible time. */
 typedef struct rp_pop_ack_header {
     rp_slice group, topic, extra_info;
     rp_slice lite_topic; /* data NULL: absent */
     int64_t offset, invisible_ms;
     int32_t queue_id;
-    int32_t suspend; /* a lite topic's messages all, as if they had not been popped */
+    int32_t suspend; /* of a lite topic: all its messages, as if they had not been popped */
     int32_t request_code;
 } rp_pop_ack_header;
 
@@ -139,16 +141,16 @@ int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_he
 int rp_offset_header_read(const rp_command *command, rp_offset_header *header, rp_header_fault *fault);
 int rp_search_header_read(const rp_command *command, rp_search_header *header, rp_header_fault *fault);
 int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction *request, rp_header_fault *fault);
-/* Of a static topic: whether the request is about the queue of that number here (lo=false), as brokers ask each other. */
+/* For a static topic: does the request name the local queue of that number (lo=false), as requests between brokers do? */
 int rp_names_queue_here(const rp_command *command);
-/* Whether the field says one: blanks are none, as in RocketMQ. */
+/* Does the field name a lite topic? Blank text does not, as in RocketMQ. */
 int rp_names_lite_topic(rp_slice lite_topic);
-/* By the command's code. */
+/* Decode according to the command's code. */
 int rp_pop_header_read(const rp_command *command, rp_pop_header *header, rp_header_fault *fault);
 int rp_lite_pop_header_read(const rp_command *command, rp_lite_pop_header *header, rp_header_fault *fault);
 int rp_pop_ack_header_read(const rp_command *command, rp_pop_ack_header *header, rp_header_fault *fault);
 
-/* Request codes of this room. */
+/* Request codes that csrc/broker handles. */
 #define RP_CODE_SEND_MESSAGE 10
 #define RP_CODE_PULL_MESSAGE 11
 #define RP_CODE_QUERY_CONSUMER_OFFSET 14

@@ -1,12 +1,12 @@
 /* response_writer_inl.h: writes a response frame's header field by field straight into a connection's buffer. C only.
  *
- * The hot answers (send, pull, offsets) go this way instead of through an rp_command: no field array is filled, constant text is
- * copied by fixed-size stores, and both encodings share the calls. The caller reserves room first: RP_RESPONSE_SIZE_BASE and
- * RP_RESPONSE_TEXT_FACTOR bytes for each of its texts'.
+ * The hot answers (send, pull, offsets) are written this way instead of through an rp_command: no field array is filled, constant text
+ * is copied by fixed-size stores, and both encodings share the calls. The caller reserves room first: RP_RESPONSE_SIZE_BASE, and
+ * RP_RESPONSE_TEXT_FACTOR bytes for each byte of its texts.
  *
- * A response that was written before its outcome was known is corrected in place: rp_response_set_outcome. The code has a known place
- * in both encodings; in JSON what follows it moves when it gets a second digit. It is not padded: fastjson 1.2.3, in Java clients of
- * 3.2, takes no blank between a number and the comma behind it.
+ * A response that was written before its outcome was known is corrected in place: rp_response_set_outcome. The code has a fixed place in
+ * both encodings; in JSON, what follows it moves when it gets a second digit. It is not padded, because fastjson 1.2.3, in Java clients
+ * of 3.2, accepts no blank between a number and the comma behind it.
  */
 #ifndef RP_BROKER_RESPONSE_WRITER_INL_H
 #define RP_BROKER_RESPONSE_WRITER_INL_H
@@ -23,14 +23,14 @@
 #define RP_RESPONSE_CODE_PLACE_BINARY 8u
 #define RP_RESPONSE_CODE_PLACE_JSON 16u
 #define RP_RESPONSE_REMARK_PLACE_BINARY 21u
-/* Room for a response whose texts (remark, field values) have `texts` bytes together: in JSON a byte may become six. */
+/* Room for a response; in JSON a byte of its texts (remark, field values) may become six. */
 #define RP_RESPONSE_SIZE_BASE 640u
 #define RP_RESPONSE_TEXT_FACTOR 6u
 
 typedef struct rp_response_writer {
     uint8_t *start;
     uint8_t *at;
-    uint8_t *fields; /* binary: where the size of the fields goes */
+    uint8_t *fields; /* binary: where the size of the fields is written */
     int json;
     int first; /* JSON: no field was written yet */
 } rp_response_writer;
@@ -59,7 +59,7 @@ static inline void rp_response_put_escaped(rp_response_writer *writer, rp_slice 
     writer->at = at;
 }
 
-/* Puts the code, 0..99, in the place of SUCCESS. The frame's new size, its length fields as they were. */
+/* Replaces the code SUCCESS by another, 0..99. Returns the frame's new size; its length fields are not changed. */
 static inline uint32_t rp_response_set_code(uint8_t *frame, uint32_t size, int32_t code) {
     if (frame[4] == RP_SERIALIZE_ROCKETMQ) {
         rp_put_u16(frame + RP_RESPONSE_CODE_PLACE_BINARY, (uint16_t)code);
@@ -74,8 +74,8 @@ static inline uint32_t rp_response_set_code(uint8_t *frame, uint32_t size, int32
     return size;
 }
 
-/* Changes a frame of code SUCCESS without remark and body to that code and remark (data NULL: none; it needs no escapes). Its new size,
- * at most RP_RESPONSE_OUTCOME_SIZE of the remark larger. */
+/* Changes a frame of code SUCCESS, without remark and body, to that code and remark (data NULL: none; it must need no escapes). Returns
+ * its new size, at most RP_RESPONSE_OUTCOME_SIZE of the remark larger. */
 #define RP_RESPONSE_OUTCOME_SIZE(remark_size) ((uint32_t)sizeof "1,\"remark\":\"" + (remark_size))
 static inline uint32_t rp_response_set_outcome(uint8_t *frame, uint32_t size, int32_t code, rp_slice remark) {
     static const char name[] = ",\"remark\":\"";
@@ -100,7 +100,7 @@ static inline uint32_t rp_response_set_outcome(uint8_t *frame, uint32_t size, in
     return size;
 }
 
-/* code 0..99; remark data NULL: none. */
+/* Begins a response. code: 0..99; remark data NULL: none. */
 static inline void rp_response_begin(rp_response_writer *writer, uint8_t *target, uint8_t serialize_type, int32_t code, int32_t opaque,
                                      rp_slice remark) {
     *writer = (rp_response_writer){.start = target, .at = target + 8, .json = serialize_type == RP_SERIALIZE_JSON, .first = 1};
@@ -176,7 +176,7 @@ static inline void rp_response_text(rp_response_writer *writer, const char *name
     rp_response_value_end(writer, value);
 }
 
-/* Sizes everything; body_size bytes follow from elsewhere. Returns the bytes written. */
+/* Ends the header and fills in all sizes; body_size bytes follow from elsewhere. Returns the bytes written. */
 static inline uint32_t rp_response_end(rp_response_writer *writer, uint32_t body_size) {
     if (writer->json)
         RP_RESPONSE_PUT(writer, "}}");

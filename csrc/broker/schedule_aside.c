@@ -1,9 +1,10 @@
-/* schedule_aside.c: delayed messages that cannot be delivered are set aside, so that those behind them can be (set_aside.h). Also the
- * position of a level, as it is written to its file and told to slaves and to a master that returns.
- * RocketMQ: ScheduleMessageService.DeliverDelayedMessageTimerTask (5.3.3 broker/schedule/), where the first such message stops its level.
+/* schedule_aside.c: sets aside delayed messages that cannot be delivered, so that those behind them can be (set_aside.h). Also the
+ * position of a level, as it is written to its file and reported to slaves and to a returning master.
+ * RocketMQ: ScheduleMessageService.DeliverDelayedMessageTimerTask (5.3.3 broker/schedule/), where the first such message stops its
+ * level.
  *
- * The position stays at the first message that is set aside. Whoever knows the position alone loses nothing, but delivers again what was
- * delivered behind it; whoever also knows `reached` and the offsets set aside delivers nothing twice.
+ * The position stays at the first message that is set aside. A reader that knows only the position loses nothing, but delivers again
+ * what was delivered behind it; one that also knows `reached` and the offsets set aside delivers nothing twice.
  */
 #include <inttypes.h>
 
@@ -43,7 +44,7 @@ int64_t rp_schedule_position(rp_schedule_service *service, rp_delay_level *level
 }
 
 void rp_schedule_forget_window(rp_schedule_service *service, rp_delay_level *level) {
-    level->over = 0; /* counted from a position that may have been set since */
+    level->over = 0; /* it counted from a position that may have been changed since */
     go_to(service, level, level->reached);
 }
 

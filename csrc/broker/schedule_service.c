@@ -42,8 +42,8 @@ static void pass_over(rp_schedule_service *service, const rp_queue_entry *entry,
 
 static const rp_slice nothing = {(const uint8_t *)"", 0};
 
-/* The properties without the CRC that the old record ends with, and RocketMQ's offsets in light queues; the record's own where it has
- * none. RP_OK, RP_E_NO_MEMORY. */
+/* Sets the properties, without the CRC that ended the old record and without RocketMQ's offsets in light queues; the record's own if
+ * neither is present. RP_OK, RP_E_NO_MEMORY. */
 static int set_properties(rp_append_item *item, rp_due_message *due, rp_slice properties) {
     static const char *const replaced[] = {"__CRC32#", RP_LIGHT_OFFSETS, NULL};
     item->properties[0] = properties;
@@ -56,8 +56,8 @@ static int set_properties(rp_append_item *item, rp_due_message *due, rp_slice pr
     return RP_OK;
 }
 
-/* The message as it was sent, for the queue it was sent to. RP_OK; RP_E_NOT_FOUND: it has none, the log says why; else what to try again
- * for, RP_E_NO_MEMORY among it. */
+/* Makes the message as it was sent, for the queue it was sent to. RP_OK; RP_E_NOT_FOUND: there is no such queue, which is logged; any
+ * other status, RP_E_NO_MEMORY included: try again. */
 static int make_item(rp_schedule_service *service, const rp_queue_entry *entry, const rp_message *message, rp_due_message *due,
                      rp_append_item *item) {
     rp_target_queue target;
@@ -79,7 +79,7 @@ static int make_item(rp_schedule_service *service, const rp_queue_entry *entry, 
     return status;
 }
 
-/* Takes one entry into the batch. RP_OK; RP_E_NOT_FOUND: it is over; else what to try again for. */
+/* Takes one entry into the batch. RP_OK; RP_E_NOT_FOUND: it is over; any other status: try again. */
 static int take(rp_schedule_service *service, const rp_queue_entry *entry, uint32_t index) {
     rp_log_range range;
     rp_message message;
@@ -109,7 +109,7 @@ void rp_schedule_take(rp_schedule_service *service, rp_schedule_window *window, 
     int status = take(service, &window->entries[index], index);
     if (status == RP_E_NOT_FOUND)
         window->over |= UINT32_C(1) << index;
-    else if (status == RP_E_IO) /* its record cannot be read, or a queue cannot be made */
+    else if (status == RP_E_IO) /* its record cannot be read, or a queue cannot be created */
         window->stuck |= UINT32_C(1) << index;
     else if (window->refused == RP_OK)
         window->refused = status;
@@ -123,7 +123,7 @@ static void count_delivered(rp_broker *broker, rp_topic *topic, const rp_append_
     rp_count_put_inside(broker, topic, RP_MESSAGE_DELAY, item->size);
 }
 
-/* What an append says does not tell the message's queues from the commit log. */
+/* An append's status does not say whether the message's queues or the commit log failed. */
 static bool is_queue_broken(rp_schedule_service *service, const rp_append_item *item) {
     rp_commit_log *log = service->broker->commit_log;
     int status = rp_commit_log_try_queue(log, item->queue);
@@ -132,7 +132,7 @@ static bool is_queue_broken(rp_schedule_service *service, const rp_append_item *
     return status == RP_E_IO;
 }
 
-/* Whether it is this message that cannot be stored. RP_E_INVALID: other masters refuse it (escaping_messages.h). */
+/* Is it this message that cannot be stored? RP_E_INVALID: other masters refuse it (escaping_messages.h). */
 static bool is_stuck(rp_schedule_service *service, const rp_append_item *item) {
     return item->status == RP_E_INVALID || (item->status == RP_E_IO && is_queue_broken(service, item));
 }
@@ -181,7 +181,7 @@ static void tell_goes_on(rp_schedule_service *service, rp_delay_level *level) {
     level->is_refused = false;
 }
 
-/* Takes what is due of the window. When to look again; RP_SCHEDULE_AWAKE: at once, though there may be no more. */
+/* Takes the due entries of the window. Returns when to look again; RP_SCHEDULE_AWAKE: at once, although there may be no more. */
 static int64_t take_due(rp_schedule_service *service, const rp_delay_level *level, rp_schedule_window *window, uint32_t count,
                         int64_t now_ms) {
     int64_t bytes = 0;
@@ -199,11 +199,12 @@ static int64_t take_due(rp_schedule_service *service, const rp_delay_level *leve
     return RP_SCHEDULE_AWAKE;
 }
 
-/* Delivers what of a level is due, a window of it from `position` on. When to look again, RP_SCHEDULE_AWAKE: at once. */
+/* Delivers due messages of a level, one window from `position` on. Returns when to look again; RP_SCHEDULE_AWAKE: at once. */
 static int64_t deliver_due(rp_schedule_service *service, rp_delay_level *level, int64_t position) {
     rp_schedule_window window = {.refused = RP_OK};
     int64_t count = rp_consume_queue_read(rp_schedule_queue_of(level), position, window.entries, RP_SCHEDULE_WINDOW);
-    /* After the read: compared with an earlier time, an entry that has just come would look as if the clock had been set back. */
+    /* Read after the entries: compared with an earlier time, an entry that has just arrived would look as if the clock had been set
+     * back. */
     int64_t now_ms = rp_schedule_now_ms();
     if (count <= 0) {
         tell_refused(service, level, count < 0 ? (int)count : RP_E_NOT_FOUND);
@@ -222,10 +223,11 @@ static int64_t deliver_due(rp_schedule_service *service, rp_delay_level *level, 
         return next;
     }
     tell_refused(service, level, status);
-    return now_ms + (kept == RP_OK ? REFUSED_MS : RP_SCHEDULE_NOT_WRITABLE_MS); /* what is stuck costs another master a request a try */
+    /* Each try of a stuck message costs another master a request */
+    return now_ms + (kept == RP_OK ? REFUSED_MS : RP_SCHEDULE_NOT_WRITABLE_MS);
 }
 
-/* The same, and what is set aside. *is_empty: nothing of it waits for its time. */
+/* As deliver_due, including what is set aside. *is_empty: nothing in the level waits for its time. */
 static int64_t deliver(rp_schedule_service *service, rp_delay_level *level, bool *is_empty) {
     int64_t position = rp_schedule_position(service, level);
     *is_empty = position >= end_of(level);
@@ -235,7 +237,8 @@ static int64_t deliver(rp_schedule_service *service, rp_delay_level *level, bool
 
 /* ---- the thread ---- */
 
-/* Of levels that were empty: seen is where they ended, RP_SCHEDULE_NO_POSITION for others, whose arrivals are due behind what they have. */
+/* Checks levels that were empty: seen is where they ended; RP_SCHEDULE_NO_POSITION for the others, whose arrivals are due later than
+ * what they have. */
 static bool has_arrivals(const rp_schedule_service *service, const int64_t *seen) {
     for (int32_t i = 1; i <= service->level_max; i++) {
         if (seen[i] != RP_SCHEDULE_NO_POSITION && end_of(&service->levels[i]) != seen[i])
@@ -244,7 +247,8 @@ static bool has_arrivals(const rp_schedule_service *service, const int64_t *seen
     return false;
 }
 
-/* Until `next`, or until something is stored that is due before. An append either sees looks_again_ms, or is seen here. */
+/* Sleeps until `next`, or until something is stored that is due earlier. An append either sees looks_again_ms, or its entry is seen
+ * here. */
 static bool rest(rp_schedule_service *service, int64_t next, const int64_t *seen) {
     pthread_mutex_lock(&service->lock);
     atomic_store(&service->looks_again_ms, next);
@@ -288,7 +292,7 @@ static void run(void *context) {
 }
 
 void rp_schedule_stored(rp_schedule_service *service, int64_t due_at_ms) {
-    atomic_thread_fence(memory_order_seq_cst); /* the entry was published before */
+    atomic_thread_fence(memory_order_seq_cst); /* the entry was published before this */
     if (due_at_ms >= atomic_load(&service->looks_again_ms))
         return;
     pthread_mutex_lock(&service->lock);
@@ -340,7 +344,7 @@ void rp_schedule_service_destroy(rp_schedule_service *service) {
     free(service);
 }
 
-/* What came with a master's log, and what another master has delivered meanwhile. */
+/* Looks again at what arrived with a master's log, and what another master has delivered meanwhile. */
 static void look_anew(rp_schedule_service *service, int32_t number) {
     rp_delay_level *level = &service->levels[number];
     pthread_mutex_lock(&service->lock);
@@ -348,7 +352,7 @@ static void look_anew(rp_schedule_service *service, int32_t number) {
         atomic_store_explicit(&level->queue, rp_message_store_delay_queue(service->broker->store, number, 0, NULL), memory_order_release);
     pthread_mutex_unlock(&service->lock);
     rp_schedule_forget_window(service, level);
-    rp_schedule_position(service, level); /* before the first message comes: one past the end would pass it over */
+    rp_schedule_position(service, level); /* before the first message arrives: a position one past the end would skip it */
 }
 
 int rp_broker_start_delivery(rp_broker *broker, rp_error *error) {
@@ -382,7 +386,7 @@ int32_t rp_schedule_level(const rp_schedule_service *service, int64_t level) {
     return level < 1 ? 1 : (int32_t)rp_schedule_earlier(level, service->level_max);
 }
 
-/* NULL: a bound or memory is out. */
+/* NULL: a bound is reached, or no memory. */
 static rp_consume_queue *make_queue(rp_schedule_service *service, int32_t level) {
     rp_delay_level *known = &service->levels[level];
     pthread_mutex_lock(&service->lock);

@@ -1,16 +1,16 @@
-/* schedule_service.h: delayed messages: kept in the queue of their level, delivered to where they belong when they are due. Private to
+/* schedule_service.h: delayed messages: kept in the queue of their level, and delivered to their topics when due. Private to
  * csrc/broker.
  * RocketMQ: ScheduleMessageService (5.3.3 broker/schedule/), which looks at each level ten times a second.
  *
  *   send, send back ─► SCHEDULE_TOPIC_XXXX, queue level - 1 ─ due ─► the service's thread ─ append ─► REAL_TOPIC, queue REAL_QID
  *                 └── rp_schedule_stored: something may be due before the thread looks again
  *
- * In one queue messages are due in the order in which they lie, so a level is looked at from its position on until one is not due. The
- * position moves behind what was appended; entries behind one that could not be are remembered, and none is delivered twice for that.
- * A message whose record or target is gone is passed over with a line in the log.
+ * In one queue messages are due in their order, so a level is read from its position on up to the first that is not due. The position
+ * moves behind what was appended; delivered entries behind one that could not be appended are remembered, so that none is delivered
+ * twice. A message whose record or target is gone is passed over and logged.
  *
  * Threads  one of its own, between start and stop; rp_schedule_stored and the positions: any.
- * Lock     `lock`: the thread sleeps in it, and a level's queue is made under it, once.
+ * Lock     `lock`: the thread sleeps in it, and a level's queue is created under it, once.
  * Bounds   RP_SCHEDULE_WINDOW entries of a level at once, RP_SCHEDULE_BYTES_MAX of their records (or one).
  */
 #ifndef RP_BROKER_SCHEDULE_SERVICE_H
@@ -33,19 +33,19 @@ typedef struct rp_delay_queue {
     int64_t delay_ms;
 } rp_delay_queue;
 
-/* Without its thread. NULL: memory is out. */
+/* Creates the service without its thread. NULL: no memory. */
 rp_schedule_service *rp_schedule_service_create(rp_broker *broker);
 void rp_schedule_service_destroy(rp_schedule_service *service);
 
-/* The level that a message gets that asks for `level`: of those that there are. */
+/* Clips the level that a message asks for to those that exist. */
 int32_t rp_schedule_level(const rp_schedule_service *service, int64_t level);
-/* Its queue, with its first file. RP_OK, or RP_E_IO: disk or memory is out. */
+/* Opens the level's queue, with its first file. RP_OK, or RP_E_IO: disk or memory is out. */
 int rp_schedule_open_queue(rp_schedule_service *service, int32_t level, rp_delay_queue *queue);
-/* SCHEDULE_TOPIC_XXXX, whose messages are counted. */
+/* Returns SCHEDULE_TOPIC_XXXX, which counts the messages. */
 rp_topic *rp_schedule_topic(rp_schedule_service *service);
-/* A message was appended that is due at due_ms of the wall clock, at the earliest. */
+/* A message was appended that is due no earlier than due_ms, wall clock. */
 void rp_schedule_stored(rp_schedule_service *service, int64_t due_ms);
-/* Of messages that were held back meanwhile, whenever they are due. */
+/* Messages arrived that had been held back, with any due times. */
 void rp_schedule_arrived(rp_schedule_service *service);
 
 #endif

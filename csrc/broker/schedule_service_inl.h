@@ -1,9 +1,9 @@
-/* schedule_service_inl.h: what the files of the schedule service share: its state, one message, the positions. Private to csrc/broker.
+/* schedule_service_inl.h: shared by the files of the schedule service: its state, one message, the positions. Private to csrc/broker.
  *
- *   schedule_service.c   what is due of each level, its thread
- *   schedule_aside.c     what is set aside of it, the positions as others see them
+ *   schedule_service.c   due messages of each level, the thread
+ *   schedule_aside.c     messages set aside, and the positions as others see them
  *
- * Fields belong to the thread while it runs, to the owner else, unless they say otherwise.
+ * Fields belong to the thread while it runs, otherwise to the owner, unless they say otherwise.
  */
 #ifndef RP_BROKER_SCHEDULE_SERVICE_INL_H
 #define RP_BROKER_SCHEDULE_SERVICE_INL_H
@@ -20,54 +20,54 @@
 #include "set_aside.h"
 
 #define RP_SCHEDULE_NEVER INT64_MAX
-#define RP_SCHEDULE_AWAKE INT64_MIN /* in looks_again_ms: nobody needs to wake it */
+#define RP_SCHEDULE_AWAKE INT64_MIN /* in looks_again_ms: the thread need not be woken */
 #define RP_SCHEDULE_BYTES_MAX (1 << 20)
 #define RP_SCHEDULE_NOT_WRITABLE_MS 1000
 #define RP_SCHEDULE_NO_POSITION (-1)
 
-/* Entries of a level from where it has reached on: bit i says that the i-th of them is over, or set aside. */
+/* A level, and the entries from where it has reached: bit i says that the i-th of them is over, or set aside. */
 typedef struct rp_delay_level {
-    _Atomic(rp_consume_queue *) queue; /* released by whoever makes it, under `lock`; NULL: nothing was ever delayed so long */
+    _Atomic(rp_consume_queue *) queue; /* released by its creator, under `lock`; NULL: no message had this delay yet */
     int64_t delay_ms;                  /* fixed */
-    _Atomic int64_t position; /* of the first that is not over; RP_SCHEDULE_NO_POSITION: none was ever delivered */
-    int64_t reached;     /* as the next: written under position_lock, where others read it */
+    _Atomic int64_t position; /* offset of the first that is not over; RP_SCHEDULE_NO_POSITION: none was ever delivered */
+    int64_t reached;     /* like the next, written under position_lock where others read it */
     rp_set_aside aside;
     uint32_t over;
-    bool is_refused;     /* the last append was, and the log has a line about it */
-    bool is_told_aside;  /* and about those that are set aside */
+    bool is_refused;     /* the last append was refused, and that was logged */
+    bool is_told_aside;  /* and so were the messages set aside */
 } rp_delay_level;
 
 /* One message on its way out of its level. */
 typedef struct rp_due_message {
-    uint32_t index; /* of its entry in the window */
+    uint32_t index; /* index of its entry in the window */
     void *pin; /* of its record */
-    uint8_t *text; /* its properties where they are not the record's; owned */
-    void *light; /* light queues it goes to; owned */
-    rp_topic *topic; /* NULL: it is not in the table */
+    uint8_t *text; /* owned; its properties if they are not the record's */
+    void *light; /* owned; light queues it goes to */
+    rp_topic *topic; /* NULL: not in the table */
 } rp_due_message;
 
 struct rp_schedule_service {
     rp_broker *broker; /* fixed */
     rp_topic *topic; /* fixed */
     int32_t level_max; /* fixed */
-    rp_thread *thread; /* the owner's of the broker */
+    rp_thread *thread; /* started and joined by the broker's owner */
     pthread_mutex_t lock;
     pthread_cond_t woken;
     pthread_mutex_t position_lock;
-    bool stopping, roused; /* lock */
+    bool stopping, roused; /* guarded by lock */
     _Atomic int64_t looks_again_ms; /* wall clock; sequentially consistent against the queues' max offsets */
     uint32_t count; /* of the next two */
     rp_append_item items[RP_SCHEDULE_WINDOW];
     rp_due_message due[RP_SCHEDULE_WINDOW];
-    rp_delay_level levels[RP_DELAY_LEVELS_MAX + 1]; /* from 1 */
+    rp_delay_level levels[RP_DELAY_LEVELS_MAX + 1]; /* by level, from 1 */
 };
 
-/* Entries that are taken out of their level together; bit i of each mask is of the i-th. */
+/* Entries taken out of their level together; bit i of each mask stands for the i-th. */
 typedef struct rp_schedule_window {
     rp_queue_entry entries[RP_SCHEDULE_WINDOW];
     uint32_t over;
-    uint32_t stuck; /* they cannot go where they are to go; others may */
-    int refused;    /* the first status for which all are tried again where they are, or RP_OK */
+    uint32_t stuck; /* these cannot go to their target; others may */
+    int refused;    /* the first status for which all are tried again in place, or RP_OK */
 } rp_schedule_window;
 
 static inline int64_t rp_schedule_now_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
@@ -81,21 +81,21 @@ static inline int rp_schedule_number_of(const rp_schedule_service *service, cons
 
 /* ---- schedule_service.c ---- */
 
-/* Takes the window's index-th entry into the batch, or says in the window what became of it. */
+/* Takes the window's index-th entry into the batch, or notes its result in the window. */
 void rp_schedule_take(rp_schedule_service *service, rp_schedule_window *window, uint32_t index);
-/* Appends the batch, and says in the window what became of each. */
+/* Appends the batch, and notes each result in the window. */
 void rp_schedule_append(rp_schedule_service *service, rp_schedule_window *window);
 
 /* ---- schedule_aside.c ---- */
 
-/* Where the level goes on: within what its queue has, or is going to have. RocketMQ corrects it so, too. */
+/* Returns where the level continues: within what its queue has, or will have. RocketMQ corrects the position in the same way. */
 int64_t rp_schedule_position(rp_schedule_service *service, rp_delay_level *level);
-/* Moves on behind what is over, and sets aside what is stuck of a window that begins where the level has reached. RP_OK; RP_E_BUSY,
- * RP_E_NO_MEMORY: not all of it, which is tried again where it is. */
+/* Moves on behind what is over, and sets aside what is stuck, in a window that begins where the level has reached. RP_OK; RP_E_BUSY,
+ * RP_E_NO_MEMORY: part of it is tried again in place. */
 int rp_schedule_move_on(rp_schedule_service *service, rp_delay_level *level, const rp_schedule_window *window, int64_t now_ms);
-/* Tries some of what is set aside. When to look again. */
+/* Tries some of the messages set aside. Returns when to look again. */
 int64_t rp_schedule_try_aside(rp_schedule_service *service, rp_delay_level *level);
-/* Before a start: those that were set aside behind where the level goes on are met again. */
+/* Before a start: messages set aside behind the level's position will be met again. */
 void rp_schedule_forget_window(rp_schedule_service *service, rp_delay_level *level);
 
 #endif

@@ -1,10 +1,10 @@
-/* send_back.c: messages that consumers send back (broker.h, send_back.h).
+/* send_back.c: handles messages that consumers send back (broker.h, send_back.h).
  * RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack (5.3.3 broker/processor/).
  *
  *   record ─ another copy of it ─┬─ delay level ─ (schedule_service) ─ retry topic
  *                                └─ dead letters
  *
- * The message goes from the log to the log: nobody above has its bytes.
+ * The message is copied within the log: its bytes do not leave csrc/store and csrc/broker.
  */
 #include "send_back.h"
 
@@ -20,16 +20,16 @@
 #include "send_batch.h"
 #include "stored_message.h"
 
-#define DELAY_FIRST 3 /* the level of the first try after the first failure; each later one has the next */
+#define DELAY_FIRST 3 /* the level after the first failure; each later try uses the next level */
 #define ID_SIZE_MAX (2 * (20 + 8))
-#define TEXT_ROOM (RP_PROPERTY_TEXT_ROOM + ID_SIZE_MAX + 64) /* of what is put besides topics */
+#define TEXT_ROOM (RP_PROPERTY_TEXT_ROOM + ID_SIZE_MAX + 64) /* for what is added besides topics */
 
-/* A message on its way back. */
+/* A message being sent back. */
 typedef struct returning {
     rp_broker *broker;
     const rp_send_back *request;
     rp_stored_message stored;
-    int32_t delay_level; /* 0: to the dead letters */
+    int32_t delay_level; /* 0: dead letter */
     rp_topic *topic;     /* where it is counted */
     int64_t delay_ms;
     rp_append_item item;
@@ -44,7 +44,7 @@ static int is_blank(rp_slice text) {
     return 1;
 }
 
-/* The id of the message it was before any try: of its first copy. */
+/* Returns the id of the message before any try, that of its first copy. */
 static rp_slice original_id(const rp_message *message, uint8_t room[ID_SIZE_MAX]) {
     rp_slice known = rp_message_property(message->properties, "ORIGIN_MESSAGE_ID");
     if (known.data != NULL && !is_blank(known))
@@ -100,7 +100,7 @@ static int open_dead_letters(returning *back) {
                : RP_E_IO;
 }
 
-/* Where it goes. */
+/* Chooses its queue. */
 static int choose_queue(returning *back) {
     int32_t tries = back->stored.message.reconsume_times;
     int32_t wanted = back->request->delay_level;
@@ -127,8 +127,8 @@ static int append(returning *back) {
     return back->delay_level > 0 ? RP_SENT_BACK_TO_RETRY : RP_SENT_BACK_TO_DEAD_LETTERS;
 }
 
-/* Of a batch queue's record the message that is meant, for who popped it; for a later try its client sends it by itself. RP_OK;
- * RP_E_INVALID: it is not there, or the request does not name it. */
+/* Takes the intended message out of a batch queue's record, for a client that popped it; for a later try clients send such a message
+ * themselves. RP_OK; RP_E_INVALID: it is not there, or the request does not name it. */
 static int take_inner(returning *back) {
     rp_message *record = &back->stored.message;
     rp_batch_message inner;
@@ -147,10 +147,10 @@ static int take_inner(returning *back) {
     return RP_E_INVALID;
 }
 
-/* RocketMQ: BrokerStatsManager.incSendBackNums. Of a topic that is not here, nothing. The record is still pinned. */
+/* RocketMQ: BrokerStatsManager.incSendBackNums. A topic that does not exist here is not counted. The record is still pinned. */
 static void count_sent_back(const returning *back) {
     const rp_message *message = &back->stored.message;
-    rp_slice before = rp_message_property(message->properties, "RETRY_TOPIC"); /* of one that has come back before */
+    rp_slice before = rp_message_property(message->properties, "RETRY_TOPIC"); /* set on messages that came back before */
     rp_group_table *groups = back->broker->groups;
     rp_group *group = rp_group_table_find(groups, back->request->group);
     rp_topic *topic = rp_topic_table_find(back->broker->topics, before.data != NULL ? before : message->topic);
@@ -186,7 +186,7 @@ int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
 
 /* ---- the request ---- */
 
-/* Whether it is stored there without another word: by a master, and without a wait. */
+/* 1 if the message can be stored there without further checks: by a master, and without a wait. */
 static int takes_retries(const rp_broker *broker, rp_slice retry_topic) {
     const rp_topic *topic = rp_topic_table_find(broker->topics, retry_topic);
     return topic != NULL && (atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_RETRY_SEND) &&
@@ -225,6 +225,6 @@ int rp_send_back_request(rp_lane *lane, rp_connection *connection, const rp_comm
     int status = rp_broker_send_back(broker, &request);
     rp_lane_spent(lane, begun_ns);
     if (status != RP_SENT_BACK_TO_RETRY)
-        return RP_PUNT; /* nothing was stored: Python finds the same, and has the words for it */
+        return RP_PUNT; /* nothing was stored: Python comes to the same result, and knows the error text */
     return rp_answer(rp_answer_to_command(lane, connection, command), RP_RESPONSE_SUCCESS, NULL, 0, NULL);
 }

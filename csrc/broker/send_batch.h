@@ -19,9 +19,9 @@ typedef struct rp_batch_message {
     rp_slice properties;
 } rp_batch_message;
 
-/* Cuts the message at *position off and moves *position behind it. 1; 0 at the end; RP_E_PROTOCOL when sizes do not fit. */
+/* Cuts off the message at *position and moves *position behind it. 1; 0 at the end; RP_E_PROTOCOL if sizes do not fit. */
 int rp_batch_next(rp_slice body, uint32_t *position, rp_batch_message *message);
-/* How many messages there are, or RP_E_PROTOCOL; *position then says where it went wrong. */
+/* Counts the messages, or returns RP_E_PROTOCOL; *position then says where it went wrong. */
 int64_t rp_batch_count(rp_slice body, uint32_t *position);
 
 #endif

@@ -16,7 +16,7 @@ static int has_keys(const rp_send_request *request) {
         if (rp_compaction_key(message.properties).size == 0)
             return 0;
     }
-    return 1; /* sizes that do not fit are refused by who cuts it */
+    return 1; /* bodies with sizes that do not fit are refused when they are cut */
 }
 
 int rp_send_check_key(const rp_send_request *request) {

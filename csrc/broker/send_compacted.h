@@ -8,8 +8,8 @@
 
 #include "send_path.h"
 
-/* Such a topic's message needs a key (KEYS), and one without a body deletes what its key had. Each of a batch needs one: RocketMQ takes
- * those without, and no consumer ever sees them. RP_OK, or what the answer to a refusal returned. */
+/* A message to such a topic needs a key (KEYS); one without a body deletes its key. In a batch each message needs one: RocketMQ accepts
+ * messages without, and no consumer ever sees them. RP_OK, or the result of answering a refusal. */
 int rp_send_check_key(const rp_send_request *request);
 
 #endif

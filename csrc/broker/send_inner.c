@@ -11,7 +11,7 @@
     "a batch to a topic with queue.type=BatchCQ has at most %d messages, their properties at most %d bytes each, is not compressed and "   \
     "names no light queues"
 
-#define ROOM 2048 /* the place, and on the way there the broker's pairs, REAL_TOPIC, timers */
+#define ROOM 2048 /* for the place in the batch queue, and before that the broker's own properties, REAL_TOPIC, timers */
 
 int rp_send_lacks_room(const rp_send_request *request) {
     return __builtin_expect(request->properties.text.size > RP_PROPERTIES_SIZE_MAX - ROOM, 0) &&
@@ -35,7 +35,7 @@ static uint32_t properties_size_max(rp_slice body) {
     return most;
 }
 
-/* Clients take it apart as it is: one that they could not read would keep all its messages, and those beside it, from their consumers. */
+/* Clients unpack the batch as it is: an unreadable one would keep its messages, and those next to it, from their consumers. */
 int rp_send_check_inner_batch(const rp_send_request *request, int64_t *count) {
     int outcome = rp_send_count_batch(request, count);
     if (outcome != RP_OK)

@@ -1,8 +1,8 @@
-/* send_inner.h: batches on their way in: how many messages one has, and whether a batch queue takes it as it is. Private to csrc/broker.
+/* send_inner.h: batches being sent: how many messages one has, and whether a batch queue accepts it as it is. Private to csrc/broker.
  * RocketMQ: SendMessageProcessor.sendBatchMessage, MessageDecoder.countInnerMsgNum (5.5.0).
  *
  * Threads  the reactor's.
- * Errors   each check returns RP_OK, or what writing the refusal returned.
+ * Errors   each check returns RP_OK, or the result of answering a refusal.
  */
 #ifndef RP_BROKER_SEND_INNER_H
 #define RP_BROKER_SEND_INNER_H
@@ -11,8 +11,8 @@
 
 #include "send_path.h"
 
-/* 1: the message's properties leave no room for those that a record in a batch queue gets besides. Asked before the message is taken, since
- * one that waits elsewhere first could not be refused any more when it is due. */
+/* 1 if the message's properties leave no room for those that a record in a batch queue gets in addition. Checked on arrival, since a
+ * message that first waits elsewhere could no longer be refused when it is due. */
 int rp_send_lacks_room(const rp_send_request *request);
 /* Counts the messages of any batch. */
 int rp_send_count_batch(const rp_send_request *request, int64_t *count);

@@ -18,12 +18,12 @@
     "directory, and has no $ but those"
 #define ANOTHERS_LITE_TOPIC "the message is illegal: INNER_MULTI_DISPATCH names a lite topic of another topic"
 #define NO_ROOM "the message is illegal: its properties leave no room for its offsets in light queues"
-#define WAITING_ROOM 512u /* of what delay, timer and transaction add; with room to spare */
+#define WAITING_ROOM 512u /* for what delay, timer and transaction add; generous */
 #define LIGHT_QUEUES_EXCEEDED "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]lmq consume queue num exceeded."
 
 #define FIELDS_OF(request) (request)->lane->broker->send_fields
 
-/* A reply, or a batch, which is in no light queue: Python says so. */
+/* True for replies and batches, which go to no light queue: Python refuses them. */
 static int is_for_none(const rp_send_request *request) {
     int32_t code = request->command->code;
     return request->header.batch || code == RP_CODE_SEND_REPLY_MESSAGE || code == RP_CODE_SEND_REPLY_MESSAGE_V2;
@@ -55,7 +55,7 @@ static int answer_bad_light_queues(const rp_send_request *request) {
                      RP_LIGHT_TARGETS_MAX);
 }
 
-/* Of one that waits: what is added to its properties until it comes to its queues. */
+/* For a message that first waits: is there room for the properties it gets until it reaches its queues? */
 static int will_fit(const rp_send_request *request) {
     const rp_sent_properties *properties = &request->properties;
     size_t size = (size_t)properties->text.size + properties->unique_key.size + request->header.topic.size + WAITING_ROOM +
@@ -64,7 +64,7 @@ static int will_fit(const rp_send_request *request) {
     return !waits || size <= RP_PROPERTIES_SIZE_MAX;
 }
 
-/* Whoever may send to one topic may not write into the lite topics of another. */
+/* A producer that may send to one topic must not write into the lite topics of another. */
 static int names_lite_topic_of_another(const rp_send_request *request) {
     rp_slice names = request->properties.light_names, parent, lite;
     while (names.size > 0) {

@@ -1,4 +1,4 @@
-/* send_path.c: see send_path.h. The checks stand in RocketMQ's order. */
+/* send_path.c: see send_path.h. The checks are in RocketMQ's order. */
 #include "send_path.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 #include "send_retry.h"
 #include "send_timed.h"
 
-#define SYSFLAG_PLAIN (RP_SYSFLAG_COMPRESSED | RP_SYSFLAG_MULTI_TAGS | 0x700) /* and the compression type */
+#define SYSFLAG_PLAIN (RP_SYSFLAG_COMPRESSED | RP_SYSFLAG_MULTI_TAGS | 0x700) /* and the bits of the compression type */
 #define ILLEGAL_MESSAGE                                                                                                                    \
     "the message is illegal, maybe msg body or properties length not matched. msg body length limit %" PRIu32                              \
     "B, msg properties length limit 32KB."
@@ -85,7 +85,7 @@ int rp_send_check_time(const send_request *request) {
     return RP_OK;
 }
 
-/* What concerns the broker alone. RP_OK: go on. */
+/* Checks that concern only the broker. RP_OK: go on. */
 static int check_broker(const send_request *request) {
     const rp_live_settings *settings = &request->lane->broker->settings;
     if (atomic_load_explicit(&settings->role, memory_order_relaxed) == RP_ROLE_SLAVE)
@@ -103,7 +103,7 @@ static int check_broker(const send_request *request) {
     return RP_OK;
 }
 
-/* Whoever does not wait for slaves (WAIT=false) does not need them. */
+/* A producer that does not wait for slaves (WAIT=false) does not need them. */
 static int check_slaves(send_request *request) {
     if (are_slaves_enough(request->lane->broker))
         return RP_OK;
@@ -137,11 +137,12 @@ static rp_topic *find_topic(rp_lane *lane, rp_slice name) {
     return lane->last_topic = rp_topic_table_find(lane->broker->topics, name);
 }
 
-/* The global queue that is meant, or below 0 any that is led here. As rp_queue_mapping_find. */
+/* Finds the requested global queue; below 0: any that is led here. As rp_queue_mapping_find. */
 static int find_global_queue(send_request *request, int32_t *global_id) {
     _Atomic uint64_t *begun = &request->lane->mapped_begun;
     atomic_store_explicit(begun, atomic_load_explicit(begun, memory_order_relaxed) + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst); /* first: whoever changes the mapping sees that this one may have met it as it was */
+    /* Comes first: a thread that changes the mapping then knows that this send may have seen the old one */
+    atomic_thread_fence(memory_order_seq_cst);
     const rp_queue_mapping *mapping = atomic_load_explicit(&request->topic->mapping, memory_order_acquire);
     if (*global_id >= 0)
         return rp_queue_mapping_find(mapping, *global_id, &request->at);
@@ -149,15 +150,15 @@ static int find_global_queue(send_request *request, int32_t *global_id) {
     return *global_id >= 0;
 }
 
-/* A global queue of a static topic becomes the one that it is here. RP_OK, RP_PUNT, or as the answer that it is led elsewhere returned: its
- * senders may be many, until they have heard of the move. Replies go to the queue that they name. */
+/* Translates a global queue of a static topic to the local one. RP_OK, RP_PUNT, or the result of answering that it is led elsewhere:
+ * many producers may send here until they learn of the move. Replies go to the queue that they name. */
 static int map_queue(send_request *request) {
     int32_t code = request->command->code, global_id = request->header.queue_id;
     if (code == RP_CODE_SEND_REPLY_MESSAGE || code == RP_CODE_SEND_REPLY_MESSAGE_V2 || rp_names_queue_here(request->command))
         return RP_OK;
     int is_led = find_global_queue(request, &global_id);
     if (is_led == RP_E_BUSY)
-        return RP_PUNT; /* and Python gives it back */
+        return RP_PUNT; /* Python will resubmit it */
     if (!is_led)
         return rp_answer_not_led(request->lane, request->to, "does not exit", request->topic->head.name, request->header.queue_id);
     request->global_id = global_id;
@@ -205,7 +206,8 @@ int rp_send_check_properties(send_request *request) {
     rp_send_header *header = &request->header;
     if (rp_sent_properties_scan(header->properties, rp_reactor_arena(request->lane->reactor), &request->properties) != RP_OK)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
-    header->sys_flag &= ~RP_SYSFLAG_HOSTS_MASK; /* who passes on a stored message may pass on its flags: its new record has other hosts */
+    /* A producer that passes on a stored message may pass on its flags, but the new record has other hosts */
+    header->sys_flag &= ~RP_SYSFLAG_HOSTS_MASK;
     if (request->properties.prepared)
         header->sys_flag &= ~RP_SYSFLAG_TRANSACTION_MASK;
     if (request->properties.special || (header->sys_flag & ~SYSFLAG_PLAIN) != 0)
@@ -215,7 +217,7 @@ int rp_send_check_properties(send_request *request) {
     return __builtin_expect(request->properties.lite_topic.size > 0, 0) ? rp_send_name_lite_queue(request) : RP_OK;
 }
 
-/* Of a compacted topic it deletes its key. */
+/* In a compacted topic an empty message deletes its key. */
 static int may_be_empty(const send_request *request) {
     return (atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_COMPACTED) && !request->header.batch;
 }
@@ -226,7 +228,7 @@ int rp_send_check_body(const send_request *request) {
     return (size == 0 && !may_be_empty(request)) || !fits ? answer_illegal(request) : RP_OK;
 }
 
-/* Not another try of a consumer of 4.6.0 or older, who sends all properties of the message it had. */
+/* False for a retry by a consumer of 4.6.0 or older, which sends all properties of the message it had. */
 static int is_prepared(const send_request *request) {
     const rp_send_header *header = &request->header;
     return !header->batch && request->found != RP_SEND_IS_DEAD_LETTER &&
@@ -255,8 +257,8 @@ static int check_message(send_request *request) {
 
 /* ---- what goes elsewhere ---- */
 
-/* The message goes to the queue of its delay level, where it goes from there stands among its properties. Its sender is told of the queue
- * it was sent to. RP_OK, RP_E_NO_MEMORY, or what the answer to a refusal returned. */
+/* Redirects the message to the queue of its delay level; its properties say where it goes from there. Its producer is told of the queue
+ * it sent to. RP_OK, RP_E_NO_MEMORY, or the result of answering a refusal. */
 static int delay(send_request *request) {
     rp_schedule_service *schedule = request->lane->broker->schedule;
     int32_t level = rp_schedule_level(schedule, request->properties.delay_level);
@@ -276,8 +278,8 @@ static int delay(send_request *request) {
     return RP_OK;
 }
 
-/* The message waits among the prepared ones; where it goes from there stands among its properties. RP_OK, RP_E_NO_MEMORY, or what the
- * answer to a refusal returned. */
+/* Redirects the message to the prepared ones; its properties say where it goes from there. RP_OK, RP_E_NO_MEMORY, or the result of
+ * answering a refusal. */
 static int prepare(send_request *request) {
     static const char *const replaced[] = {"REAL_TOPIC", "REAL_QID", "__transactionId__", NULL};
     rp_slice sent = request->properties.text, key = request->properties.unique_key, topic = request->header.topic;
@@ -314,7 +316,7 @@ static int choose_queue(send_request *request) {
 
 /* ---- items ---- */
 
-/* Room for item_count more items and one send; what is there is appended first when it does not fit beside them. */
+/* Makes room for item_count more items and one send; appends what is there first if they do not fit. */
 static int make_room(rp_lane *lane, uint32_t item_count) {
     rp_send_batch *batch = &lane->sends;
     if (batch->item_count + item_count > batch->item_capacity || batch->send_count == batch->send_capacity)
@@ -377,7 +379,7 @@ static rp_pending_send *add_send(send_request *request, uint32_t item_count, int
     if (__builtin_expect(request->delay_ms >= 0, 0) && request->delay_ms < batch->delay_ms_min)
         batch->delay_ms_min = request->delay_ms;
     if (__builtin_expect(request->global_id >= 0, 0)) {
-        send->is_mapped = !request->is_prepared; /* that offset is of the prepared ones: its producer ends the transaction by it */
+        send->is_mapped = !request->is_prepared; /* the offset is that of the prepared message: its producer ends the transaction by it */
         send->queue_id = request->global_id;
         send->at = request->at;
     }
@@ -388,12 +390,12 @@ static int ends_with_separator(rp_slice properties) {
     return properties.size == 0 || properties.data[properties.size - 1] == RP_PROPERTY_VALUE_END;
 }
 
-/* The broker's pairs; their first byte is a separator, skipped when what stands before needs none. */
+/* The broker's properties; their first byte is a separator, skipped if what stands before needs none. */
 static rp_slice tail_behind(rp_slice before, rp_slice tail) {
     return ends_with_separator(before) ? (rp_slice){tail.data + 1, tail.size - 1} : tail;
 }
 
-/* UNIQ_KEY for a message that came without one. */
+/* Makes a UNIQ_KEY for a message that came without one. */
 static int make_unique_key(send_request *request, rp_append_item *item) {
     static const char name[] = "UNIQ_KEY\1";
     uint8_t *pair = rp_arena_take(rp_reactor_arena(request->lane->reactor), sizeof name + RP_UNIQUE_ID_SIZE);
@@ -408,13 +410,13 @@ static int make_unique_key(send_request *request, rp_append_item *item) {
     return RP_OK;
 }
 
-/* What the index needs of a message, if that is its unique key alone: else it reads the record. */
+/* Sets the index key if the unique key is the only one: otherwise the index thread reads the record. */
 static void set_index_key(rp_append_item *item, const rp_sent_properties *properties) {
     item->index_key = properties->has_keys ? (rp_slice){NULL, 0} : properties->unique_key;
     item->index_tags = properties->tags;
 }
 
-/* An item of the request's body and properties; NULL: no memory. */
+/* Adds an item with the request's body and properties; NULL: no memory. */
 static rp_append_item *add_whole(send_request *request) {
     if (make_room(request->lane, 1) != RP_OK)
         return NULL;
@@ -429,7 +431,7 @@ static rp_append_item *add_whole(send_request *request) {
     return item;
 }
 
-/* RP_OK; RP_E_NO_MEMORY, or what the answer to a refusal returned. */
+/* RP_OK; RP_E_NO_MEMORY, or the result of answering a refusal. */
 static int add_single(send_request *request) {
     rp_send_batch *batch = &request->lane->sends;
     rp_append_item *item = add_whole(request);
@@ -450,7 +452,7 @@ static int add_single(send_request *request) {
     return RP_OK;
 }
 
-/* To a batch queue: it stays one record, whose properties are the request's. */
+/* For a batch queue: the batch stays one record, with the request's properties. */
 static int add_inner_batch(send_request *request) {
     int64_t count;
     int outcome = rp_send_check_inner_batch(request, &count);
@@ -463,8 +465,8 @@ static int add_inner_batch(send_request *request) {
     return RP_OK;
 }
 
-/* Each message gets the broker's pairs behind its own. The request's properties are the batch's, not theirs: 5.x clients give a batch a
- * UNIQ_KEY too, which would hide those of its messages. */
+/* Each message gets the broker's properties behind its own. The request's properties are the batch's, not theirs: 5.x clients give a
+ * batch a UNIQ_KEY too, which would hide those of its messages. */
 static int add_batch(send_request *request) {
     if (rp_consume_queue_is_batch(request->queue))
         return add_inner_batch(request);
@@ -496,7 +498,7 @@ static int add_batch(send_request *request) {
     return RP_OK;
 }
 
-/* What RocketMQ's store says no to, which its replier is not told. */
+/* False for what RocketMQ's store refuses without telling the replier. */
 static int can_be_stored(const send_request *request) {
     const rp_lane *lane = request->lane;
     const rp_live_settings *settings = &lane->broker->settings;
@@ -523,7 +525,7 @@ int rp_send_add_reply(send_request *request, rp_reply *reply) {
     return 1;
 }
 
-/* As rp_send_check_topic, also of what may have another try. */
+/* As rp_send_check_topic, and also accepts messages to retry topics that may have another try. */
 static int check_any_topic(send_request *request) {
     int outcome = rp_send_check_topic(request);
     if (__builtin_expect(outcome != RP_PUNT, 1) || !rp_send_has_another_try(request))

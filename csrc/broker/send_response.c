@@ -26,7 +26,7 @@ int rp_send_answer_not_writable(rp_lane *lane, rp_answer_to to) {
     return rp_answer(to, RP_RESPONSE_SERVICE_NOT_AVAILABLE, lane->broker->send_fields, RP_SEND_FIELD_COUNT, UNAVAILABLE, reason);
 }
 
-/* A sync failed once: nothing is written any more, and the producer is told why. */
+/* A sync has failed: nothing is written any more, and the producer is told why. */
 static int answer_failed_log(rp_lane *lane, rp_answer_to to) {
     rp_error error = {.message = "the store is read-only"};
     rp_message_store_writable(lane->broker->store, &error);
@@ -73,7 +73,7 @@ static int answer_failure(rp_lane *lane, rp_answer_to to, int status) {
 
 /* ---- failure ---- */
 
-/* The first failure of a send's items, RP_OK when all are stored. */
+/* Returns the first failure of a send's items, RP_OK if all are stored. */
 static int status_of(const rp_append_item *items, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (items[i].status != RP_OK)
@@ -84,8 +84,8 @@ static int status_of(const rp_append_item *items, uint32_t count) {
 
 /* ---- success ---- */
 
-#define BINARY_FIELDS 25u      /* where the size of all fields stands */
-#define BINARY_ID_SIZE 36u     /* where the size of msgId stands */
+#define BINARY_FIELDS 25u      /* where the size of all fields is written */
+#define BINARY_ID_SIZE 36u     /* where the size of msgId is written */
 
 static void init_json(rp_send_template *template, const rp_broker_options *options) {
     rp_slice region = {(const uint8_t *)options->region_id, (uint32_t)strlen(options->region_id)};
@@ -123,7 +123,7 @@ void rp_send_template_init(rp_send_template *template, const rp_broker_options *
     init_binary(template, options);
 }
 
-/* The ids of a batch's other messages, each behind a comma. */
+/* Writes the ids of a batch's other messages, each behind a comma. */
 static void write_more_ids(const rp_send_template *template, rp_response_writer *writer, const rp_append_item *items, uint32_t count) {
     for (uint32_t i = 1; i < count; i++) {
         *writer->at++ = ',';
@@ -148,7 +148,7 @@ static uint32_t write_success(const rp_send_template *template, const rp_pending
                        __builtin_expect(send->is_mapped, 0) ? rp_mapped_offset(&send->at, items[0].queue_offset) : items[0].queue_offset);
     if (send->unique_key.size > 0)
         RP_RESPONSE_TEXT(&writer, "transactionId", send->unique_key);
-    if (__builtin_expect(send->inner, 0)) /* by which its producer knows that one id is all it gets */
+    if (__builtin_expect(send->inner, 0)) /* tells the producer that it gets only one id */
         RP_RESPONSE_TEXT(&writer, "batchUniqId", send->unique_key);
     if (__builtin_expect(send->recall_handle.size > 0, 0))
         RP_RESPONSE_TEXT(&writer, "recallHandle", send->recall_handle);
@@ -171,7 +171,7 @@ static size_t success_size_max(const rp_send_template *template, const rp_pendin
            template->tail_size[0] + template->tail_size[1] + (size_t)send->item_count * (template->store_host_hex_size + 17);
 }
 
-/* Parks the response when disk or slaves are waited for. RP_OK: parked; 1: nothing to wait for, *outcome is what to say. */
+/* Parks the response if it waits for disk or slaves. RP_OK: parked; 1: there is nothing to wait for, and *outcome is the result. */
 static int park(rp_lane *lane, const rp_pending_send *send, const rp_append_item *items, size_t size_max, int32_t *outcome) {
     const rp_append_item *last = &items[send->item_count - 1];
     int64_t end = last->commit_log_offset + last->size;
@@ -204,7 +204,7 @@ static int answer_success(rp_lane *lane, const rp_pending_send *send, const rp_a
     return RP_OK;
 }
 
-/* Tells a reply of its append, or parks it. */
+/* Tells a reply the result of its append, or parks it. */
 static int tell_reply(rp_lane *lane, const rp_pending_send *send, const rp_append_item *item) {
     rp_reply *reply = send->reply;
     int32_t unused;
@@ -220,7 +220,7 @@ static int tell_reply(rp_lane *lane, const rp_pending_send *send, const rp_appen
     return RP_OK;
 }
 
-/* Answers one send whose items carry their results, or parks its response. The bytes it stored, -1 when it failed. */
+/* Answers one send whose items carry their results, or parks its response. Returns the bytes it stored, -1 if it failed. */
 static int64_t respond(rp_lane *lane, const rp_pending_send *send) {
     const rp_append_item *items = &lane->sends.items[send->item_first];
     int status = status_of(items, send->item_count);
@@ -239,7 +239,7 @@ static int64_t respond(rp_lane *lane, const rp_pending_send *send) {
     return bytes;
 }
 
-/* What a run of sends of one type to one topic added. */
+/* Sums of a run of sends of one type to one topic. */
 typedef struct intake_run {
     rp_intake *intake;
     rp_intake_counts counts;
@@ -251,7 +251,7 @@ static void end_run(intake_run *run, rp_intake *next) {
     *run = (intake_run){.intake = next};
 }
 
-/* A batch that is one record counts as its messages do elsewhere. How many there are. */
+/* Counts a batch in one record as its messages are counted elsewhere. Returns how many there are. */
 static uint64_t count_inner(rp_intake_counts *counts, const rp_append_item *item) {
     uint32_t messages = (uint32_t)item->inner_messages;
     for (uint32_t i = 0; i < messages; i++)
@@ -259,7 +259,7 @@ static uint64_t count_inner(rp_intake_counts *counts, const rp_append_item *item
     return messages;
 }
 
-/* Answers every send and counts them, shared counters once a run of the same topic. */
+/* Answers and counts every send; shared counters are updated once per run of the same topic. */
 static void respond_all(rp_lane *lane) {
     const rp_send_batch *batch = &lane->sends;
     intake_run run = {0};
@@ -287,7 +287,7 @@ static void respond_all(rp_lane *lane) {
     rp_count(&lane->counters.bytes_in, bytes);
 }
 
-/* Sends by the time from their arrival to here, in RocketMQ's classes. */
+/* Returns RocketMQ's class for the time from a send's arrival to now. */
 static uint32_t class_of_ms(int64_t ms) {
     static const int64_t tops[] = {0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10000};
     uint32_t class = 0;
@@ -313,7 +313,7 @@ void rp_send_path_flush(rp_lane *lane) {
     rp_histogram_record_count(lane->broker->put_ns, (uint64_t)took_ns, sends);
     rp_count(&lane->counters.put_ms[class_of_ms(took_ns / RP_NS_PER_MS)], sends);
     batch->send_count = batch->item_count = 0;
-    if (batch->item_capacity > RP_SEND_ITEMS) { /* a huge batch went through: give its room back */
+    if (batch->item_capacity > RP_SEND_ITEMS) { /* a huge batch went through: shrink again */
         rp_append_item *items = realloc(batch->items, RP_SEND_ITEMS * sizeof *items);
         if (items != NULL)
             batch->items = items;

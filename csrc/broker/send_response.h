@@ -1,4 +1,4 @@
-/* send_response.h: what a send is told: success with its ids, or why not. Private to csrc/broker.
+/* send_response.h: writes the responses to sends: success with ids, or the error. Private to csrc/broker.
  * RocketMQ: SendMessageProcessor.handlePutMessageResult, SendMessageResponseHeader, MessageDecoder.createMessageId (5.3.3).
  *
  * Threads  the reactor's.
@@ -9,7 +9,7 @@
 #include "broker.h"
 #include "send_path.h"
 
-/* What every answer to a send has in common, written once: [0] JSON, [1] binary. */
+/* The constant parts of every answer to a send, encoded once: [0] JSON, [1] binary. */
 #define RP_SEND_HEAD_MAX 192
 #define RP_SEND_TAIL_MAX 1700 /* MSG_REGION of 255 bytes, escaped, and TRACE_ON */
 typedef struct rp_send_template {
@@ -23,7 +23,7 @@ typedef struct rp_send_template {
 
 void rp_send_template_init(rp_send_template *template, const rp_broker_options *options);
 
-/* SERVICE_NOT_AVAILABLE with the reason Python gave. */
+/* Answers SERVICE_NOT_AVAILABLE with the reason that Python gave. */
 int rp_send_answer_not_writable(struct rp_lane *lane, rp_answer_to to);
 
 #endif

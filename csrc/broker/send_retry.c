@@ -5,7 +5,7 @@
 #include "../store/topic_prefix_inl.h"
 #include "lane.h"
 
-/* Whose retry topic it is; NULL: of no group that is here. */
+/* Returns the group whose retry topic it is; NULL: the group does not exist here. */
 static const rp_group *find_group(const rp_send_request *request) {
     rp_slice topic = request->header.topic;
     if (!rp_is_retry_topic(topic) || topic.size == RP_RETRY_PREFIX_SIZE)
@@ -29,7 +29,7 @@ int rp_send_has_another_try(const rp_send_request *request) {
     if (request->found != RP_SEND_IS_NEW || request->header.batch || request->topic == NULL ||
         !(atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_RETRY_SEND))
         return 0;
-    /* All that is prepared is refused then, also what a consumer of 4.6.0 or older had received as such (send_path.c). */
+    /* In that case all prepared messages are refused, even one that a consumer of 4.6.0 or older had received as such (send_path.c). */
     if (!atomic_load_explicit(&settings->transaction_enable, memory_order_relaxed) &&
         rp_message_property(request->header.properties, "TRAN_MSG").data != NULL)
         return 0;

@@ -1,4 +1,4 @@
-/* send_retry.h: sends to retry topics. Once it is known that the message may have another try, they are plain sends. Private to
+/* send_retry.h: sends to retry topics, which are plain sends once it is known that the message may have another try. Private to
  * csrc/broker.
  * RocketMQ: SendMessageProcessor.handleRetryAndDLQ (5.3.3 broker/processor/).
  *
@@ -9,8 +9,8 @@
 
 #include "send_path.h"
 
-/* Of a send that rp_send_check_topic punts: 1 when Python would find nothing but RP_SEND_CAN_BE_STORED. Batches, tries that are used up,
- * groups that are new, and those whose queues somebody may read in order, are its to look at. */
+/* For a send that rp_send_check_topic punts: 1 if Python could only find RP_SEND_CAN_BE_STORED. Batches, messages after their last try,
+ * new groups, and groups whose queues somebody may read in order are left to Python. */
 int rp_send_has_another_try(const rp_send_request *request);
 
 #endif

@@ -48,8 +48,8 @@ static int answer_forbidden(const rp_send_request *request) {
 
 /* ---- into the timer queue ---- */
 
-/* Writes the properties that the message has while it waits. RP_OK; RP_E_NO_MEMORY; RP_E_TOO_LARGE: they do not fit, or will not when the
- * message is put again because it waits for longer than the wheel reaches. */
+/* Writes the properties that the message has while it waits. RP_OK; RP_E_NO_MEMORY; RP_E_TOO_LARGE: they do not fit, or will not when
+ * the message is put again because it waits for longer than the wheel reaches. */
 static int write_properties(rp_send_request *request) {
     rp_slice sent = request->properties.text, topic = request->header.topic;
     uint8_t *start = rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)sent.size + topic.size + RP_TIMER_TEXT_ROOM);
@@ -92,7 +92,7 @@ static uint8_t *put_text(uint8_t *at, const void *text, size_t size) {
     return at + size;
 }
 
-/* Base64 with RFC 4648's alphabet for URLs, padded. Writes four bytes for each three. */
+/* Encodes base64 with RFC 4648's alphabet for URLs, padded: four bytes for each three. */
 static uint8_t *put_base64(uint8_t *at, const uint8_t *bytes, size_t size) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     for (size_t i = 0; i < size; i += 3) {
@@ -119,7 +119,7 @@ int rp_send_make_recall_handle(const rp_send_request *request, rp_slice *handle)
     uint8_t *at = put_text(start, "v1 ", 3);
     at = put_text(put_text(at, topic.data, topic.size), " ", 1);
     at = put_text(put_text(at, broker_name, name_size), " ", 1);
-    at = put_text(rp_decimal(at, request->out_ms + 1), " ", 1); /* the time that the sender named: its slot is the one before it */
+    at = put_text(rp_decimal(at, request->out_ms + 1), " ", 1); /* the time that the sender named; its slot is the one before */
     at = put_text(at, key.data, key.size);
     uint8_t *text = at;
     *handle = (rp_slice){text, (uint32_t)(put_base64(text, start, (size_t)(at - start)) - text)};

@@ -7,11 +7,11 @@
 #include "../base/error.h"
 
 #define AGAIN_MS_MIN INT64_C(1000)
-#define DOUBLED_MAX 10 /* to 17 minutes */
+#define DOUBLED_MAX 10 /* up to 17 minutes */
 
 static int64_t wait_ms(int32_t tries) { return AGAIN_MS_MIN << (tries < DOUBLED_MAX ? tries : DOUBLED_MAX); }
 
-/* Of the first entry that is not before `offset`. */
+/* Returns the index of the first entry at or behind `offset`. */
 static uint32_t place_of(const rp_set_aside *aside, int64_t offset) {
     uint32_t low = 0, high = aside->count;
     while (low < high) {

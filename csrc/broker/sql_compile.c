@@ -1,5 +1,5 @@
-/* sql_compile.c: see sql_filter.h. Recursive descent, a function for each rule of the grammar, that leaves code behind as it goes. What an
- * operand may be used for is decided by what it is in the text, as RocketMQ decides it by the class of its node. */
+/* sql_compile.c: see sql_filter.h. A recursive descent parser with a function for each rule of the grammar, which emits code as it goes.
+ * How an operand may be used depends on its form in the text, as in RocketMQ on the class of its node. */
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 #include "sql_token.h"
 
 #define NESTED_MAX 100u
-#define WORDS_A_BYTE 4u /* of an expression: more than its code takes; what the reserve below adds is for the shortest */
+#define WORDS_A_BYTE 4u /* for each byte of the expression: more than its code takes; the amount added below is for the shortest */
 #define WORDS_RESERVED 16u
 
-/* What has been read of the expression so far. */
+/* A part of the expression that has been read. */
 typedef struct operand {
     uint32_t at;
     int is_property; /* a name and nothing else */
-    int is_truth;    /* true, false or null whatever the message has */
+    int is_truth;    /* true, false or null, whatever the message has */
     int constant;    /* 0, or the operation that pushes it */
     int64_t integer; /* of PUSH_INT, PUSH_LONG */
     double real;     /* of these and of PUSH_REAL */
@@ -27,20 +27,20 @@ typedef struct operand {
 
 typedef struct compiler {
     rp_slice expression;
-    rp_sql_token token; /* the next one */
+    rp_sql_token token; /* the next token */
     rp_sql_fault *fault;
     int failed;
     int32_t *code;
     uint32_t code_count, code_max;
     uint8_t *texts;
     uint32_t texts_size;
-    rp_slice names[RP_SQL_PROPERTIES_MAX]; /* in the expression */
+    rp_slice names[RP_SQL_PROPERTIES_MAX]; /* the properties named in the expression */
     uint32_t name_count;
-    uint32_t values; /* on the stack at this point of the code */
+    uint32_t values; /* number of values on the stack at this point of the code */
     uint32_t nested;
 } compiler;
 
-/* The first fault counts. Nothing more is read after it. */
+/* The first fault counts; nothing more is read after it. */
 static void fail(compiler *c, uint32_t at, const char *what) {
     if (!c->failed)
         *c->fault = (rp_sql_fault){at, what};
@@ -72,7 +72,7 @@ static void put_word(compiler *c, int32_t word) {
         c->code[c->code_count++] = word;
 }
 
-/* `values`: how many more there are on the stack behind it. */
+/* Emits an operation; `values`: how many more values are on the stack behind it. */
 static void put(compiler *c, int operation, int32_t argument, int values) {
     put_word(c, operation | (int32_t)((uint32_t)argument << 8));
     c->values += (uint32_t)values;
@@ -87,7 +87,7 @@ static void put_half_words(compiler *c, const void *eight_bytes) {
     put_word(c, halves[1]);
 }
 
-/* A skip whose length is not known yet; where it stands. */
+/* Emits a skip whose length is not known yet; returns its place. */
 static uint32_t put_skip(compiler *c, int operation) {
     put(c, operation, 0, 0);
     return c->code_count;
@@ -101,7 +101,7 @@ static void end_skip(compiler *c, uint32_t from) {
     c->code[from - 1] |= (int32_t)((c->code_count - from) << 8);
 }
 
-/* The text of the token, each pair of quotes as one. Its place and size. */
+/* Keeps the token's text, with each pair of quotes as one. Returns its place and size. */
 static void keep_text(compiler *c, uint32_t *place, uint32_t *size) {
     rp_slice text = c->token.text;
     *place = c->texts_size;
@@ -142,7 +142,7 @@ static void want_equals(compiler *c, const operand *left, const operand *right) 
 
 static void want_range(compiler *c, const operand *low, const operand *high) {
     if (!is_number(low) || !is_number(high))
-        return; /* known when it is evaluated; or no number at all, which want_order says */
+        return; /* only known when it is evaluated; or not a number at all, which want_order reports */
     int both_real = low->constant == RP_SQL_PUSH_REAL || high->constant == RP_SQL_PUSH_REAL;
     if (both_real ? rp_java_compare_reals(high->real, low->real) < 0 : high->integer < low->integer)
         fail(c, low->at, "the first value of BETWEEN is above the second");
@@ -259,7 +259,7 @@ static operand unary_unless_too_deep(compiler *c) {
     }
 }
 
-/* Every recursion passes here. */
+/* Every recursion passes through here. */
 static operand unary(compiler *c) {
     operand made = {.at = c->token.at};
     if (c->nested == NESTED_MAX) {
@@ -272,7 +272,7 @@ static operand unary(compiler *c) {
     return made;
 }
 
-/* What is compared with null is not read. */
+/* An operand compared with null is not read. */
 static void order(compiler *c, const operand *left, int relation) {
     uint32_t skip = put_skip(c, RP_SQL_SKIP_IF_NOTHING);
     take(c);
@@ -283,7 +283,7 @@ static void order(compiler *c, const operand *left, int relation) {
     end_skip(c, skip);
 }
 
-/* (value >= low AND value <= high), or (value < low OR value > high): each with the value read once. */
+/* Emits (value >= low AND value <= high), or (value < low OR value > high), with the value read once. */
 static void between(compiler *c, const operand *value, int is_not) {
     uint32_t skip_all = put_skip(c, RP_SQL_SKIP_IF_NOTHING);
     take(c);
@@ -304,7 +304,7 @@ static void between(compiler *c, const operand *value, int is_not) {
         want_range(c, &low, &high);
 }
 
-/* `value_at`: where the code of what is searched begins. An empty text is found nowhere, without a look. */
+/* `value_at`: where the code of the searched value begins. An empty text is found nowhere, so nothing is searched. */
 static void search(compiler *c, uint32_t value_at, int how, int is_not) {
     uint32_t place, size;
     take(c);
@@ -325,7 +325,7 @@ static void search(compiler *c, uint32_t value_at, int how, int is_not) {
     take(c);
 }
 
-/* By size, then by bytes; the context has the texts that places point into. */
+/* Compares by size, then by bytes; the context holds the texts that places refer to. */
 static int compare_members(const void *left, const void *right, void *texts) {
     const uint32_t *a = left, *b = right;
     if (a[1] != b[1])
@@ -359,7 +359,7 @@ static void among(compiler *c, const operand *value, int is_not) {
     c->code[first - 1] = (int32_t)count;
 }
 
-/* The operator at this place; 0: none. `a NOT b` has no operator. */
+/* Returns the operator at this place; 0: there is none. `a NOT b` has no operator. */
 static int32_t operator_at(compiler *c, int *is_not) {
     *is_not = c->token.kind == RP_SQL_NOT;
     if (*is_not)
@@ -444,7 +444,7 @@ static operand equality(compiler *c) {
     }
 }
 
-/* Parts that `joint` joins: the rest is skipped when the first one decides. */
+/* Parses parts joined by `joint`: if the first one decides, the rest is skipped. */
 static operand joined(compiler *c, operand (*part)(compiler *), int32_t joint, int skip_if, int join) {
     operand left = part(c);
     while (c->token.kind == joint) {

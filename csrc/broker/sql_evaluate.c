@@ -35,7 +35,7 @@ static int read_as(int32_t kind, rp_slice text, value *read) {
         return rp_java_integer(text, INT64_MIN, INT64_MAX, &read->integer);
     case REAL:
         return rp_java_real(text, &read->real);
-    default: /* "true" is, anything else is not */
+    default: /* "true" is true, anything else is not */
         read->truth = text.size == 4 && rp_is_ascii_word(text.data, "TRUE", 4);
         return 1;
     }
@@ -48,7 +48,8 @@ static int compare_texts(rp_slice left, rp_slice right) {
     return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
 }
 
-/* Of two kinds the text becomes the other, the whole number the real one; a truth value comes before all others. 0: a text that cannot. */
+/* Values of two kinds: a text is converted to the other kind, an integer to a real; a truth value takes precedence over all. 0: the text
+ * cannot be converted. */
 static int compare(const value *left, const value *right, int *order) {
     value read;
     if (left->kind == TEXT && right->kind == TEXT) {
@@ -57,7 +58,7 @@ static int compare(const value *left, const value *right, int *order) {
     }
     if (left->kind == TEXT || right->kind == TEXT) {
         const value *text = left->kind == TEXT ? left : right, *other = left->kind == TEXT ? right : left;
-        if (left->kind == TRUTH || !read_as(other->kind, text->text, &read)) /* (TRUE = text) ends there in a cast that fails */
+        if (left->kind == TRUTH || !read_as(other->kind, text->text, &read)) /* in RocketMQ (TRUE = text) ends in a cast that fails */
             return 0;
         return left == text ? compare(&read, right, order) : compare(left, &read, order);
     }
@@ -95,7 +96,7 @@ static int holds(int relation, int order) {
     }
 }
 
-/* Two texts are read as real numbers: texts have no order. */
+/* Two texts are compared as real numbers: texts have no order. */
 static int relate(int relation, const value *left, const value *right, value *result) {
     value left_read, right_read;
     int order;
@@ -135,7 +136,7 @@ static value joined(const value *left, const value *right, int decides) {
 
 /* ---- texts ---- */
 
-/* What is not a text, or nothing, and an empty search, are found nowhere, and NOT CONTAINS and its like do not find them either. */
+/* A value that is no text, or null, and an empty search text are never found; NOT CONTAINS and the like do not match them either. */
 static value searched(const value *in, rp_slice wanted, int32_t how) {
     if (in->kind != TEXT || wanted.size == 0)
         return truth_of(0);
@@ -177,7 +178,7 @@ static int is_member(const int32_t *words, const int32_t *members, int32_t count
 
 /* ---- the machine ---- */
 
-/* Of a name that comes twice the later value counts, as in RocketMQ's parser. */
+/* Of a repeated name the later value counts, as in RocketMQ's parser. */
 static void find_properties(const int32_t *words, rp_slice properties, value *found) {
     int32_t count = words[0];
     for (int32_t i = 0; i < count; i++)
@@ -215,7 +216,7 @@ static value constant(int operation, int32_t argument, const int32_t *words, con
     }
 }
 
-/* The words behind an operation's own. */
+/* Returns how many words follow an operation. */
 static int32_t operand_words(int operation, const int32_t *operands) {
     switch (operation) {
     case RP_SQL_PUSH_TEXT:
@@ -231,8 +232,7 @@ static int32_t operand_words(int operation, const int32_t *operands) {
     }
 }
 
-/* One operation on the stack's last values, that at `top` the last of all; where the last one is behind it, NULL: a text was not a
- * number. */
+/* Applies one operation to the last values of the stack, whose top is `top`. Returns the new top; NULL: a text was not a number. */
 static value *apply(int operation, int32_t argument, const int32_t *words, const int32_t *operands, value *top) {
     value result;
     switch (operation) {

@@ -1,15 +1,16 @@
-/* sql_program_inl.h: what an expression is compiled to. C only. Private to sql_compile.c and sql_evaluate.c.
+/* sql_program_inl.h: the program that an expression is compiled to. C only. Private to sql_compile.c and sql_evaluate.c.
  *
  *   words  0 properties  1 where the code begins  2 where the texts begin  3 words in all
- *          then for each property the place and size of its name among the texts, the code, and the texts, packed
+ *          then place and size of each property's name among the texts, the code, and the texts, packed
  *
- * A stack machine: an instruction is a word, its operation below and its argument above, and the words that its operation has behind it.
+ * It runs on a stack machine: an instruction is a word with the operation in its low bits and the argument above, followed by the
+ * operation's own words.
  */
 #ifndef RP_BROKER_SQL_PROGRAM_INL_H
 #define RP_BROKER_SQL_PROGRAM_INL_H
 
 #define RP_SQL_HEAD_WORDS 4u
-#define RP_SQL_PROPERTIES_MAX 128u /* different ones of an expression */
+#define RP_SQL_PROPERTIES_MAX 128u /* different ones in an expression */
 #define RP_SQL_STACK_MAX 128u      /* values that wait for others */
 #define RP_SQL_ARGUMENT_MAX ((1 << 23) - 1)
 
@@ -23,7 +24,7 @@ enum rp_sql_operation {
     RP_SQL_PUSH_NOTHING, /* null */
     RP_SQL_NEGATE,
     RP_SQL_INVERT,       /* NOT */
-    RP_SQL_TO_TRUTH,     /* of a property that stands where a truth is wanted */
+    RP_SQL_TO_TRUTH,     /* for a property where a truth value is wanted */
     RP_SQL_IS_NOTHING,
     RP_SQL_EQUALS,
     RP_SQL_COMPARE,      /* argument: rp_sql_relation; value, other -> truth */
@@ -32,7 +33,7 @@ enum rp_sql_operation {
     RP_SQL_BOTH,
     RP_SQL_EITHER,
     RP_SQL_DROP_BELOW,   /* value, truth -> truth */
-    RP_SQL_SKIP_IF_FALSE, /* argument: so many words; the truth stays */
+    RP_SQL_SKIP_IF_FALSE, /* argument: number of words; the truth value stays */
     RP_SQL_SKIP_IF_TRUE,
     RP_SQL_SKIP_IF_NOTHING,
     RP_SQL_SEARCH,       /* argument: rp_sql_search; place, size */

@@ -9,17 +9,18 @@ static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 static int begins_name(uint8_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$'; }
 static int is_blank(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f'; }
 
-/* The byte at `at`, 0 behind the end. */
+/* Returns the byte at `at`, 0 behind the end. */
 static uint8_t byte_at(rp_slice text, uint32_t at) { return at < text.size ? text.data[at] : 0; }
 
-/* NULL: there is none. Looked for in large steps, as thousands of signs in a row each look to the end of an expression of one line. */
+/* NULL: there is none. Searches in large steps, because each of thousands of signs in a row searches to the end of a one-line
+ * expression. */
 static const uint8_t *end_of_line(const uint8_t *at, uint32_t size) {
     const uint8_t *feed = memchr(at, '\n', size);
     const uint8_t *carriage = memchr(at, '\r', feed != NULL ? (size_t)(feed - at) : size);
     return carriage != NULL ? carriage : feed;
 }
 
-/* Behind the comment that begins at `at`; `at` itself: none does. */
+/* Returns the end of the comment that begins at `at`; `at` itself if there is none. */
 static uint32_t skip_comment(rp_slice text, uint32_t at) {
     if (byte_at(text, at) == '-' && byte_at(text, at + 1) == '-') {
         const uint8_t *end = end_of_line(text.data + at + 2, text.size - at - 2);
@@ -58,12 +59,12 @@ static uint32_t skip_exponent(rp_slice text, uint32_t at) {
     return end > digits ? end : at;
 }
 
-/* Of one whose kind and beginning are known. */
+/* Makes a token whose kind and begin are known. */
 static rp_sql_token token_of(int32_t kind, rp_slice expression, uint32_t at, uint32_t end) {
     return (rp_sql_token){kind, at, end, {expression.data + at, end - at}};
 }
 
-/* An integer has no zeros before it: "05" is two of them. */
+/* An integer has no leading zeros: "05" is two integers. */
 static rp_sql_token number_at(rp_slice expression, uint32_t at) {
     uint32_t digits = skip_digits(expression, at), end = digits;
     if (byte_at(expression, digits) == '.' && (digits > at || is_digit(byte_at(expression, digits + 1))))
@@ -81,7 +82,7 @@ static rp_sql_token number_at(rp_slice expression, uint32_t at) {
     return token;
 }
 
-/* Where none of its quotes is a last one, the first of its last pair is. */
+/* If no quote closes the text, the first quote of the last pair does. */
 static rp_sql_token text_at(rp_slice expression, uint32_t at) {
     uint32_t last = 0;
     for (uint32_t end = at + 1; end < expression.size; end++) {

@@ -1,4 +1,4 @@
-/* sql_token.h: the words of a SQL92 expression. Private to csrc/broker.
+/* sql_token.h: splits a SQL92 expression into tokens. Private to csrc/broker.
  * RocketMQ: SelectorParser.jj (5.3.3 filter/parser/): the longest token at a place wins, and a line comment needs the end of its line.
  *
  * Threads  pure functions; a token's text points into the expression.
@@ -11,8 +11,8 @@
 #include "../base/slice.h"
 
 enum rp_sql_token_kind {
-    RP_SQL_END, /* of the expression */
-    RP_SQL_BAD, /* nothing that a token may begin with, or a text or comment without an end */
+    RP_SQL_END, /* end of the expression */
+    RP_SQL_BAD, /* not the begin of any token, or a text or comment without an end */
     RP_SQL_NOT,
     RP_SQL_AND,
     RP_SQL_OR,
@@ -27,7 +27,7 @@ enum rp_sql_token_kind {
     RP_SQL_ENDS_WITH,
     RP_SQL_INTEGER, /* text: its digits, without a suffix of l */
     RP_SQL_REAL,
-    RP_SQL_TEXT, /* text: between its quotes, where a quote stands twice */
+    RP_SQL_TEXT, /* text: between its quotes, with quotes inside still doubled */
     RP_SQL_NAME,
     RP_SQL_EQUAL,
     RP_SQL_NOT_EQUAL,
@@ -49,7 +49,7 @@ typedef struct rp_sql_token {
     rp_slice text;
 } rp_sql_token;
 
-/* The first token from `at` on, behind blanks and comments. */
+/* Returns the first token from `at` on, behind blanks and comments. */
 rp_sql_token rp_sql_token_at(rp_slice expression, uint32_t at);
 
 #endif

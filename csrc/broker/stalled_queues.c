@@ -1,4 +1,4 @@
-/* stalled_queues.c: finds queues in which a group has messages left but makes no progress, so that operators can be told: see broker.h. */
+/* stalled_queues.c: finds queues in which a group has messages left but makes no progress, for operators. See broker.h. */
 #include "broker.h"
 #include "lane.h"
 

@@ -5,9 +5,9 @@
 
 #include "../base/bytes_inl.h"
 
-#define RECORD_BYTES_MAX (1024 * 1024) /* of one that a reactor reads */
+#define RECORD_BYTES_MAX (1024 * 1024) /* largest record that a reactor reads */
 
-/* Of the record that may begin there; 0: none does. RP_OK; RP_E_IO, RP_E_NO_MEMORY. */
+/* Reads the size of the record that may begin there; 0: none does. RP_OK; RP_E_IO, RP_E_NO_MEMORY. */
 static int read_size(rp_commit_log *log, int64_t log_offset, uint32_t *size) {
     rp_log_range head;
     *size = 0;
@@ -56,7 +56,7 @@ rp_append_item rp_item_of_message(const rp_message *message) {
 
 int rp_stored_message_in_memory(rp_commit_log *log, int64_t log_offset) {
     uint32_t size;
-    if (log_offset > rp_commit_log_max_offset(log)) /* a client's word: what is added to it below stays a number */
+    if (log_offset > rp_commit_log_max_offset(log)) /* the offset comes from a client: the sums below must not overflow */
         return 0;
     if (!rp_commit_log_in_memory(log, log_offset, log_offset + (int64_t)sizeof size) || read_size(log, log_offset, &size) != RP_OK)
         return 0;

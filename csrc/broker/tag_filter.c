@@ -1,5 +1,5 @@
-/* tag_filter.c: see tag_filter.h. The splitting follows Java's String.split("\\|\\|"): pieces are cut at each "||" from the left and
- * trailing empty pieces do not count; String.trim cuts every character up to a blank. */
+/* tag_filter.c: see tag_filter.h. Splits like Java's String.split("\\|\\|"): pieces are cut at each "||" from the left, and trailing
+ * empty pieces do not count; String.trim cuts every character up to a blank. */
 #include "tag_filter.h"
 
 #include <stdlib.h>

@@ -15,8 +15,8 @@ static int read_place(rp_slice properties, rp_target_queue *target) {
     return RP_OK;
 }
 
-/* Straight from the store. A bound of queues is for good, a bound of descriptors is not. A message that goes to another broker needs only
- * the queue's name: a slave makes no files of its own. */
+/* Opens the queue in the store. The bound of queues is permanent, that of descriptors is not. A message that goes to another broker
+ * needs only the queue's name: a slave creates no files of its own. */
 static int open_in_store(const rp_broker *broker, rp_target_queue *target) {
     rp_error error = {.status = RP_E_NO_MEMORY};
     target->queue = rp_message_store_queue(broker->store, target->name, target->queue_id, 1, &error);
@@ -37,8 +37,8 @@ int rp_target_queue_open(rp_broker *broker, rp_slice properties, rp_target_queue
         return open_in_store(broker, target);
     if (rp_topic_open_queue_to_send(broker->topics, target->topic, target->queue_id, &target->queue) != NULL)
         return RP_OK;
-    int status = open_in_store(broker, target); /* which says why */
-    return status != RP_OK ? status : RP_E_IO;  /* or it is gone, as the topic is while it is deleted */
+    int status = open_in_store(broker, target); /* which gives the reason */
+    return status != RP_OK ? status : RP_E_IO;  /* or it is gone, as the topic is while it is being deleted */
 }
 
 int rp_target_is_none(int status) { return status == RP_E_INVALID || status == RP_E_TOO_LARGE; }

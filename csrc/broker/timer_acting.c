@@ -1,13 +1,13 @@
-/* timer_acting.c: timed messages of a slave that stands in for its master, which the other masters refuse (timer_service.h): they are set
- * aside, so that the slots behind them come.
+/* timer_acting.c: on a slave that acts for its master, sets aside timed messages that the other masters refuse (timer_service.h), so
+ * that the slots behind them are delivered.
  * RocketMQ: TimerMessageStore.doPut with EscapeBridge (5.3.3 store/timer/, broker/failover/), which tries the first of them without end.
  *
- *   done_ms: the slot of the first that is set aside … read_ms: slots before are read
+ *   done_ms: the slot of the first that is set aside … read_ms: slots before it are read
  *
- * A slave cannot append them to the timer queue again, as a master does (timer_aside.c), and memory alone is no place for what may not be
- * lost. So its checkpoint says done_ms, and the slots from there on stay in the wheel: a slave that is started again delivers them once
- * more, and so does a master that knows no more than the checkpoint. A master that asks is told read_ms, and which messages are set aside.
- * A message that was late when it was entered is in no slot, and waits where it is: senders cannot make one, but clocks that jump can.
+ * A slave cannot append them to the timer queue again, as a master does (timer_aside.c), and what must not be lost cannot be kept in
+ * memory only. So its checkpoint says done_ms, and the slots from there on stay in the wheel: a restarted slave delivers them once more,
+ * and so does a master that knows only the checkpoint. A master that asks is told read_ms and which messages are set aside. A message
+ * that was late when it was entered is in no slot, and waits in the queue: senders cannot cause that, but clocks that jump can.
  */
 #include "escape_bridge.h"
 #include "timer_item.h"
@@ -23,7 +23,7 @@ void rp_timer_begin(rp_timer_service *service) {
     service->rolled_end = 0;
 }
 
-/* Of the first that is set aside; messages are few, or the topic of many has gone. */
+/* Slot of the first message set aside. There are few of them, unless the topic of many is gone. */
 static int64_t first_slot_ms(const rp_timer_service *service) {
     int64_t first_ms = rp_timer_get(&service->read_ms);
     for (uint32_t i = 0; i < service->aside.count; i++)
@@ -60,7 +60,7 @@ int rp_timer_keep_aside(rp_timer_service *service, const rp_timer_outgoing *out,
         rp_set_aside_entry *entry = find(service, out->queue_offset);
         entry->slot_ms = out->slot_ms;
         entry->magic = out->magic;
-        *over |= UINT32_C(1) << out->index; /* for its slot; one that was tried again stays set aside */
+        *over |= UINT32_C(1) << out->index; /* over for its slot; a message that was tried again stays set aside */
     }
     pthread_mutex_unlock(&service->lock);
     if (status == RP_OK && before == 0)
@@ -74,7 +74,7 @@ int rp_timer_keep_aside(rp_timer_service *service, const rp_timer_outgoing *out,
 
 /* ---- tried again ---- */
 
-/* RP_OK: the batch has it; RP_E_NOT_FOUND: it is over; else what to try again for. */
+/* RP_OK: it is in the batch; RP_E_NOT_FOUND: it is over; any other status: try again. */
 static int take(rp_timer_service *service, int64_t queue_offset, uint32_t index, int64_t now_ms) {
     rp_queue_entry entry;
     rp_message message;
@@ -123,7 +123,7 @@ uint32_t rp_broker_read_timers_aside(const rp_broker *broker, int64_t *read_ms, 
     *read_ms = 0;
     if (rp_timer_files_of(service) == NULL)
         return 0;
-    *read_ms = atomic_load_explicit(&service->read_ms, memory_order_acquire); /* first: what is set aside later lies behind */
+    *read_ms = atomic_load_explicit(&service->read_ms, memory_order_acquire); /* read first: what is set aside later lies behind it */
     pthread_mutex_lock(&service->lock);
     for (; count < service->aside.count; count++)
         offsets[count] = service->aside.entries[count].offset;

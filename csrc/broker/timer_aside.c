@@ -1,10 +1,10 @@
-/* timer_aside.c: timed messages whose queue or light queue cannot be made, or not its next file, are set aside, so that the slots behind
- * them are delivered (timer_service.h).
- * RocketMQ: TimerMessageStore.doPut (5.3.3 store/timer/), which tries again without end, and holds up all that is due later.
+/* timer_aside.c: sets aside timed messages whose queue or light queue, or the next file of one, cannot be created, so that the slots
+ * behind them are delivered (timer_service.h).
+ * RocketMQ: TimerMessageStore.doPut (5.3.3 store/timer/), which tries again without end, and holds up everything that is due later.
  *
- * A message that is set aside is appended to the timer queue again, with a later TIMER_OUT_MS. So it is a waiting message like any other,
- * for RocketMQ too. It comes back after a minute, then each time after twice as long, up to an hour: a queue that stays broken costs the
- * log a bounded rate.
+ * A message that is set aside is appended to the timer queue again, with a later TIMER_OUT_MS. So it is a waiting message like any
+ * other, for RocketMQ too. It comes back after a minute, then each time after twice as long, up to an hour: a queue that stays broken
+ * costs the log a bounded rate.
  *
  * Only a fault of the queue itself is a reason to set a message aside. Without memory, or with a full disk, nothing could be appended
  * anyway, and the slot waits.
@@ -13,16 +13,16 @@
 #include "timer_service_inl.h"
 
 #define TRIED_MS INT64_C(10000) /* how long a refused message is tried before it is set aside */
-#define FORGOTTEN_MS INT64_C(60000) /* without a refusal, after which the next refused message is tried for TRIED_MS again */
+#define FORGOTTEN_MS INT64_C(60000) /* without a refusal for this long, the next refused message is tried for TRIED_MS again */
 #define ASIDE_MS_MIN INT64_C(60000)
-#define ASIDE_DOUBLED_MAX 6 /* to about an hour */
+#define ASIDE_DOUBLED_MAX 6 /* up to about an hour */
 
-/* There was no refusal for a while, or the clock was set back. */
+/* True if there was no refusal for a while, or the clock was set back. */
 static bool is_forgotten(const rp_timer_refusals *refusals, int64_t now_ms) {
     return now_ms < refusals->last_ms || now_ms - refusals->last_ms > FORGOTTEN_MS;
 }
 
-/* Whether the queue itself can be written: the status of an append does not tell a fault of the queue from one of the commit log. */
+/* Checks whether the queue itself can be written: the status of an append does not tell a fault of the queue from one of the commit log. */
 int rp_timer_try_queue(rp_timer_service *service, rp_consume_queue *queue, int64_t now_ms) {
     rp_timer_refusals *refusals = &service->refusals;
     if (!refusals->asks_queues)

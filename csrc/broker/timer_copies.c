@@ -1,14 +1,15 @@
-/* timer_copies.c: which messages of the timer queue wait as a later copy of them (timer_service.h).
- * RocketMQ has nothing of the kind: where its timer log is lost, so is what waited.
+/* timer_copies.c: finds the messages of the timer queue that wait as a later copy of themselves (timer_service.h). RocketMQ has no
+ * counterpart: if its timer log is lost, waiting messages are lost too.
  *
- * A message that waits longer than the wheel reaches is in the queue once more for each time that it was rolled, and all of them say the
- * same time. While wheel and log are made again from the queue, only the last one counts. It is found by all that a copy keeps: when,
- * where and by which key it was sent, its body; and it was rolled once more.
+ * A message that waits longer than the wheel reaches is in the queue once more for each time that it was rolled, and all copies have the
+ * same due time. While wheel and log are rebuilt from the queue, only the last one counts. It is recognized by all that a copy keeps:
+ * when, where and by which key it was sent, and its body; and it was rolled once more.
  *
- * A slave rolls by its own clock and may not roll what its master did, so that a slot may hold both: the one that was sent first comes.
+ * A slave rolls by its own clock and must not roll what its master did not, so a slot may hold both: the one that was sent first is
+ * delivered.
  *
- * Bounds   32 bytes for each of a slot's messages that waited for half of what the wheel is used for, or more; 16 bytes for each copy in
- *          the queue, while entering is below where it was when log and wheel were lost.
+ * Bounds   32 bytes for each message of a slot that waited for at least half of the wheel's used part; 16 bytes for each copy in the
+ *          queue, while entering is below where it was when log and wheel were lost.
  */
 #include "../base/hash.h"
 #include "stored_message.h"
@@ -46,10 +47,10 @@ static identity identity_of(const rp_message *message, int32_t times) {
     return found;
 }
 
-/* Without one, two messages may be the same in all that is looked at, and one of them would be lost. */
+/* Without one, two messages may agree in everything that is compared, and one of them would be lost. */
 static bool has_unique_key(const rp_message *message) { return rp_message_property(message->properties, "UNIQ_KEY").size > 0; }
 
-/* Of a copy: what it is a copy of. RP_OK; else what to try again for. */
+/* Notes which message a copy is a copy of. RP_OK; any other status: try again. */
 static int note_copy(rp_timer_service *service, const rp_queue_entry *entry) {
     rp_stored_message stored;
     int status = rp_stored_message_open(service->broker->commit_log, entry->commit_log_offset, &stored);

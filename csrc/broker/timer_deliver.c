@@ -1,8 +1,8 @@
-/* timer_deliver.c: from the slots that are due to where their messages belong (timer_service.h).
+/* timer_deliver.c: delivers messages from due slots to their topics (timer_service.h).
  * RocketMQ: TimerMessageStore.dequeue, doPut, convert (5.3.3 store/timer/).
  *
- * A slot is read twice: its recalls, whose keys are kept, then its other messages in batches. A message that cannot be appended is tried
- * again, and the slots behind wait with it, until it is set aside (timer_aside.c); the others of its batch are not appended twice for that.
+ * A slot is read twice: first its recalls, whose keys are kept, then its other messages in batches. A message that cannot be appended is
+ * tried again, and the slots behind wait with it, until it is set aside (timer_aside.c); the others of its batch are not appended twice.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@
 #include "timer_service_inl.h"
 
 #define BATCHES_IN_TURN 16
-#define COMMIT_WAIT_MS 100 /* a stop waits for it */
-#define ENTER_WAIT_MS 10   /* for the queue's entries of what was rolled */
+#define COMMIT_WAIT_MS 100 /* a stop waits this long for it */
+#define ENTER_WAIT_MS 10   /* for the queue entries of rolled messages */
 
 static const rp_slice nothing = {(const uint8_t *)"", 0};
 
@@ -67,7 +67,7 @@ static int open_target_queue(rp_timer_service *service, const rp_message *messag
     return status == RP_OK ? rp_timer_try_queue(service, target.queue, now_ms) : status;
 }
 
-/* Its light queues, as its own: what an append says does not tell which one it was. */
+/* Tries its light queues as well as its own: an append's status does not say which one failed. */
 static int try_light_queues(rp_timer_service *service, const rp_append_item *item, int64_t now_ms) {
     int status = RP_OK;
     for (uint32_t i = 0; item->light != NULL && i < item->light->count && status == RP_OK; i++)
@@ -75,7 +75,7 @@ static int try_light_queues(rp_timer_service *service, const rp_append_item *ite
     return status;
 }
 
-/* A message of a slot, or of the timer queue, on its way out. */
+/* A message on its way out of a slot, or of the timer queue. */
 typedef struct leaving {
     const rp_message *message;
     void *pin;
@@ -140,7 +140,7 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
     return one.aside_ms > 0 ? take(service, &one) : status;
 }
 
-/* Topics that are not there have no counts. */
+/* Topics that do not exist have no counters. */
 static void count_stored(rp_timer_service *service, rp_topic *topic, const rp_append_item *item) {
     rp_count(topic == service->topic ? &service->rolled : &service->delivered, 1);
     if (topic == NULL || item->size == 0) /* another broker stored it */
@@ -185,8 +185,8 @@ static bool is_over(const rp_timer_delivery *delivery) {
     return delivery->count == 0 || delivery->over == UINT32_MAX >> (RP_TIMER_WINDOW - delivery->count);
 }
 
-/* Makes sure that there are records that are not over. RP_OK: there are, or *is_at_end; RP_E_TIMEOUT: a step of the walk was made;
- * RP_E_CORRUPT; else what to try again for. */
+/* Makes sure that there are records that are not over. RP_OK: there are, or *is_at_end; RP_E_TIMEOUT: one step of the walk was made;
+ * RP_E_CORRUPT; any other status: try again. */
 static int fill(rp_timer_delivery *delivery, bool *is_at_end, rp_error *error) {
     *is_at_end = false;
     if (!is_over(delivery))
@@ -254,7 +254,7 @@ static bool is_recalled(const rp_timer_service *service, rp_slice properties) {
 
 /* ---- the others ---- */
 
-/* Takes one record into the batch. RP_OK; RP_E_NOT_FOUND: it is over; else what to try again for. */
+/* Takes one record into the batch. RP_OK; RP_E_NOT_FOUND: it is over; any other status: try again. */
 static int take_due(rp_timer_service *service, uint32_t index, int64_t now_ms) {
     const rp_timer_record *record = &service->delivery.records[index].record;
     rp_message message;
@@ -263,7 +263,7 @@ static int take_due(rp_timer_service *service, uint32_t index, int64_t now_ms) {
     if (status != RP_OK)
         return status;
     bool is_rolled = (record->magic & RP_TIMER_ROLL) != 0, is_recall = !is_rolled && is_recalled(service, message.properties);
-    bool may_be_gone = !is_rolled || rp_escape_is_on(service->broker); /* it is rolled at the other master then */
+    bool may_be_gone = !is_rolled || rp_escape_is_on(service->broker); /* in the latter case it is rolled at the other master */
     bool is_gone = is_recall || (may_be_gone && rp_timer_was_passed_on(service, message.queue_offset, rp_timer_get(&service->read_ms)));
     if (is_recall)
         rp_count(&service->recalled, 1);
@@ -280,7 +280,7 @@ static int take_due(rp_timer_service *service, uint32_t index, int64_t now_ms) {
     return status;
 }
 
-/* The counts follow the bits that were set since `before`, while the texts are still there. */
+/* Updates the counters for bits set since `before`, while the texts still exist. */
 static int append_batch(rp_timer_service *service, int64_t now_ms) {
     rp_timer_delivery *delivery = &service->delivery;
     rp_topic *topics[RP_TIMER_WINDOW];
@@ -300,7 +300,7 @@ static int append_batch(rp_timer_service *service, int64_t now_ms) {
     return status;
 }
 
-/* Delivers what of the records is not over, as much as a batch takes. RP_OK; else what to try again for. */
+/* Delivers records that are not over, as many as fit a batch. RP_OK; any other status: try again. */
 static int deliver_batch(rp_timer_service *service, int64_t now_ms) {
     rp_timer_delivery *delivery = &service->delivery;
     int64_t bytes = 0;
@@ -324,7 +324,7 @@ static int deliver_batch(rp_timer_service *service, int64_t now_ms) {
 
 /* ---- slots ---- */
 
-/* Up to where slots are read. What was rolled has to be entered before its slot is read, or the recalls there would not count for it. */
+/* Returns up to where slots are read. Rolled messages must be entered before their slot is read, or its recalls would not apply to them. */
 static int64_t end_of_reading(rp_timer_service *service, int64_t now_slot_ms) {
     bool enters = !rp_timer_is_on(&service->broker->settings.timer_stop_enqueue);
     if (!enters || rp_timer_get(&service->queue_offset) >= service->rolled_end)
@@ -332,7 +332,7 @@ static int64_t end_of_reading(rp_timer_service *service, int64_t now_slot_ms) {
     return service->rolled_from_ms < now_slot_ms ? service->rolled_from_ms : now_slot_ms;
 }
 
-/* Opens the first slot that is due. RP_OK, and *is_none: there is none, all of them that may be have been read; RP_E_NO_MEMORY. */
+/* Opens the first slot that is due. RP_OK, and *is_none: there is none, because all that are due have been read; RP_E_NO_MEMORY. */
 static int open_slot(rp_timer_service *service, int64_t now_ms, bool *is_none) {
     rp_timer_files *files = rp_timer_files_of(service);
     int64_t read_ms = rp_timer_get(&service->read_ms), end_ms = end_of_reading(service, rp_timer_floor(service, now_ms));
@@ -352,14 +352,14 @@ static int open_slot(rp_timer_service *service, int64_t now_ms, bool *is_none) {
     return rp_timer_chain_open(rp_timer_files_log(files), &slot, service->precision_ms, &service->delivery.chain, NULL);
 }
 
-/* What a slot has delivered stays: it may be emptied. Else the next leader may take it back, and this one, elected again, would have
- * nothing to deliver. */
+/* Waits until what a slot has delivered is committed, so that the slot may be emptied. Otherwise the next leader might take it back, and
+ * this one, elected again, would have nothing to deliver. */
 static int wait_committed(rp_timer_service *service, int64_t wait_ms) {
     const rp_timer_delivery *delivery = &service->delivery;
     return delivery->has_begun ? rp_broker_wait_committed(service->broker, delivery->leadership, delivery->end_offset, wait_ms) : RP_OK;
 }
 
-/* One step within the slot that is open. RP_OK, RP_E_TIMEOUT: there may be more; else as of fill. */
+/* Makes one step within the open slot. RP_OK, RP_E_TIMEOUT: there may be more; otherwise as fill. */
 static int step(rp_timer_service *service, int64_t now_ms, rp_error *error) {
     rp_timer_delivery *delivery = &service->delivery;
     bool is_at_end;
@@ -379,7 +379,7 @@ static int step(rp_timer_service *service, int64_t now_ms, rp_error *error) {
     return RP_OK;
 }
 
-/* RP_OK, RP_E_TIMEOUT: there may be more; RP_E_NOT_FOUND: there is nothing; else what to try again for. */
+/* RP_OK, RP_E_TIMEOUT: there may be more; RP_E_NOT_FOUND: there is nothing; any other status: try again. */
 static int deliver_some(rp_timer_service *service, int64_t now_ms) {
     rp_error error = {.message = ""};
     bool is_none = false;
@@ -393,7 +393,7 @@ static int deliver_some(rp_timer_service *service, int64_t now_ms) {
     return rp_timer_make_anew(service, &error, now_ms);
 }
 
-/* Where entering is refused it says itself when it is tried again. */
+/* If entering is refused, it reports that itself on its next try. */
 static bool waits_for_entering(const rp_timer_service *service, int64_t now_ms) {
     return service->rolled_from_ms < rp_timer_floor(service, now_ms) && !service->enter_refused;
 }
@@ -417,7 +417,7 @@ int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms) {
 
 /* ---- a stop within a slot ---- */
 
-/* Those that could not be delivered while others behind them were go to the end of their slot, where its recalls still count, and where
+/* Puts messages that could not be delivered, while others behind them were, at the end of their slot, where its recalls still apply and
  * nobody takes them for delivered. *first: where the first of them is now; RP_TIMER_NO_POSITION: there are none. */
 static int put_behind_refused(rp_timer_service *service, int64_t *first, rp_error *error) {
     rp_timer_delivery *delivery = &service->delivery;
@@ -454,11 +454,11 @@ int rp_timer_leave_slot(rp_timer_service *service, rp_error *error) {
             close_slot(delivery);
             return RP_OK;
         }
-        status = rp_timer_wait_durable(service, RP_TIMER_STOP_WAIT_MS, error); /* what is cut off is read by nobody any more */
+        status = rp_timer_wait_durable(service, RP_TIMER_STOP_WAIT_MS, error); /* nobody will read what is cut off */
         if (status == RP_OK)
             status = put_behind_refused(service, &position, error);
         while (status == RP_OK && (status = fill(delivery, &is_at_end, error)) == RP_E_TIMEOUT)
-            status = RP_OK; /* a chain ends */
+            status = RP_OK; /* the chain ends here */
         if (status == RP_OK && !is_at_end)
             position = delivery->records[__builtin_ctz(~delivery->over)].position;
         if (status == RP_OK && position == RP_TIMER_NO_POSITION)

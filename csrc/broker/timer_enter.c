@@ -1,7 +1,7 @@
-/* timer_enter.c: from the timer queue into timer log and wheel (timer_service.h).
+/* timer_enter.c: enters messages of the timer queue into timer log and wheel (timer_service.h).
  * RocketMQ: TimerMessageStore.enqueue, doEnqueue (5.3.3 store/timer/).
  *
- * Messages are entered one after the other, and the queue offset moves with each: what the log holds is exactly what lies before it. One
+ * Messages are entered one after the other, and the queue offset moves with each: the log holds exactly what lies before it. A message
  * that cannot be entered, for want of disk or memory, holds up those behind it until it can.
  */
 #include "../base/hash.h"
@@ -10,16 +10,17 @@
 #include "timer_metrics.h"
 #include "timer_service_inl.h"
 
-#define WINDOWS_IN_TIME 64 /* of one turn, while what was stored before this slot is not entered yet */
-#define WINDOWS_AHEAD 4    /* while it is */
+#define WINDOWS_IN_TIME 64 /* in one turn, while messages stored before this slot are not entered yet */
+#define WINDOWS_AHEAD 4    /* once they are */
 
-/* A slave rolls nothing that the wheel can hold: by a clock that is behind it would roll what its master did not, and read over it
- * there. */
+/* A slave rolls nothing that fits the wheel: if its clock were behind, it would roll messages that its master did not, and would miss
+ * them when reading. */
 static int32_t window_slots(const rp_timer_service *service) {
     return rp_timer_is_on(&service->delivers) ? service->window_slots : RP_TIMING_WHEEL_ROLL_WINDOW_MAX;
 }
 
-/* Where the message goes that is due further away than the wheel is to be used for: half of that when little of it would be left. */
+/* Returns when a message that is due beyond the used part of the wheel is to be rolled: half of that ahead if little of it would be
+ * left. */
 static int64_t roll_time(const rp_timer_service *service, int64_t slot_ms) {
     int32_t slots = window_slots(service);
     int64_t window_ms = (int64_t)slots * service->precision_ms, left_ms = slot_ms - service->write_ms - window_ms;
@@ -47,10 +48,10 @@ static int put_into_wheel(rp_timer_service *service, const rp_queue_entry *queue
     return RP_OK;
 }
 
-/* Its slot has been read already. *is_taken: the batch has the pin. */
+/* For a message whose slot has been read already. *is_taken: the batch has the pin. */
 static int deliver_late(rp_timer_service *service, const rp_message *message, void *pin, bool is_recall, int64_t now_ms, bool *is_taken) {
     uint32_t over = 0;
-    if (is_recall || !rp_timer_is_on(&service->delivers)) /* what it would take back is gone; or the master did deliver it */
+    if (is_recall || !rp_timer_is_on(&service->delivers)) /* what it would recall is gone; or the master has delivered it */
         return RP_OK;
     if (!rp_timer_is_on(&service->broker->settings.store_writable))
         return RP_E_CLOSED;
@@ -69,14 +70,14 @@ static int place(rp_timer_service *service, int64_t queue_offset, const rp_queue
         return RP_OK;
     }
     int64_t slot_ms = rp_timer_floor(service, out_ms), read_ms = rp_timer_get(&service->read_ms);
-    /* not by its slot, which was another one while the files had another precision */
+    /* Judged by the time, not by the slot, which was different while the files had another precision */
     if (rp_timer_files_was_delivered(rp_timer_files_of(service), queue_offset, out_ms) || rp_timer_has_copy(service, message) ||
         rp_timer_was_passed_on(service, queue_offset, slot_ms))
         return RP_OK;
     bool is_recall = rp_message_property(message->properties, "TIMER_DEL_UNIQKEY").data != NULL;
     bool is_read = service->delivery.chain != NULL && slot_ms == read_ms; /* its chain is fixed by now */
     rp_slice name = rp_message_property(message->properties, "REAL_TOPIC");
-    /* found first: what is delivered at once has let go of its properties */
+    /* Looked up first: a message delivered at once has released its properties */
     rp_topic *topic = is_recall || rp_timer_roll_times(message->properties) > 0 ? NULL : rp_topic_table_find(service->broker->topics, name);
     int status = slot_ms < read_ms || is_read ? deliver_late(service, message, pin, is_recall, now_ms, is_taken)
                                               : put_into_wheel(service, queued, name, slot_ms, is_recall, now_ms);
@@ -85,7 +86,7 @@ static int place(rp_timer_service *service, int64_t queue_offset, const rp_queue
     return status;
 }
 
-/* RP_OK: it is over; else what to try again for. */
+/* RP_OK: it is over; any other status: try again. */
 static int enter_one(rp_timer_service *service, int64_t queue_offset, const rp_queue_entry *queued, int64_t now_ms) {
     rp_message message;
     void *pin;
@@ -99,7 +100,7 @@ static int enter_one(rp_timer_service *service, int64_t queue_offset, const rp_q
     return status;
 }
 
-/* The offset within what the queue has, or is going to have; what it had below is gone with its commit log. */
+/* Bounds the offset by what the queue has, or will have; what it had below is gone with its commit log. */
 static int64_t position_of(rp_timer_service *service, rp_consume_queue *queue) {
     int64_t position = rp_timer_get(&service->queue_offset);
     int64_t min = rp_consume_queue_min_offset(queue), max = rp_consume_queue_next_offset(queue);
@@ -139,7 +140,7 @@ static int64_t end_of(rp_timer_service *service, const rp_consume_queue *queue) 
     return rp_timer_is_on(&service->delivers) || max < master ? max : master;
 }
 
-/* RP_OK; else what to try again for. */
+/* RP_OK; any other status: try again. */
 static int enter_some(rp_timer_service *service, rp_consume_queue *queue, int64_t end, int64_t now_ms, bool *is_over) {
     bool is_found = false;
     int status = rp_timer_find_copies(service, queue, &is_found);

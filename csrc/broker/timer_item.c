@@ -4,14 +4,14 @@
 #include "../remoting/command.h"
 #include "../store/light_queue.h"
 
-#define CRC_ROOM 32u /* of the CRC that the log may put behind the properties */
+#define CRC_ROOM 32u /* for the CRC that the log may add behind the properties */
 #define ROLL_TIMES_MAX INT32_MAX
 
 /* ---- when ---- */
 
 static int has(rp_slice properties, const char *name) { return rp_message_property(properties, name).data != NULL; }
 
-/* Java's long arithmetic goes round; here what is too far away stays so. */
+/* Java's long arithmetic wraps around; here what is too far away stays so. */
 static int64_t behind(int64_t now_ms, int64_t delay, int64_t unit_ms) {
     int64_t deliver_ms;
     if (__builtin_mul_overflow(delay, unit_ms, &deliver_ms) || __builtin_add_overflow(now_ms, deliver_ms, &deliver_ms))
@@ -76,7 +76,7 @@ uint8_t *rp_timer_put_waiting(uint8_t *at, rp_slice sent, int64_t out_ms, rp_sli
     return rp_put_real_place(rp_put_number_pair(at, "TIMER_OUT_MS", out_ms), topic, queue_id);
 }
 
-/* A pair that may be left out. */
+/* Adds a pair that may be left out. */
 static uint8_t *put_if_it_fits(uint8_t *start, uint8_t *at, const char *name, int64_t number) {
     uint8_t *end = rp_put_number_pair(at, name, number);
     return end - start <= (int64_t)(RP_PROPERTIES_SIZE_MAX - CRC_ROOM) ? end : at;

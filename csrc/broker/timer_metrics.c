@@ -39,7 +39,7 @@ typedef struct hashed_topic {
 } hashed_topic;
 
 typedef struct recount {
-    hashed_topic *topics; /* owned; by hash */
+    hashed_topic *topics; /* owned; ordered by hash */
     size_t count, room;
     const rp_timing_wheel *wheel;
     int64_t read_time_ms;
@@ -70,13 +70,13 @@ static int compare(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* Of a slot that was left half read, the log has what was delivered, too. */
+/* For a slot that was left half read, the log also has what was delivered. */
 static int is_waiting(const recount *counted, int64_t position, int64_t due_ms) {
     rp_timer_slot slot;
     return due_ms >= counted->read_time_ms && rp_timing_wheel_slot(counted->wheel, due_ms, &slot) && position >= slot.first_position;
 }
 
-/* Topics of one hash share what is found: none is told from the other by a record. */
+/* Topics with the same hash share what is found: a record does not distinguish them. */
 static int take_record(void *context, int64_t position, const rp_timer_record *record) {
     recount *counted = context;
     hashed_topic wanted = {.hash = record->topic_hash};

@@ -1,8 +1,8 @@
-/* timer_progress.c: how far the timer service is: its checkpoint, a slave's way behind its master, figures (timer_service.h).
+/* timer_progress.c: the timer service's checkpoint, how a slave follows its master, and figures (timer_service.h).
  * RocketMQ: TimerMessageStore.prepareTimerCheckPoint, TimerFlushService, SlaveSynchronize.syncTimerCheckPoint (5.3.3).
  *
  * A checkpoint says that messages were delivered, so it is written only when the log has them on disk. The longer it cannot be written,
- * the more messages are delivered a second time after a kill; usually it is those of one second.
+ * the more messages are delivered a second time after a kill; usually those of one second.
  */
 #include "timer_service_inl.h"
 
@@ -60,7 +60,7 @@ static void tell_progress(rp_timer_service *service) {
                  service->delivered, rp_timing_wheel_count(rp_timer_files_wheel(rp_timer_files_of(service))));
 }
 
-/* Whether what is done every interval_ms is due. A clock that was set back makes it due, too: else it would not be done for long. */
+/* Is something due that is done every interval_ms? It is also due if the clock was set back, or it would not be done for long. */
 static bool is_time(int64_t *again_ms, int64_t interval_ms, int64_t now_ms) {
     if (now_ms < *again_ms && *again_ms <= now_ms + interval_ms)
         return false;

@@ -1,7 +1,7 @@
-/* timer_recall.c: takes back messages with a time (timed_messages.h).
+/* timer_recall.c: recalls timed messages (timed_messages.h).
  * RocketMQ: RecallMessageProcessor.buildMessage (5.3.3 broker/processor/), TimerMessageStore.buildDeleteKey (store/timer/).
  *
- * A recall is a message of the timer queue that is due with the one it takes back, and names it.
+ * A recall is a message of the timer queue that is due together with the one it recalls, and names it.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define TAG "_RECALL_TAG_"
 #define KEY_SIZE_MAX (RP_TOPIC_NAME_MAX + 1 + RP_RECALL_KEY_MAX)
 
-/* Names and keys with a separator of properties in them would be other properties. */
+/* A name or key that contains a separator of properties would be read as other properties. */
 static int is_plain(rp_slice text) {
     return text.size > 0 && memchr(text.data, RP_PROPERTY_NAME_END, text.size) == NULL &&
            memchr(text.data, RP_PROPERTY_VALUE_END, text.size) == NULL;
@@ -32,7 +32,7 @@ static int check(rp_broker *broker, const rp_recall *recall) {
     return RP_OK;
 }
 
-/* The properties as its sender would say them, before it waits. */
+/* Writes the properties as its sender would, before it waits. */
 static uint8_t *put_properties(uint8_t *at, const rp_recall *recall, int64_t now_ms) {
     uint8_t key[KEY_SIZE_MAX], *key_end = key;
     if (recall->names_topic) {
@@ -95,7 +95,7 @@ int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *en
     int when = rp_timer_when(broker->timers, sent, (uint32_t)(now_ms % 1000), &out_ms);
     if (when == RP_TIMER_IS_LATER) {
         uint8_t *last = rp_timer_put_waiting(waiting, sent, out_ms, recall->topic, 0);
-        last = rp_put_pair(last, "TRACE_CONTEXT", (rp_slice){text, 0}); /* which RocketMQ stores, and no reader sees */
+        last = rp_put_pair(last, "TRACE_CONTEXT", (rp_slice){text, 0}); /* which RocketMQ stores and no reader sees */
         status = append(broker, recall, (rp_slice){waiting, (uint32_t)(last - waiting)}, now_ms, end);
     } else {
         status = when == RP_TIMER_IS_NOW ? RP_E_INVALID : when;

@@ -1,13 +1,14 @@
-/* timer_recovery.c: where entering and delivering go on (timer_service.h).
+/* timer_recovery.c: decides where entering and delivering continue after a start (timer_service.h).
  * RocketMQ: TimerMessageStore.recover, reviseQueueOffset (5.3.3 store/timer/).
  *
- * The files mend themselves (timer_files.h); here it is decided what that means for messages.
+ * The files mend themselves (timer_files.h); this file decides what that means for messages.
  */
 #include "stored_message.h"
 #include "timer_metrics.h"
 #include "timer_service_inl.h"
 
-/* Behind the message of the log's last record. RP_OK, and *offset 0 when there is none, or the commit log has it no longer. */
+/* Finds the queue offset behind the message of the log's last record. RP_OK, and *offset 0 if there is none, or the commit log no longer
+ * has it. */
 static int offset_behind_log(rp_timer_service *service, int64_t *offset, rp_error *error) {
     rp_timer_record record;
     rp_stored_message stored;
@@ -25,7 +26,7 @@ static int offset_behind_log(rp_timer_service *service, int64_t *offset, rp_erro
     return RP_OK;
 }
 
-/* No checkpoint says more than the log had on disk: this one is of another store, or of a log that is gone. */
+/* No checkpoint says more than the log had on disk, so this one belongs to another store, or to a log that is gone. */
 static bool is_beyond_queue(rp_timer_service *service, int64_t offset) {
     const rp_consume_queue *queue = rp_timer_known_queue(service);
     int64_t end = queue != NULL ? rp_consume_queue_next_offset(queue) : 0;
@@ -38,7 +39,7 @@ static bool is_beyond_queue(rp_timer_service *service, int64_t offset) {
     return true;
 }
 
-/* What the checkpoint says may lie behind the log, of messages that needed no record; but it is nothing to go by when the log lost some. */
+/* The checkpoint's offset may lie behind the log's, for messages that needed no record; but it must not be used if the log lost some. */
 static int find_queue_offset(rp_timer_service *service, const rp_timer_checkpoint *checkpoint, int64_t *offset, rp_error *error) {
     *offset = 0;
     int state = rp_timer_files_state_of(rp_timer_files_of(service));
@@ -48,8 +49,8 @@ static int find_queue_offset(rp_timer_service *service, const rp_timer_checkpoin
     return status;
 }
 
-/* Without a checkpoint nobody knows what was delivered: then all that a wheel can hold is, in its slots, so that what was recalled stays
- * so. */
+/* Without a checkpoint nobody knows what was delivered: then everything that a wheel can hold is, in its slots, so that recalls still
+ * apply. */
 static int64_t find_read_time(rp_timer_service *service, const rp_timer_checkpoint *checkpoint, int64_t now_ms) {
     int64_t now_slot_ms = rp_timer_floor(service, now_ms);
     rp_consume_queue *queue = rp_timer_known_queue(service);
@@ -100,7 +101,7 @@ int rp_timer_make_anew(rp_timer_service *service, const rp_error *why, int64_t n
         rp_log_write(service->broker->options.log, RP_LOG_ERROR,
                      "wheel and timer log are made again from the messages that wait, of which none is lost: %s", why->message);
     (void)rp_timer_flush_at_stop(service, now_ms, false,
-                                 NULL); /* what was delivered by now is not delivered again, where that can be said */
+                                 NULL); /* what was delivered by now is not delivered again, as far as that is known */
     int status = rp_timer_files_make_anew(rp_timer_files_of(service), &error);
     if (status == RP_OK)
         status = rp_timer_recover(service, now_ms, &error);

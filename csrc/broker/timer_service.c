@@ -6,8 +6,8 @@
 #include "timer_item.h"
 #include "timer_service_inl.h"
 
-#define SLEEP_MS_MAX 1000 /* a wall clock that is set forward is noticed so late */
-#define SET_BACK_SLOTS 2  /* a clock that goes back by no more is only corrected, and waited for */
+#define SLEEP_MS_MAX 1000 /* a wall clock that is set forward is noticed within this time */
+#define SET_BACK_SLOTS 2  /* a clock that goes back by no more is only being corrected, and is waited for */
 #define PRECISION_MS_MAX 1000
 #define PERMILLE 1000
 
@@ -32,7 +32,7 @@ void rp_timer_tell(rp_timer_service *service, bool *is_refused, const char *what
     *is_refused = status != RP_OK;
 }
 
-/* What was sent while the clock was far ahead holds the places of slots that come sooner: all that waits is placed again. */
+/* Messages sent while the clock was far ahead hold the places of earlier slots: everything that waits is placed again. */
 static int free_places(rp_timer_service *service, int64_t now_slot_ms, int64_t now_ms) {
     int64_t reach_ms = now_slot_ms + (int64_t)RP_TIMING_WHEEL_SLOTS * service->precision_ms;
     rp_error why = {.message = "the clock was set back, and what waits is due later than the wheel reaches"};
@@ -40,7 +40,7 @@ static int free_places(rp_timer_service *service, int64_t now_slot_ms, int64_t n
     return is_free ? RP_OK : rp_timer_make_anew(service, &why, now_ms);
 }
 
-/* Slots that were delivered are empty, so that their time may come again. */
+/* Slots that were delivered are empty, so their times may come again. */
 static void follow_clock_back(rp_timer_service *service, int64_t now_slot_ms, int64_t now_ms) {
     int64_t read_ms = rp_timer_get(&service->read_ms);
     if (!rp_timer_is_on(&service->delivers) || service->delivery.chain != NULL ||
@@ -55,7 +55,7 @@ static void follow_clock_back(rp_timer_service *service, int64_t now_slot_ms, in
     service->is_changed = true;
 }
 
-/* The wheel has one place for times that lie its size apart: while reading is far behind, no more is entered ahead of it than fits. */
+/* The wheel has one place for times that lie its size apart: while reading is far behind, nothing is entered further ahead than fits. */
 static void move_times(rp_timer_service *service, int64_t now_ms) {
     int64_t now_slot_ms = rp_timer_floor(service, now_ms);
     follow_clock_back(service, now_slot_ms, now_ms);
@@ -69,7 +69,7 @@ static void move_times(rp_timer_service *service, int64_t now_ms) {
     service->entering_goal = queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
 }
 
-/* When to look again. */
+/* Returns when to look again. */
 static int64_t turn(rp_timer_service *service, int64_t now_ms) {
     rp_timer_follow(service);
     move_times(service, now_ms);
@@ -83,7 +83,7 @@ static int64_t turn(rp_timer_service *service, int64_t now_ms) {
     return earlier(earlier(enter_next, deliver_next), rp_timer_floor(service, now_ms) + service->precision_ms);
 }
 
-/* Until `next`, or a stop. What is sent meanwhile is entered in time: its slot is not over before the next turn. */
+/* Sleeps until `next`, or a stop. Messages sent meanwhile are entered in time: their slots are not over before the next turn. */
 static bool rest(rp_timer_service *service, int64_t next, int64_t now_ms) {
     int64_t wait_ms = next > now_ms ? earlier(next - now_ms, SLEEP_MS_MAX) : 0;
     struct timespec until = rp_deadline_after(CLOCK_MONOTONIC, (uint64_t)wait_ms);
@@ -159,7 +159,7 @@ static int check_options(const rp_timer_options *options, rp_error *error) {
     return RP_OK;
 }
 
-/* The first start: the service has its files from now on, or none, and nothing has changed. */
+/* At the first start: on success the service has its files from now on; otherwise it has none, and nothing has changed. */
 static int open_files(rp_timer_service *service, const rp_timer_options *options, rp_error *error) {
     const rp_clock *clock = options->clock != NULL ? options->clock : rp_clock_system();
     rp_consume_queue *queue = rp_timer_known_queue(service);

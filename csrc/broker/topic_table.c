@@ -146,14 +146,14 @@ static rp_queue_slot *make_chunk(rp_topic *topic, uint32_t chunk) {
     return seen;
 }
 
-/* A slave may hear that a topic was made again with queues of the other kind before its log has got there: until then the store has the
- * old ones, whose place others take. */
+/* A slave may learn that a topic was created again with queues of the other kind before its log has got there: until then the store has
+ * the old queues, which the new ones replace. */
 static int is_its_kind(const rp_topic *topic, const rp_consume_queue *queue) {
     return rp_consume_queue_is_batch(queue) == ((atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_BATCH) != 0);
 }
 
-/* Asks the store once, but for what is not the topic's kind. A queue found while the topic was deleted is not kept: the next generation
- * gets its own. */
+/* Looks the queue up in the store once, unless it is not of the topic's kind. A queue found while the topic was deleted is not kept: the
+ * next generation gets its own. */
 static rp_consume_queue *fill_slot(rp_topic_table *table, rp_topic *topic, rp_queue_slot *slot) {
     uint32_t generation = atomic_load(&topic->generation);
     if (!rp_topic_is_live(topic))

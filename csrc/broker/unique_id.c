@@ -18,7 +18,7 @@ static void set_month(rp_unique_id *id, int64_t wall_ms) {
     time_t seconds = (time_t)(wall_ms / 1000);
     struct tm month;
     localtime_r(&seconds, &month);
-    /* By the offset of now: mktime would read the time zone again on every reactor, under a lock of the C library. */
+    /* Uses the present UTC offset: mktime would read the time zone again on every reactor, under a lock of the C library. */
     struct tm begin = {.tm_year = month.tm_year, .tm_mon = month.tm_mon, .tm_mday = 1};
     struct tm end = {.tm_year = month.tm_year, .tm_mon = month.tm_mon + 1, .tm_mday = 1};
     id->month_begin_ms = ((int64_t)timegm(&begin) - month.tm_gmtoff) * 1000;

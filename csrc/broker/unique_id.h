@@ -1,6 +1,6 @@
-/* unique_id.h: message ids for producers that gave none. Private to csrc/broker.
- * RocketMQ: MessageClientIDSetter.createUniqID (5.3.3 common/message/): [4 address][2 pid][4 random][4 ms since the month began]
- * [2 counter] in hex; tools read the time back out of it.
+/* unique_id.h: makes message ids for producers that set none. Private to csrc/broker.
+ * RocketMQ: MessageClientIDSetter.createUniqID (5.3.3 common/message/): [4 address][2 pid][4 random][4 ms since the month began][2
+ * counter] in hex; tools read the time back from it.
  *
  * Threads  one owner.
  */

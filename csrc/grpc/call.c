@@ -1,6 +1,6 @@
-/* call.c: the life of a call: its head, what it tells, and what its handler asks of it. See call.h.
+/* call.c: the life of a call: its head, the events it reports, and what its handler asks of it. See call.h.
  *
- * Calls that have ended are kept to be used again, with their head's room and a small message's.
+ * Calls that have ended are kept for reuse, with room for a head and a small message.
  */
 #include "call.h"
 
@@ -10,8 +10,8 @@
 #include "grpc_inl.h"
 
 #define HEAD_BYTES 1024u
-#define HEADER_OVERHEAD 32u /* of one, as HTTP/2 counts */
-#define WINDOW_BYTES 65535u /* of a stream, as HTTP/2 begins */
+#define HEADER_OVERHEAD 32u /* of a header, as HTTP/2 counts it */
+#define WINDOW_BYTES 65535u /* initial window of a stream in HTTP/2 */
 
 /* ---- life ---- */
 
@@ -111,7 +111,7 @@ static int32_t find_method(const rp_grpc *grpc, rp_slice path) {
 
 static void set_deadline(rp_grpc_call *call, rp_slice value) {
     int64_t timeout_ns = rp_grpc_timeout_ns(value);
-    if (timeout_ns >= 0) { /* one that cannot be read does not count */
+    if (timeout_ns >= 0) { /* a timeout that cannot be parsed is ignored */
         call->deadline_ns = call->began_ns + timeout_ns;
     }
 }
@@ -149,7 +149,7 @@ int rp_grpc_call_add_header(rp_grpc_call *call, rp_slice name, rp_slice value) {
     uint64_t bytes = (uint64_t)call->header_bytes + name.size + value.size + HEADER_OVERHEAD;
     call->header_bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
     if (call->header_bytes > RP_GRPC_METADATA_BYTES) {
-        return RP_OK; /* refused when all have come */
+        return RP_OK; /* refused once all headers have arrived */
     }
     if (is(name, ":path")) {
         call->method = find_method(call->session->grpc, value);
@@ -190,7 +190,7 @@ void rp_grpc_call_tell(rp_grpc_call *call, enum rp_request_kind kind, int32_t fl
     } else if (status != RP_OK && kind == RP_REQUEST_CALL) {
         rp_grpc_call_refuse(call, RP_GRPC_RESOURCE_EXHAUSTED, "memory is out", "200");
     } else if (status != RP_OK) {
-        rp_connection_end(call->session->connection, "memory is out"); /* its end tells Python of all its calls */
+        rp_connection_end(call->session->connection, "memory is out"); /* the connection's end tells Python of all its calls */
     }
 }
 

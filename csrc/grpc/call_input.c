@@ -1,7 +1,8 @@
-/* call_input.c: from a call's bytes to messages, and whose they are: the handler's or Python's.
+/* call_input.c: assembles a call's bytes into messages and passes them to the handler or to Python.
  *
- * A call without a client's stream is handed on when it is whole, in one piece. Of a client's stream each message goes to Python when it
- * has come, until RP_GRPC_UNTAKEN of them are not dealt with; what comes then waits here as bytes, and its stream's window stays closed.
+ * A call without a client's stream is passed on when it is complete, as a whole. Each message of a client's stream goes to Python when
+ * it has arrived, until Python has RP_GRPC_UNTAKEN unfinished ones; later input waits here as bytes, while the stream's window stays
+ * closed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +40,14 @@ void rp_grpc_call_begin(rp_grpc_call *call) {
             rp_grpc_call_tell(call, RP_REQUEST_CALL, RP_GRPC_EVENT_STREAM, (rp_slice){NULL, 0});
         } else {
             rp_grpc_half_begin(call);
-            if (!rp_grpc_half_may_grow(call, 0)) { /* by its head, of which nobody knows whether more will come */
+            if (!rp_grpc_half_may_grow(call, 0)) { /* counts its head, since nobody knows whether more will come */
                 rp_grpc_call_refuse(call, RP_GRPC_RESOURCE_EXHAUSTED, held_too_much, "200");
             }
         }
     }
 }
 
-/* Its size with the prefix, 0 while that is not known; negative: it is refused. */
+/* Returns its size with the prefix, 0 while unknown; negative: the call is refused. */
 static int64_t message_size(rp_grpc_call *call) {
     if (call->input_size - call->input_at < RP_GRPC_PREFIX) {
         return 0;
@@ -63,7 +64,7 @@ static int64_t message_size(rp_grpc_call *call) {
     return RP_E_TOO_LARGE;
 }
 
-/* A large message need not wait for a window of 64 KB again and again. */
+/* A large message should not wait for a window of 64 KB again and again. */
 static void widen_window(rp_grpc_call *call, uint32_t size) {
     uint32_t wanted = size < WINDOW_BYTES_MAX ? size : WINDOW_BYTES_MAX;
     if (wanted > call->window && library_of(call)->set_local_window_size(call->session->http, 0, call->stream, (int32_t)wanted) == 0) {
@@ -71,7 +72,7 @@ static void widen_window(rp_grpc_call *call, uint32_t size) {
     }
 }
 
-/* Twice what has come, and no more than its one message needs. */
+/* Reserves twice what has arrived, and no more than its one message needs. */
 static int reserve_input(rp_grpc_call *call, uint32_t more) {
     uint32_t needed = call->input_size + more;
     if (needed <= call->input_capacity) {
@@ -100,7 +101,7 @@ static int reserve_input(rp_grpc_call *call, uint32_t more) {
     return RP_OK;
 }
 
-/* Not for each message: whoever sends many small ones at once would have all that wait moved as often. */
+/* Not done for each message: for many small messages at once, all that wait would be moved as often. */
 static void forget_told(rp_grpc_call *call) {
     if (call->input_at < call->input_size / 2) {
         return;
@@ -125,7 +126,7 @@ static void tell_half_closed(rp_grpc_call *call) {
     rp_grpc_call_tell(call, RP_REQUEST_HALF_CLOSED, 0, (rp_slice){NULL, 0});
 }
 
-/* Of a client's stream: what is whole goes up, as much as is dealt with. */
+/* For a client's stream: reports complete messages, as fast as they are dealt with. */
 static void tell_messages(rp_grpc_call *call) {
     int64_t size = 0;
     while (!call->is_ended && call->untaken < RP_GRPC_UNTAKEN && (size = message_size(call)) > 0 &&
@@ -192,7 +193,7 @@ static void give_to_python(rp_grpc_call *call) {
     }
 }
 
-/* To the handler, if it takes it. */
+/* Passes the call to the handler, if that takes it. */
 static int offer(rp_grpc_call *call) {
     const rp_grpc_handler *handler = &call->session->grpc->handler;
     if (handler->on_call == NULL || call->input[0] != 0) {

@@ -1,7 +1,8 @@
-/* call_output.c: a call's answer: messages wait in a list until nghttp2 reads them, as the client's windows let it; then the trailers.
+/* call_output.c: a call's answer: messages wait in a list until nghttp2 reads them, as the client's windows allow; then come the
+ * trailers.
  *
- * What ends before anything was said is one HEADERS frame ("trailers only"). A client that goes on sending after the answer's end is told
- * to stop, when that end is out (session.c).
+ * An answer that ends before anything was written is one HEADERS frame ("trailers only"). A client that continues sending after the
+ * answer's end is told to stop, once that end is sent (session.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static rp_http2_header header(const char *name, const uint8_t *value, size_t siz
 
 static rp_http2_header text_header(const char *name, const char *value) { return header(name, (const uint8_t *)value, strlen(value)); }
 
-/* What every answer begins with; returns how many headers that are. */
+/* Adds the headers that begin every answer; returns how many. */
 static size_t add_head(const rp_grpc_call *call, rp_http2_header headers[HEADERS_MAX]) {
     headers[0] = text_header(":status", call->http_status != NULL ? call->http_status : "200");
     headers[1] = text_header("content-type", "application/grpc");
@@ -30,7 +31,7 @@ static size_t add_head(const rp_grpc_call *call, rp_http2_header headers[HEADERS
     return 3;
 }
 
-/* And ends with. number has to live until they are submitted. */
+/* Adds those that end it. number must live until they are submitted. */
 static size_t add_end(const rp_grpc_call *call, rp_http2_header *headers, char number[STATUS_TEXT_MAX]) {
     snprintf(number, STATUS_TEXT_MAX, "%d", call->status);
     headers[0] = text_header("grpc-status", number);
@@ -53,7 +54,7 @@ static void begin_answer(rp_grpc_call *call) {
     }
 }
 
-/* nghttp2 asks again. */
+/* Lets nghttp2 read again. */
 static void go_on(rp_grpc_call *call) {
     if (call->is_deferred) {
         call->is_deferred = false;
@@ -89,7 +90,7 @@ void rp_grpc_call_append(rp_grpc_call *call, rp_grpc_piece *piece) {
 static void set_text(rp_grpc_call *call, rp_slice text) {
     uint8_t encoded[3 * RP_GRPC_TEXT_MAX];
     uint32_t size = rp_grpc_encode_text(text, encoded);
-    call->text = size > 0 ? malloc(size) : NULL; /* without memory the status goes alone */
+    call->text = size > 0 ? malloc(size) : NULL; /* without memory the status goes without a text */
     if (call->text != NULL) {
         memcpy(call->text, encoded, size);
         call->text_size = size;
@@ -159,7 +160,7 @@ void rp_grpc_call_refuse(rp_grpc_call *call, int32_t status, const char *text, c
     if (call->is_ended) {
         return;
     }
-    if (call->first != NULL && call->first->read > 0) { /* within a message, behind which no status may come */
+    if (call->first != NULL && call->first->read > 0) { /* in the middle of a message, where no status may follow */
         rp_grpc_call_reset(call, RP_HTTP2_CANCEL);
         return;
     }
@@ -173,7 +174,7 @@ void rp_grpc_call_refuse(rp_grpc_call *call, int32_t status, const char *text, c
 
 static uint32_t lesser(uint64_t left, uint64_t right) { return (uint32_t)(left < right ? left : right); }
 
-/* Moves what fits to target; pieces that are out are freed. */
+/* Moves what fits to target, and frees pieces that are finished. */
 static uint32_t copy_out(rp_grpc_call *call, uint8_t *target, size_t room) {
     uint32_t size = 0;
     while (call->first != NULL && size < room) {

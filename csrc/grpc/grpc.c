@@ -1,4 +1,4 @@
-/* grpc.c: what speaks gRPC on a server's connections, and what other threads send to its calls. See grpc.h. */
+/* grpc.c: speaks gRPC on a server's connections, and carries what other threads send to its calls. See grpc.h. */
 #include "grpc.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static int copy_methods(rp_grpc *grpc, const rp_grpc_options *options) {
     return RP_OK;
 }
 
-/* Floods of SETTINGS and of PING that are not taken are nghttp2's to refuse, by its defaults. */
+/* nghttp2's defaults refuse floods of SETTINGS and of unanswered PINGs. */
 static int open_library(rp_grpc *grpc, rp_error *error) {
     const rp_nghttp2 *library = &grpc->library;
     int status = rp_nghttp2_load(&grpc->library, error);
@@ -55,7 +55,7 @@ static int open_library(rp_grpc *grpc, rp_error *error) {
     rp_grpc_set_callbacks(grpc);
     library->option_no_auto_window_update(grpc->option, 1);
     library->option_no_closed_streams(grpc->option, 1);
-    if (library->option_no_whitespace_check != NULL) { /* a value that is one blank is the method's to refuse, in words */
+    if (library->option_no_whitespace_check != NULL) { /* a value of a single blank is the method's to refuse, with an error text */
         library->option_no_whitespace_check(grpc->option, 1);
     }
     return RP_OK;
@@ -172,7 +172,7 @@ int rp_grpc_ask_room(rp_server *server, uint64_t connection_id, int32_t call) {
 
 /* ---- on the reactor ---- */
 
-/* Takes the piece over. */
+/* Takes over the piece. */
 static void add_answer(rp_grpc_call *call, rp_grpc_piece *piece) {
     bool is_last = piece->status == RP_GRPC_OK;
     rp_grpc_call_append(call, piece);

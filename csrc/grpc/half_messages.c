@@ -10,7 +10,7 @@ static rp_grpc_halves *halves_of(const rp_grpc_call *call) {
 }
 
 int64_t rp_grpc_half_limit_ns(const rp_grpc_call *call, uint32_t stall_ms) {
-    if (!call->is_half || stall_ms == 0 || call->untaken == RP_GRPC_UNTAKEN) { /* the last: it is Python that is slow */
+    if (!call->is_half || stall_ms == 0 || call->untaken == RP_GRPC_UNTAKEN) { /* the last condition: Python is slow, not the client */
         return INT64_MAX;
     }
     int64_t stall_ns = stall_ms * RP_NS_PER_MS, silent_ns = call->half_heard_ns + stall_ns;
@@ -77,7 +77,7 @@ static bool has_room(const rp_grpc_call *call, uint32_t more) {
     return (others == 0 || halves->bytes + more <= share) && rp_connection_may_hold(connection, more);
 }
 
-/* The oldest but for this one, if it has been here for long enough. */
+/* Finds the oldest other one, if it has been here for long enough. */
 static rp_grpc_call *find_oldest(const rp_grpc_call *call) {
     rp_grpc_call *oldest = halves_of(call)->oldest;
     if (oldest == call) {
@@ -94,7 +94,7 @@ bool rp_grpc_half_may_grow(rp_grpc_call *call, uint32_t more) {
             return false;
         }
         rp_grpc_call_refuse(oldest, RP_GRPC_RESOURCE_EXHAUSTED, "its message came too slowly, and others need the memory", "200");
-        rp_grpc_half_end(oldest); /* where it had ended before */
+        rp_grpc_half_end(oldest); /* it might otherwise stay in the list */
         rp_grpc_call_drop_input(oldest);
     }
     return true;

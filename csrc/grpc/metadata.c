@@ -34,7 +34,7 @@ static int64_t unit_ns(uint8_t unit) {
     }
 }
 
-/* 99,999,999 hours are more than 64 bits of ns have room for. */
+/* 99,999,999 hours exceed 64 bits of ns. */
 int64_t rp_grpc_timeout_ns(rp_slice text) {
     if (text.size < 2 || text.size > TIMEOUT_DIGITS + 1) {
         return -1;
@@ -74,7 +74,7 @@ uint32_t rp_grpc_encode_text(rp_slice text, uint8_t target[3 * RP_GRPC_TEXT_MAX]
     static const char digits[] = "0123456789ABCDEF";
     uint32_t size = 0, end = text.size < RP_GRPC_TEXT_MAX ? text.size : RP_GRPC_TEXT_MAX;
     while (end < text.size && end > 0 && (text.data[end] & 0xC0) == 0x80) {
-        end--; /* not within a character */
+        end--; /* do not cut within a character */
     }
     for (uint32_t i = 0; i < end; i++) {
         uint8_t byte = text.data[i];

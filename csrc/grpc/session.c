@@ -11,8 +11,8 @@
 #include "../base/log_inl.h"
 #include "grpc_inl.h"
 
-#define SESSION_BYTES 16384u               /* what nghttp2 holds for an idle connection, about */
-#define CONNECTION_WINDOW_BYTES (16 << 20) /* of all its streams together: calls are what is bounded */
+#define SESSION_BYTES 16384u               /* approximately what nghttp2 holds for an idle connection */
+#define CONNECTION_WINDOW_BYTES (16 << 20) /* for all its streams together: calls have bounds of their own */
 #define CONTROL_FRAMES_MAX 4096u
 #define RESETS_BURST 2000u
 #define RESETS_PER_S 100u
@@ -62,7 +62,7 @@ static int on_header(struct nghttp2_session *http, const rp_http2_frame_head *fr
     return status == RP_OK ? 0 : RP_HTTP2_E_STREAM;
 }
 
-/* A client that begins calls only to reset them makes work for nothing. */
+/* A client that begins calls only to reset them causes work for nothing. */
 static void count_reset(rp_grpc_session *session) {
     int64_t now_ns = rp_grpc_session_now_ns(session), passed_ns = now_ns - session->resets_ns;
     uint64_t more = passed_ns > 60 * RP_NS_PER_S ? RESETS_BURST : (uint64_t)passed_ns * RESETS_PER_S / RP_NS_PER_S;
@@ -103,8 +103,8 @@ static int on_frame(struct nghttp2_session *http, const rp_http2_frame_head *fra
     return 0;
 }
 
-/* The answer's end is out: a client that goes on sending is told to stop. One that breaks HTTP's rules for a call, so that it is reset
- * here, makes as much work for nothing as if it reset the call itself. */
+/* The answer's end is sent: a client that continues sending is told to stop. A client that breaks HTTP's rules for a call, so that it is
+ * reset here, causes as much work for nothing as if it reset the call itself. */
 static int on_sent(struct nghttp2_session *http, const rp_http2_frame_head *frame, void *context) {
     rp_grpc_session *session = context;
     if (frame->type == RP_HTTP2_RST_STREAM) {
@@ -148,7 +148,7 @@ static void forget(rp_grpc_session *session, rp_grpc_call *call) {
     rp_grpc_call_release(call);
 }
 
-/* When to look whether it is idle; INT64_MAX: never. */
+/* Returns when to check whether it is idle; INT64_MAX: never. */
 static int64_t idle_at_ns(const rp_grpc_session *session) {
     uint32_t idle_ms = rp_connection_options(session->connection)->idle_timeout_ms;
     return idle_ms > 0 ? session->idle_since_ns + idle_ms * RP_NS_PER_MS : INT64_MAX;
@@ -333,7 +333,7 @@ void rp_grpc_session_drain(void *context, rp_connection *connection) {
 
 static int64_t earlier(int64_t left, int64_t right) { return left < right ? left : right; }
 
-/* Looks whether its time is over, or its client does not take the answer. Returns when to look again. */
+/* Checks whether its deadline has passed, or its client does not take the answer. Returns when to check again. */
 static int64_t look_at_call(rp_grpc_call *call, int64_t now_ns, uint32_t stall_ms) {
     if (call->deadline_ns <= now_ns && !call->is_ended) {
         rp_grpc_call_refuse(call, RP_GRPC_DEADLINE_EXCEEDED, "the call's time is over", "200");
@@ -355,7 +355,7 @@ static int64_t look_at_call(rp_grpc_call *call, int64_t now_ns, uint32_t stall_m
     return earlier(next_ns, stalled_ns);
 }
 
-/* Calls are under way and nothing is heard: is anybody there? Returns when to look again. */
+/* Calls are under way and nothing is heard: sends a PING. Returns when to check again. */
 static int64_t ask_whether_there(rp_grpc_session *session, int64_t now_ns) {
     const rp_server_options *options = rp_connection_options(session->connection);
     if (options->idle_timeout_ms == 0) {
@@ -404,7 +404,7 @@ void rp_grpc_session_end(void *context, rp_connection *connection) {
     (void)context;
     while (session->calls != NULL) {
         rp_grpc_call *call = session->calls;
-        if (call->owner == RP_GRPC_HANDLER) { /* Python hears of the connection's end */
+        if (call->owner == RP_GRPC_HANDLER) { /* Python is told of the connection's end */
             rp_grpc_call_tell_cancelled(call);
         }
         forget(session, call);

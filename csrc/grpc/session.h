@@ -1,8 +1,9 @@
 /* session.h: one connection's HTTP/2: nghttp2's session between the bytes and the calls. Internal to csrc/grpc, C only.
  *
  * Threads  its connection's reactor.
- * Bounds   calls_max calls; CONTROL_FRAMES_MAX frames that answer the client's and cannot leave (then it is not read); RESETS_BURST calls
- *          that it resets at once and RESETS_PER_S, else it is sent away; nghttp2's own bounds for floods of SETTINGS, PING, CONTINUATION.
+ * Bounds   calls_max calls; CONTROL_FRAMES_MAX frames that answer the client's and cannot be sent (then it is not read); the client may
+ *          have RESETS_BURST calls reset at once and RESETS_PER_S, then it is disconnected; nghttp2's own bounds for floods of SETTINGS,
+ *          PING, CONTINUATION.
  */
 #ifndef RP_GRPC_SESSION_H
 #define RP_GRPC_SESSION_H
@@ -16,16 +17,16 @@ struct rp_grpc_session {
     rp_grpc_call *calls;
     uint32_t call_count;
     uint64_t queued_bytes;   /* of answers that nghttp2 has not read */
-    int64_t idle_since_ns;   /* when there was the last call */
-    int64_t heard_ns;        /* when bytes came last */
-    int64_t pinged_ns;       /* 0: no answer is waited for */
-    int64_t resets_ns;       /* when resets_left was set last */
+    int64_t idle_since_ns;   /* since when it has had no call */
+    int64_t heard_ns;        /* when bytes last arrived */
+    int64_t pinged_ns;       /* 0: no PING is outstanding */
+    int64_t resets_ns;       /* when resets_left was last set */
     uint32_t resets_left;
-    bool wants_room;         /* somebody waits until it takes messages again */
-    bool is_leaving;         /* a GOAWAY has been said */
+    bool wants_room;         /* Python waits until it accepts messages again */
+    bool is_leaving;         /* a GOAWAY was sent */
 };
 
-/* What protocol.h asks for; context is the rp_grpc. */
+/* The functions of protocol.h; context is the rp_grpc. */
 int rp_grpc_session_begin(void *context, rp_connection *connection);
 int rp_grpc_session_take(void *context, rp_connection *connection, const uint8_t *data, uint32_t size);
 enum rp_fill rp_grpc_session_fill(void *context, rp_connection *connection);
@@ -39,6 +40,6 @@ void rp_grpc_set_callbacks(rp_grpc *grpc);
 int64_t rp_grpc_session_now_ns(const rp_grpc_session *session);
 rp_grpc_call *rp_grpc_session_call(const rp_grpc_session *session, int32_t stream); /* NULL: there is none */
 void rp_grpc_session_ask_room(rp_grpc_session *session);
-void rp_grpc_session_queue(rp_grpc_session *session, uint64_t more, uint64_t less); /* bytes of answers */
+void rp_grpc_session_queue(rp_grpc_session *session, uint64_t more, uint64_t less); /* counts bytes of answers */
 
 #endif

@@ -1,6 +1,6 @@
-/* acked_offsets.h: what the slaves in a master's slots have acknowledged, -1 where there is none. Private to csrc/ha.
+/* acked_offsets.h: computes over what the slaves in a master's slots have acknowledged; -1: no slave, or no ack. Private to csrc/ha.
  *
- * Threads  any; whoever reads while acks come sees each as it was or as it is.
+ * Threads  any; a reader during an ack sees each offset either before or after it.
  */
 #ifndef RP_HA_ACKED_OFFSETS_H
 #define RP_HA_ACKED_OFFSETS_H
@@ -8,10 +8,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* The offset that at least `slaves` of them hold; -1 with fewer, and for 0. `slots` is at most RP_HA_SLAVES_MAX. */
+/* Returns the offset that at least `slaves` of them hold; -1 if there are fewer, and for 0. `slots` is at most RP_HA_SLAVES_MAX. */
 int64_t rp_acked_offset(const atomic_int_fast64_t *acked, uint32_t slots, uint32_t slaves);
 
-/* How many have acknowledged more than `offset`, but no more than `required` and no fewer than `min`. */
+/* Returns how many have acknowledged more than `offset`, clipped to min..required. */
 uint32_t rp_acked_required(const atomic_int_fast64_t *acked, uint32_t slots, uint32_t required, uint32_t min, int64_t offset);
 
 #endif

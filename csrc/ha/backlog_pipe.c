@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define PIPE_BYTES (1024 * 1024) /* fs.pipe-max-size as it comes */
+#define PIPE_BYTES (1024 * 1024) /* the default of fs.pipe-max-size */
 
 void rp_backlog_pipe_init(rp_backlog_pipe *backlog) { backlog->fds[0] = backlog->fds[1] = -1; }
 
@@ -15,7 +15,7 @@ int rp_backlog_pipe_open(rp_backlog_pipe *backlog) {
         rp_backlog_pipe_init(backlog);
         return -1;
     }
-    (void)fcntl(backlog->fds[1], F_SETPIPE_SZ, PIPE_BYTES); /* speed only */
+    (void)fcntl(backlog->fds[1], F_SETPIPE_SZ, PIPE_BYTES); /* only affects speed */
     return 0;
 }
 

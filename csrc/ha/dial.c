@@ -1,5 +1,5 @@
-/* dial.c: see dial.h. A name may stand for several addresses, and whoever is called need not listen on the first: localhost, say, with ::1
- * before 127.0.0.1. */
+/* dial.c: see dial.h. A name may stand for several addresses, and the server need not listen on the first: localhost, for example, with
+ * ::1 before 127.0.0.1. */
 #include "dial.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "../base/error.h"
 
 #define ADDRESSES_MAX 4    /* of one name */
-#define GIVEN_UP_AFTER_MS 100 /* a stop does not wait for an address that is silent */
+#define GIVEN_UP_AFTER_MS 100 /* a stop does not wait for an address that does not answer */
 
 /* Waits for a connect under way. 0, or an errno. */
 static int finish_connect(int fd, uint32_t timeout_ms, const atomic_int *given_up) {
@@ -36,7 +36,7 @@ static int finish_connect(int fd, uint32_t timeout_ms, const atomic_int *given_u
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0 ? errno : cause;
 }
 
-/* A descriptor; or a negated errno. */
+/* Returns a descriptor; or a negated errno. */
 static int connect_to(const struct addrinfo *one, uint32_t timeout_ms, const atomic_int *given_up) {
     int fd = socket(one->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -49,7 +49,7 @@ static int connect_to(const struct addrinfo *one, uint32_t timeout_ms, const ato
         return -cause;
     }
     int yes = 1;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* acks leave at once; without it only later */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* so that acks leave at once; without it they leave later */
     return fd;
 }
 

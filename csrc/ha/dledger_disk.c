@@ -1,13 +1,13 @@
-/* dledger_disk.c: the thread of a member that is alone, or that counts on its disk. */
+/* dledger_disk.c: the thread of a member that has no followers, or whose own disk counts for the majority. */
 #include <poll.h>
 #include <unistd.h>
 
 #include "dledger_log_inl.h"
 
 #define FLUSH_PATIENCE_MS 1000
-#define OWED_MS 1000 /* until committed messages that found no room in a queue are tried again */
+#define OWED_MS 1000 /* until committed messages that found no room in a queue are retried */
 
-/* How far the disk has come counts for the majority. */
+/* Reports how far this member's disk has come, which counts for the majority. */
 void rp_dledger_disk_run(void *context) {
     rp_dledger_log *dledger = context;
     while (!atomic_load(&dledger->stopping)) {

@@ -1,8 +1,8 @@
-/* dledger_follow.c: pushes of a leader, on the reactor of the DLedger port: compared, cut, appended, and answered once what was appended is
- * on disk. DLedger: DLedgerEntryPusher.EntryHandler (0.3.2).
+/* dledger_follow.c: handles a leader's pushes, on the reactor of the DLedger port: compared, cut, appended, and answered once what was
+ * appended is on disk. DLedger: DLedgerEntryPusher.EntryHandler (0.3.2).
  *
- * `matched_index` is how far the log is known to be the leader's, in this term. Entries are taken behind it only and nothing up to it is
- * cut: a push that was late, or came twice, undoes nothing. A leader that is told INCONSISTENT_STATE compares again.
+ * `matched_index` is how far the log is known to be the leader's, in this term. Entries are accepted only behind it, and nothing up to
+ * it is cut: a push that was late, or came twice, undoes nothing. A leader that is told INCONSISTENT_STATE compares again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void tell_refused(rp_dledger_log *dledger, const rp_error *error) {
     }
 }
 
-/* What the log's refusal means to the leader. */
+/* Maps the log's refusal to a code for the leader. */
 static int32_t code_of(rp_dledger_log *dledger, int status, const rp_error *error) {
     if (status == RP_OK) {
         return RP_DLEDGER_SUCCESS;
@@ -29,7 +29,7 @@ static int32_t code_of(rp_dledger_log *dledger, int status, const rp_error *erro
                                                                                       : RP_DLEDGER_DISK_ERROR;
 }
 
-/* entry_bytes holds the entry as it lies in a log. An rp_dledger_code. */
+/* Decodes the entry into entry_bytes, in the form it has in a log. Returns an rp_dledger_code. */
 static int32_t decode(rp_dledger_log *dledger, const rp_push_entry *entry) {
     if (dledger->entry_capacity < entry->head.size) {
         uint8_t *larger = realloc(dledger->entry_bytes, entry->head.size);
@@ -42,8 +42,9 @@ static int32_t decode(rp_dledger_log *dledger, const rp_push_entry *entry) {
     return rp_push_entry_decode(entry, dledger->entry_bytes) == RP_OK ? RP_DLEDGER_SUCCESS : RP_DLEDGER_UNEXPECTED_ARGUMENT;
 }
 
-/* Is the entry of its index in this log the same? CRCs of heads, which not every member fills in, do not count. INCONSISTENT_STATE only
- * where it is known to be another, or none: the leader would have cut what cannot be read just now, and a majority may rest on it. */
+/* Is the entry with its index in this log the same? CRCs in heads, which not every member fills in, are not compared. INCONSISTENT_STATE
+ * only if it is known to be another, or to be missing: otherwise the leader would have entries cut that merely cannot be read now, and a
+ * majority may rest on them. */
 static int32_t compare_entry(rp_dledger_log *dledger, const rp_push_entry *entry) {
     rp_log_range range;
     rp_ledger_entry local;
@@ -66,7 +67,7 @@ static void match(rp_dledger_log *dledger, int64_t index) {
     dledger->matched_index = index > dledger->matched_index ? index : dledger->matched_index;
 }
 
-/* Nothing behind last_index stays. */
+/* Cuts everything behind last_index. */
 static int32_t cut_behind(rp_dledger_log *dledger, int64_t last_index) {
     rp_ledger_ends ends;
     rp_error error;
@@ -80,7 +81,7 @@ static int32_t cut_behind(rp_dledger_log *dledger, int64_t last_index) {
     return code_of(dledger, rp_commit_log_cut_entries(dledger->log, last_index, &error), &error);
 }
 
-/* Entries that follow last_index, in place of what is behind it. */
+/* Appends entries behind last_index, in place of what is there. */
 static int32_t append_behind(rp_dledger_log *dledger, int64_t last_index, const rp_push_entry *entries, uint32_t count) {
     rp_error error;
     for (uint32_t i = 0; i < count; i++) {
@@ -111,7 +112,7 @@ static int32_t compare(rp_dledger_log *dledger, const rp_push_entry *entry) {
     return code;
 }
 
-/* The leader's log begins behind the end of this one: what lies between is nowhere. */
+/* Reports that the leader's log begins behind the end of this one: what lies between exists nowhere. */
 static void tell_gap(rp_dledger_log *dledger, int64_t begin_index, int64_t end_index) {
     dledger->gap_index = begin_index > end_index + 1 ? begin_index : -1;
     if (dledger->gap_index >= 0 && rp_log_is_due(&dledger->refused_due_ns)) {
@@ -135,14 +136,14 @@ static int32_t truncate_behind(rp_dledger_log *dledger, const rp_push_entry *ent
     return code == RP_DLEDGER_SUCCESS ? cut_behind(dledger, dledger->matched_index) : code;
 }
 
-/* Those that are here already count as appended again. */
+/* Appends; entries that are here already count as appended. */
 static int32_t append(rp_dledger_log *dledger, const rp_push_entry *entries, uint32_t count) {
     rp_ledger_ends ends;
     int64_t first = entries[0].head.index;
     uint32_t known = 0;
     rp_commit_log_read_ends(dledger->log, &ends);
     if (first > dledger->matched_index + 1 || (dledger->matched_index < 0 && ends.end_index >= 0)) {
-        return RP_DLEDGER_INCONSISTENT_STATE; /* to be compared first */
+        return RP_DLEDGER_INCONSISTENT_STATE; /* a comparison must come first */
     }
     for (uint32_t i = 0; i < count; i++) {
         if (entries[i].head.index != first + i) {
@@ -168,7 +169,7 @@ static void commit(rp_dledger_log *dledger, int64_t index) {
         rp_log_range_release(range.pin);
         rp_dledger_commit(dledger, index, entry.position + entry.size);
     } else {
-        rp_dledger_commit(dledger, 0, 0); /* what is owed to queues */
+        rp_dledger_commit(dledger, 0, 0); /* dispatches messages that found no room in a queue before */
     }
 }
 
@@ -192,7 +193,7 @@ static int32_t take(rp_dledger_log *dledger, const rp_push_request *request) {
 
 static int is_text(rp_slice slice, const char *text) { return slice.size == strlen(text) && memcmp(slice.data, text, slice.size) == 0; }
 
-/* Under lock: does it come from whoever leads this member's term? */
+/* Under lock: does the request come from the leader of this member's term? */
 static int32_t check_leader(rp_dledger_log *dledger, const rp_push_request *request) {
     if (!is_text(request->remote_id, dledger->self_id)) {
         return RP_DLEDGER_UNKNOWN_MEMBER;
@@ -217,7 +218,7 @@ static int32_t check_leader(rp_dledger_log *dledger, const rp_push_request *requ
     return strcmp(leader->id, dledger->leader_id) == 0 ? RP_DLEDGER_SUCCESS : RP_DLEDGER_INCONSISTENT_LEADER;
 }
 
-/* *end_offset: what has to be on disk before it is answered. */
+/* *end_offset: what has to be on disk before the push is answered. */
 static void handle(rp_dledger_log *dledger, const rp_push_request *request, rp_push_response *response, int64_t *end_offset) {
     rp_ledger_ends ends;
     pthread_mutex_lock(&dledger->lock);
@@ -235,7 +236,7 @@ static void handle(rp_dledger_log *dledger, const rp_push_request *request, rp_p
                                    .index = request->entry_count != 0 ? request->entries[0].head.index : -1,
                                    .begin_index = ends.begin_index,
                                    .end_index = ends.end_index};
-    /* What was there before a comparison may not be on disk either, and the leader counts it from now on. */
+    /* Entries that were here before a comparison may not be on disk either, and the leader counts them from now on. */
     *end_offset = dledger->options.sync && code == RP_DLEDGER_SUCCESS && request->type != RP_PUSH_COMMIT ? ends.end_offset : 0;
     rp_dledger_leave(dledger);
 }
@@ -289,7 +290,7 @@ static rp_push_answer *in_order(rp_push_answer *newest) {
     return first;
 }
 
-/* One sync for all of the turn. */
+/* One sync for all pushes of the turn. */
 static void sync_turn(rp_dledger_log *dledger, rp_push_answer *answers) {
     int64_t end = 0, max = rp_commit_log_max_offset(dledger->log);
     for (const rp_push_answer *each = answers; each != NULL; each = each->next) {

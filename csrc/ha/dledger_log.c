@@ -1,4 +1,4 @@
-/* dledger_log.c: see dledger_log.h. Who leads, and what is committed. */
+/* dledger_log.c: see dledger_log.h. Leadership, and what is committed. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "../base/slice_inl.h"
 #include "dledger_log_inl.h"
 
-#define LOCK_WAIT_MS 500 /* Python's event loop waits */
+#define LOCK_WAIT_MS 500 /* Python's event loop waits for this long at most */
 
 void rp_dledger_wake(atomic_int *sleeping, int wake_fd) {
     if (atomic_exchange(sleeping, 0)) {
@@ -22,7 +22,7 @@ static void wake_followers(rp_dledger_log *dledger) {
     }
 }
 
-/* In the appender's thread: the log has grown. */
+/* Called in the appender's thread: the log has grown. */
 void rp_dledger_appended(void *context) {
     rp_dledger_log *dledger = context;
     atomic_thread_fence(memory_order_seq_cst);
@@ -91,13 +91,13 @@ void rp_dledger_advance(rp_dledger_log *dledger) {
         atomic_thread_fence(memory_order_seq_cst);
         wake_followers(dledger);
     } else {
-        rp_dledger_commit(dledger, 0, 0); /* what is owed to queues */
+        rp_dledger_commit(dledger, 0, 0); /* dispatches messages that found no room in a queue before */
     }
 }
 
 /* ---- who leads ---- */
 
-/* Under lock: no entry is read for a follower from now on, nor will be. */
+/* Under lock: when this returns, no entry is being read for a follower, and none will be. */
 static void stop_pushing(rp_dledger_log *dledger) {
     atomic_store(&dledger->leads_term, -1);
     for (uint32_t i = 0; i < dledger->follower_count; i++) {
@@ -131,8 +131,8 @@ static int check_term(const rp_dledger_log *dledger, int64_t term, rp_error *err
                                                 (long long)term, (long long)dledger->term);
 }
 
-/* An entry of this term can only be its one leader's, and all before it with it: also after a restart nothing of that is cut for a push
- * that was late. */
+/* An entry of this term can come only from its one leader, together with all entries before it: so even after a restart none of them is
+ * cut because of a push that was late. */
 static int64_t known_to_match(rp_dledger_log *dledger, int64_t term) {
     rp_ledger_ends ends;
     rp_commit_log_read_ends(dledger->log, &ends);
@@ -169,7 +169,7 @@ int rp_dledger_lead(rp_dledger_log *dledger, int64_t term, rp_error *error) {
                 dledger->followers[i]->matched_index = -1;
                 dledger->followers[i]->matched_offset = 0;
             }
-            dledger->first_end = ends.end_offset; /* or of one behind it already: no matter */
+            dledger->first_end = ends.end_offset; /* or the end of a later entry, which serves as well */
             dledger->is_leader = true;
             if (dledger->options.on_committed != NULL) {
                 dledger->options.on_committed(dledger->options.context, dledger->committed_offset);

@@ -1,20 +1,21 @@
-/* dledger_log.h: one member's part in a DLedger commit log, without the votes: entries pushed to followers, taken from a leader, committed.
+/* dledger_log.h: one member's part in a DLedger commit log, except for votes: pushes entries to followers, accepts them from a leader,
+ * and tracks what is committed.
  * DLedger: DLedgerEntryPusher, DLedgerServer.handlePush (0.3.2); RocketMQ: DLedgerCommitLog (5.3.3 store/dledger/).
  *
  *   leader    append ─► push-ID threads, one a follower ─ PUSH ─► answers ─► a majority holds an entry of this term ─► committed
  *   follower  PUSH ─► reactor of the DLedger port: compared, appended, cut ─ synced once a turn ─► answered; committed as told
- *   Python    votes, heartbeats, terms: rp_dledger_lead, rp_dledger_follow; hears of later terms and unknown leaders by rp_dledger_fd
+ *   Python    votes, heartbeats, terms: rp_dledger_lead, rp_dledger_follow; learns of later terms and unknown leaders by rp_dledger_fd
  *
- * Committed   a majority is counted for entries of the leader's own term only; all entries before them are committed with them (Raft
+ * Committed   a majority is counted only for entries of the leader's own term; all entries before them are committed with them (Raft
  *             5.4.2). A follower counts only entries that its log is known to share with the leader in this term, and never cuts those.
- * Answers     on_committed is told the log offset up to which all is committed, by which sends are answered (rp_broker_set_committed);
- *             and -1 when this member no longer leads.
- * Who leads   a push of an earlier term is refused here with EXPIRED_TERM. A push of a later term, or of a leader that Python has not
+ * Answers     on_committed is told the log offset up to which everything is committed, by which sends are answered
+ *             (rp_broker_set_committed); and -1 when this member no longer leads.
+ * Leader      a push of an earlier term is refused here with EXPIRED_TERM. A push of a later term, or of a leader that Python has not
  *             named, is answered TERM_NOT_READY, and Python is told; the leader asks again.
  *
- * Threads  one for each follower, whether this member leads or not; with `sync` one that waits for its own disk. Pushes are taken on the
- *          reactor of the server that has the handler; it should have a single reactor, because that waits for the disk. lead, follow and
- *          close from one thread; the rest from any.
+ * Threads  one for each follower, whether this member leads or not; with `sync` one that waits for its own disk. Pushes are handled on
+ *          the reactor of the server that has the handler; it should have a single reactor, because that waits for the disk. lead,
+ *          follow and close from one thread; the rest from any.
  * Owns     its threads and connections. Borrows the store, and the options' context.
  * Bounds   RP_DLEDGER_PEERS_MAX members; window entries and window_bytes on their way to a follower; a push of RP_FRAME_SIZE_MAX.
  */
@@ -33,34 +34,36 @@
 typedef struct rp_dledger_log rp_dledger_log;
 
 #define RP_DLEDGER_PEERS_MAX 16
-#define RP_DLEDGER_ID_MAX 64 /* bytes of a member's id, with the final zero */
+#define RP_DLEDGER_ID_MAX 64 /* bytes of a member's id, including the final zero */
 
 typedef struct rp_dledger_options {
     rp_message_store *store; /* opened with ledger_index_path */
     const char *group; /* dLegerGroup */
     const char *self_id; /* dLegerSelfId */
     const char *peers; /* dLegerPeers: "n0-host:port;n1-host:port", this member among them */
-    uint32_t window; /* entries on their way to a follower, default 1,000 as DLedger's, at most 4,096 */
+    uint32_t window; /* entries in flight to a follower, default 1,000 as in DLedger, at most 4,096 */
     uint32_t window_bytes; /* default 4 MiB */
-    uint32_t batch_bytes; /* enableBatchPush: entries of so many bytes together go as one push; 0, the default: each by itself */
-    uint32_t push_timeout_ms; /* maxPushTimeOutMs 1,000: once or twice that without an answer, nor a byte of it arriving: dialled again */
+    uint32_t batch_bytes; /* enableBatchPush: entries up to this many bytes together go in one push; 0, the default: each by itself */
+    /* maxPushTimeOutMs 1,000: if neither an answer nor a byte of it arrives for once or twice as long, the connection is opened again */
+    uint32_t push_timeout_ms;
     uint32_t retry_ms; /* pause after a failure, default 500 */
-    uint32_t commit_interval_ms; /* a follower without new entries is told what is committed, default 1,000; at once when it has moved */
-    int32_t sync; /* 1: what is acknowledged or counted is on disk (SYNC_FLUSH) */
+    /* A follower without new entries is told the committed index this often, default 1,000; and at once when it has moved */
+    uint32_t commit_interval_ms;
+    int32_t sync; /* 1: only what is on disk is acknowledged or counted (SYNC_FLUSH) */
     const rp_clock *clock;
     rp_log *log;
-    /* On any thread, one call at a time: see Answers above. May be NULL. */
+    /* Called on any thread, one call at a time: see Answers above. May be NULL. */
     void (*on_committed)(void *context, int64_t offset);
     void *context;
 } rp_dledger_options;
 
 void rp_dledger_options_default(rp_dledger_options *options);
-/* Opens the log; it follows nobody at first. RP_OK; RP_E_INVALID (peers, group, a store without entries), RP_E_NO_MEMORY, RP_E_BUSY (no
+/* Opens the log; it has no leader at first. RP_OK; RP_E_INVALID (peers, group, a store without entries), RP_E_NO_MEMORY, RP_E_BUSY (no
  * threads), RP_E_IO. */
 int rp_dledger_open(const rp_dledger_options *options, rp_dledger_log **dledger, rp_error *error);
 /* To be called after the server that uses its handler has stopped, and before the store is closed. NULL is allowed. */
 void rp_dledger_close(rp_dledger_log *dledger);
-/* The handler for the server of the DLedger port (rp_server_open): it answers PUSH and hands everything else to Python. */
+/* Returns the handler for the server of the DLedger port (rp_server_open): it answers PUSH and passes everything else to Python. */
 const rp_handler *rp_dledger_handler(rp_dledger_log *dledger);
 
 /* This member has won the vote and leads in that term. RP_OK: appends are accepted from now on. Otherwise an error of
@@ -76,27 +79,27 @@ int rp_dledger_follow(rp_dledger_log *dledger, int64_t term, const char *leader_
  * What the log has is still pushed. RP_E_READ_ONLY: this member does not lead; RP_E_BUSY: as for rp_dledger_follow. */
 int rp_dledger_pause(rp_dledger_log *dledger, int is_paused, rp_error *error);
 
-/* What Python has to be told: a push named a leader of this or a later term whom this member does not follow, or a follower knows a later
- * term (leader_id is then empty). */
+/* What Python has to be told: a push named a leader of this or a later term that this member does not follow, or a follower knows a
+ * later term (leader_id is then empty). */
 typedef struct rp_dledger_claim {
     int64_t term; /* 0: there is none */
     char leader_id[RP_DLEDGER_ID_MAX];
 } rp_dledger_claim;
 /* An eventfd that is readable while there is a claim; owned by this object until close. */
 int rp_dledger_fd(const rp_dledger_log *dledger);
-/* Takes the claim of the latest term out. */
+/* Takes out the claim with the latest term. */
 void rp_dledger_take_claim(rp_dledger_log *dledger, rp_dledger_claim *claim);
 
 typedef struct rp_dledger_state {
     int64_t term;
     int32_t is_leader;
-    int32_t is_writable; /* 0: a sync of the log has failed, it takes no more entries: whoever leads with it should stand down */
-    int64_t held_ms; /* how long the append that is under way has held the log so far; 0: none is under way */
-    char leader_id[RP_DLEDGER_ID_MAX]; /* "" when nobody is known to lead */
-    int64_t begin_index, end_index, end_term, end_offset; /* of the log: what a vote is asked with */
+    int32_t is_writable; /* 0: a sync of the log has failed, and it accepts no more entries: a leader with it should step down */
+    int64_t held_ms; /* how long, in ms, the append under way has held the log; 0: none is under way */
+    char leader_id[RP_DLEDGER_ID_MAX]; /* "" if no leader is known */
+    int64_t begin_index, end_index, end_term, end_offset; /* of the log: what a vote is requested with */
     int64_t committed_index, committed_offset;
-    int64_t heard_ms; /* monotonic: when a push of the leader came last; 0: never in this term */
-    int64_t gap_index; /* the leader's first entry, where this log ends before it and has to begin again; -1: it does not */
+    int64_t heard_ms; /* monotonic: when the leader's last push came; 0: never in this term */
+    int64_t gap_index; /* the leader's first entry, if this log ends before it and has to begin anew; otherwise -1 */
     uint64_t pushes_taken, pushes_refused, entries_appended, cuts;
 } rp_dledger_state;
 /* Reads the state after the last finished push, commit or change of term. Never waits for the disk. */
@@ -106,9 +109,9 @@ typedef struct rp_dledger_follower_row {
     char id[RP_DLEDGER_ID_MAX];
     char address[RP_ENDPOINT_TEXT_MAX];
     int32_t is_connected, is_appending;
-    int64_t matched_index, matched_offset; /* what it is known to hold in this term, up to which log offset; -1: nothing */
+    int64_t matched_index, matched_offset; /* up to which index and log offset it is known to hold the log in this term; -1: nothing */
     uint64_t entries_sent, bytes_sent;
-    char last_error[160]; /* why its connection ended last; "" when none did */
+    char last_error[160]; /* why its connection last ended; "" if it never did */
 } rp_dledger_follower_row;
 /* Fills up to rows_max rows and returns how many followers there are. */
 uint32_t rp_dledger_read_followers(rp_dledger_log *dledger, rp_dledger_follower_row *rows, uint32_t rows_max);

@@ -1,4 +1,4 @@
-/* dledger_log_open.c: a member is opened and closed: its options, the others, its threads. See dledger_log.h. */
+/* dledger_log_open.c: opens and closes a member: its options, the other members, its threads. See dledger_log.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static int add_follower(rp_dledger_log *dledger, const peer *added) {
     return one->wake_fd >= 0 && one->arena != NULL ? RP_OK : RP_E_NO_MEMORY;
 }
 
-/* Takes one "n0-host:port" apart. */
+/* Parses one "n0-host:port". */
 static int read_peer(const char *text, size_t size, peer *read, rp_error *error) {
     const char *dash = memchr(text, '-', size);
     size_t id_size = dash == NULL ? 0 : (size_t)(dash - text), endpoint_size = dash == NULL ? 0 : size - id_size - 1;
@@ -54,7 +54,7 @@ static int read_peer(const char *text, size_t size, peer *read, rp_error *error)
     return RP_OK;
 }
 
-/* What is wrong with a peer; NULL: nothing. */
+/* Returns what is wrong with a peer; NULL: nothing. */
 static const char *fault_of(const peer *one, bool is_known) {
     char host[RP_ENDPOINT_TEXT_MAX];
     const char *port;
@@ -196,7 +196,7 @@ void rp_dledger_close(rp_dledger_log *dledger) {
     }
     uint64_t wake = 1;
     pthread_mutex_lock(&dledger->lock);
-    while (rp_dledger_step_down(dledger, STUCK_LOOK_MS) != RP_OK) { /* what is stuck on the disk is waited for */
+    while (rp_dledger_step_down(dledger, STUCK_LOOK_MS) != RP_OK) { /* waits for an append that is stuck on the disk */
     }
     rp_dledger_leave(dledger);
     rp_message_store_forget_appended(dledger->options.store, dledger);
@@ -205,7 +205,7 @@ void rp_dledger_close(rp_dledger_log *dledger) {
         (void)!write(dledger->disk_fd, &wake, sizeof wake);
     }
     rp_thread_join(dledger->disk_thread);
-    for (uint32_t i = 0; i < dledger->follower_count; i++) { /* each looks at all of them to the last */
+    for (uint32_t i = 0; i < dledger->follower_count; i++) { /* each follower's thread may still read all of them */
         stop_follower(dledger->followers[i]);
     }
     for (uint32_t i = 0; i < dledger->follower_count; i++) {

@@ -13,10 +13,10 @@
 #include "../base/clock_inl.h"
 #include "dledger_log_inl.h"
 
-#define OUTPUT_BYTES (256 * 1024) /* gathered before they are sent, but for one push that is larger */
-#define INPUT_BYTES (64 * 1024)   /* of answers, which are small */
+#define OUTPUT_BYTES (256 * 1024) /* collected before they are sent, unless a single push is larger */
+#define INPUT_BYTES (64 * 1024)   /* for answers, which are small */
 #define FRAME_HEAD_MAX 512
-#define WAIT_MAX_MS 60000 /* of one poll; then the time is looked at again */
+#define WAIT_MAX_MS 60000 /* of one poll; then the time is checked again */
 #define LANGUAGE_JAVA 0
 
 _Static_assert(RP_PUSH_ENTRY_MAX(RP_LEDGER_ENTRY_SIZE_MAX) + RP_PUSH_ENVELOPE_MAX + FRAME_HEAD_MAX <= RP_FRAME_SIZE_MAX,
@@ -49,7 +49,8 @@ static void tell_state(rp_dledger_follower *one, const char *error) {
 static void disconnect(rp_dledger_follower *one, const char *error) {
     rp_pusher_view view = {.now_ms = now_ms(one), .retry_ms = one->dledger->options.retry_ms};
     if (one->fd >= 0) {
-        if (one->opaque_first != one->opaque_next) { /* or the rest of what nobody waits for would hold the next connection up */
+        /* Otherwise the rest of a push that nobody waits for would delay the next connection */
+        if (one->opaque_first != one->opaque_next) {
             struct linger at_once = {.l_onoff = 1};
             setsockopt(one->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
         }
@@ -95,7 +96,7 @@ static int make_room(rp_dledger_follower *one, uint64_t more) {
     return RP_OK;
 }
 
-/* The entry's text behind what there is of this push; *unit is its head. RP_OK, 1: the batch is full, or a status. */
+/* Appends the entry's text to this push; *unit is its head. RP_OK, 1: the batch is full, or a status. */
 static int add_entry(rp_dledger_follower *one, int64_t index, uint64_t batch_left, int is_first, rp_ledger_entry *unit) {
     rp_log_range range;
     int rc = rp_commit_log_read_entry(one->dledger->log, index, &range, unit);
@@ -111,7 +112,7 @@ static int add_entry(rp_dledger_follower *one, int64_t index, uint64_t batch_lef
     return rc;
 }
 
-/* Under read_lock: the push's entries, with what stands around them. */
+/* Under read_lock: writes the push's entries, with the envelope around them. */
 static int write_body(rp_dledger_follower *one, const rp_pusher_view *view, rp_push *push, int64_t *end_offset) {
     const rp_dledger_log *dledger = one->dledger;
     rp_push_envelope envelope = {dledger->group, dledger->self_id, one->id, one->pusher.term, push->commit_index, push->type};
@@ -153,7 +154,7 @@ static uint32_t write_head(const rp_dledger_follower *one, uint32_t body_size, u
     return size < 0 ? 0 : (uint32_t)size;
 }
 
-/* A whole frame behind what waits to be sent. RP_OK; else nothing is added. */
+/* Appends a whole frame to the output. RP_OK; otherwise nothing is added. */
 static int add_push(rp_dledger_follower *one, const rp_pusher_view *view, rp_push *push) {
     uint32_t begin = one->output_size;
     int64_t end_offset = 0;
@@ -189,7 +190,7 @@ static void count_sent(rp_dledger_follower *one, const rp_push *push) {
     pthread_mutex_unlock(&one->dledger->seen_lock);
 }
 
-/* Pushes up to what is sent at once. RP_OK, or why the connection has to end. */
+/* Adds pushes up to what is sent at once. RP_OK, or why the connection has to end. */
 static int gather(rp_dledger_follower *one, rp_pusher_view *view) {
     rp_push push, all = {.index = 0, .last_index = -1};
     int rc = RP_OK;
@@ -211,7 +212,7 @@ static int gather(rp_dledger_follower *one, rp_pusher_view *view) {
     return rc == RP_E_CLOSED ? RP_OK : rc;
 }
 
-/* What the socket takes. 0, or an errno. */
+/* Sends what the socket takes. 0, or an errno. */
 static int flush(rp_dledger_follower *one) {
     while (one->output_at < one->output_size) {
         ssize_t sent = send(one->fd, one->output + one->output_at, one->output_size - one->output_at, MSG_NOSIGNAL);
@@ -260,12 +261,12 @@ static void take_answer(rp_dledger_follower *one, const rp_push_sent *sent, cons
         one->matched_index = one->pusher.matched_index;
         one->matched_offset = one->matched_index < 0 ? 0 : sent->end_offset;
     }
-    rp_dledger_advance(dledger); /* of a COMMIT: nothing, but what is owed to queues */
+    rp_dledger_advance(dledger); /* a COMMIT changes nothing, but entries that found no room in a queue are retried */
     rp_dledger_leave(dledger);
     tell_state(one, NULL);
 }
 
-/* One frame. RP_OK, or a status that ends the connection. */
+/* Handles one frame. RP_OK, or a status that ends the connection. */
 static int take_frame(rp_dledger_follower *one, const uint8_t *frame, uint32_t size) {
     rp_command command;
     rp_push_response response;
@@ -276,7 +277,7 @@ static int take_frame(rp_dledger_follower *one, const uint8_t *frame, uint32_t s
     }
     rp_push_sent *sent = &one->sent[(uint32_t)command.opaque % RP_DLEDGER_WINDOW_MAX];
     if ((uint32_t)command.opaque - one->opaque_first >= one->opaque_next - one->opaque_first || !sent->is_open) {
-        return RP_OK; /* the answer to no push that is still open */
+        return RP_OK; /* the answer to a push that is no longer open */
     }
     sent->is_open = false;
     if (command.code != RP_DLEDGER_FRAME_CODE && command.code != 0) {
@@ -284,7 +285,7 @@ static int take_frame(rp_dledger_follower *one, const uint8_t *frame, uint32_t s
     }
     rc = rp_push_response_read(command.body, one->arena, &response);
     if (rc == RP_OK && response.code == RP_DLEDGER_SUCCESS && response.term != one->pusher.term) {
-        return RP_E_PROTOCOL; /* from no member of this term: it would count as one that holds entries */
+        return RP_E_PROTOCOL; /* not from a member of this term: it would be counted as one that holds entries */
     }
     if (rc == RP_OK) {
         take_answer(one, sent, &response);
@@ -295,7 +296,7 @@ static int take_frame(rp_dledger_follower *one, const uint8_t *frame, uint32_t s
     return rc;
 }
 
-/* Whole frames of the input; the rest of one stays. */
+/* Handles the whole frames in the input; a partial one stays. */
 static int take_frames(rp_dledger_follower *one) {
     uint32_t at = 0, frame_size = 0;
     int rc = 1;
@@ -329,20 +330,21 @@ static void receive(rp_dledger_follower *one) {
     }
 }
 
-/* How much of what was to be sent on this connection the follower's machine has. */
+/* Returns how much of this connection's output has reached the follower's machine. */
 static uint64_t bytes_arrived(const rp_dledger_follower *one) {
     int in_socket = 0;
-    (void)ioctl(one->fd, SIOCOUTQ, &in_socket); /* none, then */
+    (void)ioctl(one->fd, SIOCOUTQ, &in_socket); /* 0 if it fails */
     return one->bytes_out - (one->output_size - one->output_at) - (uint64_t)in_socket;
 }
 
-/* Until when the oldest push may stay without an answer. */
+/* Returns until when the oldest push may stay without an answer. */
 static int64_t overdue_ms(const rp_dledger_follower *one) {
     int64_t sent_ms = one->sent[one->opaque_first % RP_DLEDGER_WINDOW_MAX].sent_ms;
     return (sent_ms > one->moved_ms ? sent_ms : one->moved_ms) + (int64_t)one->dledger->options.push_timeout_ms;
 }
 
-/* Not while it is still arriving: a large entry on a slow link that was begun again each time would never come, nor anything behind it. */
+/* Not overdue while it is still arriving: a large entry on a slow link, begun again each time, would never arrive, nor anything behind
+ * it. */
 static bool is_overdue(rp_dledger_follower *one, int64_t now) {
     if (one->opaque_first == one->opaque_next || now <= overdue_ms(one)) {
         return false;
@@ -360,7 +362,7 @@ static bool is_overdue(rp_dledger_follower *one, int64_t now) {
 
 static int timeout_ms(const rp_dledger_follower *one) {
     rp_pusher_view view = view_of(one);
-    int64_t due = one->output_size == 0 ? rp_pusher_due_ms(&one->pusher, &view) : INT64_MAX; /* first the socket has to take that */
+    int64_t due = one->output_size == 0 ? rp_pusher_due_ms(&one->pusher, &view) : INT64_MAX; /* the socket has to take the output first */
     if (one->fd >= 0 && one->opaque_first != one->opaque_next) {
         int64_t late = overdue_ms(one) + 1;
         due = late < due ? late : due;
@@ -372,7 +374,7 @@ static int timeout_ms(const rp_dledger_follower *one) {
     return wait_ms <= 0 ? 1 : wait_ms > WAIT_MAX_MS ? WAIT_MAX_MS : (int)wait_ms;
 }
 
-/* Nothing has come to be sent since it was looked. */
+/* Nothing new to send has appeared since the last check. */
 static bool is_idle(const rp_dledger_follower *one) {
     const rp_dledger_log *dledger = one->dledger;
     if (atomic_load(&dledger->stopping) || atomic_load(&dledger->leads_term) != one->pusher.term) {
@@ -398,7 +400,7 @@ static void wait(rp_dledger_follower *one) {
 
 static void enter_term(rp_dledger_follower *one, int64_t term) {
     if (term != one->pusher.term) {
-        disconnect(one, NULL); /* what is on its way says nothing of this term */
+        disconnect(one, NULL); /* what is on its way does not belong to this term */
         rp_pusher_begin(&one->pusher, term);
     }
 }

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#define NOT_READY_MS 50 /* the follower has to hear of the term from another side */
+#define NOT_READY_MS 50 /* the follower has to learn of the term by other means */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -25,7 +25,7 @@ static void compare_again(rp_pusher *pusher, int64_t quiet_until_ms) {
 
 void rp_pusher_lost(rp_pusher *pusher, const rp_pusher_view *view) { compare_again(pusher, view->now_ms + view->retry_ms); }
 
-/* A follower may be told only what it has by then. */
+/* A follower may be told only of entries that it has. */
 static int64_t commit_to_tell(const rp_pusher_view *view, int64_t index) { return least(view->committed_index, index); }
 
 static int is_commit_due(const rp_pusher *pusher, const rp_pusher_view *view) {
@@ -33,7 +33,7 @@ static int is_commit_due(const rp_pusher *pusher, const rp_pusher_view *view) {
     return pusher->flying == 0 && (commit > pusher->told_commit || view->now_ms - pusher->told_ms >= (int64_t)view->commit_interval_ms);
 }
 
-/* What is asked of a follower before it is known up to where its log is this one. */
+/* Asks the follower something, until it is known up to where its log agrees with this one. */
 static void ask(const rp_pusher *pusher, const rp_pusher_view *view, rp_push *push) {
     push->type = RP_PUSH_COMPARE;
     push->index = view->end_index;
@@ -89,7 +89,7 @@ static void begin_appending(rp_pusher *pusher, int64_t index) {
     pusher->next_index = index + 1;
 }
 
-/* Where to compare next: DLedger's order of cases. */
+/* Chooses where to compare next, by DLedger's order of cases. */
 static void step_back(rp_pusher *pusher, int64_t index, const rp_push_response *response, const rp_pusher_view *view) {
     if (response->end_index < view->begin_index || response->begin_index > view->end_index || index < response->begin_index) {
         pusher->truncate_at_begin = 1;
@@ -102,7 +102,8 @@ static void step_back(rp_pusher *pusher, int64_t index, const rp_push_response *
 static void asked_answered(rp_pusher *pusher, const rp_push *push, const rp_push_response *response, const rp_pusher_view *view) {
     pusher->is_asked = 0;
     bool is_told = response->code == RP_DLEDGER_SUCCESS || response->code == RP_DLEDGER_INCONSISTENT_STATE;
-    if (is_told && response->end_index < pusher->matched_index) { /* it has lost what it had: a power cut, or its store was moved away */
+    /* It has lost what it had: by a power cut, or because its store was moved away */
+    if (is_told && response->end_index < pusher->matched_index) {
         pusher->matched_index = -1;
     }
     if (response->code == RP_DLEDGER_SUCCESS) {
@@ -110,7 +111,7 @@ static void asked_answered(rp_pusher *pusher, const rp_push *push, const rp_push
         if (push->type == RP_PUSH_TRUNCATE || response->end_index == push->index) {
             begin_appending(pusher, push->index);
         } else {
-            pusher->compare_at = push->index; /* what it has behind goes */
+            pusher->compare_at = push->index; /* what it has behind that is removed */
         }
     } else if (response->code == RP_DLEDGER_INCONSISTENT_STATE && push->type == RP_PUSH_COMPARE) {
         step_back(pusher, push->index, response, view);
@@ -119,7 +120,8 @@ static void asked_answered(rp_pusher *pusher, const rp_push *push, const rp_push
     }
 }
 
-/* Compares again at once, but not for ever: one that agrees about an entry and takes none behind it has other files, or no room. */
+/* Compares again at once, but not endlessly: a follower that agrees about an entry and accepts none behind it has other files, or no
+ * room. */
 static void append_refused(rp_pusher *pusher, const rp_push_response *response, const rp_pusher_view *view) {
     bool has_taken = pusher->matched_index > pusher->refused_at;
     pusher->refused_at = pusher->matched_index;
@@ -151,6 +153,6 @@ int64_t rp_pusher_due_ms(const rp_pusher *pusher, const rp_pusher_view *view) {
     if (pusher->is_appending) {
         return pusher->flying == 0 ? pusher->told_ms + view->commit_interval_ms : INT64_MAX;
     }
-    /* Also when the pause is over by now: rp_pusher_next may have been asked a moment before its end, and would not be asked again. */
+    /* Also if the pause is over by now: rp_pusher_next may have been asked just before its end, and would not be asked again. */
     return pusher->is_asked || view->end_index < 0 ? INT64_MAX : pusher->quiet_until_ms;
 }

@@ -15,7 +15,7 @@ typedef struct number_field {
     int64_t *number;
 } number_field;
 
-/* Reads the member when it is one of the fields; 1: it is not. */
+/* Reads the member if it is one of the fields; 1: it is not. */
 static int read_number(rp_json *json, rp_slice name, const number_field *fields, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (is_named(name, fields[i].name)) {
@@ -30,7 +30,7 @@ static int skip(rp_json *json) {
     return rp_json_read(json, &unused);
 }
 
-/* By rp_push_type. */
+/* Indexed by rp_push_type. */
 static const char *const type_names[] = {"APPEND", "COMMIT", "COMPARE", "TRUNCATE"};
 #define TYPE_COUNT ((int32_t)(sizeof type_names / sizeof *type_names))
 
@@ -102,7 +102,7 @@ static int read_batch(rp_json *json, rp_arena *arena, rp_push_request *request) 
         }
         read++;
     }
-    if (rc == RP_OK && read > 0) { /* an empty one beside an entry is fastjson's default */
+    if (rc == RP_OK && read > 0) { /* fastjson writes an empty list beside a single entry */
         request->entries = entries;
         request->entry_count = read;
     }

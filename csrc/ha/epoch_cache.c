@@ -17,7 +17,7 @@
 #define WHAT "the epoch file"
 
 typedef struct epoch_list {
-    rp_epoch_entry entries[RP_EPOCHS_MAX]; /* end_offset is made for whoever reads them */
+    rp_epoch_entry entries[RP_EPOCHS_MAX]; /* end_offset is set only in copies for readers */
     uint32_t count;
 } epoch_list;
 
@@ -27,7 +27,7 @@ struct rp_epoch_cache {
     rp_log *log;                             /* fixed */
     pthread_mutex_t lock;
     epoch_list list;   /* guarded by lock */
-    epoch_list next;   /* guarded by lock: what the list is to be */
+    epoch_list next;   /* guarded by lock: what the list will become */
     char text[FILE_MAX]; /* guarded by lock */
 };
 
@@ -47,7 +47,7 @@ static uint32_t format(const epoch_list *list, char text[FILE_MAX]) {
     return of_head + size;
 }
 
-/* A number that ends with `end`; *at is behind that. 0 when there is none. */
+/* Reads a number that ends with `end`; *at is then behind that. 0 if there is none. */
 static int take_number(const char **at, const char *stop, char end, int64_t max, int64_t *value) {
     int64_t number = 0;
     const char *digit = *at;
@@ -76,7 +76,7 @@ static void put_last(epoch_list *list, int64_t epoch, int64_t start_offset) {
     list->entries[list->count++] = (rp_epoch_entry){.epoch = epoch, .start_offset = start_offset};
 }
 
-/* 1: it is whole. */
+/* 1 if the text is complete. */
 static int parse(const char *text, size_t size, epoch_list *list) {
     const char *at = text, *stop = text + size;
     int64_t lines, crc, found = 0;
@@ -95,7 +95,7 @@ static int parse(const char *text, size_t size, epoch_list *list) {
     return found == lines;
 }
 
-/* 1: the file at path is there and whole, and the list is its; 0: it is not; negative: it cannot be read. */
+/* 1: the file at path is complete, and the list is read from it; 0: it is missing or damaged; negative: it cannot be read. */
 static int load(rp_epoch_cache *cache, const char *path, rp_error *error) {
     int64_t size;
     int rc = rp_file_read_whole(cache->ops, path, cache->text, sizeof cache->text, &size, WHAT, error);
@@ -108,8 +108,8 @@ static int load(rp_epoch_cache *cache, const char *path, rp_error *error) {
     return 0;
 }
 
-/* Under the lock: the file says what `next` says, and then so does the list. An empty one is a file that is not there: RocketMQ takes the
- * backup then. */
+/* Under the lock: writes `next` to the file and then makes it the list. An empty list is stored by removing the file: RocketMQ then uses
+ * the backup. */
 static int store_next(rp_epoch_cache *cache, rp_error *error) {
     uint32_t size = format(&cache->list, cache->text);
     int rc = cache->list.count > 0 ? rp_file_write_whole(cache->ops, cache->backup, cache->text, size, WHAT, error) : RP_OK;
@@ -159,7 +159,8 @@ void rp_epoch_cache_close(rp_epoch_cache *cache) {
 
 /* ---- changes ---- */
 
-/* Under the lock: `next` is what of the list begins before `end` and ends behind `begin`, by epochs below `epoch`. 1 when that is less. */
+/* Under the lock: `next` becomes the part of the list that begins before `end` and ends behind `begin`, with epochs below `epoch`. 1 if
+ * that is less. */
 static int keep(rp_epoch_cache *cache, int64_t begin, int64_t end, int64_t epoch) {
     const epoch_list *list = &cache->list;
     cache->next.count = 0;

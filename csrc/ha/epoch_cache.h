@@ -1,13 +1,13 @@
-/* epoch_cache.h: which master wrote which part of the log: epochs and where each begins. By two such lists a slave finds the point up to
- * which its log and its master's are the same.
+/* epoch_cache.h: which master wrote which part of the log: epochs and where each begins. By comparing two such lists a slave finds the
+ * point up to which its log and its master's are the same.
  * RocketMQ: EpochFileCache, CheckpointFile (5.3.3 store/ha/autoswitch/, common/).
  *
- * File     text, a line each: how many entries; their lines' CRC-32 as Java's UtilAll.crc32 has it (31 bits; 0: not checked); then
- *          EPOCH-STARTOFFSET by rising epoch. Written whole to FILE.tmp, synced, renamed, its directory synced; the one before stays as
- *          FILE.bak, which is read when FILE is missing or damaged.
- * Memory   follows the file: a change that could not be written is not there.
- * Threads  any; one lock (leaf), held over a write.
- * Bounds   RP_EPOCHS_MAX entries: one more drops the first, as RocketMQ's handshake has room for so many.
+ * File     lines of text: the number of entries; the CRC-32 of their lines, as Java's UtilAll.crc32 computes it (31 bits; 0: not
+ *          checked); then EPOCH-STARTOFFSET by ascending epoch. Written to FILE.tmp, synced, renamed, its directory synced; the previous
+ *          one stays as FILE.bak, which is read if FILE is missing or damaged.
+ * Memory   follows the file: a change that could not be written does not take effect.
+ * Threads  any; one lock (leaf), held during a write.
+ * Bounds   RP_EPOCHS_MAX entries: one more drops the first, because RocketMQ's handshake has room for this many.
  */
 #ifndef RP_HA_EPOCH_CACHE_H
 #define RP_HA_EPOCH_CACHE_H
@@ -37,7 +37,7 @@ typedef struct rp_epoch_cache_options {
 /* RP_OK, also if there is no file, or if neither the file nor its .bak can be understood: the list is then empty, and the log says so.
  * RP_E_IO, RP_E_NO_MEMORY, RP_E_INVALID (the path). */
 int rp_epoch_cache_open(const rp_epoch_cache_options *options, rp_epoch_cache **cache, rp_error *error);
-void rp_epoch_cache_close(rp_epoch_cache *cache); /* nothing on NULL */
+void rp_epoch_cache_close(rp_epoch_cache *cache); /* NULL is allowed */
 
 /* Fits the list to a log of [begin, end): removes entries that begin behind its end, and those that end at or before its begin. An empty
  * list stays empty even if the log has bytes: nobody can tell whose they are, and a slave without entries is compared with its master byte

@@ -15,12 +15,12 @@
 #include "../base/clock_inl.h"
 #include "ha_connection_inl.h"
 
-/* Below this a copy into the socket costs less than a second system call. Lower than a pull's (SENDFILE_BYTES_MIN of remoting/output.c):
- * these bytes lie together, and a slave splices what comes so. */
+/* Below this size a copy into the socket costs less than a second system call. Lower than a pull's (SENDFILE_BYTES_MIN of
+ * remoting/output.c): these bytes are contiguous, and a slave splices what arrives so. */
 #define SENDFILE_BYTES_MIN (32u * 1024u)
 #define FRAME_MS_MAX 50 /* a frame that took longer makes the next one smaller */
 #define FLOW_MAX (INT64_C(1) << 50) /* bytes a second: no link has more, and sums of it stay in range */
-#define READS_MAX 16    /* in one turn: epoll is level-triggered, the rest comes in the next */
+#define READS_MAX 16    /* in one turn: epoll is level-triggered, so the rest follows in the next */
 
 /* 0 or less: no limit. */
 static int64_t flow_rate(const rp_ha_master_options *options) {
@@ -33,7 +33,7 @@ rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, i
     if (connection == NULL)
         return NULL;
     int one = 1;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* latency only: transfer works without */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* only affects latency */
     connection->options = options;
     connection->fd = fd;
     connection->address = *address;
@@ -68,7 +68,7 @@ int rp_ha_connection_shares_host(const rp_ha_connection *connection, const rp_ha
            memcmp(connection->address.bytes, other->address.bytes, connection->address.size) == 0;
 }
 
-/* The first offset a slave reports decides where its transfer starts. */
+/* The first offset that a slave reports decides where its transfer starts. */
 int rp_ha_connection_start(rp_ha_connection *connection, int64_t requested, rp_error *error) {
     const rp_commit_log *log = connection->options->commit_log;
     int64_t min = rp_commit_log_min_offset(log), max = rp_commit_log_max_offset(log);
@@ -111,7 +111,7 @@ int rp_ha_connection_take_ack(rp_ha_connection *connection, int64_t offset, rp_e
     return 1;
 }
 
-/* Of many acks only the last one counts. But a first report, which alone says where to start, may have others right behind it. */
+/* Of several acks only the last one counts. But a first report, which alone says where to start, may have others right behind it. */
 static int take_acks(rp_ha_connection *connection, rp_error *error) {
     int moved = 0;
     uint32_t whole = connection->input_size - connection->input_size % RP_HA_ACK_SIZE;
@@ -156,7 +156,7 @@ int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, int64
     return moved;
 }
 
-/* Writes the header of the next frame. Returns how many of the `size` bytes at offset it takes, or a negative status. */
+/* Writes the header of the next frame. Returns how many of the `size` bytes at offset the frame takes, or a negative status. */
 static int64_t put_header(rp_ha_connection *connection, int64_t offset, int64_t size, rp_error *error) {
     if (connection->options->epochs != NULL)
         return rp_ha_connection_put_frame(connection, offset, size, error);
@@ -167,7 +167,7 @@ static int64_t put_header(rp_ha_connection *connection, int64_t offset, int64_t 
     return size;
 }
 
-/* How many bytes flow control lets go now. */
+/* Returns how many bytes flow control admits now. */
 static int64_t flow_allowance(rp_ha_connection *connection, int64_t now_ns) {
     int64_t rate = flow_rate(connection->options);
     if (rate <= 0)
@@ -185,7 +185,7 @@ static int64_t flow_allowance(rp_ha_connection *connection, int64_t now_ns) {
     return connection->flow_tokens;
 }
 
-/* Prepares the next frame if there is one. 1 prepared, 0 nothing to send, negative: ends the connection. */
+/* Prepares the next frame if there is one. 1: prepared; 0: nothing to send; negative: end the connection. */
 static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *error) {
     const rp_ha_master_options *options = connection->options;
     int64_t offset = rp_ha_connection_next_offset(connection);
@@ -226,7 +226,7 @@ static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *e
     return 1;
 }
 
-/* One system call's worth of the frame under way. Bytes sent, 0 when the socket is full, negative on error. */
+/* Makes one system call for the frame under way. Returns the bytes sent, 0 if the socket is full, negative on error. */
 static int64_t send_some(rp_ha_connection *connection, rp_error *error) {
     uint32_t done = connection->range.size - connection->body_left;
     ssize_t sent;
@@ -271,7 +271,7 @@ static void count_sent(rp_ha_connection *connection, uint32_t body_sent, int64_t
     }
 }
 
-/* Books sent bytes; when the frame is out, releases its pin and moves on. */
+/* Accounts sent bytes; when the frame is complete, releases its pin. */
 static void advance(rp_ha_connection *connection, uint32_t sent, int64_t now_ns) {
     uint32_t of_header = sent < connection->header_left ? sent : connection->header_left;
     connection->header_left -= of_header;
@@ -283,18 +283,18 @@ static void advance(rp_ha_connection *connection, uint32_t sent, int64_t now_ns)
         atomic_store_explicit(&connection->next_offset, rp_ha_connection_next_offset(connection) + of_body, memory_order_relaxed);
         if (connection->body_left == 0)
             rp_log_range_release(connection->range.pin);
-    } else if (connection->header_left == 0 && connection->body_left == 0) { /* a heartbeat: nothing flowed for its interval */
+    } else if (connection->header_left == 0 && connection->body_left == 0) { /* a heartbeat: nothing was sent for its interval */
         atomic_store_explicit(&connection->bytes_per_second, 0, memory_order_relaxed);
     }
 }
 
-/* Chooses the size of the next frame. Large ones are cheap for both ends (our slave splices them), but RocketMQ's slave acknowledges whole
- * frames only, so on a slow link they must not take long. */
+/* Chooses the size of the next frame. Large ones are cheap for both ends (our slave splices them), but RocketMQ's slave acknowledges
+ * whole frames only, so on a slow link they must not take long. */
 static void adapt_frame_bytes(rp_ha_connection *connection, int64_t now_ns) {
     uint32_t floor = connection->options->transfer_bytes, ceiling = connection->options->transfer_bytes_max;
     if (now_ns - connection->frame_begun_ns > FRAME_MS_MAX * RP_NS_PER_MS)
         connection->frame_bytes = connection->frame_bytes / 2 > floor ? connection->frame_bytes / 2 : floor;
-    else if (connection->range.size >= connection->frame_bytes) /* it was full-sized: more waits behind it */
+    else if (connection->range.size >= connection->frame_bytes) /* it had full size, so more waits behind it */
         connection->frame_bytes = connection->frame_bytes <= ceiling / 2 ? connection->frame_bytes * 2 : ceiling;
 }
 
@@ -329,7 +329,7 @@ void rp_ha_connection_ask(rp_ha_connection *connection) {
 
 int rp_ha_connection_wants_write(const rp_ha_connection *connection) { return connection->socket_is_full; }
 
-/* Bytes wait and the socket takes them: nothing but flow control may hold them back. */
+/* True if bytes wait and the socket takes them: only flow control may hold them back. */
 static int has_backlog(const rp_ha_connection *connection) {
     int64_t offset = rp_ha_connection_next_offset(connection);
     return !connection->socket_is_full && offset >= 0 && offset < rp_commit_log_max_offset(connection->options->commit_log);
@@ -356,7 +356,8 @@ int64_t rp_ha_connection_deadline(const rp_ha_connection *connection) {
         first = heartbeat;
     int64_t rate = flow_rate(connection->options);
     if (rate > 0 && connection->flow_tokens <= 0 && has_backlog(connection)) {
-        int64_t pause = 10 * RP_NS_PER_MS, byte = (RP_NS_PER_S + rate - 1) / rate; /* 1 % of a second's bytes at a time, but whole ones */
+        /* 1 % of a second's bytes at a time, but at least one byte */
+        int64_t pause = 10 * RP_NS_PER_MS, byte = (RP_NS_PER_S + rate - 1) / rate;
         int64_t refill = connection->flow_filled_ns + (pause > byte ? pause : byte);
         if (refill < first)
             first = refill;

@@ -1,4 +1,4 @@
-/* ha_connection_switch.c: the master's side of a connection behind a controller: hellos and acks taken, frames made (switch_wire.h).
+/* ha_connection_switch.c: the master's side of a connection behind a controller: handles hellos and acks, makes frames (switch_wire.h).
  * RocketMQ: AutoSwitchHAConnection (5.3.3 store/ha/autoswitch/).
  */
 #include <stdlib.h>
@@ -15,7 +15,7 @@ int64_t rp_ha_connection_broker_id(const rp_ha_connection *connection) {
     return atomic_load_explicit(&connection->switched.broker_id, memory_order_relaxed);
 }
 
-/* Notes who the slave is, and makes our handshake with all our epochs the next thing that is sent. */
+/* Notes the slave's identity, and makes our handshake with all our epochs the next thing to be sent. */
 static int take_hello(rp_ha_connection *connection, const rp_switch_hello *hello, rp_error *error) {
     rp_switched *switched = &connection->switched;
     if (switched->handshake != NULL)
@@ -37,8 +37,8 @@ static int take_hello(rp_ha_connection *connection, const rp_switch_hello *hello
     return RP_OK;
 }
 
-/* Notes when the slave last held the whole log: as it says so, or when the frame began that ended with the log (RocketMQ:
- * lastCaughtUpTimeMs). By the monotonic clock: a master's lease hangs on it, which a wall clock that is set back would prolong. */
+/* Notes when the slave last held the whole log: by its own report, or when the frame began that ended with the log (RocketMQ:
+ * lastCaughtUpTimeMs). Uses the monotonic clock: a master's lease depends on it, and a wall clock that is set back would prolong that. */
 static void note_caught_up(rp_ha_connection *connection, int64_t acked, int64_t heard_ns) {
     rp_switched *switched = &connection->switched;
     if (acked < switched->sent_end)

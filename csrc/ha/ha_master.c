@@ -1,13 +1,12 @@
-/* ha_master.c: see ha_master.h. One thread, one epoll: listener, wake-up, slaves (ha_master_slaves.c; ha_connection.c does
- * the talking).
+/* ha_master.c: see ha_master.h. One thread, one epoll: listener, wake-up, slaves (ha_master_slaves.c; ha_connection.c does the talking).
  *
- * Who sends: a slave that has kept up is sent the next few bytes by the thread that appended them, which saves waking another thread on
- * the way to it; a larger backlog, a full socket and everything else are the ha thread's. transfer_lock makes them take turns.
+ * Senders: the thread that appended the next few bytes sends them to slaves that have kept up, which saves waking another thread; the ha
+ * thread handles larger backlogs, full sockets and everything else. transfer_lock makes them take turns.
  *
- * Nobody waits for it: an appender says `pending`, then tries the lock; whoever holds it looks at `pending` after giving it up. The ha
- * thread does so after it has said `sleeping`, so that an appender who needs it knows whether to write its eventfd. All of these are
- * sequentially consistent or have such a fence behind them, as has the log's published offset before them: one of the two always sees the
- * other.
+ * Nobody waits for that lock: an appender sets `pending`, then tries the lock; the holder checks `pending` after releasing it. The ha
+ * thread does so after it has set `sleeping`, so that an appender who needs it knows whether to write its eventfd. All of these are
+ * sequentially consistent or have such a fence behind them, as has the log's published offset before them: one of the two always sees
+ * the other.
  */
 #include "ha_master.h"
 
@@ -25,8 +24,8 @@
 #include "ha_master_inl.h"
 #include "ha_master_options.h"
 
-#define TURN_BYTES_MAX (8u * 1024u * 1024u) /* per slave and turn, so that one catching up does not starve another */
-#define APPENDER_BYTES_MAX (256 * 1024)      /* a backlog that an appender sends by itself */
+#define TURN_BYTES_MAX (8u * 1024u * 1024u) /* for each slave and turn, so that one catching up does not starve another */
+#define APPENDER_BYTES_MAX (256 * 1024)      /* the largest backlog that an appender sends by itself */
 #define APPENDER_ROUNDS_MAX 4               /* how often it does so for others before it leaves the rest to the ha thread */
 #define TAG_LISTENER UINT64_MAX
 #define TAG_WAKE (UINT64_MAX - 1)
@@ -51,13 +50,14 @@ static void pump_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
     uint32_t events = EPOLLIN | EPOLLRDHUP | (rp_ha_connection_wants_write(connection) ? EPOLLOUT : 0);
     if (events != master->slot_events[slot]) {
         master->slot_events[slot] = events;
-        (void)rp_ha_watch(master, EPOLL_CTL_MOD, rp_ha_connection_fd(connection), events, slot); /* the fd is registered and open */
+        /* Cannot fail: the fd is registered and open */
+        (void)rp_ha_watch(master, EPOLL_CTL_MOD, rp_ha_connection_fd(connection), events, slot);
     }
 }
 
 /* ---- the thread ---- */
 
-/* Milliseconds epoll may wait; 0 when there is work. */
+/* Returns how many milliseconds epoll may wait; 0 if there is work. */
 static int wait_ms(rp_ha_master *master, int64_t now_ns) {
     int64_t first = master->listen_again_ns;
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
@@ -74,7 +74,7 @@ static int wait_ms(rp_ha_master *master, int64_t now_ns) {
         return -1;
     int64_t left = first - now_ns;
     if (left <= 0)
-        return 1; /* the deadline's work was tried this turn and waits for the socket: never spin on it */
+        return 1; /* the deadline's work was tried in this turn and waits for the socket: never spin on it */
     int64_t ms = (left + RP_NS_PER_MS - 1) / RP_NS_PER_MS;
     return ms > 60000 ? 60000 : (int)ms;
 }
@@ -119,13 +119,13 @@ static int has_slaves(const rp_ha_master *master) {
     return 0;
 }
 
-/* Since when what is read now may have lain in the sockets. This process was stopped when it comes back late from a wait: a slave that has
- * left its master meanwhile, for another, said it before that. */
+/* Returns since when what is read now may have been in the sockets. If this process comes back late from a wait, it was stopped
+ * meanwhile: a slave that has since left for another master may have sent it before that. */
 static int64_t heard_since(int64_t waited_from_ns, int timeout, int64_t now_ns) {
     return timeout >= 0 && now_ns - waited_from_ns > timeout * RP_NS_PER_MS + RP_HA_LATE_NS ? waited_from_ns : now_ns;
 }
 
-/* Before the look at the log's end, of whoever is about to send, or at the lock, of who leaves it to its holder. */
+/* Called by a sender before it reads the log's end, or, before trying the lock, by a thread that leaves the sending to its holder. */
 static void set_pending(rp_ha_master *master, int is_pending) {
     atomic_store_explicit(&master->pending, is_pending, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
@@ -146,9 +146,9 @@ static void ha_master_run(void *context) {
         if (event_count > 0)
             handle_events(master, events, event_count, now_ns, heard_since(waited_from_ns, timeout, now_ns));
         listen_again(master, now_ns);
-        set_pending(master, 0); /* behind acks: entries that they made say so, too, and there is nothing to send of them */
+        set_pending(master, 0); /* after acks: entries made because of them set it too, and there is nothing to send for them */
         serve_slaves(master, now_ns);
-        atomic_store(&master->has_slaves, has_slaves(master)); /* without one, appends have nobody to wake us for: only a connect does */
+        atomic_store(&master->has_slaves, has_slaves(master)); /* without slaves, appends need not wake the thread: only a connect does */
         atomic_store(&master->sleeping, 1);
         atomic_thread_fence(memory_order_seq_cst);
         timeout = wait_ms(master, now_ns);
@@ -159,10 +159,10 @@ static void ha_master_run(void *context) {
 
 static void wake(rp_ha_master *master) {
     uint64_t one = 1;
-    (void)!write(master->wake_fd, &one, sizeof one); /* it is never full: nobody appends that often */
+    (void)!write(master->wake_fd, &one, sizeof one); /* cannot block: nobody appends that often */
 }
 
-/* The appender's turn, under the lock. 1 when something is left for the ha thread. */
+/* The appender's turn, under the lock. 1 if something is left for the ha thread. */
 static int send_appended(rp_ha_master *master) {
     int is_left = 0;
     int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
@@ -175,12 +175,12 @@ static int send_appended(rp_ha_master *master) {
             continue; /* the ha thread waits for that */
         if (rp_ha_connection_backlog(connection) > APPENDER_BYTES_MAX || pump(master, connection, now_ns, &error) < 0 ||
             rp_ha_connection_wants_write(connection))
-            is_left = 1; /* an error too: the ha thread meets it again and drops the slave */
+            is_left = 1; /* also for an error: the ha thread meets it again and drops the slave */
     }
     return is_left;
 }
 
-/* 1 when something is left for the ha thread. */
+/* 1 if something is left for the ha thread. */
 static int try_to_send_appended(rp_ha_master *master) {
     int is_left = !master->options.appenders_send;
     for (int round = 0; !is_left && atomic_load(&master->pending) && pthread_mutex_trylock(&master->transfer_lock) == 0; round++) {
@@ -197,7 +197,7 @@ static int try_to_send_appended(rp_ha_master *master) {
 }
 
 void rp_ha_master_notify(rp_ha_master *master) {
-    atomic_thread_fence(memory_order_seq_cst); /* our published offset before the look at what the ha thread does */
+    atomic_thread_fence(memory_order_seq_cst); /* orders our published offset before the read of the ha thread's state */
     if (!atomic_load(&master->has_slaves))
         return;
     set_pending(master, master->options.appenders_send);
@@ -238,7 +238,7 @@ static int open_descriptors(rp_ha_master *master, rp_error *error) {
     if (status < 0)
         return status;
     if (rp_ha_watch(master, EPOLL_CTL_ADD, master->listen_fd, EPOLLIN, TAG_LISTENER) < 0 ||
-        rp_ha_watch(master, EPOLL_CTL_ADD, master->wake_fd, EPOLLIN | EPOLLET, TAG_WAKE) < 0) /* edge: it is never read */
+        rp_ha_watch(master, EPOLL_CTL_ADD, master->wake_fd, EPOLLIN | EPOLLET, TAG_WAKE) < 0) /* edge-triggered, because it is never read */
         return rp_error_set(error, RP_E_IO, errno, NULL, -1, "epoll refused the ha listener: %s", strerror(errno));
     return RP_OK;
 }
@@ -325,7 +325,7 @@ void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second) {
     pthread_mutex_lock(&master->transfer_lock);
     master->options.flow_bytes_per_second = bytes_per_second;
     pthread_mutex_unlock(&master->transfer_lock);
-    wake(master); /* it may have slept until the old limit's next bytes */
+    wake(master); /* it may be sleeping until the old limit allows more bytes */
 }
 
 int rp_ha_master_set_pace(rp_ha_master *master, uint32_t transfer_bytes, uint32_t heartbeat_interval_ms, uint32_t housekeeping_interval_ms,
@@ -342,7 +342,7 @@ int rp_ha_master_set_pace(rp_ha_master *master, uint32_t transfer_bytes, uint32_
         master->options.housekeeping_interval_ms = housekeeping_interval_ms;
     }
     pthread_mutex_unlock(&master->transfer_lock);
-    wake(master); /* it may have slept until the old interval's end */
+    wake(master); /* it may be sleeping until the old interval's end */
     return status;
 }
 

@@ -53,31 +53,32 @@ typedef struct rp_ha_master_options {
     uint32_t heartbeat_interval_ms;    /* haSendHeartbeatInterval 5,000 */
     uint32_t housekeeping_interval_ms; /* haHousekeepingInterval 20,000: a silent slave is dropped */
     int64_t flow_bytes_per_second;     /* maxHaTransferByteInSecond when haFlowControlEnable, else 0: no limit */
-    int32_t appenders_send; /* 1: appenders send the bytes to slaves that have kept up: soonest when answers wait for acks (SYNC_MASTER);
-                               0, the default: the ha thread sends all, and appenders never wait for a socket's system call */
+    /* 1: appenders send the bytes to slaves that have kept up, which is fastest when answers wait for acks (SYNC_MASTER); 0, the
+     * default: the ha thread sends everything, and appenders never wait for a socket's system call */
+    int32_t appenders_send;
     const rp_clock *clock;
     rp_log *log;
-    uint32_t slaves_required; /* how many slaves' acks on_acked speaks of, default 1; rp_ha_master_require changes it */
+    uint32_t slaves_required; /* the number of slaves whose acks on_acked reports, default 1; rp_ha_master_require changes it */
     /* Called on the ha thread (or the caller's of rp_ha_master_require) whenever the offset may have moved that slaves_required slaves
      * hold; -1 with fewer slaves. One call at a time; the last one counts. May be NULL. */
     void (*on_acked)(void *context, int64_t acked_offset);
-    uint32_t slaves_min; /* as slaves_required, for on_in_sync; 0, the default: it is not told */
+    uint32_t slaves_min; /* as slaves_required, for on_in_sync; 0, the default: not reported */
     void (*on_in_sync)(void *context, int64_t acked_offset);
     /* If not 0, a slave that is this many bytes behind or more is not in sync. With fewer in sync than slaves_required, the acks of those
      * that are suffice, down to slaves_min; with none required on_acked is told INT64_MAX. Checked whenever a slave reports, connects or
      * leaves. 0, the default: always slaves_required. */
     int64_t fewer_gap_bytes;
-    void *context; /* of both */
-    /* Behind a controller; borrowed, closed after the master. NULL, the default: no controller. */
+    void *context; /* of both callbacks */
+    /* Used behind a controller; borrowed, closed after the master. NULL, the default: no controller. */
     rp_epoch_cache *epochs;
-    int64_t broker_id; /* of this broker, as the controller gave it */
-    int32_t all_in_sync_state_set; /* 1: on_acked is told what all of the SyncStateSet hold, else what slaves_required do */
+    int64_t broker_id; /* this broker's id from the controller */
+    int32_t all_in_sync_state_set; /* 1: on_acked reports what all of the SyncStateSet hold; 0: what slaves_required slaves do */
 } rp_ha_master_options;
 
 void rp_ha_master_options_default(rp_ha_master_options *options);
 /* Binds, listens and starts the thread. RP_OK, RP_E_INVALID, RP_E_NETWORK, RP_E_NO_MEMORY. */
 int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **master, rp_error *error);
-/* Drops all slaves and joins the thread; nothing on NULL. */
+/* Drops all slaves and joins the thread. NULL is allowed. */
 void rp_ha_master_close(rp_ha_master *master);
 uint16_t rp_ha_master_port(const rp_ha_master *master);
 
@@ -102,25 +103,26 @@ int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves);
 
 typedef struct rp_ha_slave_row {
     char address[RP_ADDRESS_TEXT_MAX]; /* "ip:port" of the slave's end */
-    int64_t request_offset; /* where it asked to start; -1 before it said */
+    int64_t request_offset; /* where it asked to start; -1 before it did */
     int64_t acked_offset; /* -1 before the first ack */
     int64_t next_offset; /* where the next frame starts; -1 before the first */
     uint64_t bytes_sent;
     uint64_t bytes_per_second; /* over the last full second */
     int64_t connected_ms; /* wall clock */
     /* behind a controller */
-    int64_t broker_id; /* -1 before it said so, and without a controller */
+    int64_t broker_id; /* -1 before it was sent, and without a controller */
     int32_t is_learner; /* asks not to be in the SyncStateSet */
-    int32_t is_in_set; /* in the set as the controller last said it */
-    int32_t has_caught_up; /* has held, since the sets changed last, all that is confirmed, and bytes of this epoch: may be proposed */
-    int64_t caught_up_ms; /* monotonic clock, when it last held all that there was; 0: it never did */
+    int32_t is_in_set; /* in the set that the controller last reported */
+    /* Since the last change of the sets it has held everything confirmed, and bytes of this epoch: it may be proposed */
+    int32_t has_caught_up;
+    int64_t caught_up_ms; /* monotonic clock: when it last held everything; 0: never */
 } rp_ha_slave_row;
 /* Fills up to rows_max rows and returns how many slaves there are. Any thread. */
 uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max);
 
 typedef struct rp_ha_master_stats {
     uint64_t accepted, refused, dropped_bad_ack, dropped_silent, dropped_other, frames_sent, heartbeats_sent, bytes_sent, acks;
-    char last_drop[160]; /* why the last connection that said anything, or was silent too long, ended; "" when none did */
+    char last_drop[160]; /* why the last connection ended that had said anything or was silent too long; "" if none did */
 } rp_ha_master_stats;
 void rp_ha_master_read_stats(rp_ha_master *master, rp_ha_master_stats *stats);
 

@@ -1,4 +1,4 @@
-/* ha_master_slaves.c: the slaves of a master: who connects, how far they say they are, how they leave (ha_master.h). */
+/* ha_master_slaves.c: the slaves of a master: how they connect, report their offsets and leave (ha_master.h). */
 #include "ha_master_inl.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "../base/clock_inl.h"
 #include "acked_offsets.h"
 
-#define TOLD_MAX 20u /* lines about connections within a second */
+#define TOLD_MAX 20u /* log lines about connections within a second */
 
 void rp_ha_tell_acked(rp_ha_master *master) {
     const rp_ha_master_options *options = &master->options;
@@ -24,7 +24,7 @@ void rp_ha_tell_acked(rp_ha_master *master) {
     int64_t acked = required > 0 ? rp_ha_master_acked_offset(master, required) : INT64_MAX;
     int64_t in_sync = min > 0 ? rp_ha_master_acked_offset(master, min) : INT64_MAX;
     int is_more_confirmed = rp_ha_switch_judge(master, &acked, &in_sync);
-    int64_t settled = acked < end ? acked : end; /* nobody waits for what is below, whoever connects */
+    int64_t settled = acked < end ? acked : end; /* nobody waits for offsets below, whoever connects */
     master->settled = settled > master->settled ? settled : master->settled;
     if (options->on_in_sync != NULL && min > 0)
         options->on_in_sync(options->context, in_sync);
@@ -35,7 +35,7 @@ void rp_ha_tell_acked(rp_ha_master *master) {
         rp_commit_log_dispatch_replicated(options->commit_log);
 }
 
-/* Whether one more line about a connection may be logged: strangers that come by the thousand shall not fill the disk. */
+/* May another line about a connection be logged? Strangers that come by the thousand must not fill the disk. */
 static int may_tell(rp_ha_master *master) {
     int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
     if (now_ns - master->told_since_ns >= RP_HA_REST_NS) {
@@ -56,10 +56,10 @@ static int may_tell(rp_ha_master *master) {
 void rp_ha_drop_slave(rp_ha_master *master, uint32_t slot, int level, const char *why) {
     rp_ha_connection *connection = master->slots[slot];
     int64_t acked = rp_ha_connection_acked(connection);
-    if (acked > 0 || may_tell(master)) /* one that held something is always told of */
+    if (acked > 0 || may_tell(master)) /* the loss of a slave that held something is always logged */
         rp_log_write(master->options.log, level, "ha: slave %s dropped at acked offset %lld: %s", rp_ha_connection_address(connection),
                      (long long)acked, why);
-    (void)rp_ha_watch(master, EPOLL_CTL_DEL, rp_ha_connection_fd(connection), 0, 0); /* close would do it too */
+    (void)rp_ha_watch(master, EPOLL_CTL_DEL, rp_ha_connection_fd(connection), 0, 0); /* closing would do it too */
     pthread_mutex_lock(&master->table_lock);
     master->slots[slot] = NULL;
     if (level > RP_LOG_INFO)
@@ -75,20 +75,20 @@ void rp_ha_drop_slave(rp_ha_master *master, uint32_t slot, int level, const char
 
 void rp_ha_drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error) {
     int is_bad_ack = error->status == RP_E_RANGE;
-    /* whoever leaves without a word was not a slave: a health check, this broker's own look at its port */
+    /* A connection that ends without a word was no slave: a health check, this broker's own check of its port */
     int is_stranger = error->status == RP_E_NETWORK && rp_ha_connection_acked(master->slots[slot]) < 0;
     rp_ha_count(is_bad_ack ? &master->counters.dropped_bad_ack : &master->counters.dropped_other, 1);
     rp_ha_drop_slave(master, slot, is_bad_ack ? RP_LOG_ERROR : is_stranger ? RP_LOG_DEBUG : RP_LOG_WARNING, error->message);
 }
 
-/* A slave that lost its link connects again while its old connection still looks alive here, and would count twice. The wire carries
- * no slave id, and two slaves may share a host: so whoever is connected from the newcomer's host counts only for what is acknowledged
- * already, until it speaks again. A dead connection never does and falls to housekeeping; a living one answers the heartbeat. */
+/* A slave that lost its link connects again while its old connection still looks alive here, and would count twice. The protocol carries
+ * no slave id, and two slaves may share a host: so connections from the newcomer's host count only for what is acknowledged already,
+ * until they report again. A dead connection never does and falls to housekeeping; a living one answers the heartbeat. */
 static void doubt_older_connections(rp_ha_master *master, uint32_t newcomer) {
-    if (master->options.epochs != NULL) /* its id tells */
+    if (master->options.epochs != NULL) /* its id tells them apart */
         return;
     uint32_t required = atomic_load_explicit(&master->slaves_required, memory_order_acquire);
-    uint32_t min = atomic_load_explicit(&master->slaves_min, memory_order_acquire); /* minInSyncReplicas may ask for more */
+    uint32_t min = atomic_load_explicit(&master->slaves_min, memory_order_acquire); /* minInSyncReplicas may require more */
     int64_t settled = rp_ha_master_acked_offset(master, min > required ? min : required);
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
         if (slot == newcomer || master->slots[slot] == NULL || !rp_ha_connection_shares_host(master->slots[slot], master->slots[newcomer]))
@@ -99,8 +99,8 @@ static void doubt_older_connections(rp_ha_master *master, uint32_t newcomer) {
     }
 }
 
-/* How much of a slave's first report counts as an ack. The report asks for bytes, from which the slave learns whether its log is ours;
- * until it knows that, no send may be answered by its word. */
+/* Returns how much of a slave's first report counts as an ack. That report requests bytes, from which the slave learns whether its log
+ * is ours; until it knows that, no send may be answered by its report. */
 static int64_t trusted_at_first(rp_ha_master *master, rp_ha_connection *newcomer) {
     int64_t acked = rp_ha_connection_acked(newcomer);
     if (master->options.epochs != NULL) /* it has compared our epochs with its own */
@@ -114,7 +114,7 @@ static int64_t trusted_at_first(rp_ha_master *master, rp_ha_connection *newcomer
     return settled;
 }
 
-/* A slave that lost its link and connects again is one replica: whoever has its id already makes room. */
+/* A slave that lost its link and connects again is one replica: an older connection with the same id is dropped. */
 static void keep_one_of_each(rp_ha_master *master, uint32_t newcomer) {
     int64_t id = rp_ha_connection_broker_id(master->slots[newcomer]);
     if (id < 0 || id == atomic_load_explicit(&master->ids[newcomer], memory_order_relaxed))
@@ -125,7 +125,7 @@ static void keep_one_of_each(rp_ha_master *master, uint32_t newcomer) {
     atomic_store_explicit(&master->ids[newcomer], id, memory_order_release);
 }
 
-/* Only now: what connected may have been no slave. */
+/* Logged only now: what connected may have been no slave. */
 static void tell_connected(rp_ha_master *master, const rp_ha_connection *connection) {
     rp_ha_slave_row row;
     rp_ha_connection_read_row(connection, &row);
@@ -174,7 +174,7 @@ static int free_slot(const rp_ha_master *master) {
     return -1;
 }
 
-/* The slot of whoever has been connected longest without a word; -1 when all have said what they hold. A slave says so at once. */
+/* Returns the slot that has been connected longest without a report; -1 if all have reported. A slave reports at once. */
 static int silent_slot(const rp_ha_master *master) {
     int found = -1;
     int64_t oldest_ms = INT64_MAX;
@@ -228,7 +228,7 @@ static void admit_slave(rp_ha_master *master, int fd, const rp_address *address,
     pthread_mutex_unlock(&master->table_lock);
 }
 
-/* Takes no more connections in a turn than there is room for, so that what they say is read before others may take their places. */
+/* Accepts no more connections in a turn than there is room for, so that their reports are read before others may take their places. */
 void rp_ha_accept_slaves(rp_ha_master *master, int64_t now_ns) {
     for (int round = 0; round < master->options.slaves_max; round++) {
         struct sockaddr_storage peer;

@@ -1,5 +1,5 @@
-/* ha_slave.c: see ha_slave.h. One thread: wait for an address, connect, say our offset, receive into the log, ack, repeat.
- * What arrives is taken in by ha_slave_receive.c.
+/* ha_slave.c: see ha_slave.h. One thread: wait for an address, connect, report our offset, receive into the log, ack, repeat.
+ * ha_slave_receive.c handles what arrives.
  */
 #include "ha_slave.h"
 
@@ -16,9 +16,9 @@
 #include "ha_master.h"
 #include "ha_slave_inl.h"
 
-#define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
+#define BURST_READS_MAX 64 /* then acks are sent, also while the master keeps the socket full */
 #define REFUSALS_MAX 4   /* 16 times reconnect_ms */
-#define TELL_AGAIN_NS (60 * RP_NS_PER_S) /* the same trouble, attempt after attempt */
+#define TELL_AGAIN_NS (60 * RP_NS_PER_S) /* for the same trouble in attempt after attempt */
 
 void rp_ha_slave_options_default(rp_ha_slave_options *options) {
     *options = (rp_ha_slave_options){
@@ -36,7 +36,7 @@ static int64_t interval_ns(const atomic_uint *interval_ms) {
 /* ---- connection ---- */
 
 static void disconnect(rp_ha_slave *slave, const char *why, int level) {
-    int is_attempt = slave->fd < 0 || slave->refusals > 0; /* the next of many, perhaps */
+    int is_attempt = slave->fd < 0 || slave->refusals > 0; /* perhaps one of many attempts */
     int was_connected = slave->fd >= 0;
     if (was_connected)
         close(slave->fd);
@@ -46,7 +46,8 @@ static void disconnect(rp_ha_slave *slave, const char *why, int level) {
     slave->stats.disconnects += (uint64_t)was_connected;
     int is_told = is_attempt && strncmp(slave->stats.last_error, why, sizeof slave->stats.last_error - 1) == 0 &&
                   rp_ha_slave_now_ns(slave) - slave->told_ns < TELL_AGAIN_NS;
-    int is_wanted = slave->followed_changes == slave->wanted_changes; /* else nothing is cut for it: whoever asks means the next master */
+    /* Otherwise nothing is cut for it: the address is meant for the next master */
+    int is_wanted = slave->followed_changes == slave->wanted_changes;
     slave->stats.state = slave->is_diverged && is_wanted ? RP_HA_SLAVE_TRUNCATE : RP_HA_SLAVE_READY;
     slave->stats.bytes_per_second = 0;
     snprintf(slave->stats.last_error, sizeof slave->stats.last_error, "%s", why);
@@ -81,8 +82,8 @@ static int flush_ack(rp_ha_slave *slave) {
     return RP_OK;
 }
 
-/* Says how far we hold the log when that moved, or always. An ack that waits for the socket is finished first: whole or nothing. In the
- * middle of bytes that are compared nothing is said: a second word would vouch for what we hold, and the next byte may differ. */
+/* Reports how far we hold the log if that has moved, or always. An ack that waits for the socket is finished first: whole or nothing.
+ * While bytes are being compared nothing is reported: a second report would confirm what we hold, and the next byte may differ. */
 static int report_offset(rp_ha_slave *slave, int always) {
     int status = flush_ack(slave);
     if (status < 0 || slave->ack_left > 0 || slave->is_shaking) {
@@ -91,7 +92,7 @@ static int report_offset(rp_ha_slave *slave, int always) {
     }
     int64_t offset = rp_ha_slave_held_offset(slave);
     if (rp_ha_slave_is_comparing(slave) && slave->body_left > 0) {
-        slave->last_write_ns = always ? rp_ha_slave_now_ns(slave) : slave->last_write_ns; /* its time has come and gone */
+        slave->last_write_ns = always ? rp_ha_slave_now_ns(slave) : slave->last_write_ns; /* its time has come */
         return RP_OK;
     }
     if (!always && offset == slave->acked_offset)
@@ -105,7 +106,7 @@ static int report_offset(rp_ha_slave *slave, int always) {
     return flush_ack(slave);
 }
 
-/* The first word of a connection. */
+/* Sends the first report of a connection. */
 static int begin_talk(rp_ha_slave *slave) {
     if (slave->options.epochs == NULL)
         return report_offset(slave, 1);
@@ -141,11 +142,11 @@ static int receive_burst(rp_ha_slave *slave, rp_error *error) {
 
 /* ---- the thread ---- */
 
-/* Waits for the socket, the wake-up or timeout_ms (-1: for ever). Poll's events of the socket. */
+/* Waits for the socket, the wake-up or timeout_ms (-1: no limit). Returns poll's events for the socket. */
 static int wait_for(rp_ha_slave *slave, int64_t timeout_ms) {
     struct pollfd polled[2] = {{.fd = slave->wake_fd, .events = POLLIN},
                                {.fd = slave->fd, .events = (short)(POLLIN | (slave->ack_left > 0 ? POLLOUT : 0))}};
-    (void)poll(polled, slave->fd >= 0 ? 2 : 1, timeout_ms > 60000 ? 60000 : (int)timeout_ms); /* a failure reads as no event */
+    (void)poll(polled, slave->fd >= 0 ? 2 : 1, timeout_ms > 60000 ? 60000 : (int)timeout_ms); /* a failure counts as no event */
     if (polled[0].revents != 0) {
         uint64_t drained;
         (void)!read(slave->wake_fd, &drained, sizeof drained);
@@ -157,7 +158,7 @@ static int64_t ms_until(int64_t deadline_ns, int64_t time_ns) {
     return deadline_ns <= time_ns ? 0 : (deadline_ns - time_ns + RP_NS_PER_MS - 1) / RP_NS_PER_MS;
 }
 
-/* Takes over a changed address. 1 when it changed. */
+/* Takes over a changed address. 1 if it changed. */
 static int follow_wanted_address(rp_ha_slave *slave) {
     char wanted[RP_ENDPOINT_TEXT_MAX];
     pthread_mutex_lock(&slave->lock);
@@ -182,7 +183,8 @@ static int follow_wanted_address(rp_ha_slave *slave) {
     return 1;
 }
 
-/* The connection that was dialled is of one that is not wanted any more: it hears no word of ours, and what became of it is no trouble. */
+/* The connection that was opened belongs to a master that is no longer wanted: nothing is sent on it, and its end is not logged as a
+ * fault. */
 static int moves_on(rp_ha_slave *slave) {
     if (!atomic_load(&slave->moves_on))
         return 0;
@@ -194,7 +196,7 @@ static int moves_on(rp_ha_slave *slave) {
 
 static void try_connect(rp_ha_slave *slave) {
     rp_error damage;
-    if (rp_commit_log_damaged_at(slave->options.commit_log, &damage) >= 0) { /* until we are started again */
+    if (rp_commit_log_damaged_at(slave->options.commit_log, &damage) >= 0) { /* until the broker is restarted */
         slave->refusals = REFUSALS_MAX;
         disconnect_of(slave, &damage, RP_LOG_ERROR);
         return;
@@ -240,7 +242,7 @@ static void serve_connection(rp_ha_slave *slave) {
     int events = wait_for(slave, ms_until(report_at < leave_at ? report_at : leave_at, time_ns));
     rp_error error;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && receive_burst(slave, &error) < 0) {
-        /* Refused, no log of ours to follow, or none that takes more, as with a full disk: that changes when an operator has mended it. */
+        /* Refused, the master's log is not ours, or ours accepts no more, as with a full disk: an operator has to mend that. */
         if ((!slave->is_answered || error.status != RP_E_NETWORK) && slave->refusals < REFUSALS_MAX)
             slave->refusals++;
         disconnect_of(slave, &error, error.status == RP_E_RANGE ? RP_LOG_ERROR : RP_LOG_WARNING);
@@ -345,7 +347,7 @@ int rp_ha_slave_set_intervals(rp_ha_slave *slave, uint32_t report_interval_ms, u
         return RP_E_INVALID;
     atomic_store_explicit(&slave->report_interval_ms, report_interval_ms, memory_order_relaxed);
     atomic_store_explicit(&slave->housekeeping_interval_ms, housekeeping_interval_ms, memory_order_relaxed);
-    rp_ha_signal_fd(slave->wake_fd); /* it may have slept until the old interval's end */
+    rp_ha_signal_fd(slave->wake_fd); /* it may be sleeping until the old interval's end */
     return RP_OK;
 }
 
@@ -363,7 +365,7 @@ int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
         snprintf(slave->stats.master_address, sizeof slave->stats.master_address, "%s", slave->wanted_address);
         slave->wanted_changes++;
         atomic_store(&slave->moves_on, 1);
-        slave->stats.state = RP_HA_SLAVE_READY; /* at once: whoever asks now means the new one, which has proved nothing yet */
+        slave->stats.state = RP_HA_SLAVE_READY; /* set at once: a caller asking now means the new master, which has proved nothing yet */
     }
     pthread_mutex_unlock(&slave->lock);
     rp_ha_signal_fd(slave->wake_fd);
@@ -371,7 +373,7 @@ int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
 }
 
 void rp_ha_slave_let_go(rp_ha_slave *slave) {
-    (void)rp_ha_slave_set_master(slave, NULL); /* no address is a good one */
+    (void)rp_ha_slave_set_master(slave, NULL); /* cannot fail: no address is valid */
     pthread_mutex_lock(&slave->lock);
     while (slave->left_changes < slave->wanted_changes)
         pthread_cond_wait(&slave->left, &slave->lock);

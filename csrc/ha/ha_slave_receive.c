@@ -1,8 +1,8 @@
-/* ha_slave_receive.c: frames from the master into the log.
+/* ha_slave_receive.c: receives frames from the master into the log.
  *
- * What is left of a frame's body goes by readv straight into the mapped file; what is behind it goes into a small buffer as the
- * second part: the next header with as much of its body as fits. So a small frame costs one system call and one short copy. A read
- * that got less than it asked for has emptied the socket. Large bodies, which are a backlog's, are spliced (backlog_pipe.h).
+ * The rest of a frame's body is read by readv straight into the mapped file; what follows goes into a small buffer as the second part:
+ * the next header with as much of its body as fits. So a small frame costs one system call and one short copy. A read that got less than
+ * it asked for has emptied the socket. Large bodies, which belong to a backlog, are spliced (backlog_pipe.h).
  */
 #include "ha_slave_inl.h"
 
@@ -15,19 +15,20 @@
 
 #define WAITS_MAX 2      /* heartbeats without bytes to compare: the flow limit may hold bytes back past one, but not past two */
 #define OFFSET_MAX (INT64_MAX / 2) /* no log gets there, and what the store adds to an offset does not overflow */
-#define BACKLOG_BYTES_MIN (32 * 1024) /* of a frame that is spliced: haTransferBatchSize. Smaller ones are cheaper to read into the map */
+/* Size from which on a frame is spliced: haTransferBatchSize. Smaller ones are cheaper to read into the map */
+#define BACKLOG_BYTES_MIN (32 * 1024)
 
-/* From now on what the master sends is stored and acknowledged. The state does not say so of a master that is no longer wanted: that one is
- * left at the next turn. */
+/* From now on what the master sends is stored and acknowledged. The state does not say so for a master that is no longer wanted: it is
+ * left in the next turn. */
 void rp_ha_slave_begin_transfer(rp_ha_slave *slave) {
     pthread_mutex_lock(&slave->lock);
     if (slave->followed_changes == slave->wanted_changes)
         slave->stats.state = RP_HA_SLAVE_TRANSFER;
     pthread_mutex_unlock(&slave->lock);
-    rp_ha_signal_fd(slave->transfer_fd); /* after the state: whoever is told looks at it */
+    rp_ha_signal_fd(slave->transfer_fd); /* after the state, which its reader checks */
 }
 
-/* Whether a frame of size bytes at offset continues our log, which ends at `ours`. */
+/* Does a frame of size bytes at offset continue our log, which ends at `ours`? */
 static int check_frame(rp_ha_slave *slave, int64_t ours, int64_t offset, uint32_t size, rp_error *error) {
     if (offset < 0 || size > RP_HA_FRAME_BYTES_MAX || offset > OFFSET_MAX)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, offset,
@@ -43,7 +44,7 @@ static int check_frame(rp_ha_slave *slave, int64_t ours, int64_t offset, uint32_
     return RP_OK;
 }
 
-/* Takes a frame's header. Its body, of body_left bytes, comes next. */
+/* Handles a frame's header. Its body, of body_left bytes, comes next. */
 static int begin_body(rp_ha_slave *slave, const uint8_t *header, rp_error *error) {
     int64_t offset = slave->options.epochs != NULL ? 0 : (int64_t)rp_get_u64(header);
     uint32_t size = slave->options.epochs != NULL ? 0 : rp_get_u32(header + 8);
@@ -58,12 +59,12 @@ static int begin_body(rp_ha_slave *slave, const uint8_t *header, rp_error *error
     slave->is_asked |= size == 0;
     slave->is_answered = 1;
     if (size == 0 && !rp_ha_slave_is_comparing(slave))
-        slave->refusals = 0; /* while bytes are compared they first have to prove that they are of our log */
-    if (size == 0) /* tries again what a full disk had refused, also when the master sends nothing more */
+        slave->refusals = 0; /* bytes that are compared must first prove that they belong to our log */
+    if (size == 0) /* retries what a full disk had refused, even if the master sends nothing more */
         rp_commit_log_dispatch_replicated(slave->options.commit_log);
     pthread_mutex_lock(&slave->lock);
     slave->stats.frames_received++;
-    slave->stats.last_read_ms = rp_clock_wall_ms(slave->options.clock); /* of a heartbeat this is all there is to note */
+    slave->stats.last_read_ms = rp_clock_wall_ms(slave->options.clock); /* nothing else has to be noted of a heartbeat */
     slave->stats.master_offset = offset + size;
     pthread_mutex_unlock(&slave->lock);
     return RP_OK;
@@ -83,8 +84,8 @@ static void count_received(rp_ha_slave *slave, uint32_t size, int64_t time_ns) {
     pthread_mutex_unlock(&slave->lock);
 }
 
-/* Where the next bytes of the body go, and how many of them: 1..body_left, or a negative status. stored: how many this thread will store
- * there itself, by a copy. */
+/* Returns where the next bytes of the body go, and how many of them: 1..body_left, or a negative status. stored: how many this thread
+ * will write there by a copy. */
 static int64_t reserve_body(rp_ha_slave *slave, uint32_t stored, uint8_t **address, rp_error *error) {
     uint32_t room = 0;
     int status = rp_commit_log_reserve_replicated(slave->options.commit_log, slave->body_offset, stored, address, &room, error);
@@ -104,7 +105,7 @@ static int commit_body(rp_ha_slave *slave, uint32_t size, rp_error *error) {
     return RP_OK;
 }
 
-/* Compares body bytes with those that our log should hold already. */
+/* Compares body bytes with those that our log should already hold. */
 static int compare_body(rp_ha_slave *slave, const uint8_t *bytes, uint32_t size, rp_error *error) {
     int64_t same =
         rp_overlap_take(&slave->overlap, slave->options.commit_log, bytes, size < slave->body_left ? size : slave->body_left, error);
@@ -133,8 +134,7 @@ static int copy_body(rp_ha_slave *slave, const uint8_t *bytes, uint32_t size, rp
     return commit_body(slave, (uint32_t)part, error);
 }
 
-/* Takes the next piece out of the buffer: a handshake, a header or bytes of a body. 1; 0: it is not there yet; negative ends the
- * connection. */
+/* Handles the next piece of the buffer: a handshake, a header or bytes of a body. 1; 0: it is incomplete; negative: end the connection. */
 static int take_piece(rp_ha_slave *slave, rp_error *error) {
     uint32_t left = slave->input_end - slave->input_at;
     const uint8_t *bytes = slave->input + slave->input_at;
@@ -152,7 +152,7 @@ static int take_piece(rp_ha_slave *slave, rp_error *error) {
     return status < 0 ? status : 1;
 }
 
-/* Takes all pieces that are in the buffer. RP_OK, or what ends the connection. */
+/* Handles all pieces in the buffer. RP_OK, or why the connection has to end. */
 static int take_input(rp_ha_slave *slave, rp_error *error) {
     int taken;
     do {
@@ -161,7 +161,7 @@ static int take_input(rp_ha_slave *slave, rp_error *error) {
     return taken;
 }
 
-/* What a read that got nothing means. 0: the socket is empty; negative ends the connection. */
+/* Interprets a read that got nothing. 0: the socket is empty; negative: end the connection. */
 static int nothing_received(rp_ha_slave *slave, ssize_t got, rp_error *error) {
     if (got == 0)
         return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection%s",
@@ -169,7 +169,7 @@ static int nothing_received(rp_ha_slave *slave, ssize_t got, rp_error *error) {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return 0;
     int os_errno = errno;
-    uint8_t *address = NULL; /* the kernel found no space for a page of the log and does not tell why (base/map_hold.h) */
+    uint8_t *address = NULL; /* the kernel found no space for a page of the log and does not say why (base/map_hold.h) */
     if (os_errno == EFAULT && reserve_body(slave, slave->body_left, &address, error) < 0)
         return error->status;
     return rp_error_set(error, RP_E_NETWORK, os_errno, NULL, -1, "receiving failed: %s", strerror(os_errno));
@@ -200,7 +200,7 @@ int rp_ha_slave_receive_some(rp_ha_slave *slave, rp_error *error) {
     int compares = slave->body_left > 0 && rp_ha_slave_is_comparing(slave);
     if (slave->body_left > 0 && !compares && slave->is_behind && rp_backlog_pipe_open(&slave->pipe) == 0)
         return receive_backlog(slave, error);
-    if (slave->body_left > 0 && !compares) { /* then the buffer is empty */
+    if (slave->body_left > 0 && !compares) { /* the buffer is empty in that case */
         uint8_t *address = NULL;
         body_part = reserve_body(slave, 0, &address, error);
         if (body_part < 0)
@@ -211,7 +211,7 @@ int rp_ha_slave_receive_some(rp_ha_slave *slave, rp_error *error) {
     memmove(slave->input, slave->input + slave->input_at, kept);
     slave->input_at = 0;
     slave->input_end = kept;
-    /* Behind a large body only the next header is read ahead: the next body is perhaps large too, and spliced. */
+    /* Behind a large body only the next header is read ahead: the next body may be large too, and spliced. */
     uint32_t wanted = slave->is_behind && !compares ? slave->header_size : RP_HA_INPUT_BYTES;
     uint32_t ahead = compares || body_part == slave->body_left ? wanted - kept : 0;
     if (ahead > 0)

@@ -1,9 +1,9 @@
-/* ha_slave_switch.c: a slave behind a controller: up to where its log is its master's, and what frames say besides (switch_wire.h).
+/* ha_slave_switch.c: a slave behind a controller: finds up to where its log is its master's, and handles frames (switch_wire.h).
  * RocketMQ: AutoSwitchHAClient (5.3.3 store/ha/autoswitch/).
  *
- * Up to the point that the epochs have in common the two logs are the same: no two masters wrote in one epoch. A slave without epochs, or
- * with none of the master's, finds out from its last bytes (overlap.h), as one without a controller does: RocketMQ's goes on behind what
- * may be anything, or never.
+ * Up to the last point that the epochs have in common the two logs are the same, because no two masters wrote in one epoch. A slave
+ * without epochs, or with none of the master's, decides by its last bytes (overlap.h), as a slave without a controller does: RocketMQ's
+ * continues behind bytes that may be anything, or never.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +24,12 @@ void rp_ha_slave_put_hello(rp_ha_slave *slave) {
     slave->ack_size = slave->ack_left = RP_SWITCH_HELLO_SIZE;
 }
 
-/* What lies behind the point is not the master's. */
+/* Cuts what lies behind the point, which is not the master's. */
 static int cut_at(rp_ha_slave *slave, int64_t point, rp_error *error) {
     rp_commit_log *log = slave->options.commit_log;
     int64_t end = rp_commit_log_max_offset(log);
     int status = point < end ? rp_commit_log_cut(log, point, error) : RP_OK;
-    if (status == RP_E_RANGE) { /* there are queue entries of it */
+    if (status == RP_E_RANGE) { /* there are queue entries for it */
         slave->is_diverged = 1;
         pthread_mutex_lock(&slave->lock);
         slave->stats.truncate_to = point;
@@ -40,7 +40,7 @@ static int cut_at(rp_ha_slave *slave, int64_t point, rp_error *error) {
     }
     if (status < 0)
         return status;
-    slave->overlap.at = slave->overlap.end = 0; /* nothing left to compare: the epochs have said it all */
+    slave->overlap.at = slave->overlap.end = 0; /* nothing is left to compare: the epochs have decided */
     if (point < end)
         rp_log_write(slave->options.log, RP_LOG_WARNING, "ha: our log went on to %lld, the master's did not: cut at %lld", (long long)end,
                      (long long)point);
@@ -55,7 +55,7 @@ static int compare_epochs(rp_ha_slave *slave, const rp_switch_handshake *said, r
     if (rp_switch_take_entries(slave->input + slave->input_at + RP_SWITCH_HANDSHAKE_SIZE, said->entry_count, theirs) < 0)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the master's epochs do not rise");
     int64_t last = rp_epoch_cache_last(slave->options.epochs);
-    if (said->last_epoch < last) /* of whoever leads now ours is older, or the same */
+    if (said->last_epoch < last) /* a present leader's last epoch is ours or a later one */
         return rp_error_set(error, RP_E_RANGE, 0, NULL, said->last_epoch,
                             "a master of epoch %lld leads no more: ours is %lld already, and nothing of ours is cut for it",
                             (long long)said->last_epoch, (long long)last);
@@ -99,7 +99,7 @@ int rp_ha_slave_take_frame(rp_ha_slave *slave, const uint8_t *header, int64_t *o
     rp_commit_log *log = slave->options.commit_log;
     if (rp_switch_take_frame(header, RP_SWITCH_TRANSFER_SIZE, &frame) < 0)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "no frame of a master behind a controller");
-    if (frame.offset < 0) /* a heartbeat of one that has nothing to send yet */
+    if (frame.offset < 0) /* a heartbeat of a master that has nothing to send yet */
         frame.offset = rp_ha_slave_held_offset(slave);
     *offset = frame.offset;
     *size = frame.size;

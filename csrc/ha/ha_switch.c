@@ -1,5 +1,5 @@
-/* ha_switch.c: see ha_switch.h. The locks are those of ha_master_inl.h: transfer_lock, then tell_lock, then the log's,
- * the epochs' and set_lock, which nobody waits for long: operators and the event loop ask what it guards. */
+/* ha_switch.c: see ha_switch.h. The locks are those of ha_master_inl.h: transfer_lock, then tell_lock, then those of the log and the
+ * epochs and set_lock, which is never held for long: operators and the event loop read what it guards. */
 #include "ha_switch.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ int rp_ha_master_set_fd(const rp_ha_master *master) { return master->set_fd; }
 
 static void signal_set(const rp_ha_master *master) {
     uint64_t one = 1;
-    (void)!write(master->set_fd, &one, sizeof one); /* fails only when it is readable already */
+    (void)!write(master->set_fd, &one, sizeof one); /* fails only if it is readable already */
 }
 
 /* ---- who is in sync ---- */
@@ -72,7 +72,7 @@ int rp_ha_switch_judge(rp_ha_master *master, int64_t *acked, int64_t *in_sync) {
     pthread_mutex_unlock(&master->set_lock);
     if (!options->all_in_sync_state_set)
         return 0;
-    return rp_commit_log_confirm(options->commit_log, confirmed); /* before anybody hears of it: what was acknowledged can be read */
+    return rp_commit_log_confirm(options->commit_log, confirmed); /* before anybody is told of it: what was acknowledged can be read */
 }
 
 static int64_t confirm_offset(const rp_ha_master *master) {
@@ -81,14 +81,14 @@ static int64_t confirm_offset(const rp_ha_master *master) {
     return confirmed < end ? confirmed : end;
 }
 
-/* A queue that had no room for its entry, or records that could not be read, are tried again: a slave speaks every few seconds. */
+/* Retries queues that had no room for an entry, or records that could not be read: a slave reports every few seconds. */
 static void make_up_for_entries(const rp_ha_master *master) {
     rp_commit_log *log = master->options.commit_log;
     if (master->options.all_in_sync_state_set && rp_commit_log_dispatched_offset(log) < confirm_offset(master))
         rp_commit_log_dispatch_replicated(log);
 }
 
-/* May be proposed: it holds what is confirmed, and is in our epoch. */
+/* May it be proposed? It holds what is confirmed, and is in our epoch. */
 static int has_caught_up(const rp_ha_master *master, const rp_ha_slave_row *row) {
     return row->broker_id >= 0 && !row->is_learner && row->acked_offset >= confirm_offset(master) && row->acked_offset >= master->lead_from;
 }
@@ -130,7 +130,7 @@ void rp_ha_switch_miss(rp_ha_master *master, int64_t broker_id) {
         return;
     pthread_mutex_lock(&master->set_lock);
     int is_missed = rp_sync_state_set_has_agreed(&master->set, broker_id);
-    memset(master->is_told, 0, sizeof master->is_told); /* a slot is another slave's next */
+    memset(master->is_told, 0, sizeof master->is_told); /* the slots will belong to other slaves */
     pthread_mutex_unlock(&master->set_lock);
     if (is_missed)
         signal_set(master);
@@ -179,7 +179,7 @@ int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, const int64_t *ids, u
     pthread_mutex_lock(&master->tell_lock);
     pthread_mutex_lock(&master->set_lock);
     rp_sync_state_set_begin(&master->set, master->options.broker_id, holds_back ? rp_commit_log_dispatched_offset(log) : end);
-    (void)rp_sync_state_set_agree(&master->set, ids, count); /* which was checked */
+    (void)rp_sync_state_set_agree(&master->set, ids, count); /* cannot fail: it was checked */
     memset(master->is_told, 0, sizeof master->is_told);
     master->lead_from = end;
     master->settled = -1;
@@ -230,7 +230,7 @@ int rp_ha_master_propose(rp_ha_master *master, const int64_t *ids, uint32_t coun
     int was_alone, status = alter_set(master, rp_sync_state_set_propose, ids, count, &was_alone);
     if (status != RP_OK || !was_alone)
         return status;
-    /* Up to here sends were acknowledged with nobody asked: a newcomer has to hold all of that before the controller hears of it. */
+    /* Sends up to here were acknowledged without any slave: a newcomer must hold all of that before the controller is asked for it. */
     pthread_mutex_lock(&master->set_lock);
     int64_t end = rp_commit_log_max_offset(master->options.commit_log);
     master->set.confirmed = end > master->set.confirmed ? end : master->set.confirmed;

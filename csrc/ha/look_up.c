@@ -1,4 +1,4 @@
-/* look_up.c: see look_up.h. What is asked and answered belongs to both threads; the last one frees it. */
+/* look_up.c: see look_up.h. The question and the answer belong to both threads; the last one frees them. */
 #include "look_up.h"
 
 #include <poll.h>
@@ -18,9 +18,9 @@ typedef struct rp_asked_name {
     char host[RP_ENDPOINT_TEXT_MAX], port[RP_ENDPOINT_TEXT_MAX];
     int done_fd;
     atomic_int owners;
-    atomic_int is_done;     /* status and found are as they stay */
-    int status;             /* the asking thread's, then the other one's */
-    struct addrinfo *found; /* as status */
+    atomic_int is_done;     /* status and found are final */
+    int status;             /* owned by the asking thread, then by the other one */
+    struct addrinfo *found; /* like status */
 } rp_asked_name;
 
 static void let_go(rp_asked_name *one) {
@@ -42,7 +42,7 @@ static void ask(void *context) {
     let_go(one);
 }
 
-/* A thread asks. NULL: there is none to be had. */
+/* Asks in a thread of its own. NULL: no thread is available. */
 static rp_asked_name *begin(const char *host, const char *port) {
     rp_asked_name *one = calloc(1, sizeof *one);
     if (one == NULL)

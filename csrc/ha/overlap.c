@@ -21,7 +21,7 @@ static int64_t find_last_message(const uint8_t *bytes, int64_t base, int64_t end
             return at;
         if (kind == RP_RECORD_BLANK && !is_padded) {
             is_padded = 1;
-            end = at; /* the next one to look at ends here: at most one byte before `at` is no start of it */
+            end = at; /* the next candidate ends here: at most one byte before `at`, which is not the start of a record */
         }
     }
     return -1;
@@ -45,7 +45,7 @@ int rp_overlap_begin(rp_overlap *overlap, rp_commit_log *log, rp_error *error) {
     rp_log_range_release(last.pin);
     begin = head < begin ? head : begin;
     begin = begin > base ? begin : base;
-    overlap->at = begin < 1 ? 1 : begin; /* a report of 0 would say that we are empty */
+    overlap->at = begin < 1 ? 1 : begin; /* a report of 0 would mean that we are empty */
     return RP_OK;
 }
 

@@ -4,7 +4,7 @@
 #include "../base/bytes_inl.h"
 #include "ha_master.h"
 
-#define OFFSET_MAX (INT64_MAX / 2) /* no log gets there; what is added to it stays a number */
+#define OFFSET_MAX (INT64_MAX / 2) /* no log gets there, and sums with an offset do not overflow */
 
 void rp_switch_put_hello(uint8_t bytes[RP_SWITCH_HELLO_SIZE], const rp_switch_hello *hello) {
     rp_put_u32(bytes, RP_SWITCH_HANDSHAKE);
@@ -95,7 +95,7 @@ int rp_switch_take_frame(const uint8_t *bytes, uint32_t size, rp_switch_frame *f
     frame->epoch_start = (int64_t)rp_get_u64(bytes + 20);
     frame->confirm_offset = (int64_t)rp_get_u64(bytes + 28);
     int is_one = rp_get_u32(bytes) == RP_SWITCH_TRANSFER && frame->size <= RP_HA_FRAME_BYTES_MAX && frame->offset <= OFFSET_MAX;
-    /* A heartbeat of a master that has nothing to send yet speaks of offset -1. */
+    /* A heartbeat of a master that has nothing to send yet carries offset -1. */
     int is_sound = frame->size == 0
                        ? frame->offset >= -1
                        : frame->offset >= 0 && frame->epoch >= 0 && frame->epoch_start >= 0 && frame->epoch_start <= OFFSET_MAX;

@@ -1,4 +1,4 @@
-/* switch_wire.h: the words between master and slave behind a controller; all big-endian.
+/* switch_wire.h: the messages between master and slave behind a controller; all big-endian.
  * RocketMQ: AutoSwitchHAConnection, AutoSwitchHAClient (5.3.3 store/ha/autoswitch/).
  *
  *   slave  → master  HANDSHAKE [4 state 1][2 sync from last file][2 async learner][8 broker id]
@@ -42,18 +42,19 @@ typedef struct rp_switch_frame {
 
 void rp_switch_put_hello(uint8_t bytes[RP_SWITCH_HELLO_SIZE], const rp_switch_hello *hello);
 void rp_switch_put_ack(uint8_t bytes[RP_SWITCH_ACK_SIZE], int64_t offset);
-/* Bytes written: at most RP_SWITCH_HANDSHAKE_MAX. count is at most RP_EPOCHS_MAX. */
+/* Returns the bytes written, at most RP_SWITCH_HANDSHAKE_MAX. count is at most RP_EPOCHS_MAX. */
 uint32_t rp_switch_put_handshake(uint8_t *bytes, int64_t max_offset, const rp_epoch_entry *entries, uint32_t count);
 void rp_switch_put_frame(uint8_t bytes[RP_SWITCH_TRANSFER_SIZE], const rp_switch_frame *frame);
 
-/* The next word of a slave: its size, 0 when it is not whole yet, RP_E_PROTOCOL when it is malformed. *hello is filled when the size is
- * that of a hello, *acked when it is that of an ack. */
+/* Decodes the next message of a slave. Returns its size, 0 if it is incomplete, RP_E_PROTOCOL if it is malformed. *hello is filled if
+ * the size is that of a hello, *acked if it is that of an ack. */
 int rp_switch_take_word(const uint8_t *bytes, uint32_t size, rp_switch_hello *hello, int64_t *acked);
-/* The same of a master's handshake without its entries; RP_E_PROTOCOL also for more entries than there may be. */
+/* Decodes a master's handshake without its entries; returns likewise, and RP_E_PROTOCOL for too many entries. */
 int rp_switch_take_handshake(const uint8_t *bytes, uint32_t size, rp_switch_handshake *handshake);
-/* Of its entries: RP_OK, or RP_E_PROTOCOL when they do not rise or an offset is negative. */
+/* Decodes the entries: RP_OK, or RP_E_PROTOCOL if they do not ascend or an offset is negative. */
 int rp_switch_take_entries(const uint8_t *bytes, uint32_t count, rp_epoch_entry *entries);
-/* And of a frame's header. Body sizes above RP_HA_FRAME_BYTES_MAX and, with a body, a negative epoch or offset are RP_E_PROTOCOL. */
+/* Decodes a frame's header; returns likewise. Body sizes above RP_HA_FRAME_BYTES_MAX and, with a body, a negative epoch or offset are
+ * RP_E_PROTOCOL. */
 int rp_switch_take_frame(const uint8_t *bytes, uint32_t size, rp_switch_frame *frame);
 
 #endif

@@ -52,7 +52,7 @@ uint32_t rp_sync_state_set_size(const rp_sync_state_set *set) {
     return set->is_proposing && set->proposed_count > set->agreed_count ? set->proposed_count : set->agreed_count;
 }
 
-/* What that replica holds, by its furthest connection; -1: it is not there. */
+/* Returns what the replica holds, by its most advanced connection; -1: it is not connected. */
 static int64_t acked_by(int64_t id, const rp_replica *replicas, uint32_t count) {
     int64_t acked = -1;
     for (uint32_t i = 0; i < count; i++)

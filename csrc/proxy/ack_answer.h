@@ -9,10 +9,10 @@
 #include "acked_messages.h"
 #include "answer_status.h"
 
-/* What became of one of the messages. */
+/* Sets the status of one of the messages from its broker's answer. */
 void rp_ack_status_of(rp_answer_status *status, const rp_command *response);
-/* failed: why each message is not acknowledged, NULL where it is. Returns the code of the whole answer: that of all messages where they
- * agree, else the one that says that they differ. */
+/* failed: for each message why it is not acknowledged, NULL if it is. Returns the code of the whole answer: that of all messages if they
+ * agree, otherwise the one for differing results. */
 int32_t rp_ack_answer_code(uint32_t count, const rp_answer_status *const failed[]);
 uint32_t rp_ack_answer_size(const rp_acked_messages *acked, const rp_answer_status *const failed[]);
 /* Writes rp_ack_answer_size bytes. */

@@ -17,7 +17,7 @@ typedef struct rp_ack_command {
     uint8_t topic[RP_RETRY_TOPIC_MAX];
 } rp_ack_command;
 
-/* today: the handle that its broker knows, and what it says. The fields point to all of the arguments. */
+/* today: the handle that the broker knows now; handle: the same, decoded. The fields point to all of the arguments. */
 void rp_ack_command_fill(rp_ack_command *ack, rp_slice topic, rp_slice group, rp_slice today, const rp_receipt_handle *handle);
 
 #endif

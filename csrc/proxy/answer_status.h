@@ -48,16 +48,17 @@ typedef struct rp_answer_status {
     uint8_t text[RP_STATUS_TEXT_MAX];
 } rp_answer_status;
 
-/* The name of a code, which is also the message of a Status without a text; of what is none of them INTERNAL_SERVER_ERROR. Static. */
+/* Returns the name of a code, which is also the message of a Status without a text; for any other number INTERNAL_SERVER_ERROR. Static
+ * storage. */
 const char *rp_answer_code_name(int32_t code);
-/* Each code has a place from 0 to RP_ANSWER_CODES - 1, so that arrays can count them; what is none of them, INTERNAL_SERVER_ERROR's. */
+/* Each code has a place from 0 to RP_ANSWER_CODES - 1, so that arrays can count them; other numbers have INTERNAL_SERVER_ERROR's. */
 uint32_t rp_answer_code_place(int32_t code);
 int32_t rp_answer_code_at(uint32_t place);
 /* Sets the code, with its name as the text. */
 void rp_answer_status_name(rp_answer_status *status, int32_t code);
 /* Sets code and text. format is printf's; a long text is cut at RP_STATUS_TEXT_MAX between two characters; what is no UTF-8 is replaced. */
 void rp_answer_status_set(rp_answer_status *status, int32_t code, const char *format, ...);
-/* Sets the status that a broker's answer, which is an error, stands for. */
+/* Sets the status that corresponds to a broker's error answer. */
 void rp_answer_status_of(rp_answer_status *status, const rp_command *answer);
 
 uint32_t rp_answer_status_size(const rp_answer_status *status);

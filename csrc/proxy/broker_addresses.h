@@ -1,8 +1,8 @@
-/* broker_addresses.h: where the masters of brokers are, by name, as routes have said last. RocketMQ: TopicRouteService.getBrokerAddr (5.3.3
- * proxy/service/route/).
+/* broker_addresses.h: the addresses of brokers' masters by name, as last learned from routes. RocketMQ: TopicRouteService.getBrokerAddr
+ * (5.3.3 proxy/service/route/).
  *
  * Threads  any; one lock, a leaf, for a look-up and a copy.
- * Bounds   RP_BROKER_ADDRESSES_MAX; those beyond are not known here, and what is for them is Python's.
+ * Bounds   RP_BROKER_ADDRESSES_MAX; further ones are not known here, and Python handles calls for them.
  */
 #ifndef RP_PROXY_BROKER_ADDRESSES_H
 #define RP_PROXY_BROKER_ADDRESSES_H
@@ -14,7 +14,7 @@
 
 typedef struct rp_broker_addresses rp_broker_addresses;
 
-rp_broker_addresses *rp_broker_addresses_create(void); /* NULL: memory is out */
+rp_broker_addresses *rp_broker_addresses_create(void); /* NULL: no memory */
 void rp_broker_addresses_destroy(rp_broker_addresses *addresses);
 /* RP_OK; RP_E_INVALID: an empty or too long name; RP_E_BUSY; RP_E_NO_MEMORY. */
 int rp_broker_addresses_put(rp_broker_addresses *addresses, rp_slice name, const rp_address *address);

@@ -16,15 +16,15 @@
 #include "received_request.h"
 #include "upstreams.h"
 
-#define RP_PATIENCE_NS (3000 * RP_NS_PER_MS) /* as of brokers.py's calls, however long a client waits; a send has its client's time */
+#define RP_PATIENCE_NS (3000 * RP_NS_PER_MS) /* as for brokers.py's calls, however long a client waits; a send has its client's deadline */
 
-/* What a waiting call is for (rp_waiting_call.method): a client's call of one of rp_proxy_method; or one of these, for which no client
+/* What a waiting call is for (rp_waiting_call.method): a client's call, one of rp_proxy_method; or one of these, for which no client
  * waits. */
 enum rp_way { RP_WAY_ERRAND = RP_PROXY_METHODS, RP_WAY_BURIAL, RP_WAYS };
 
 typedef struct rp_lane {
-    rp_upstreams *upstreams;                        /* fixed after open */
-    struct rp_proxy *proxy;                         /* the same */
+    rp_upstreams *upstreams; /* fixed after open */
+    struct rp_proxy *proxy; /* the same */
     _Atomic uint64_t passed[RP_PROXY_METHODS], answered, punted, errands, failed_errands; /* figures, so relaxed */
     rp_call_times times[RP_PROXY_METHODS];
 } rp_lane;
@@ -32,7 +32,7 @@ typedef struct rp_lane {
 struct rp_proxy {
     rp_send_rules rules; /* fixed after open, as what follows */
     rp_receive_rules receive_rules;
-    uint32_t receives_max; /* with so many calls waiting in a lane, receives are left to Python: the rest is for calls that end soon */
+    uint32_t receives_max; /* if so many calls wait in a lane, receives are left to Python: the rest is kept for calls that end soon */
     int32_t methods[RP_PROXY_METHODS]; /* their places in the port's table */
     uint32_t reactors;
     const rp_clock *clock;
@@ -50,12 +50,12 @@ struct rp_proxy {
 
 /* send_call.c, ack_call.c, change_call.c and receive_call.c, one for each method: */
 
-/* Sends the call to a broker. Returns what waits for the answer; NULL: the call is left to Python. client_id is the caller's. */
+/* Sends the call to a broker. Returns the call that waits for the answer; NULL: the call is left to Python. client_id names the caller. */
 rp_waiting_call *rp_send_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
 rp_waiting_call *rp_ack_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
 rp_waiting_call *rp_change_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
 rp_waiting_call *rp_receive_call_pass_on(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
-/* Answers the client: with what a broker has said, or, in its place, with a status. */
+/* Answers the client with the broker's answer or, in its place, with a status. */
 void rp_send_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
 void rp_ack_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
 void rp_change_call_answer(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
@@ -64,16 +64,16 @@ void rp_send_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_s
 void rp_ack_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_change_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 void rp_receive_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
-/* Its broker goes away and has not handled it. Returns 1 when it is asked again, 0 when the call ends. */
+/* The broker goes away without having handled the request. Returns 1 if it is asked again, 0 if the call ends. */
 int rp_ack_call_again(rp_lane *lane, rp_waiting_call *waiting);
-/* The call is left to Python after all: gives back what was taken for it. */
+/* The call is left to Python after all: returns what was taken for it. */
 void rp_change_call_undo(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_undo(rp_lane *lane, rp_waiting_call *waiting);
-/* The client waits no more, and nobody hears of the broker's answer; but a receive's messages are put back when they come. */
+/* The client no longer waits, and the broker's answer is dropped; but a receive's messages are put back when they arrive. */
 void rp_ack_call_drop(rp_lane *lane, rp_waiting_call *waiting);
 void rp_change_call_drop(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_leave(rp_waiting_call *waiting);
-/* Answers a receive at once, without asking a broker: its client does not take what it has been sent already. */
+/* Refuses a receive at once, without asking a broker: its client does not take what it was sent already. */
 void rp_receive_call_refuse(rp_lane *lane, rp_grpc_call *call);
 
 /* errands.c: */
@@ -83,7 +83,7 @@ typedef struct rp_errand {
     rp_slice group, topic, handle, message_id;
 } rp_errand;
 
-/* Whatever cannot be asked or fails is counted: the message comes again when its time is over. */
+/* A request that cannot be sent or fails is counted: the message comes again when its invisible time is over. */
 void rp_errand_put_back(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand); /* it comes again soon */
 void rp_errand_ack(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand);
 void rp_errand_bury(rp_lane *lane, rp_reactor *reactor, const rp_errand *errand); /* a dead letter, and acknowledged then */
@@ -96,7 +96,7 @@ void rp_burial_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_stat
 
 /* Signs the command if the proxy signs, and sends it to the broker. NULL: the call is left to Python. */
 rp_waiting_call *rp_lane_ask(rp_lane *lane, rp_reactor *reactor, const rp_address *address, rp_command *command, int64_t deadline_ns);
-/* Room for an answer of size bytes, to be ended by rp_lane_end_answer; NULL: memory is out, and the call has been ended. */
+/* Returns room for an answer of size bytes, to be ended by rp_lane_end_answer; NULL: no memory, and the call has been ended. */
 uint8_t *rp_lane_begin_answer(rp_lane *lane, rp_waiting_call *waiting, int32_t code, uint32_t size);
 void rp_lane_end_answer(rp_waiting_call *waiting, uint32_t size);
 /* Counts the code that the call is answered with. */

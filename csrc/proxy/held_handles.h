@@ -31,7 +31,7 @@ typedef struct rp_held_key {
 } rp_held_key;
 
 enum rp_held_state {
-    RP_HELD_NOT = 0,     /* it was never held, or somebody took it */
+    RP_HELD_NOT = 0,     /* it was never held, or was taken */
     RP_HELD = 1,
     RP_HELD_RENEWED = 2  /* a renewal is under way */
 };
@@ -47,23 +47,22 @@ typedef struct rp_held_message {
     int32_t attempts; /* how often it came before */
 } rp_held_message;
 
-/* RP_OK, also when it is held already; RP_E_BUSY at the bound; RP_E_NO_MEMORY. */
+/* RP_OK, also if it is held already; RP_E_BUSY at the bound; RP_E_NO_MEMORY. */
 int rp_held_handles_hold(rp_held_handles *handles, const rp_held_key *key);
 /* The same for a message that Python has not heard of. */
 int rp_held_handles_hold_received(rp_held_handles *handles, const rp_held_message *message);
-/* Of the messages that Python has not heard of, the oldest, if it came before before_ms; from now on Python counts as having heard of it. A
- * copy, for free(); NULL: there is none, or memory is out. */
+/* Returns the oldest message that Python has not heard of, if it came before before_ms; from now on Python counts as having heard of it.
+ * A copy, to be freed by free(); NULL: there is none, or no memory. */
 rp_held_message *rp_held_handles_tell(rp_held_handles *handles, int64_t before_ms);
 int rp_held_handles_state(rp_held_handles *handles, const rp_held_key *key); /* rp_held_state */
-/* A renewal begins: 1; 0: it is not held, or renewed already. */
+/* Begins a renewal. 1; 0: it is not held, or is being renewed already. */
 int rp_held_handles_begin_renewal(rp_held_handles *handles, const rp_held_key *key);
-/* A renewal is over, and `today` is the handle now; size 0: the one from before. RP_OK; RP_E_NOT_FOUND; RP_E_NO_MEMORY, and it keeps the
- * handle from before. */
+/* Ends a renewal; `today` is the new handle, size 0: the old one stays. RP_OK; RP_E_NOT_FOUND; RP_E_NO_MEMORY: the old one stays. */
 int rp_held_handles_end_renewal(rp_held_handles *handles, const rp_held_key *key, rp_slice today);
-/* RP_HELD: it is taken out of the table, and *taken is to be freed or given back; RP_HELD_NOT; RP_HELD_RENEWED: it stays. */
+/* RP_HELD: it is taken out of the table, and *taken must be freed or given back; RP_HELD_NOT; RP_HELD_RENEWED: it stays. */
 int rp_held_handles_take(rp_held_handles *handles, const rp_held_key *key, rp_held_handle **taken);
 void rp_held_handles_give_back(rp_held_handles *handles, rp_held_handle *taken);
-/* 1: it was there and is forgotten, in whatever state. */
+/* Forgets it, whatever its state. 1: it was there. */
 int rp_held_handles_forget(rp_held_handles *handles, const rp_held_key *key);
 
 rp_slice rp_held_handle_today(const rp_held_handle *taken);

@@ -23,7 +23,7 @@
 typedef struct rp_upstreams rp_upstreams;
 typedef struct rp_upstream rp_upstream;
 
-/* A call that waits. The first four are the asker's, the others belong to this file. */
+/* A waiting call. The first four fields belong to the asker, the others to this file. */
 typedef struct rp_waiting_call {
     void *asker;
     void *taken;
@@ -52,7 +52,7 @@ typedef struct rp_upstream_failure {
     rp_address address;
 } rp_upstream_failure;
 
-/* How a call ends: one of the two is called, once. The call is free again when it returns; it may ask anew. */
+/* How a call ends: one of the two is called, once. The call is free again when that returns; it may ask again. */
 typedef struct rp_upstream_events {
     void *context;
     void (*on_answer)(void *context, rp_waiting_call *call, const rp_command *answer);
@@ -66,9 +66,9 @@ void rp_upstreams_destroy(rp_upstreams *upstreams); /* after the reactor's end; 
  * begun. */
 rp_waiting_call *rp_upstreams_ask(rp_upstreams *upstreams, rp_reactor *reactor, const rp_address *address, rp_command *command,
                                   int64_t deadline_ns);
-/* Whether so many calls more may wait: 1; 0. */
+/* 1 if that many more calls may wait, else 0. */
 int rp_upstreams_have_room(const rp_upstreams *upstreams, uint32_t calls);
-/* Frees a call whose answer nobody waits for any more. */
+/* Frees a call whose answer is no longer wanted. */
 void rp_upstreams_forget(rp_upstreams *upstreams, rp_waiting_call *call);
 
 /* The reactor's hooks (rp_handler) for connections that were made here; they ignore all others. */

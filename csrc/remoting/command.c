@@ -1,4 +1,4 @@
-/* command.c: what is true of a command in either encoding: its members, its fields, the numbers inside of slices, the languages.
+/* command.c: the parts of a command that both encodings share: its members and fields, numbers in slices, language names.
  * RocketMQ: RemotingCommand, LanguageCode.
  */
 #include "command.h"

@@ -40,26 +40,26 @@ typedef struct rp_command {
     uint16_t field_count;
     rp_slice remark; /* data NULL: no remark */
     rp_slice body;
-    rp_field fields[RP_COMMAND_FIELDS_MAX]; /* only the first field_count are written or read: a command need not be zeroed */
+    rp_field fields[RP_COMMAND_FIELDS_MAX]; /* only the first field_count are written or read, so a command need not be zeroed */
 } rp_command;
 
-/* Makes the command one without fields, remark and body, by setting single members: nothing else of it is touched. */
+/* Resets the command to one without fields, remark and body, by setting single members; the rest of it stays untouched. */
 void rp_command_clear(rp_command *command, int32_t code, uint8_t serialize_type);
-/* Makes the command a response to request: with its opaque and encoding, the response flag, and language JAVA (which every client's table
- * knows). */
+/* Resets the command to a response to request: with its opaque and encoding, the response flag, and language JAVA (which every client's
+ * table knows). */
 void rp_command_clear_response(rp_command *response, const rp_command *request, int32_t code);
 /* Adds a field; nothing is copied. RP_OK, RP_E_TOO_LARGE past RP_COMMAND_FIELDS_MAX. */
 int rp_command_add_field(rp_command *command, rp_slice key, rp_slice value);
 
-/* Looks for one frame at the head of data.
- * 1: whole, *frame_size is its size with the 4 length bytes; 0: more bytes needed (*frame_size set once 4 bytes are there, else 0);
- * RP_E_TOO_LARGE past frame_max; RP_E_PROTOCOL for a size below 4 or a header longer than the frame. */
+/* Looks for a frame at the beginning of data. 1: it is complete, and *frame_size is its size including the 4 length bytes; 0: more bytes
+ * are needed (*frame_size is set once 4 bytes are there, else 0); RP_E_TOO_LARGE past frame_max; RP_E_PROTOCOL for a size below 4 or a
+ * header longer than the frame. */
 int rp_frame_scan(const uint8_t *data, size_t size, uint32_t frame_max, uint32_t *frame_size);
 
-/* Decodes one whole frame (with its 4 length bytes). RP_OK; RP_E_PROTOCOL with cause and byte offset in error;
- * RP_E_NO_MEMORY when the arena is out (arena may be NULL while no string has escapes).
- * Unknown JSON members are skipped; non-string extFields values are taken as their text; null values, and in the binary encoding
- * empty ones, count as absent, as RocketMQ reads them. A member that is missing is 0. */
+/* Decodes one complete frame, including its 4 length bytes. RP_OK; RP_E_PROTOCOL with cause and byte offset in error; RP_E_NO_MEMORY if
+ * the arena is exhausted (arena may be NULL if no string has escapes). Unknown JSON members are skipped; extFields values that are no
+ * strings are taken as their text; null values, and in the binary encoding empty ones, count as absent, as RocketMQ reads them. A
+ * missing member is 0. */
 int rp_command_decode(const uint8_t *frame, uint32_t size, rp_arena *arena, rp_command *command, rp_error *error);
 
 /* The value of a field by its name; data is NULL if it is absent. If several fields have that name, the last one counts. */
@@ -72,10 +72,10 @@ uint8_t rp_language_number(rp_slice name);
 /* An upper bound for the size of the frame that this command encodes to, body included; 0 if it is too large. */
 size_t rp_command_size_max(const rp_command *command);
 
-/* Encodes into target in command->serialize_type; returns the bytes written, RP_E_TOO_LARGE when target_size is too small or the header
- * passes 16 MB, RP_E_INVALID for an unknown serialize_type and for a code, version or key size the binary encoding has no room for.
- * Fields without value (data NULL) are left out. With body.data NULL and body.size > 0 the frame announces the body and the caller sends
- * it behind (what is written then ends with the header). */
+/* Encodes into target in command->serialize_type. Returns the bytes written; RP_E_TOO_LARGE if target_size is too small or the header
+ * exceeds 16 MB; RP_E_INVALID for an unknown serialize_type, and for a code, version or key size that the binary encoding cannot hold.
+ * Fields without value (data NULL) are left out. With body.data NULL and body.size > 0 the frame announces the body, which the caller
+ * sends next (what is written then ends with the header). */
 int64_t rp_command_encode(const rp_command *command, uint8_t *target, size_t target_size);
 
 /* Parses a whole slice as a decimal number. 0; RP_E_PROTOCOL if it is empty, only a sign, has other characters, or overflows. */

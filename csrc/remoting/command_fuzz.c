@@ -32,7 +32,7 @@ static void demand_equal(const rp_command *left, const rp_command *right) {
     }
 }
 
-/* The frame teaches its form; then each variant, one byte changed, is read by both ways. */
+/* The frame teaches its form; then variants, each with one byte changed, are read both ways. */
 static void check_forms(uint8_t *frame, uint32_t size, rp_arena *arena) {
     rp_header_forms *forms = rp_header_forms_create();
     demand(forms != NULL);
@@ -64,7 +64,7 @@ static void check_round_trip(const rp_command *command, rp_arena *arena) {
     demand(size > 0 && (size_t)size <= size_max);
     rp_command again;
     demand(rp_command_decode(target, (uint32_t)size, arena, &again, NULL) == RP_OK);
-    again.language = command->language; /* a number that has no name is written as OTHER */
+    again.language = command->language; /* a number without a name is written as OTHER */
     demand_equal(&again, command);
     for (int64_t cut = 0; cut < size; cut += 1 + size / 8) {
         demand(rp_command_encode(command, target, (size_t)cut) == RP_E_TOO_LARGE);

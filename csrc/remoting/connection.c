@@ -1,11 +1,11 @@
 /* connection.c: the life of a connection on its reactor: opened, paused and resumed, written, closed.
  * RocketMQ: Channel of netty with IdleStateHandler (NettyRemotingServer).
  *
- * Closing is deferred: rp_connection_close only marks; the descriptor and the struct go at the end of the turn, so that a handler
- * may use any connection it saw in this turn until then.
+ * Closing is deferred: rp_connection_close only marks the connection; descriptor and struct are released at the end of the turn, so a
+ * handler may use any connection of this turn until then.
  *
- * One timer serves all limits of a connection. It is not moved by traffic: when it fires, the limits are looked at, and it is set
- * again for what is left.
+ * One timer serves all limits of a connection. Traffic does not move it: when it fires, the limits are checked, and it is set again for
+ * the time that is left.
  */
 #include "reactor.h"
 
@@ -72,7 +72,7 @@ rp_connection *rp_connection_find(rp_reactor *reactor, uint64_t id) {
     return connection;
 }
 
-/* What leaves the inbox is in output_bytes before that, and we look in the other order: it is counted once at least. */
+/* What leaves the inbox is in output_bytes first, and we read in the opposite order: so it is counted at least once. */
 int rp_connection_admit_inbox(rp_connection *connection, uint64_t size) {
     uint64_t inbox = atomic_fetch_add_explicit(&connection->inbox_bytes, size, memory_order_acquire);
     uint64_t output = atomic_load_explicit(&connection->output_bytes, memory_order_relaxed);
@@ -84,7 +84,7 @@ int rp_connection_admit_inbox(rp_connection *connection, uint64_t size) {
 }
 
 void rp_connection_settle_inbox(rp_reactor *reactor, uint64_t id, uint64_t size) {
-    /* The bytes were counted on the slot, whoever lives there now. */
+    /* The bytes were counted for the slot, whichever connection has it now. */
     rp_connection *connection = connection_at(reactor, slot_of(id));
     atomic_fetch_sub_explicit(&connection->inbox_bytes, size, memory_order_release);
 }
@@ -98,14 +98,14 @@ static void set_interest(rp_connection *connection) {
     }
 }
 
-/* When to look at the connection again, and what is wrong if that is already past. */
+/* Returns when to check the connection again, and which limit is exceeded if that is past. */
 static int64_t next_limit(const rp_connection *connection, bool *is_stall) {
     const rp_server_options *options = &connection->reactor->server->options;
     int64_t idle = options->idle_timeout_ms > 0 ? connection->last_active_ns + (int64_t)options->idle_timeout_ms * RP_NS_PER_MS : NEVER;
     if (connection->protocol != NULL) {
         idle = rp_connection_next_look(connection);
     }
-    if (connection->is_dialed) { /* the other side closes what it does not want any more */
+    if (connection->is_dialed) { /* the other server closes connections that it no longer wants */
         idle = NEVER;
     }
     if (connection->opening == RP_OPENING_DIALED) {
@@ -127,7 +127,7 @@ void rp_connection_look_again(rp_connection *connection) {
     }
 }
 
-/* A free connection watched by epoll; NULL when memory or the kernel's room for watches is out. */
+/* Returns a free connection that epoll watches; NULL if memory or the kernel's room for watches is exhausted. */
 static rp_connection *take_slot(rp_reactor *reactor, int fd) {
     if (reactor->free_slot_count == 0 && make_block(reactor) != RP_OK) {
         return NULL;
@@ -281,7 +281,7 @@ void rp_connection_pause(rp_connection *connection, enum rp_pause cause) {
             reactor->starved[reactor->starved_count++] = connection;
             connection->progress_ns = reactor->now_ns;
             atomic_fetch_add_explicit(&reactor->server->starved, 1, memory_order_relaxed);
-            atomic_thread_fence(memory_order_seq_cst); /* against rp_server_feed_starved */
+            atomic_thread_fence(memory_order_seq_cst); /* pairs with rp_server_feed_starved */
             rp_connection_look_again(connection);
         }
         set_interest(connection);
@@ -335,7 +335,7 @@ static void write_broke(rp_connection *connection, int os_errno) {
                                                          : "the other side is gone");
 }
 
-/* Writes what the socket takes, and sets what follows from how much that was. */
+/* Writes what the socket takes, and decides by that amount what follows. */
 uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
     rp_reactor *reactor = connection->reactor;
     const rp_server_options *options = &reactor->server->options;
@@ -373,7 +373,7 @@ uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
         rp_connection_mark_dirty(connection);
     }
     set_interest(connection);
-    /* While all connections together hold too much, one that does not read its answers may not ask for more. */
+    /* While all connections together hold too much, one that does not read its answers may not send further requests. */
     uint64_t unsent_max = unsent > 0 && rp_server_memory_is_over(reactor->server, 0) ? 1 : options->output_bytes_max;
     if (unsent >= unsent_max || !rp_connection_may_read(connection)) {
         rp_connection_pause(connection, RP_PAUSE_OUTPUT);

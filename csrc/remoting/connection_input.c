@@ -1,10 +1,10 @@
-/* connection_input.c: from a readable socket to whole frames, in any fragmentation. RocketMQ: NettyDecoder.
+/* connection_input.c: reads a socket into whole frames, in any fragmentation. RocketMQ: NettyDecoder.
  *
- * All connections of a reactor read into one arena, side by side, so frames of a turn stay where they are until its end, and an idle
- * connection owns no buffer. What is left of a connection's bytes behind its last whole frame is kept in a buffer of its own and
- * put in front of the next read. Once LARGE_REST_MIN bytes of a frame are there, the buffer collects that frame in place (readv:
- * the rest of the frame, then the arena). A spare one that holds the whole frame is used (input_pool.h), else it grows with what has
- * arrived, at most to twice of it, whatever size the frame claims.
+ * All connections of a reactor read into one arena, side by side, so frames stay in place until the turn's end, and an idle connection
+ * owns no buffer. Bytes behind a connection's last whole frame are kept in a buffer of its own and put in front of the next read. Once
+ * LARGE_REST_MIN bytes of a frame have arrived, the buffer collects that frame in place (readv: the rest of the frame, then the arena).
+ * A spare buffer that holds the whole frame is used (input_pool.h); otherwise the buffer grows with what has arrived, to at most twice
+ * that, whatever size the frame claims.
  *
  * A connection that is paused in the middle of its bytes keeps the unhandled frames in the same buffer ("held back").
  */
@@ -28,7 +28,7 @@ void rp_connection_account_input(rp_reactor *reactor, uint32_t taken, uint32_t g
     atomic_store_explicit(&reactor->stats.buffer_bytes, reactor->input_bytes + reactor->pool.buffer_bytes, memory_order_relaxed);
 }
 
-/* The connection holds no bytes any more. */
+/* Notes that the connection holds no bytes any more. */
 static void forget_input(rp_connection *connection) {
     connection->input = NULL;
     connection->input_size = connection->input_capacity = connection->large_frame_size = 0;
@@ -46,7 +46,7 @@ void rp_connection_drop_input(rp_connection *connection) {
     forget_input(connection);
 }
 
-/* Keeps the unhandled end of what was read. frame_size: of the frame it begins with, 0 when that is not known or the frame is whole. */
+/* Keeps the unhandled end of what was read. frame_size: of the frame it begins with, 0 if that is unknown or the frame is whole. */
 static void keep_rest(rp_connection *connection, const uint8_t *rest, uint32_t size, uint32_t frame_size) {
     rp_reactor *reactor = connection->reactor;
     if (size == 0) {
@@ -77,7 +77,7 @@ static void keep_rest(rp_connection *connection, const uint8_t *rest, uint32_t s
     }
 }
 
-/* What the peer seems to speak when its first four bytes are no length. */
+/* Names the protocol that the peer seems to speak if its first four bytes are no length. */
 static const char *other_protocol(const uint8_t *data) {
     if (memcmp(data, "GET ", 4) == 0 || memcmp(data, "POST", 4) == 0 || memcmp(data, "HEAD", 4) == 0 || memcmp(data, "PRI ", 4) == 0)
         return ": it begins an HTTP request";
@@ -143,7 +143,7 @@ static void handle_bytes(rp_connection *connection, const uint8_t *data, uint32_
     }
 }
 
-/* 1: bytes were read; 0: nothing there; else the connection is closed. */
+/* 1: bytes were read; 0: there were none; otherwise the connection is closed. */
 static int judge_read(rp_connection *connection, ssize_t count) {
     rp_reactor *reactor = connection->reactor;
     if (count > 0) {
@@ -158,7 +158,7 @@ static int judge_read(rp_connection *connection, ssize_t count) {
     return -1;
 }
 
-/* The bytes lie in the arena, behind room for the rest. */
+/* Takes bytes that lie in the arena, behind room for the rest. */
 static void take_behind_rest(rp_connection *connection, uint32_t rest, uint32_t count) {
     rp_reactor *reactor = connection->reactor;
     uint8_t *start = reactor->read_arena + reactor->read_cursor;
@@ -197,7 +197,7 @@ static int set_capacity(rp_connection *connection, uint32_t capacity) {
     return RP_OK;
 }
 
-/* Makes room in the buffer of a large frame: twice what has arrived, at most the frame. */
+/* Grows the buffer of a large frame: to twice what has arrived, at most to the frame's size. */
 static int grow_input(rp_connection *connection) {
     uint32_t size = connection->input_size;
     uint32_t missing = connection->large_frame_size - size;
@@ -208,7 +208,7 @@ static int grow_input(rp_connection *connection) {
     return set_capacity(connection, capacity);
 }
 
-/* The large frame is whole: its buffer lives on until the turn's end. */
+/* Handles a complete large frame; its buffer is kept until the turn's end. */
 static void handle_large_frame(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     rp_turn_buffer *kept = rp_arena_take(reactor->arena, sizeof *kept);
@@ -253,7 +253,8 @@ static void read_large_frame(rp_connection *connection) {
     }
 }
 
-/* Copies opened bytes to the large frame, and goes on behind it. A record is opened whole: its end may be past the buffer. */
+/* Copies decrypted bytes to the large frame, and continues behind it. TLS decrypts a record as a whole, so it may reach beyond the
+ * buffer. */
 static void take_into_large_frame(rp_connection *connection, uint32_t count) {
     rp_reactor *reactor = connection->reactor;
     const uint8_t *bytes = reactor->read_arena + reactor->read_cursor;
@@ -281,7 +282,7 @@ void rp_connection_take_opened(rp_connection *connection, uint32_t size) {
     }
 }
 
-/* As the two above, of a connection that speaks TLS: what the socket has now is opened at once, and all of it. */
+/* Reads for a connection that speaks TLS: everything that the socket has is decrypted at once. */
 static void read_sealed(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     bool is_large = connection->large_frame_size > 0;

@@ -1,9 +1,10 @@
-/* connection_opening.c: how a connection begins, and TLS if it begins so. RocketMQ: HandshakeHandler, TlsModeHandler (NettyRemotingServer).
+/* connection_opening.c: the beginning of a connection, and its TLS if it has any. RocketMQ: HandshakeHandler, TlsModeHandler
+ * (NettyRemotingServer).
  *
- *   what a balancer says (proxy_header.h), or nothing ─ 0x16: a TLS handshake, by the server's mode ─ frames
- *                                                    └ else: frames, but not of a server that enforces TLS
+ *   a load balancer's header (proxy_header.h), or nothing ─ 0x16: a TLS handshake, by the server's mode ─ frames
+ *                                                         └ else: frames, unless the server enforces TLS
  *
- * Where frames may follow, HTTP/2 may of a server that passes it on (passage.h).
+ * Where frames may follow, HTTP/2 may follow too if the server forwards it (passage.h).
  */
 #include "reactor.h"
 
@@ -19,7 +20,7 @@ static void refuse(rp_connection *connection, const char *what, const char *reas
     rp_connection_close(connection, "TLS refused");
 }
 
-/* The size of what a balancer says before the first frame; 0 when more bytes are needed to know, negative when it says nothing. */
+/* Returns the size of the balancer's header before the first frame; 0 if more bytes are needed to know; negative if there is none. */
 static int take_proxy_header(rp_connection *connection, const uint8_t *data, uint32_t size) {
     rp_address source;
     int taken = rp_proxy_header_scan(data, size, &source);
@@ -57,7 +58,7 @@ static void begin_tls(rp_connection *connection) {
     rp_tls_context_release(context);
 }
 
-/* True: it is known what data begins. */
+/* Returns true if it is known what data begins. */
 static bool take_handshake(rp_connection *connection, const uint8_t *data, uint32_t size) {
     int found = rp_tls_scan(data, size);
     if (connection->reactor->server->options.tls_mode == RP_TLS_DISABLED) {
@@ -103,7 +104,7 @@ int rp_connection_decide(rp_connection *connection, const uint8_t *data, uint32_
     return found;
 }
 
-/* What waited for the handshake may leave. */
+/* Output that waited for the handshake may leave now. */
 static void finish_handshake(rp_connection *connection) {
     connection->opening = RP_OPENING_DONE;
     rp_connection_account_input(connection->reactor, RP_TLS_BYTES, RP_TLS_HANDSHAKE_BYTES);

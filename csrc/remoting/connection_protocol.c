@@ -1,5 +1,5 @@
-/* connection_protocol.c: connections that speak something else than RocketMQ's frames: what a reactor's turn calls for them, and what their
- * protocol may call. See protocol.h.
+/* connection_protocol.c: connections that speak another protocol than RocketMQ's frames: the calls that a reactor's turn makes for them,
+ * and those that a protocol may make. See protocol.h.
  */
 #include "reactor.h"
 
@@ -35,7 +35,7 @@ bool rp_connection_is_busy(const rp_connection *connection) {
     return connection->spoken != NULL && connection->protocol->is_busy(connection->protocol->context, connection);
 }
 
-/* A connection that has sent nothing yet is closed after the same time as one whose handshake does not go on. */
+/* A connection that has sent nothing yet is closed after the same time as one whose handshake makes no progress. */
 int64_t rp_connection_next_look(const rp_connection *connection) {
     uint32_t patience_ms = connection->reactor->server->options.stall_timeout_ms;
     if (connection->spoken != NULL) {

@@ -1,5 +1,5 @@
-/* dialed.c: connections that a handler makes to other servers, on the same reactor: it writes requests there, and answers arrive at its
- * on_response. They speak frames, whatever the server's own connections speak. RocketMQ: NettyRemotingClient.createChannel.
+/* dialed.c: connections that a handler opens to other servers, on the same reactor: it writes requests to them, and answers arrive at
+ * its on_response. They speak frames, whatever the server's own connections speak. RocketMQ: NettyRemotingClient.createChannel.
  *
  *   rp_reactor_dial ─ connect without waiting ─ writable: connected ─ frames
  *                                             └ an error, or RP_DIAL_PATIENCE_MS: closed, rp_connection_dial_fault says why
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define UNACKNOWLEDGED_MS 10000 /* a host that has not acknowledged what was sent for so long is taken for gone */
+#define UNACKNOWLEDGED_MS 10000 /* a host that has not acknowledged data for this long is considered gone */
 
 static int connect_to(int fd, const rp_address *address) {
     struct sockaddr_in six_less = {.sin_family = AF_INET, .sin_port = htons(address->port)};
@@ -26,7 +26,7 @@ static int connect_to(int fd, const rp_address *address) {
     return connect(fd, (struct sockaddr *)&six, sizeof six);
 }
 
-/* A socket whose connect is under way or done; -1: it cannot be. */
+/* Returns a socket whose connect is under way or done; -1 if it failed. */
 static int open_socket(const rp_address *address) {
     int fd = socket(address->size == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int one = 1, unacknowledged_ms = UNACKNOWLEDGED_MS;

@@ -1,7 +1,8 @@
-/* dispatch.c: who answers a frame: the gate, which refuses it; the handler, here and now; or Python, to which a copy goes up the ring.
+/* dispatch.c: decides who answers a frame: the gate, which refuses it; the handler, at once; or Python, to which a copy goes through the
+ * ring.
  * RocketMQ: NettyRemotingAbstract.processMessageReceived, RequestPipeline.
  *
- * At the ring's bound the answer is SYSTEM_BUSY with RocketMQ's text; what expects no answer is dropped and counted.
+ * At the ring's bound the answer is SYSTEM_BUSY with RocketMQ's text; a request that expects no answer is dropped and counted.
  */
 #include "reactor.h"
 
@@ -23,8 +24,8 @@ static void answer(rp_connection *connection, const rp_command *request, int32_t
     }
 }
 
-/* Where little memory is given, a frame that is accepted and its copy may together be more than the bound that all have. It is taken while
- * all that is held for Python stays within what one frame may be. */
+/* If the memory bound is small, an accepted frame and its copy may together exceed it. The frame is taken as long as everything held for
+ * Python stays within the size of one frame. */
 static bool has_memory_for(rp_server *server, uint64_t bytes, uint64_t *reserved) {
     *reserved = 0;
     if (!rp_server_memory_is_over(server, bytes))
@@ -68,7 +69,7 @@ static void close_for_handler(rp_connection *connection, const rp_command *comma
     rp_connection_close(connection, "request refused");
 }
 
-/* True when the server's gate refuses the request, which has been answered then. */
+/* Returns true if the server's gate refuses the request; it has been answered then. */
 static bool is_refused(rp_connection *connection, const rp_gate *gate, const rp_command *command) {
     rp_reactor *reactor = connection->reactor;
     rp_slice remark = {NULL, 0};
@@ -86,7 +87,7 @@ static bool is_refused(rp_connection *connection, const rp_gate *gate, const rp_
 static uint32_t one_more(uint32_t requests) { return requests + (requests < RP_LONE_REQUESTS); }
 
 /* Counts how many requests in a row came singly, and how many in a row from one connection alone: for such clients the reactor waits and
- * syncs in other ways (reactor_wait.c, and leave in reactor.c). */
+ * syncs differently (reactor_wait.c, and leave in reactor.c). */
 static void note_asker(rp_reactor *reactor, const rp_connection *connection) {
     uint64_t turn = atomic_load_explicit(&reactor->stats.turns, memory_order_relaxed);
     bool is_same = connection == reactor->asker, is_new_turn = turn != reactor->asked_in_turn;

@@ -1,9 +1,10 @@
-/* frame.c: where a frame begins and ends, and the way from its header to a command and back.
+/* frame.c: finds where a frame begins and ends, and converts between its bytes and a command.
  * RocketMQ: NettyDecoder, RemotingCommand.decode and encode.
  *
  *   0  size of the rest (4)    4  serialize type (1)    5  header size (3)    8  header    8 + header size  body
  *
- * Valid: 4 + header size <= size <= frame_max - 4. Everything a peer may send is judged here or in the header's codec; nothing allocates.
+ * Valid: 4 + header size <= size <= frame_max - 4. Everything a peer may send is checked here or in the header's codec; nothing
+ * allocates.
  */
 #include "header.h"
 
@@ -15,7 +16,7 @@
 #define PREFIX_SIZE 8u
 #define HEADER_SIZE_MAX 0xFFFFFFu
 
-/* Indexed by the serialize type byte of the wire. */
+/* Indexed by the serialize type byte of the frame. */
 static const rp_header_codec codecs[] = {
     [RP_SERIALIZE_JSON] = {rp_header_json_decode, rp_header_json_size_max, rp_header_json_encode},
     [RP_SERIALIZE_ROCKETMQ] = {rp_header_binary_decode, rp_header_binary_size_max, rp_header_binary_encode},

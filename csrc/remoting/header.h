@@ -1,4 +1,4 @@
-/* header.h: the two encodings of a command's header, as one table that frame.c chooses from. Internal to csrc/remoting.
+/* header.h: the two encodings of a command's header, as a table that frame.c selects from. Internal to csrc/remoting.
  * RocketMQ: SerializeType with RemotingSerializable and RocketMQSerializable.
  *
  * Threads  pure functions.
@@ -13,7 +13,7 @@ typedef struct rp_header_codec {
     int (*decode)(const uint8_t *header, uint32_t size, rp_arena *arena, rp_command *command, rp_error *error);
     /* Upper bound of what encode writes. */
     uint64_t (*size_max)(const rp_command *command);
-    /* Writes the header; its size, or RP_E_TOO_LARGE, RP_E_INVALID. */
+    /* Writes the header; returns its size, or RP_E_TOO_LARGE, RP_E_INVALID. */
     int64_t (*encode)(const rp_command *command, uint8_t *target, size_t target_size);
 } rp_header_codec;
 

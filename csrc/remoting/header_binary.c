@@ -3,8 +3,8 @@
  *   0 code (2, signed)   2 language (1)   3 version (2, signed)   5 opaque (4)   9 flag (4)   13 remark size (4)   remark
  *   fields size (4)   then, until the fields size is used up: key size (2)  key  value size (4)  value
  *
- * Sizes are signed in Java: a negative one is refused. A size of zero stands for null: no remark, no such field.
- * Bytes of the header behind the fields are skipped.
+ * Sizes are signed in Java: a negative one is refused. A size of zero means null: no remark, no such field. Bytes of the header behind
+ * the fields are skipped.
  */
 #include "header.h"
 
@@ -12,7 +12,7 @@
 
 #include "../base/bytes_inl.h"
 
-#define FIXED_SIZE 17u /* up to and with the remark's size */
+#define FIXED_SIZE 17u /* up to and including the remark's size */
 #define KEY_SIZE_MAX 0x7FFF
 
 static int refuse(rp_error *error, uint64_t offset, const char *cause) {

@@ -14,8 +14,8 @@
 #define BLOCK 64u
 #define BLOCKS_MAX (RP_HEADER_FORM_BYTES / BLOCK)
 #define FIELDS_MAX 32
-#define DIGITS_MAX 10u /* of an int32 without sign */
-#define PATIENCE 8u    /* so many headers in a row that a place did not read make it free */
+#define DIGITS_MAX 10u /* digits of an int32 without sign */
+#define PATIENCE 8u    /* a place is given up after this many headers in a row that it did not match */
 
 typedef struct formed_field {
     uint16_t key, key_size, value, value_size; /* of the escaped text, without quotes */
@@ -23,20 +23,20 @@ typedef struct formed_field {
 } formed_field;
 
 typedef struct header_form {
-    uint32_t size; /* 0: nothing is known yet */
-    uint32_t misses; /* headers in a row that it did not read */
+    uint32_t size; /* 0: no header was learned yet */
+    uint32_t misses; /* headers in a row that it did not match */
     int32_t code, version, flag;
     uint8_t language;
     uint16_t opaque, opaque_digits, field_count;
-    /* Of the 64 bytes of each block: which may change, and which are quotes or backslashes (and may not). The last block ends with the
-     * header. */
+    /* For the 64 bytes of each block: those that may change, and those that are quotes or backslashes (and may not). The last block ends
+     * with the header. */
     uint64_t may_change[BLOCKS_MAX], special[BLOCKS_MAX];
     formed_field fields[FIELDS_MAX];
     uint8_t bytes[RP_HEADER_FORM_BYTES];
 } header_form;
 
 struct rp_header_forms {
-    header_form forms[RP_HEADER_FORMS]; /* by size */
+    header_form forms[RP_HEADER_FORMS]; /* indexed by size */
 };
 
 rp_header_forms *rp_header_forms_create(void) { return calloc(1, sizeof(rp_header_forms)); }
@@ -109,7 +109,7 @@ static bool read_opaque(const header_form *form, const uint8_t *header, int32_t 
         sum = sum * 10 + digit;
     }
     *opaque = (int32_t)sum;
-    return sum <= INT32_MAX; /* else the general way says what is wrong */
+    return sum <= INT32_MAX; /* otherwise the general parser says what is wrong */
 }
 
 static bool unescape(const uint8_t *header, const formed_field *field, rp_arena *arena, rp_slice *text) {
@@ -152,7 +152,7 @@ int rp_header_forms_read(rp_header_forms *forms, const uint8_t *header, uint32_t
 /* ---- learning ---- */
 
 static void mark(header_form *form, uint64_t *masks, uint32_t from, uint32_t size) {
-    for (uint32_t block = 0, blocks = block_count(form->size); block < blocks; block++) { /* the last two may overlap */
+    for (uint32_t block = 0, blocks = block_count(form->size); block < blocks; block++) { /* the last two blocks may overlap */
         uint32_t start = block_start(block, form->size);
         for (uint32_t at = from > start ? from : start; at < from + size && at < start + BLOCK; at++) {
             masks[block] |= UINT64_C(1) << (at - start);
@@ -160,7 +160,7 @@ static void mark(header_form *form, uint64_t *masks, uint32_t from, uint32_t siz
     }
 }
 
-/* How many objects and arrays are open at an offset outside strings. */
+/* How many objects and arrays are open at an offset outside of strings. */
 static int depth_at(const uint8_t *header, uint32_t offset) {
     int depth = 0;
     bool is_text = false;
@@ -176,7 +176,7 @@ static int depth_at(const uint8_t *header, uint32_t offset) {
     return depth;
 }
 
-/* Where a string's escaped text ends: its closing quote. The general way has read the header, so there is one. */
+/* Returns where a string's escaped text ends, at its closing quote. There is one, because the general parser has read the header. */
 static uint32_t string_end(const uint8_t *header, uint32_t size, uint32_t at, bool *has_escape) {
     while (at < size && header[at] != '"') {
         *has_escape = *has_escape || header[at] == '\\';
@@ -185,7 +185,7 @@ static uint32_t string_end(const uint8_t *header, uint32_t size, uint32_t at, bo
     return at;
 }
 
-/* A field that is written `"key":"value"`, with a key that has no escapes. */
+/* Learns a field that is written `"key":"value"`, with a key that has no escapes. */
 static bool learn_field(header_form *form, const uint8_t *header, const rp_field *field, formed_field *known) {
     uintptr_t base = (uintptr_t)header, key = (uintptr_t)field->key.data;
     if (key <= base || key - base > form->size || field->key.size + 4 > form->size - (key - base)) {
@@ -208,7 +208,7 @@ static bool learn_field(header_form *form, const uint8_t *header, const rp_field
     return true;
 }
 
-/* The digits behind the one `"opaque":` of the header. */
+/* Learns the digits behind the only `"opaque":` of the header. */
 static bool learn_opaque(header_form *form, const uint8_t *header, int32_t opaque) {
     static const char name[] = "\"opaque\":";
     const uint8_t *found = memmem(header, form->size, name, sizeof name - 1), *digits = found == NULL ? NULL : found + sizeof name - 1;
@@ -233,8 +233,8 @@ static bool learn_opaque(header_form *form, const uint8_t *header, int32_t opaqu
     return true;
 }
 
-/* A place tries the first header that comes to it. Whether it could learn that one or not, the next one it tries when its patience ends:
- * learning costs more than reading. */
+/* A place tries to learn the first header that hashes to it. Whether or not that succeeds, it tries the next one only when its patience
+ * ends: learning costs more than parsing. */
 static bool may_learn(const header_form *form) {
     bool is_untried = form->size == 0 && form->misses <= 1;
     return is_untried || form->misses % PATIENCE == 0;

@@ -1,9 +1,9 @@
-/* header_json.c: reads a JSON header in one pass, without copying. RocketMQ: RemotingSerializable over fastjson 1.
- * A header like one before is read by header_form.c, which must give the same.
+/* header_json.c: parses a JSON header in one pass, without copying. RocketMQ: RemotingSerializable over fastjson 1. A header like an
+ * earlier one is read by header_form.c, with the same result.
  *
  * Strings without escapes are slices of the frame, others are written into the arena. Members come in any order; the last of a name
- * counts. Clients differ in what they quote (the C++ client writes some extFields as numbers), so a scalar's text is taken as it
- * stands, and the integers of the header may be quoted. Unknown members are stepped over. Nesting is bounded by DEPTH_MAX.
+ * counts. Clients differ in what they quote (the C++ client writes some extFields as numbers), so a scalar's text is taken as it stands,
+ * and the integers of the header may be quoted. Unknown members are skipped. Nesting is bounded by DEPTH_MAX.
  */
 #include "header.h"
 
@@ -30,7 +30,7 @@ static int refuse(struct reader *reader, const char *cause) {
 
 static inline bool is_space(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
 
-/* The next byte that is not white space, 0 at the end. */
+/* Returns the next byte that is not white space, 0 at the end. */
 static inline uint8_t peek(struct reader *reader) {
     const uint8_t *cursor = reader->cursor;
     while (cursor < reader->end && is_space(*cursor)) {
@@ -41,7 +41,7 @@ static inline uint8_t peek(struct reader *reader) {
 }
 
 static int read_escaped_string(struct reader *reader, const uint8_t *content, rp_slice *text) {
-    /* The text has room in as many bytes as are left of the header; what it does not use goes back. */
+    /* The text takes no more bytes than are left of the header; what it does not use is returned to the arena. */
     size_t room = (size_t)(reader->end - content);
     uint8_t *target = reader->arena != NULL ? rp_arena_take(reader->arena, room) : NULL;
     if (target == NULL) {
@@ -77,7 +77,7 @@ static inline bool is_scalar_byte(uint8_t byte) {
     return (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z') || byte == '-' || byte == '+' || byte == '.';
 }
 
-/* A number, true, false or null: its text; data NULL for null. */
+/* Reads a number, true, false or null as its text; data NULL for null. */
 static int read_scalar(struct reader *reader, rp_slice *text) {
     const uint8_t *start = reader->cursor;
     const uint8_t *cursor = start;
@@ -96,7 +96,7 @@ static int read_scalar(struct reader *reader, rp_slice *text) {
     return RP_OK;
 }
 
-/* Steps over an object or array and gives its text. */
+/* Skips an object or array and returns its text. */
 static int read_nested(struct reader *reader, rp_slice *text) {
     const uint8_t *start = reader->cursor;
     uint8_t closers[DEPTH_MAX];
@@ -132,7 +132,7 @@ static int read_nested(struct reader *reader, rp_slice *text) {
     return RP_OK;
 }
 
-/* Any value as its text; data NULL for null. */
+/* Reads any value as its text; data NULL for null. */
 static inline int read_value(struct reader *reader, rp_slice *text) {
     uint8_t byte = peek(reader);
     if (byte == '"') {
@@ -153,7 +153,7 @@ static int read_spaced_key(struct reader *reader, rp_slice *key) {
     return status;
 }
 
-/* Reads `"key" :`. The cursor is where a key must begin. */
+/* Reads `"key" :`, which must begin at the cursor. */
 static inline int read_key(struct reader *reader, rp_slice *key) {
     const uint8_t *cursor = reader->cursor;
     const uint8_t *end = reader->end;
@@ -168,7 +168,7 @@ static inline int read_key(struct reader *reader, rp_slice *key) {
     return read_spaced_key(reader, key);
 }
 
-/* Behind a member: 1 when another follows, 0 at the object's end, else a status. */
+/* After a member: 1 if another follows, 0 at the object's end, otherwise a status. */
 static inline int read_separator(struct reader *reader) {
     if (reader->cursor < reader->end && *reader->cursor == ',') {
         reader->cursor++;
@@ -182,7 +182,7 @@ static inline int read_separator(struct reader *reader) {
     return byte == ',';
 }
 
-/* The cursor is behind '{': 1 when it holds a member, 0 when it is empty (and the cursor behind it). */
+/* The cursor is behind '{'. 1 if the object has a member; 0 if it is empty (the cursor is then behind it). */
 static inline int object_has_member(struct reader *reader) {
     if (peek(reader) != '}') {
         return 1;
@@ -191,8 +191,8 @@ static inline int object_has_member(struct reader *reader) {
     return 0;
 }
 
-/* The quote (or escape) behind a key whose opening quote is at cursor. The hot headers have keys of one letter: to guess that costs
- * nothing, and lets the CPU go on to the value before it has scanned the key. */
+/* Finds the quote (or escape) behind a key whose opening quote is at cursor. Hot headers have keys of one letter: guessing that costs
+ * nothing, and lets the CPU continue with the value before the key is scanned. */
 static inline const uint8_t *find_key_end(const uint8_t *cursor, const uint8_t *end) {
     if (end - cursor >= 4 && cursor[2] == '"' && cursor[3] == ':' && cursor[1] != '"' && cursor[1] != '\\') {
         return cursor + 2;
@@ -200,8 +200,8 @@ static inline const uint8_t *find_key_end(const uint8_t *cursor, const uint8_t *
     return rp_json_plain_end(cursor + 1, end);
 }
 
-/* The common case, `"key":"value"` without space and escapes: takes such members one after the other while there are any.
- * The cursor is where a member must begin; afterwards it is there again. Returns the fields taken, *done set when the object ended. */
+/* Reads the common case, `"key":"value"` without space and escapes, as long as such members follow. The cursor is at the begin of a
+ * member before and after. Returns the fields read; *done is set if the object has ended. */
 static inline uint16_t read_plain_fields(struct reader *reader, rp_field *fields, uint32_t fields_max, bool *done) {
     const uint8_t *cursor = reader->cursor;
     const uint8_t *end = reader->end;

@@ -1,8 +1,8 @@
-/* header_json_encode.c: writes a JSON header. RocketMQ: RemotingSerializable over fastjson 1, whose member order (alphabetical) is kept.
+/* header_json_encode.c: writes a JSON header. RocketMQ: RemotingSerializable over fastjson 1, whose alphabetical member order is kept.
  *
  *   {"code":0,"extFields":{"k":"v"},"flag":1,"language":"JAVA","opaque":7,"remark":"…","serializeTypeCurrentRPC":"JSON","version":0}
  *
- * Absent members (no fields, no remark) are left out, as fastjson leaves out null. Strings are written as the UTF-8 they are.
+ * Absent members (no fields, no remark) are left out, as fastjson leaves out null. Strings are written as UTF-8, unchanged.
  */
 #include "header.h"
 
@@ -80,7 +80,7 @@ static uint64_t measure_content(rp_slice text) {
 }
 
 static void put_string(struct writer *writer, rp_slice text) {
-    /* Near the target's end it is worth to know the exact size; elsewhere the bound does. */
+    /* Near the target's end the exact size is computed; elsewhere the bound is enough. */
     uint64_t room = (uint64_t)(writer->end - writer->cursor);
     if (room < (uint64_t)text.size * ESCAPE_SIZE_MAX + 2 && !has_room(writer, measure_content(text) + 2)) {
         return;

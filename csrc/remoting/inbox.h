@@ -1,4 +1,4 @@
-/* inbox.h: what other threads send to a reactor. Internal to csrc/remoting, C only.
+/* inbox.h: the items that other threads send to a reactor. Internal to csrc/remoting, C only.
  *
  * Every item begins with rp_inbox_item, is allocated by the sender and belongs to the reactor once it is in the ring.
  */
@@ -10,7 +10,7 @@
 #include "server.h"
 
 enum rp_inbox_kind {
-    RP_INBOX_WAKE = 0,  /* nothing but a reason to turn; static, never freed */
+    RP_INBOX_WAKE = 0,  /* only makes the reactor turn; static, never freed */
     RP_INBOX_ACCEPTED,  /* rp_accepted: a new socket for this reactor */
     RP_INBOX_OUTPUT,    /* rp_output_piece: an encoded frame for a connection */
     RP_INBOX_RESUBMIT,  /* rp_held_request: a request for the handler */

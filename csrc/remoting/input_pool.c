@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define SPARE_MIN (128u * 1024) /* of less malloc keeps the pages itself */
+#define SPARE_MIN (128u * 1024) /* for smaller buffers malloc itself keeps the pages */
 #define SPARE_BYTES_MAX (8u * 1024 * 1024)
 #define UNUSED_NS INT64_C(10000000000)
 

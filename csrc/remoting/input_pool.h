@@ -1,9 +1,9 @@
-/* input_pool.h: buffers of large frames, kept to be used again: memory that malloc maps again for each frame of 1 MB costs as much in page
- * faults as the frame's copies. Internal to csrc/remoting, C only.
+/* input_pool.h: keeps buffers of large frames for reuse: malloc maps memory anew for each frame of 1 MB, which costs as much in page
+ * faults as copying the frame. Internal to csrc/remoting, C only.
  *
  * Threads  belongs to a reactor.
- * Bounds   at most 8 buffers and 8 MB, none for longer than 10 s after the last was taken, or than there are connections (both looked at
- *          when a turn ends).
+ * Bounds   at most 8 buffers and 8 MB; none is kept for longer than 10 s after the last use, or once there are no connections (both are
+ *          checked at a turn's end).
  */
 #ifndef RP_REMOTING_INPUT_POOL_H
 #define RP_REMOTING_INPUT_POOL_H
@@ -25,11 +25,11 @@ typedef struct rp_input_pool {
     int64_t taken_ns; /* when the last was taken, or the first came */
 } rp_input_pool;
 
-/* A buffer that holds size bytes, its caller's from now on, and its capacity; NULL when there is none. */
+/* Takes a buffer of at least size bytes, which then belongs to the caller, and its capacity; NULL if there is none. */
 uint8_t *rp_input_pool_take(rp_input_pool *pool, uint32_t size, uint32_t *capacity, int64_t now_ns);
-/* Keeps the buffer, which malloc made, or frees it; NULL is nothing. */
+/* Keeps a buffer that malloc allocated, or frees it. NULL is allowed. */
 void rp_input_pool_give(rp_input_pool *pool, uint8_t *bytes, uint32_t capacity, int64_t now_ns);
-/* Frees what nobody has taken for UNUSED_NS, or all. */
+/* Frees the buffers that were not used for UNUSED_NS, or all. */
 void rp_input_pool_trim(rp_input_pool *pool, int64_t now_ns, bool all);
 
 #endif

@@ -1,8 +1,8 @@
-/* json_escape.c: the text behind a JSON string with escapes, as UTF-8.
+/* json_escape.c: decodes a JSON string with escapes into UTF-8.
  *
- * Accepted are JSON's escapes and those that fastjson 1 reads besides: \0..\7, \v, \F, \' and \xHH. \u writes UTF-8, pairs of surrogates
- * become one character of four bytes, and half a pair becomes '?', as Java's encoder does it. No escape is longer written out than
- * escaped, so the target needs no more room than the source.
+ * Accepted are JSON's escapes and those that fastjson 1 reads in addition: \0..\7, \v, \F, \' and \xHH. \u becomes UTF-8; a pair of
+ * surrogates becomes one character of four bytes, and half a pair becomes '?', as in Java's encoder. No escape decodes to more bytes
+ * than it has, so the target needs no more room than the source.
  */
 #include "json_escape.h"
 
@@ -16,7 +16,7 @@ static const uint8_t hex_values[256] = {
     ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
 };
 
-/* Reads `digits` hex digits; -1 when they are not there. */
+/* Reads `digits` hex digits; -1 if they are not there. */
 static int32_t read_hex(const uint8_t *cursor, const uint8_t *end, int digits) {
     if (end - cursor < digits) {
         return -1;
@@ -54,7 +54,7 @@ static uint8_t *put_utf8(uint8_t *target, uint32_t character) {
 static int is_high_surrogate(int32_t unit) { return (unit & 0xFC00) == 0xD800; }
 static int is_low_surrogate(int32_t unit) { return (unit & 0xFC00) == 0xDC00; }
 
-/* *cursor is behind "\u"; moves it past the digits, and past a second escape when both make a pair. NULL: not hexadecimal. */
+/* *cursor is behind "\u"; moves it past the digits, and past a second escape if both form a pair. NULL: not hexadecimal. */
 static uint8_t *read_unicode(const uint8_t **cursor, const uint8_t *end, uint8_t *target) {
     int32_t unit = read_hex(*cursor, end, 4);
     if (unit < 0) {
@@ -71,7 +71,7 @@ static uint8_t *read_unicode(const uint8_t **cursor, const uint8_t *end, uint8_t
     return put_utf8(target, is_high_surrogate(unit) || is_low_surrogate(unit) ? '?' : (uint32_t)unit);
 }
 
-/* The byte a one-letter escape stands for; -1 for others. */
+/* Returns the byte that a one-letter escape stands for; -1 for others. */
 static int simple_escape(uint8_t letter) {
     switch (letter) {
     case '"':

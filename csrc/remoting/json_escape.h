@@ -10,9 +10,9 @@
 #define RP_JSON_UNTERMINATED (-1)
 #define RP_JSON_BAD_ESCAPE (-2)
 
-/* Writes the text of the string whose content begins at *position into target, which has room for end - *position bytes
- * (up to there anything may be written; the text is what the returned size says).
- * Moves *position behind that quote and returns the text's size; on failure *position is where reading stopped. */
+/* Decodes the string whose content begins at *position into target, which has room for end - *position bytes (bytes beyond the returned
+ * size may be overwritten too). Moves *position behind the closing quote and returns the text's size; on failure *position is where
+ * reading stopped. */
 int64_t rp_json_unescape(const uint8_t **position, const uint8_t *end, uint8_t *target);
 
 #endif

@@ -18,7 +18,7 @@ static uint8_t peek(rp_json *json) {
     return 0;
 }
 
-/* Of the string whose opening quote comes, behind its closing one. Its raw content, and whether that has escapes. */
+/* Passes the string whose opening quote comes next. Returns its raw content, and whether that has escapes. */
 static int pass_string(rp_json *json, rp_slice *raw, int *escaped) {
     const uint8_t *content = ++json->at;
     *escaped = 0;
@@ -26,7 +26,7 @@ static int pass_string(rp_json *json, rp_slice *raw, int *escaped) {
         if (*json->at != '\\')
             continue;
         *escaped = 1;
-        json->at += json->end - json->at > 1; /* what is escaped ends nothing */
+        json->at += json->end - json->at > 1; /* an escaped character does not end the string */
     }
     if (json->at == json->end)
         return RP_E_PROTOCOL;
@@ -65,7 +65,7 @@ static int read_scalar(rp_json *json, rp_slice *text) {
     return RP_OK;
 }
 
-/* An object or array that nobody looks into: brackets are counted, not matched. */
+/* Passes an object or array as a whole: brackets are counted, not matched. */
 static int read_nested(rp_json *json, rp_slice *text) {
     const uint8_t *start = json->at;
     uint32_t depth = 0;

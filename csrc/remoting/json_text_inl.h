@@ -27,7 +27,7 @@ static inline const uint8_t *rp_json_plain_end(const uint8_t *cursor, const uint
     return cursor;
 }
 
-/* rp_json_plain_end that copies what it passes, and perhaps some bytes more; target has room for end - cursor. */
+/* As rp_json_plain_end, and copies what it passes, perhaps with some bytes more; target has room for end - cursor. */
 static inline const uint8_t *rp_json_copy_plain(uint8_t *target, const uint8_t *cursor, const uint8_t *end) {
 #ifdef __SSE2__
     const __m128i quote = _mm_set1_epi8('"');
@@ -49,8 +49,8 @@ static inline const uint8_t *rp_json_copy_plain(uint8_t *target, const uint8_t *
     return cursor;
 }
 
-/* Copies bytes up to the first that a JSON string must escape ('"', '\', below 0x20), or end; returns where it stopped.
- * Writes 16 bytes a step, all of them bytes that the escaped text will fill or pass: target has room for end - cursor. */
+/* Copies bytes up to the first that JSON must escape ('"', '\', below 0x20), or end; returns where it stopped. Writes 16 bytes a step,
+ * all within what the escaped text will fill: target has room for end - cursor. */
 static inline const uint8_t *rp_json_copy_unescaped(uint8_t *target, const uint8_t *cursor, const uint8_t *end) {
 #ifdef __SSE2__
     const __m128i quote = _mm_set1_epi8('"');

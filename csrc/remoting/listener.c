@@ -1,9 +1,9 @@
-/* listener.c: binds, accepts and deals new connections to the reactors.
+/* listener.c: binds, accepts, and distributes new connections to the reactors.
  *
- * Reactor 0 accepts; a connection goes to the reactor that has the fewest. The process's last descriptors are kept from connections: a
- * broker that has none for its log's next file would refuse every send. When files have taken those too, a descriptor that was kept in
- * reserve is given up to accept and close the newcomer, which then sees a closed connection instead of a hanging one. When even that fails,
- * the listener rests.
+ * Reactor 0 accepts; a connection goes to the reactor that has the fewest. The process's last descriptors are reserved for files: a
+ * broker that has none for its log's next file would refuse every send. If files have used those too, a descriptor kept in reserve is
+ * given up to accept and close the newcomer, which then sees a closed connection instead of a hanging one. If even that fails, the
+ * listener pauses.
  */
 #include "reactor.h"
 
@@ -25,8 +25,8 @@
 #define ACCEPTS_PER_TURN 64
 #define REST_NS (100 * RP_NS_PER_MS)          /* after an accept that failed for want of resources */
 #define LOG_INTERVAL_NS RP_NS_PER_S /* of refusals */
-#define KEPT_SHARE 8                /* of the descriptors, one in so many is kept for files, */
-#define KEPT_MAX 1024               /* and no more than these */
+#define KEPT_SHARE 8                /* the share of the descriptors, one in so many, that is kept for files, */
+#define KEPT_MAX 1024               /* but at most this many */
 
 static int fail(rp_server *server, rp_error *error, int os_errno) {
     const char *address = server->options.bind_address;
@@ -105,7 +105,7 @@ static void rest(rp_reactor *reactor) {
     reactor->listener_resume_ns = reactor->now_ns + REST_NS;
 }
 
-/* Counts, and says so at most once a second. */
+/* Counts the refusal, and logs at most once a second. */
 static void refused(rp_reactor *reactor, const rp_address *address, const char *cause) {
     rp_server *server = reactor->server;
     uint64_t count = atomic_fetch_add_explicit(&server->refused, 1, memory_order_relaxed) + 1;
@@ -120,7 +120,7 @@ static void refused(rp_reactor *reactor, const rp_address *address, const char *
     }
 }
 
-/* Descriptors are out: accepts and closes one connection on the reserved one. False when that did not help. */
+/* Descriptors are out: accepts and closes one connection by giving up the reserved one. False if that did not help. */
 static bool refuse_on_reserve(rp_reactor *reactor) {
     rp_server *server = reactor->server;
     bool has_refused = false;
@@ -137,7 +137,8 @@ static bool refuse_on_reserve(rp_reactor *reactor) {
     return has_refused;
 }
 
-/* The system gives the lowest number that is free, so it tells how many are taken. An operator may have changed the limit meanwhile. */
+/* The system assigns the lowest free number, which therefore tells how many are in use. An operator may have changed the limit
+ * meanwhile. */
 static bool is_kept_for_files(int fd) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
@@ -160,7 +161,7 @@ static rp_reactor *least_loaded(rp_server *server) {
     return best;
 }
 
-/* Gives the socket to a reactor; the connection is counted in the server's bound already. */
+/* Gives the socket to a reactor; the connection is already counted in the server's bound. */
 static void deal(rp_reactor *reactor, int fd, const rp_address *address) {
     rp_server *server = reactor->server;
     rp_reactor *target = least_loaded(server);

@@ -1,8 +1,8 @@
 /* output.c: gathers pieces into one sendmsg, and sends large file ranges by sendfile.
  *
- * A turn of a busy connection is: reserve + commit into one standard buffer, one send, and the buffer returns to the pool. Ranges of
- * SENDFILE_BYTES_MIN and more leave by sendfile, without a copy; smaller ones are cheaper in the same sendmsg as what surrounds
- * them. MSG_MORE holds back a header until the range behind it follows.
+ * A turn of a busy connection is: reserve and commit into one standard buffer, one send, and the buffer returns to the pool. Ranges of
+ * at least SENDFILE_BYTES_MIN leave by sendfile, without a copy; smaller ones are cheaper in the same sendmsg as their neighbours.
+ * MSG_MORE holds back a header until the range behind it follows.
  */
 #include "output.h"
 
@@ -17,9 +17,9 @@
 #define STANDARD_CAPACITY 4000u
 #define POOL_BUFFERS_MAX 512u
 #define POOL_RANGES_MAX 1024u
-#define COPY_BYTES_MAX 1024u /* below, a copy is cheaper than one more piece */
+#define COPY_BYTES_MAX 1024u /* below this size a copy is cheaper than another piece */
 #define PIECES_PER_SEND 64 /* well below IOV_MAX */
-#define SENDFILE_BYTES_MIN 131072u /* from here on it halves the sender's cost: bench/sweeps/sendfile_threshold.c */
+#define SENDFILE_BYTES_MIN 131072u /* from this size on it halves the sender's cost: bench/sweeps/sendfile_threshold.c */
 
 rp_output_piece *rp_output_piece_create(size_t capacity) {
     if (capacity > UINT32_MAX) {
@@ -88,7 +88,7 @@ static void free_piece(rp_output_pool *pool, rp_output_piece *piece) {
     }
 }
 
-/* Bytes that can still be written behind the unsent ones of a buffer. */
+/* Returns how many bytes can still be written behind the unsent ones of a buffer. */
 static uint32_t room_of(const rp_output_piece *piece) {
     return piece->capacity == 0 ? 0 : piece->capacity - (uint32_t)(piece->unsent - piece->bytes) - piece->unsent_size;
 }
@@ -126,7 +126,7 @@ void rp_output_append(rp_output *output, rp_output_pool *pool, rp_output_piece *
     chain(output, piece);
 }
 
-/* Fills the pool, so that what follows cannot fail. */
+/* Fills the pool, so that the rest cannot fail. */
 static int make_ranges(rp_output_pool *pool, uint32_t count) {
     while (pool->ranges.count < count) {
         rp_output_piece *piece = rp_output_piece_create(0);

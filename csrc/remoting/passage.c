@@ -11,7 +11,7 @@
 #define PREFACE "PRI " /* a frame that begins so would have 1.3 GB */
 #define PREFACE_SIZE (sizeof PREFACE - 1)
 
-/* Two connections of one reactor; an end that is over is NULL. */
+/* Two connections of one reactor; an end that is closed is NULL. */
 typedef struct pair {
     rp_connection *near, *far;
 } pair;
@@ -33,7 +33,7 @@ static int say_who_asks(rp_connection *far, const rp_address *client) {
     return rp_connection_put(far, header, rp_proxy_header_write(client, header));
 }
 
-/* Of the near one; the far one is made here. */
+/* Begins the near connection, and opens the far one. */
 static int begin(void *context, rp_connection *connection) {
     const rp_passage *passage = context;
     pair *both = malloc(sizeof *both);
@@ -51,7 +51,7 @@ static int begin(void *context, rp_connection *connection) {
     return RP_OK;
 }
 
-/* While all connections together hold too much, only what is gone is followed by more. */
+/* While all connections together hold too much, more is read only after everything has left. */
 static bool is_full(const rp_connection *connection) {
     return rp_connection_unsent_bytes(connection) >= (rp_connection_may_hold(connection, 0) ? PASSAGE_BYTES_MAX : 1);
 }
@@ -59,12 +59,12 @@ static bool is_full(const rp_connection *connection) {
 static int take(void *context, rp_connection *connection, const uint8_t *data, uint32_t size) {
     rp_connection *other = other_of(connection);
     (void)context;
-    if (other == NULL || other->is_closing) { /* nobody hears it; what the other end said before may be on its way still */
+    if (other == NULL || other->is_closing) { /* nobody receives it; what the other end sent earlier may still be on its way */
         return RP_OK;
     }
     int status = rp_connection_put(other, data, size);
     if (status == RP_OK) {
-        other->has_more = true; /* until that is out, fill looks whether this one may be read again */
+        other->has_more = true; /* until that has left, fill checks whether this one may be read again */
         rp_connection_mark_dirty(other);
     }
     return status;
@@ -76,8 +76,8 @@ static bool may_read(void *context, const rp_connection *connection) {
     return other == NULL || !is_full(other);
 }
 
-/* Nothing waits but what was put. As long as some of that does, each flush comes here behind it: the other end may be read again; or it is
- * over, and so is this one once all is out. */
+/* Nothing waits except what was put. While some of that does, each flush calls this afterwards: either the other end may be read again,
+ * or it has closed, and so does this one once everything is sent. */
 static enum rp_fill fill(void *context, rp_connection *connection) {
     rp_connection *other = other_of(connection);
     uint64_t unsent = rp_connection_unsent_bytes(connection);
@@ -85,19 +85,19 @@ static enum rp_fill fill(void *context, rp_connection *connection) {
     if (other == NULL && unsent == 0) {
         rp_connection_close(connection, "the other end is over");
     } else if (other != NULL && (other->pauses & RP_PAUSE_OUTPUT) != 0 && unsent < PASSAGE_BYTES_MAX / 2 && !is_full(connection)) {
-        rp_connection_mark_dirty(other); /* its flush goes on reading */
+        rp_connection_mark_dirty(other); /* its flush continues reading */
     }
     return unsent > 0 ? RP_FILL_MORE : RP_FILL_ALL;
 }
 
-/* The server at the far end knows when one has been silent for too long. */
+/* The server at the far end detects idle connections. */
 static int64_t look(void *context, rp_connection *connection, int64_t now_ns) {
     (void)context, (void)connection, (void)now_ns;
     return INT64_MAX;
 }
 
 static void on_item(void *context, rp_reactor *reactor, rp_connection *connection, rp_posted *item) {
-    (void)context, (void)reactor, (void)connection; /* nobody posts to these */
+    (void)context, (void)reactor, (void)connection; /* nobody posts to these connections */
     free(item);
 }
 

@@ -1,13 +1,13 @@
-/* protocol.h: what a server's connections speak when it is not RocketMQ's frames: a table that a reactor calls. What comes before the first
- * byte of it (a balancer's word, TLS) and how output leaves are the same for all.
+/* protocol.h: a protocol that a server's connections speak instead of RocketMQ's frames: a table of functions that a reactor calls. What
+ * comes before its first byte (a balancer's header, TLS) and how output leaves are the same for all.
  *
  *   socket → connection_opening ─ take → protocol ...  fill → output → socket
  *   other threads → rp_server_post → reactor's inbox → on_item
  *
- * Threads  everything here is the reactor's thread's but for rp_server_post, of any thread.
- * Owns     what `begin` made belongs to the connection, as rp_connection.spoken, until `end` has let it go.
- * Bounds   a connection has RP_PROTOCOL_AHEAD_BYTES of output ahead of its socket; what else waits is the protocol's, which says so by
- *          rp_connection_set_queued: senders of other threads are refused at the connection's bound (output_bytes_max).
+ * Threads  everything here belongs to the reactor's thread, except rp_server_post: any thread.
+ * Owns     what `begin` made belongs to the connection, as rp_connection.spoken, until `end` frees it.
+ * Bounds   a connection has at most RP_PROTOCOL_AHEAD_BYTES of output ahead of its socket; the protocol holds the rest and reports it by
+ *          rp_connection_set_queued: other threads' senders are refused at the connection's bound (output_bytes_max).
  * Internal to csrc/, C only.
  */
 #ifndef RP_REMOTING_PROTOCOL_H
@@ -22,18 +22,18 @@
 
 enum rp_fill {
     RP_FILL_ALL = 0, /* nothing more is to be sent now */
-    RP_FILL_MORE = 1 /* there is more, when the socket has taken this */
+    RP_FILL_MORE = 1 /* there is more, once the socket has taken this */
 };
 
 /* The head of an item that other threads send by rp_server_post and allocate with malloc. */
 typedef struct rp_posted {
     rp_inbox_item inbox;
-    uint32_t bytes; /* counted against the connection's output bound while it is under way; 0: it is always admitted */
+    uint32_t bytes; /* counted against the connection's output bound while it is in the inbox; 0: always admitted */
 } rp_posted;
 
 struct rp_protocol {
     void *context;
-    const char *alpn; /* what TLS agrees upon, such as "h2"; NULL: nothing */
+    const char *alpn; /* what TLS negotiates, such as "h2"; NULL: nothing */
     /* The protocol's first byte has arrived. RP_OK, or the connection is closed. */
     int (*begin)(void *context, rp_connection *connection);
     /* Takes all the bytes, which are valid until the turn ends. RP_OK, or the reason to close the connection; what was written in answer
@@ -62,7 +62,7 @@ int rp_server_post(rp_server *server, uint64_t connection_id, rp_posted *item);
 
 /* ---- for protocols, on the reactor's thread ---- */
 
-void *rp_connection_spoken(const rp_connection *connection); /* what `begin` has set */
+void *rp_connection_spoken(const rp_connection *connection); /* as set by `begin` */
 void rp_connection_set_spoken(rp_connection *connection, void *spoken);
 const rp_server_options *rp_connection_options(const rp_connection *connection);
 rp_reactor *rp_connection_reactor(const rp_connection *connection);
@@ -75,13 +75,12 @@ uint32_t rp_connection_room(const rp_connection *connection); /* how much more o
 int rp_connection_put(rp_connection *connection, const uint8_t *bytes, uint32_t size);
 /* How many bytes the protocol holds for the other side and has not put yet. */
 void rp_connection_set_queued(rp_connection *connection, uint64_t bytes);
-/* look is called at or soon after due_ns, if not before. */
+/* Has look called at or soon after due_ns, if not earlier. */
 void rp_connection_look_at(rp_connection *connection, int64_t due_ns);
-/* Memory that the protocol holds for it, counted with the server's buffers (memory_bytes_max), and whether there may be more. */
+/* Accounts memory that the protocol holds for the connection, with the server's buffers (memory_bytes_max); may_hold: may it hold more? */
 void rp_connection_account(rp_connection *connection, uint64_t taken, uint64_t given_back);
 bool rp_connection_may_hold(const rp_connection *connection, uint64_t more_bytes);
-/* A copy of the command goes up to Python. RP_OK; RP_E_BUSY for a call or a message, when too many wait or memory is short;
- * RP_E_NO_MEMORY. */
+/* Sends a copy of the command to Python. RP_OK; RP_E_BUSY for a call or a message if too many wait or memory is short; RP_E_NO_MEMORY. */
 int rp_connection_tell(rp_connection *connection, enum rp_request_kind kind, const rp_command *command, int64_t deadline_ns);
 bool rp_connection_is_ending(const rp_connection *connection);
 /* Closes it when the turn ends; reason is of static storage. */

@@ -13,7 +13,7 @@
 #define BINARY_START_SIZE (sizeof BINARY_START - 1)
 #define BINARY_FIXED_SIZE 16u
 
-#define COMMAND_LOCAL 0x20 /* the balancer itself, to see whether somebody is there */
+#define COMMAND_LOCAL 0x20 /* a check by the balancer itself whether the server is alive */
 #define COMMAND_PROXY 0x21
 #define FAMILY_TCP4 0x11
 #define FAMILY_TCP6 0x21
@@ -84,7 +84,7 @@ int rp_proxy_header_scan(const uint8_t *data, size_t size, rp_address *source) {
 }
 
 uint32_t rp_proxy_header_write(const rp_address *source, uint8_t target[RP_PROXY_HEADER_WRITTEN_MAX]) {
-    uint32_t size = 2u * source->size + 4; /* addresses and ports of both ends, of which the second is nobody's concern */
+    uint32_t size = 2u * source->size + 4; /* addresses and ports of both ends; the second is not used */
     memset(target, 0, BINARY_FIXED_SIZE + size);
     memcpy(target, BINARY_START, BINARY_START_SIZE);
     target[12] = COMMAND_PROXY;

@@ -1,9 +1,9 @@
-/* proxy_header.h: what a balancer says of the connection it passes on, before the client's first byte (HAProxy's PROXY protocol, versions
- * 1 and 2). RocketMQ: HandshakeHandler, HAProxyMessageHandler (NettyRemotingServer, since 5.1.4).
+/* proxy_header.h: the header in which a load balancer describes the connection it passes on, before the client's first byte (HAProxy's
+ * PROXY protocol, versions 1 and 2). RocketMQ: HandshakeHandler, HAProxyMessageHandler (NettyRemotingServer, since 5.1.4).
  *
  *   1  "PROXY TCP4 source destination port port\r\n", TCP6 the same, "PROXY UNKNOWN ...\r\n"      107 bytes at most
  *   2  signature (12)  version 2, command (1)  family (1)  size of the rest (2)
- *      source (4 or 16)  destination (the same)  source port (2)  destination port (2)  more that is passed over
+ *      source (4 or 16)  destination (the same)  source port (2)  destination port (2)  more that is skipped
  *
  * Threads  pure functions.
  */
@@ -17,12 +17,12 @@
 
 #define RP_PROXY_HEADER_MAX 4096 /* a longer one is refused */
 
-/* The size of the header data begins with, and the client's address in *source, whose size is 0 when the header tells none; 0 when more
- * bytes are needed to know; RP_E_PROTOCOL when this is no such header. */
+/* Returns the size of the header that data begins with, and the client's address in *source (its size is 0 if the header gives none); 0
+ * if more bytes are needed to know; RP_E_PROTOCOL if there is no such header. */
 int rp_proxy_header_scan(const uint8_t *data, size_t size, rp_address *source);
 
 #define RP_PROXY_HEADER_WRITTEN_MAX 52
-/* A header of version 2 that tells of a client at source; its size. */
+/* Writes a header of version 2 for a client at source; returns its size. */
 uint32_t rp_proxy_header_write(const rp_address *source, uint8_t target[RP_PROXY_HEADER_WRITTEN_MAX]);
 
 #endif

@@ -19,7 +19,7 @@
 #define EVENTS_PER_TURN 512
 #define INBOX_CAPACITY 16384u
 #define INBOX_PER_TURN 1024
-#define SMALL_OUTPUT_BYTES 16384 /* a send's answers, not a pull's messages */
+#define SMALL_OUTPUT_BYTES 16384 /* answers to sends, not messages of pulls */
 #define LARGE_BYTES_PER_TURN (256u * 1024) /* of pulls' messages: 0.15 ms of a core */
 #define ARENA_KEEP_BYTES ((size_t)256 * 1024)
 #define ARENA_BYTES_MAX ((size_t)256 * 1024 * 1024)
@@ -134,7 +134,7 @@ void rp_reactor_destroy(rp_reactor *reactor) {
 
 /* ---- other threads ---- */
 
-/* A full inbox needs no wake item: what fills it keeps the reactor from sleeping, and the flags are read in every turn. */
+/* A full inbox needs no wake item: its contents keep the reactor from sleeping, and the flags are read in every turn. */
 void rp_reactor_wake(rp_reactor *reactor) {
     if (atomic_exchange_explicit(&reactor->wake_pending, 1, memory_order_acq_rel) == 0) {
         rp_ring_put(reactor->inbox, &reactor->wake_item);
@@ -157,7 +157,7 @@ static void append_output(rp_reactor *reactor, rp_output_piece *piece) {
         free(piece);
     } else {
         rp_output_append(&connection->output, &reactor->pool, piece);
-        rp_connection_show_unsent(connection); /* its flush may be far */
+        rp_connection_show_unsent(connection); /* its flush may be a while */
         rp_count(&reactor->stats.frames_out, 1);
         rp_connection_mark_dirty(connection);
     }
@@ -219,7 +219,7 @@ static void handle_held_back(rp_reactor *reactor) {
 
 static void handle_socket_event(rp_reactor *reactor, const struct epoll_event *event) {
     if (event->data.ptr == NULL) {
-        return; /* the inbox, which is taken in every turn */
+        return; /* the inbox, which is read in every turn */
     }
     if (event->data.ptr == reactor->server) {
         rp_listener_accept(reactor);
@@ -253,7 +253,7 @@ static void begin_drain(rp_reactor *reactor, int64_t stop_at_ns) {
         }
         if (connection->protocol != NULL) {
             rp_connection_drain(connection);
-        } else if (!connection->is_dialed) { /* what is under way may wait for an answer there */
+        } else if (!connection->is_dialed) { /* requests on it may still wait for an answer */
             rp_connection_pause(connection, RP_PAUSE_STOP);
         }
     }
@@ -289,7 +289,7 @@ static void run_timers(rp_reactor *reactor) {
 
 static bool has_output(const rp_reactor *reactor) { return reactor->dirty != NULL || reactor->large != NULL; }
 
-/* Who has waited longest to be sent its messages. NULL: nobody waits. */
+/* Returns the connection that has waited longest to be sent its messages; NULL: none waits. */
 static rp_connection *take_large(rp_reactor *reactor) {
     rp_connection *connection = reactor->large;
     if (connection != NULL && (reactor->large = connection->next_dirty) == NULL) {
@@ -304,7 +304,7 @@ static void queue_large(rp_reactor *reactor, rp_connection *connection) {
     reactor->large_end = &connection->next_dirty;
 }
 
-/* A connection that is closing does not wait for its turn: this one is its last. */
+/* A closing connection does not wait for its share: this turn is its last. */
 static void flush_closing(rp_reactor *reactor) {
     rp_connection *waiting = reactor->large, *next;
     reactor->large = NULL;
@@ -319,8 +319,8 @@ static void flush_closing(rp_reactor *reactor) {
     }
 }
 
-/* Little answers first: a producer does not wait until consumers have been sent their messages. And of those no turn sends more than
- * LARGE_BYTES_PER_TURN, so that what producers ask meanwhile is answered in between. */
+/* Small answers first: a producer does not wait until consumers have been sent their messages. And no turn sends more than
+ * LARGE_BYTES_PER_TURN of those, so that requests of producers are answered in between. */
 static void flush_dirty(rp_reactor *reactor) {
     while (reactor->dirty != NULL) {
         rp_connection *connection = reactor->dirty;
@@ -345,7 +345,7 @@ static void flush_dirty(rp_reactor *reactor) {
 static void reap_closed(rp_reactor *reactor) {
     rp_connection *connection = reactor->closing;
     reactor->closing = NULL;
-    /* The end of one may make a handler write to another that ends, too: none of them is put into the dirty list any more. */
+    /* The end of one may make a handler write to another that ends too: none of them is put into the dirty list any more. */
     for (rp_connection *each = connection; each != NULL; each = each->next_closing) {
         each->is_dirty = true;
     }
@@ -418,7 +418,7 @@ static void turn(rp_reactor *reactor, struct epoll_event *events) {
     if (reactor->held_back != NULL) {
         handle_held_back(reactor);
     }
-    /* Each turn begins with another event: when the read arena is full before the last, epoll reports them in the same order again. */
+    /* Each turn begins with another event: if the read arena is full before the last, epoll reports them in the same order again. */
     int first = count > 0 ? (int)(number % (uint64_t)count) : 0;
     for (int index = 0; index < count; index++) {
         handle_socket_event(reactor, &events[(first + index) % count]);
@@ -439,14 +439,15 @@ static void close_all(rp_reactor *reactor) {
     end_turn(reactor);
 }
 
-/* Wakes the thread that stands by, in so many microseconds. */
+/* Wakes the stand-in thread in that many microseconds. */
 static void call_stand_in(rp_reactor *reactor, uint32_t in_us) {
-    struct itimerspec once = {.it_value = {.tv_sec = in_us / 1000000, .tv_nsec = in_us % 1000000 * 1000L + 1}}; /* 0 would be never */
+    /* 0 would disarm the timer */
+    struct itimerspec once = {.it_value = {.tv_sec = in_us / 1000000, .tv_nsec = in_us % 1000000 * 1000L + 1}};
     timerfd_settime(reactor->stand_in_fd, 0, &once, NULL);
 }
 
-/* The other thread turns the reactor; called while it is away, this one does. The call may be for an earlier time away: then the other one
- * is relieved sooner than it had to be. */
+/* The other thread turns the reactor. When it is away and this one is called, this one does. A call may come from an earlier absence:
+ * then the other one is relieved sooner than necessary. */
 static void stand_by(rp_reactor *reactor, rp_turner *self) {
     uint64_t calls;
     pthread_mutex_unlock(&reactor->turn_lock);
@@ -457,8 +458,9 @@ static void stand_by(rp_reactor *reactor, rp_turner *self) {
     }
 }
 
-/* After a turn. While one connection alone asks, one request at a time, nobody has to wait for the thread, and waking another costs more
- * than a disk's sync may take: the stand-in is called only when it stays away. Whoever is relieved stands by when it is back. */
+/* Called after a turn. While a single connection asks, one request at a time, nobody has to wait for the thread, and waking another
+ * costs more than a disk's sync may take: so the stand-in is called only if the thread stays away. A thread that was relieved stands by
+ * when it returns. */
 static void leave(rp_reactor *reactor) {
     int64_t leave_for = reactor->leave_for;
     bool is_lone = reactor->lone_requests == RP_LONE_REQUESTS;
@@ -503,9 +505,9 @@ int rp_reactor_start_turner(rp_turner *turner) {
     return rp_thread_start(&turner->thread, name, run, turner);
 }
 
-/* For a reactor that sleeps, or whose thread is away: a turn of on_wake alone, in its place. Two things are left to the reactor, which is
- * nudged for them: connections that end in this turn, as events that epoll has handed out already may point to them; and a deadline that is
- * now earlier than the one it sleeps for. */
+/* For a reactor that sleeps, or whose thread is away: runs a turn with on_wake only, in its place. Two things are left to the reactor,
+ * which is nudged for them: connections that end in this turn, because events that epoll has already returned may point to them; and a
+ * deadline that is now earlier than the one it sleeps for. */
 void rp_reactor_serve(rp_reactor *reactor) {
     if (pthread_mutex_trylock(&reactor->turn_lock) != 0) {
         rp_reactor_wake(reactor);

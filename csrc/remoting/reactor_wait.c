@@ -1,8 +1,8 @@
-/* reactor_wait.c: what a reactor does between two turns: it sleeps in epoll until something happens or the earliest deadline comes. An idle
- * one does not run. RocketMQ: netty's SelectStrategy.
+/* reactor_wait.c: how a reactor waits between two turns: it sleeps in epoll until something happens or the earliest deadline comes. An
+ * idle reactor does not run. RocketMQ: netty's SelectStrategy.
  *
- * After answers to whoever asks one request at a time it polls for spin_us before it sleeps, but only while that pays: each hit earns
- * credit, each spin for nothing costs more, and without credit it tries again only once in SPIN_PAUSE_MAX such turns.
+ * After answering a client that asks one request at a time it polls for spin_us before it sleeps, but only while that pays: each hit
+ * earns credit, each miss costs more, and without credit it tries again only once in SPIN_PAUSE_MAX such turns.
  */
 #include "reactor.h"
 
@@ -22,7 +22,7 @@ int64_t rp_reactor_next_deadline(const rp_reactor *reactor) {
     return earlier(deadline, earlier(reactor->listener_resume_ns, reactor->drain_until_ns));
 }
 
-/* Milliseconds for epoll_wait, rounded up so that it does not wake just before the deadline; -1: for ever. */
+/* Returns milliseconds for epoll_wait, rounded up so that it does not wake just before the deadline; -1: no timeout. */
 static int timeout_until(const rp_reactor *reactor, int64_t deadline) {
     if (deadline == INT64_MAX) {
         return -1;
@@ -35,7 +35,7 @@ static int timeout_until(const rp_reactor *reactor, int64_t deadline) {
     return milliseconds > INT_MAX ? INT_MAX : (int)milliseconds;
 }
 
-/* Polls until something happens or it is spin_until_ns. Returns the events; *is_inbox: the inbox has something. */
+/* Polls until something happens or spin_until_ns is reached. Returns the number of events; *is_inbox: the inbox has something. */
 static int spin(rp_reactor *reactor, struct epoll_event *events, int events_max, bool *is_inbox) {
     const rp_clock *clock = reactor->server->options.clock;
     int64_t deadline = rp_reactor_next_deadline(reactor), now;
@@ -46,8 +46,8 @@ static int spin(rp_reactor *reactor, struct epoll_event *events, int events_max,
         *is_inbox = rp_ring_count(reactor->inbox) > 0;
         now = rp_clock_monotonic_ns(clock);
     } while (count == 0 && !*is_inbox && now < reactor->spin_until_ns && now < deadline);
-    /* What the first look finds was there already: there was no sleep to save. Of many who ask that says nothing; one alone that has asked
-     * again by then does not wait for its answers. */
+    /* What the first check finds was there already, so no sleep was saved. With many clients that says nothing; a single client that has
+     * asked again by then does not wait for its answers. */
     bool is_hit = count != 0 || *is_inbox;
     if (looks > 1 && is_hit) {
         reactor->spin_credit += reactor->spin_credit < SPIN_CREDIT_MAX;
@@ -57,7 +57,7 @@ static int spin(rp_reactor *reactor, struct epoll_event *events, int events_max,
     return count;
 }
 
-/* Half of the cores at most: whoever polls has the core that flusher, Python or a client on this host may want. */
+/* At most half of the cores: a polling thread occupies a core that the flusher, Python or a client on this host may need. */
 static bool joins_spinners(rp_server *server) {
     if (atomic_fetch_add_explicit(&server->spinners, 1, memory_order_relaxed) < server->spinners_max) {
         return true;
@@ -66,7 +66,7 @@ static bool joins_spinners(rp_server *server) {
     return false;
 }
 
-/* true: it is one of the server's spinners now. Whoever comes back to this reactor would have to wait for the lock. */
+/* True: it is one of the server's spinners now. Another thread that returns to this reactor would have to wait for the lock. */
 static bool spins_now(rp_reactor *reactor) {
     if (reactor->spin_until_ns == 0 || reactor->is_away) {
         return false;
@@ -104,8 +104,8 @@ int rp_reactor_wait(rp_reactor *reactor, struct epoll_event *events, int events_
     return count;
 }
 
-/* Whoever asks one request at a time and has its answer asks again at once, as a rule; of whoever has more under way polling makes smaller
- * turns. A request that waits for a disk, a slave, Python or a message to come is not answered by the turn that has read it. */
+/* A client that asks one request at a time usually asks again as soon as it has its answer; for clients with more in flight, polling
+ * only makes turns smaller. A request that waits for a disk, a slave, Python or a message is not answered by the turn that has read it. */
 void rp_reactor_expect_asker(rp_reactor *reactor, uint64_t turn, uint64_t answers_before) {
     const rp_server_options *options = &reactor->server->options;
     bool is_answered =

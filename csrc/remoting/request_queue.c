@@ -1,4 +1,4 @@
-/* request_queue.c: a linked list under a mutex. Rare requests only: what is plain never comes here, so a lock per batch is enough. */
+/* request_queue.c: a linked list under a mutex. It carries rare requests only, so a lock per batch is cheap enough. */
 #include "request_queue.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ int rp_request_queue_admits(rp_request_queue *queue) {
     return 0;
 }
 
-/* Copies slice to *cursor and moves it behind; keeps the difference between absent and empty. */
+/* Copies slice to *cursor and moves that behind it; keeps the difference between absent and empty. */
 static rp_slice copy_slice(uint8_t **cursor, rp_slice slice) {
     if (slice.data == NULL) {
         return slice;
@@ -105,7 +105,7 @@ rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind k
     return held;
 }
 
-/* Whoever sees that a reservation was given back sees what was held for it: two reactors at once pass the bound by nothing. */
+/* A thread that sees a reservation returned also sees what was held for it, so two reactors together do not exceed the bound. */
 int rp_request_queue_reserve(rp_request_queue *queue, uint64_t bytes, uint64_t bytes_max) {
     uint64_t reserved = atomic_fetch_add_explicit(&queue->bytes_reserved, bytes, memory_order_acq_rel);
     if (reserved + bytes + atomic_load_explicit(&queue->bytes, memory_order_relaxed) <= bytes_max)
@@ -140,7 +140,7 @@ void rp_request_queue_put(rp_request_queue *queue, rp_request_batch *batch) {
     }
     queue->last = batch->last;
     if (!queue->is_signalled) {
-        /* Within the lock, so that flag and eventfd are never seen apart. */
+        /* Under the lock, so that flag and eventfd always agree. */
         const uint64_t one = 1;
         queue->is_signalled = 1;
         while (write(queue->event_fd, &one, sizeof one) < 0 && errno == EINTR) {

@@ -1,11 +1,11 @@
-/* request_queue.h: requests and connection events on their way to Python, first in first out. Internal to csrc/remoting, C only.
+/* request_queue.h: requests and connection events on their way to Python, first in, first out. Internal to csrc/remoting, C only.
  *
  *   reactors: hold → put (a batch a turn) ─ list ─ eventfd ─ take: Python
  *
  * Threads  put from any reactor, take from one consumer, free from any thread.
  * Owns     what is in the list. Lock order: `lock` is a leaf.
- * Bounds   commands, calls and their messages that wait ≤ capacity (rp_request_queue_admits says no before); other events are always
- *          taken, so the order OPENED, requests, CLOSED of a connection holds and none is lost.
+ * Bounds   waiting commands, calls and their messages ≤ capacity (rp_request_queue_admits refuses beyond that); other events are always
+ *          accepted, so the order OPENED, requests, CLOSED of a connection holds and none is lost.
  */
 #ifndef RP_REMOTING_REQUEST_QUEUE_H
 #define RP_REMOTING_REQUEST_QUEUE_H
@@ -40,11 +40,11 @@ struct rp_request_queue {
     uint32_t capacity;              /* fixed after init */
     _Atomic uint32_t waiting;       /* commands admitted and not yet taken; a bound, so relaxed */
     _Atomic uint64_t bytes;         /* of all held requests, taken or not */
-    _Atomic uint64_t bytes_reserved; /* of requests that are about to be held beyond the bound of memory: in bytes only when copied */
+    _Atomic uint64_t bytes_reserved; /* for requests about to be held beyond the memory bound; moved to bytes when they are copied */
 };
 
 int rp_request_queue_init(rp_request_queue *queue, uint32_t capacity); /* RP_OK, RP_E_IO */
-/* Frees what nobody took. */
+/* Closes the queue and frees what nobody took. */
 void rp_request_queue_close(rp_request_queue *queue);
 int rp_request_is_admitted(int32_t kind); /* 1: requests of this kind count against the capacity; 0: they are always taken */
 /* 1, and one more is counted, if another request that counts against the capacity may wait; else 0. */

@@ -1,7 +1,7 @@
-/* server.c: opens, starts and stops the reactors, and is the way in for all other threads. RocketMQ: NettyRemotingServer.
+/* server.c: opens, starts and stops the reactors, and is the entry for all other threads. RocketMQ: NettyRemotingServer.
  *
- * What other threads want done travels through a reactor's inbox; whether a connection can take it they judge by the atomics of its
- * slot, so that a refusal is known at once.
+ * Work from other threads travels through a reactor's inbox; the atomics of a connection's slot tell whether it can take more, so that a
+ * refusal is immediate.
  */
 #include "reactor.h"
 
@@ -110,7 +110,7 @@ int rp_server_open(const rp_server_options *options, const rp_handler *handler, 
     return RP_OK;
 }
 
-/* The lock is held. */
+/* Under the lock. */
 static void stop_threads(rp_server *server, uint32_t drain_ms) {
     int64_t stop_at_ns = rp_clock_monotonic_ns(server->options.clock) + drain_ms * RP_NS_PER_MS;
     atomic_store_explicit(&server->stop_at_ns, stop_at_ns, memory_order_release);
@@ -249,7 +249,7 @@ void rp_request_free(rp_request *request) {
     }
 }
 
-/* The open connection with this id; NULL when there is none. */
+/* Returns the open connection with this id; NULL if there is none. */
 static rp_connection *find_connection(rp_server *server, uint64_t id) {
     uint64_t index = id >> RP_CONNECTION_REACTOR_SHIFT;
     return index < server->options.reactors ? rp_connection_find(server->reactors[index], id) : NULL;
@@ -364,7 +364,8 @@ bool rp_server_memory_is_over(const rp_server *server, uint64_t more_bytes) {
     return buffer_bytes(server) + more_bytes > server->options.memory_bytes_max;
 }
 
-/* What was freed before the look at who is starved; whoever is, says so before it looks at the end of its turn at what is held. */
+/* Memory is freed before the starved connections are read here; a connection announces that it is starved before it reads, at the end of
+ * its turn, how much is held. */
 void rp_server_feed_starved(rp_server *server) {
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&server->starved, memory_order_relaxed) > 0 && !rp_server_memory_is_over(server, 0)) {

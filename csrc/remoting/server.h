@@ -80,20 +80,21 @@ typedef struct rp_server_options {
     uint32_t frame_size_max;      /* bytes, default RP_FRAME_SIZE_MAX */
     uint32_t connections_max;     /* default 65,536 */
     uint32_t idle_timeout_ms;     /* default 120,000: close a connection without traffic in either direction; 0: never */
-    uint32_t stall_timeout_ms;    /* default 30,000: close a connection that does not read what it asked for; 0: never */
+    uint32_t stall_timeout_ms;    /* default 30,000: close a connection that does not read its answers; 0: never */
     uint32_t output_bytes_max;    /* per connection, default 8 MiB */
-    uint64_t memory_bytes_max;    /* all connections' buffers together, default 1 GiB: then large frames wait (socket not read). Beyond it
-                                   * one frame a reactor goes on, a connection keeps what a first read brought, 128 KiB, and requests
-                                   * for Python are taken up to frame_size_max of bodies together */
+    /* Buffers of all connections together, default 1 GiB; at the bound large frames wait (their sockets are not read). Beyond it one
+     * frame per reactor continues, a connection keeps what a first read brought, 128 KiB, and requests for Python are accepted up to
+     * frame_size_max of bodies in total */
+    uint64_t memory_bytes_max;
     uint32_t ring_capacity;       /* requests waiting for Python, default 10,000 */
-    uint32_t spin_us;             /* busy poll after answers to whoever asks one request at a time, while that pays; default 0 = off */
-    uint32_t stand_in_after_us;   /* default 500: a thread that has left its reactor for longer is relieved, see rp_reactor_leave */
-    uint32_t socket_send_buffer;  /* bytes, 0: the kernel's */
+    uint32_t spin_us; /* busy poll after answering a client that asks one request at a time, while that pays; default 0 = off */
+    uint32_t stand_in_after_us; /* default 500: a thread that has left its reactor for longer is relieved, see rp_reactor_leave */
+    uint32_t socket_send_buffer; /* bytes, 0: the kernel's */
     uint32_t socket_receive_buffer;
-    uint32_t tls_mode;            /* rp_tls_mode, default RP_TLS_DISABLED; see rp_server_load_tls */
-    const char *thread_name;      /* up to 10 characters, "reactor" */
-    const rp_clock *clock;        /* NULL: system */
-    rp_log *log;                  /* may be NULL */
+    uint32_t tls_mode; /* rp_tls_mode, default RP_TLS_DISABLED; see rp_server_load_tls */
+    const char *thread_name; /* up to 10 characters, "reactor" */
+    const rp_clock *clock; /* NULL: system */
+    rp_log *log; /* may be NULL */
 } rp_server_options;
 
 void rp_server_options_default(rp_server_options *options);
@@ -111,18 +112,19 @@ int rp_server_pass_http2_on(rp_server *server, const rp_address *target);
 int rp_server_start(rp_server *server, rp_error *error);
 
 enum rp_tls_client_auth {
-    RP_TLS_CLIENT_NONE = 0,     /* clients are not asked for a certificate */
+    RP_TLS_CLIENT_NONE = 0, /* clients are not asked for a certificate */
     RP_TLS_CLIENT_OPTIONAL = 1, /* they are asked, and may have none */
     RP_TLS_CLIENT_REQUIRE = 2
 };
 
 typedef struct rp_tls_options {
-    const char *certificate_path; /* PEM: the server's, then those between it and the trusted one. NULL: one is made, trusted by nobody */
-    const char *key_path;         /* PEM; NULL with the certificate's */
-    const char *key_password;     /* NULL: the key has none */
-    const char *trust_path;       /* PEM: who vouches for clients; NULL: whom the system trusts */
-    uint32_t client_auth;         /* rp_tls_client_auth */
-    uint32_t verifies_clients;    /* 0: any certificate is as good as another */
+    /* PEM: the server's certificate, then the intermediate ones. NULL: a self-signed one is made, trusted by nobody */
+    const char *certificate_path;
+    const char *key_path; /* PEM; NULL with the certificate's */
+    const char *key_password; /* NULL: the key has none */
+    const char *trust_path; /* PEM: the authorities that sign clients' certificates; NULL: those that the system trusts */
+    uint32_t client_auth; /* rp_tls_client_auth */
+    uint32_t verifies_clients; /* 0: any client certificate is accepted */
 } rp_tls_options;
 
 /* Reads the files. Handshakes that begin from now on use them; existing connections continue. Until the first successful call, clients that
@@ -140,22 +142,22 @@ uint16_t rp_server_reactor_count(const rp_server *server);
 /* ---- requests for Python ---- */
 
 enum rp_request_kind {
-    RP_REQUEST_COMMAND = 0,  /* a request from a client */
+    RP_REQUEST_COMMAND = 0, /* a request from a client */
     RP_REQUEST_RESPONSE = 1, /* a response to something we sent by rp_server_send */
-    RP_REQUEST_OPENED = 2,   /* a connection was accepted */
-    RP_REQUEST_CLOSED = 3,   /* a connection ended; reason in command.remark */
-    /* Of gRPC's calls (../grpc/grpc.h): */
-    RP_REQUEST_CALL = 4,        /* one begins */
-    RP_REQUEST_MESSAGE = 5,     /* a message of a client's stream */
+    RP_REQUEST_OPENED = 2, /* a connection was accepted */
+    RP_REQUEST_CLOSED = 3, /* a connection ended; reason in command.remark */
+    /* gRPC calls (../grpc/grpc.h): */
+    RP_REQUEST_CALL = 4, /* a call begins */
+    RP_REQUEST_MESSAGE = 5, /* a message of a client's stream */
     RP_REQUEST_HALF_CLOSED = 6, /* a client's stream has ended */
-    RP_REQUEST_CANCELLED = 7,   /* the client does not wait any more */
-    RP_REQUEST_ROOM = 8         /* the connection, or a call of it, takes messages again */
+    RP_REQUEST_CANCELLED = 7, /* the client no longer waits */
+    RP_REQUEST_ROOM = 8 /* the connection, or a call of it, accepts messages again */
 };
 
 typedef struct rp_request {
     int32_t kind;
     uint64_t connection_id;
-    int64_t deadline_ns; /* of RP_REQUEST_CALL: monotonic, INT64_MAX: none */
+    int64_t deadline_ns; /* for RP_REQUEST_CALL: monotonic, INT64_MAX: none */
     char remote_address[RP_ADDRESS_TEXT_MAX];
     /* The last member, because it is cut short: only field_count of its fields are allocated. Use the request by pointer, never copy the
      * struct. Slices point into the request's own memory. */
@@ -181,49 +183,50 @@ int rp_server_close_connection(rp_server *server, uint64_t connection_id);
 
 /* ---- for handlers, on the reactor's own thread ---- */
 
-uint16_t rp_reactor_index(const rp_reactor *reactor);          /* 0..reactors-1 */
-rp_arena *rp_reactor_arena(rp_reactor *reactor);               /* reset after on_turn_end */
-int64_t rp_reactor_now_ns(const rp_reactor *reactor);          /* monotonic, read once a turn */
+uint16_t rp_reactor_index(const rp_reactor *reactor); /* 0..reactors-1 */
+rp_arena *rp_reactor_arena(rp_reactor *reactor); /* reset after on_turn_end */
+int64_t rp_reactor_now_ns(const rp_reactor *reactor); /* monotonic, read once a turn */
 void rp_reactor_set_deadline(rp_reactor *reactor, int64_t monotonic_ns);
-/* The thread goes to on_leave(context, leave_for) when this turn is over, and the reactor's stand-in turns it: at once, or, while one
- * connection alone asks and one request at a time, after stand_in_after_us. RP_OK; RP_E_BUSY: one of the two is away already; RP_E_CLOSED
+/* Lets the thread go to on_leave(context, leave_for) when this turn is over, while the reactor's stand-in turns it: at once or, while a
+ * single connection asks one request at a time, after stand_in_after_us. RP_OK; RP_E_BUSY: one of the two is away already; RP_E_CLOSED
  * while the server stops; RP_E_NO_MEMORY, RP_E_BUSY: there is no thread for a stand-in, or no descriptor for its timer. */
 int rp_reactor_leave(rp_reactor *reactor, int64_t leave_for);
-void rp_reactor_wake(rp_reactor *reactor);                     /* any thread; coalesced */
-/* As rp_reactor_wake, from a thread that does not turn the reactor: while that sleeps or is away, on_wake runs here and what it writes is
- * sent from here, which saves waking the reactor on the way to a client. Waits for nobody. */
+void rp_reactor_wake(rp_reactor *reactor); /* any thread; coalesced */
+/* As rp_reactor_wake, from a thread that does not turn the reactor: while that sleeps or is away, on_wake runs here and its output is
+ * sent from here, which saves waking the reactor on the way to a client. Does not wait. */
 void rp_reactor_serve(rp_reactor *reactor);
 rp_reactor *rp_server_reactor(rp_server *server, uint16_t index); /* any thread, until stop */
 /* The connection with this id if it is still open on this reactor, else NULL. */
 rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id);
 
 #define RP_DIAL_PATIENCE_MS 3000
-/* A connection to another server, which speaks frames: what is written to it waits until it is made, RP_DIAL_PATIENCE_MS at most; answers
- * come to on_response, its end to on_close. It has no idle limit, and Python hears nothing of it. RP_OK: it is under way; RP_E_NETWORK: it
- * cannot be, or the server stops; RP_E_NO_MEMORY, for a bound, too. */
+/* Opens a connection to another server, which speaks frames: output waits until it is connected, RP_DIAL_PATIENCE_MS at most; answers
+ * come to on_response, its end to on_close. It has no idle limit, and Python is told nothing of it. RP_OK: it is under way;
+ * RP_E_NETWORK: it is impossible, or the server is stopping; RP_E_NO_MEMORY, also at a bound. */
 int rp_reactor_dial(rp_reactor *reactor, const rp_address *address, rp_connection **connection);
-/* 0: it was made, or may be yet; else the errno that says why not, ETIMEDOUT when nobody answered. */
+/* Returns 0 if it was connected, or may still be; otherwise the errno of the failure, ETIMEDOUT if nobody answered. */
 int rp_connection_dial_fault(const rp_connection *connection);
 
-#define RP_CONNECTION_REACTOR_SHIFT 56 /* of a connection id: its reactor's index */
-uint64_t rp_connection_id(const rp_connection *connection);    /* never reused; reactor index in the top bits */
-/* The socket's other end, a client or its balancer: 4 or 16 bytes in network order into address, port into *port; returns 4 or 16. */
+#define RP_CONNECTION_REACTOR_SHIFT 56 /* bit position of the reactor's index in a connection id */
+uint64_t rp_connection_id(const rp_connection *connection); /* never reused; reactor index in the top bits */
+/* The socket's other end, a client or its balancer: writes 4 or 16 bytes in network order into address and the port into *port; returns
+ * 4 or 16. */
 int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uint16_t *port);
 /* Bytes queued that the socket has not taken yet. */
 uint64_t rp_connection_unsent_bytes(const rp_connection *connection);
-/* Room for size more output bytes; NULL when memory is out. Valid until the next call on this connection. Commit counts as one frame
- * of rp_server_stats. Without a commit nothing is sent. */
+/* Reserves room for size more output bytes; NULL: no memory. Valid until the next call on this connection. Each commit counts as one
+ * frame in rp_server_stats. Without a commit nothing is sent. */
 uint8_t *rp_connection_reserve(rp_connection *connection, uint32_t size);
 void rp_connection_commit(rp_connection *connection, uint32_t size);
 /* Encodes and queues a command; with an announced body (body.data NULL) the caller sends the body next, by rp_connection_send_ranges.
  * RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE or RP_E_INVALID. */
 int rp_connection_write(rp_connection *connection, const rp_command *command);
 
-/* A piece of a mapped file. release(owner) is called once, on the reactor's thread, when the bytes are out or the connection is gone. */
+/* A piece of a mapped file. release(owner) is called once, on the reactor's thread, when the bytes are sent or the connection is gone. */
 typedef struct rp_file_range {
     const uint8_t *address; /* mapped bytes */
     uint32_t size;
-    int32_t fd;             /* -1: no file, send from address */
+    int32_t fd; /* -1: no file, send from address */
     int64_t file_offset;
     void (*release)(void *owner);
     void *owner;

@@ -1,4 +1,5 @@
-/* stats_inl.h: adds to a figure that one thread writes and any reads, without a locked instruction. C only; internal to csrc/remoting. */
+/* stats_inl.h: adds to a counter that one thread writes and any thread reads, without a locked instruction. C only; internal to
+ * csrc/remoting. */
 #ifndef RP_REMOTING_STATS_INL_H
 #define RP_REMOTING_STATS_INL_H
 

@@ -1,4 +1,4 @@
-/* timer_wheel.c: an array of lists, one a tick. */
+/* timer_wheel.c: an array of lists, one per tick. */
 #include "timer_wheel.h"
 
 #include <stddef.h>

@@ -1,9 +1,9 @@
-/* timer_wheel.h: connections that must be looked at later, ordered coarsely by time. Internal to csrc/remoting.
+/* timer_wheel.h: connections that must be checked later, ordered coarsely by time. Internal to csrc/remoting.
  *
- * A node fires at or after its time, late by up to one tick, and early when its time is further away than the wheel turns: whoever
- * takes it looks again and schedules it again. So traffic on a connection costs the wheel nothing.
+ * A node fires at or after its time, up to one tick late, or early if its time is further away than the wheel reaches: its taker checks
+ * and schedules it again. So traffic on a connection costs the wheel nothing.
  *
- * Threads  one owner. Owns nothing: nodes live inside of what they time.
+ * Threads  one owner. Owns nothing: nodes are embedded in what they time.
  */
 #ifndef RP_REMOTING_TIMER_WHEEL_H
 #define RP_REMOTING_TIMER_WHEEL_H
@@ -26,14 +26,14 @@ typedef struct rp_timer_wheel {
 } rp_timer_wheel;
 
 void rp_timer_wheel_init(rp_timer_wheel *wheel, int64_t tick_ns, int64_t now_ns);
-/* Puts node in, or moves it, so that it fires soon after due_ns. */
+/* Adds or moves the node so that it fires soon after due_ns. */
 void rp_timer_wheel_schedule(rp_timer_wheel *wheel, rp_timer_node *node, int64_t due_ns);
-/* The same if that is earlier than what it waits for now. */
+/* The same, if that is earlier than its present time. */
 void rp_timer_wheel_hasten(rp_timer_wheel *wheel, rp_timer_node *node, int64_t due_ns);
 void rp_timer_wheel_cancel(rp_timer_wheel *wheel, rp_timer_node *node);
-/* Takes out one node whose tick has passed; NULL when there is none. */
+/* Takes out one node whose tick has passed; NULL if there is none. */
 rp_timer_node *rp_timer_wheel_take(rp_timer_wheel *wheel, int64_t now_ns);
-/* When to call take again; INT64_MAX when the wheel is empty. */
+/* Returns when to call take again; INT64_MAX if the wheel is empty. */
 int64_t rp_timer_wheel_next_ns(const rp_timer_wheel *wheel);
 
 #endif

@@ -1,7 +1,7 @@
 /* tls.c: see tls.h. RocketMQ: SslHandler of netty.
  *
- * Small pieces of output are gathered into one record of RECORD_BYTES; what lies in one place, a range of a mapped file for example,
- * is sealed from there. No more is sealed than SEALED_BYTES ahead of the socket.
+ * Small pieces of output are gathered into one record of RECORD_BYTES; contiguous bytes, such as a range of a mapped file, are encrypted
+ * in place. At most SEALED_BYTES are encrypted ahead of the socket.
  */
 #include "tls.h"
 
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECORD_BYTES 16384u /* the most that a record carries */
+#define RECORD_BYTES 16384u /* the largest payload of a record */
 #define SEALED_BYTES (4 * RECORD_BYTES)
-#define RECORD_OVERHEAD 64u /* more than head, tag and padding of one */
+#define RECORD_OVERHEAD 64u /* more than head, tag and padding of a record */
 
 #define HELLO_HEAD 9u /* type, version (2), size (2) of a record; type, size (3) of a message */
 #define CLIENT_HELLO 1
@@ -35,7 +35,7 @@ int rp_tls_scan(const uint8_t *data, uint32_t size) {
 
 /* ---- OpenSSL's side that is turned to the socket ---- */
 
-/* Whose call into OpenSSL this thread is in: what OpenSSL calls back is told nothing else that can be read without the library. */
+/* The connection whose OpenSSL call this thread is in: OpenSSL's callbacks get nothing else that can be read without the library. */
 static _Thread_local rp_tls *speaking;
 
 static int transport_read(struct bio_st *bio, char *target, int room) {
@@ -53,7 +53,7 @@ static int transport_read(struct bio_st *bio, char *target, int room) {
     return (int)taken;
 }
 
-/* Takes everything: -1 only when memory is out, for good. */
+/* Takes everything; -1 only if memory is out, permanently. */
 static int transport_write(struct bio_st *bio, const char *bytes, int size) {
     rp_tls *tls = speaking;
     tls->context->openssl.bio_clear_flags(bio, BIO_FLAGS_ALL);
@@ -115,7 +115,7 @@ void rp_tls_destroy(rp_tls *tls) {
 
 /* ---- from the socket ---- */
 
-/* What to make of a call that did not do what it was for: RP_OK when it waits for more bytes. */
+/* Interprets a call that did not do its job: RP_OK if it waits for more bytes. */
 static int judge(rp_tls *tls, int result, const char **reason) {
     const rp_openssl *openssl = &tls->context->openssl;
     int error = openssl->ssl_get_error(tls->ssl, result);
@@ -164,7 +164,7 @@ int64_t rp_tls_open(rp_tls *tls, const uint8_t *bytes, uint32_t size, uint8_t *t
     }
     speaking = NULL;
     tls->incoming = NULL;
-    tls->incoming_size = 0; /* what is behind an end, or a failure */
+    tls->incoming_size = 0; /* bytes behind an end, or a failure */
     return opened;
 }
 
@@ -172,7 +172,7 @@ int64_t rp_tls_open(rp_tls *tls, const uint8_t *bytes, uint32_t size, uint8_t *t
 
 static uint64_t lesser(uint64_t left, uint64_t right) { return left < right ? left : right; }
 
-/* Copies what small pieces hold to one place; returns how many bytes. */
+/* Copies the contents of small pieces to one place; returns how many bytes. */
 static uint32_t gather(const rp_output *output, uint64_t most, uint8_t target[RECORD_BYTES]) {
     uint32_t size = 0;
     for (const rp_output_piece *piece = output->first; piece != NULL && size < most; piece = piece->next) {
@@ -183,7 +183,7 @@ static uint32_t gather(const rp_output *output, uint64_t most, uint8_t target[RE
     return size;
 }
 
-/* Moves up to `most` (not 0) bytes from output to `sealed`. RP_OK, RP_E_NO_MEMORY. */
+/* Encrypts up to `most` (not 0) bytes from output into `sealed`. RP_OK, RP_E_NO_MEMORY. */
 static int seal(rp_tls *tls, rp_output *output, uint64_t most) {
     uint8_t record[RECORD_BYTES];
     uint64_t left = lesser(lesser(most, SEALED_BYTES), output->unsent_bytes);

@@ -1,7 +1,7 @@
-/* tls_context.c: makes OpenSSL's context of the files that an operator names, or of a certificate that is made here and trusted by nobody.
+/* tls_context.c: creates OpenSSL's context from the files that an operator names, or from a self-signed certificate that nobody trusts.
  *
- * TLS 1.2 and later, no renegotiation, no sessions to be resumed: a new handshake costs little with the keys of today, and whoever is no
- * longer trusted is refused from the next one on.
+ * TLS 1.2 and later, no renegotiation, no session resumption: a new handshake costs little with today's keys, and a client that is no
+ * longer trusted is refused from its next handshake on.
  */
 #include "tls_context.h"
 
@@ -27,15 +27,15 @@
 #define FILETYPE_PEM 1
 #define VERIFY_NONE 0
 #define VERIFY_PEER 1
-#define VERIFY_REQUIRE 3 /* VERIFY_PEER, and it fails without a certificate */
+#define VERIFY_REQUIRE 3 /* VERIFY_PEER, and fail without a certificate */
 #define STRING_ASCII 0x1001
 #define X509_VERSION_3 2
 #define ALPN_CHOSEN 0
-#define ALPN_NONE_FITS 2   /* with an alert */
+#define ALPN_NONE_FITS 2   /* and send an alert */
 #define ALPN_PASSED_OVER 3 /* as if none had been offered */
 
 #define YEAR_S (365L * 24 * 3600)
-#define OWN_NAME "localhost" /* as of RocketMQ's */
+#define OWN_NAME "localhost" /* as in RocketMQ's */
 
 static int refuse(const rp_tls_context *context, rp_error *error, const char *file, const char *what, const char *remedy) {
     return rp_error_set(error, RP_E_INVALID, 0, file, -1, "%s: %s; %s", what, rp_openssl_reason(&context->openssl), remedy);
@@ -50,7 +50,7 @@ static int check_readable(const char *path, const char *what, rp_error *error) {
                         strerror(os_errno));
 }
 
-/* Without this OpenSSL asks the terminal. */
+/* Otherwise OpenSSL asks on the terminal. */
 static int give_password(char *buffer, int size, int is_written, void *context) {
     const char *password = context;
     (void)is_written;
@@ -76,7 +76,8 @@ static int load_files(const rp_tls_context *context, const rp_tls_options *optio
     }
     openssl->ctx_set_password(context->context, give_password);
     openssl->ctx_set_password_context(context->context, (void *)(uintptr_t)options->key_password);
-    int is_used = openssl->ctx_use_private_key_file(context->context, options->key_path, FILETYPE_PEM); /* and is the certificate's */
+    /* Also checks that the key belongs to the certificate */
+    int is_used = openssl->ctx_use_private_key_file(context->context, options->key_path, FILETYPE_PEM);
     openssl->ctx_set_password_context(context->context, NULL);
     if (is_used != 1) {
         return refuse(context, error, options->key_path, "the key cannot be used",
@@ -98,7 +99,8 @@ static int fill_certificate(const rp_openssl *openssl, struct x509_st *certifica
            openssl->x509_set_issuer(certificate, name) == 1 && openssl->x509_sign(certificate, key, openssl->sha256()) > 0;
 }
 
-/* RocketMQ: SelfSignedCertificate of netty. An elliptic curve's key is made in no time, an RSA key in a tenth of a second and more. */
+/* RocketMQ: SelfSignedCertificate of netty. An elliptic curve key is made almost instantly, an RSA key takes a tenth of a second and
+ * more. */
 static int make_certificate(const rp_tls_context *context, rp_error *error) {
     const rp_openssl *openssl = &context->openssl;
     struct evp_pkey_st *key = openssl->key_generate(NULL, NULL, "EC", "P-256");
@@ -136,7 +138,7 @@ static int set_trust(const rp_tls_context *context, const rp_tls_options *option
     return status;
 }
 
-/* Whoever offers protocols and not this one is told so and closed; whoever offers none may go on. */
+/* A client that offers protocols without this one is told so and disconnected; one that offers none may continue. */
 static int agree_upon(struct ssl_st *ssl, const unsigned char **chosen, unsigned char *chosen_size, const unsigned char *offered,
                       unsigned int offered_size, void *alpn) {
     size_t size = strlen(alpn);
@@ -151,7 +153,7 @@ static int agree_upon(struct ssl_st *ssl, const unsigned char **chosen, unsigned
     return ALPN_NONE_FITS;
 }
 
-/* Who offers others alone goes on as if he had offered none. */
+/* A client that offers only others continues as if it had offered none. */
 static int agree_or_not(struct ssl_st *ssl, const unsigned char **chosen, unsigned char *chosen_size, const unsigned char *offered,
                         unsigned int offered_size, void *alpn) {
     int found = agree_upon(ssl, chosen, chosen_size, offered, offered_size, alpn);

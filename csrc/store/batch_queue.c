@@ -24,7 +24,7 @@ int rp_batch_entry_is_written(const uint8_t *at) {
            rp_get_u64(at + AT_OFFSET) <= (uint64_t)RP_QUEUE_OFFSETS_MAX && (int16_t)rp_get_u16(at + AT_MESSAGES) > 0;
 }
 
-/* The size last, without which it does not count. */
+/* The size is written last: an entry without a size does not count. */
 void rp_batch_entry_write(uint8_t *at, const rp_queue_entry *entry) {
     rp_put_u64(at, (uint64_t)entry->commit_log_offset);
     rp_put_u64(at + AT_TAGS_CODE, (uint64_t)entry->tags_code);
@@ -47,7 +47,7 @@ int rp_batch_entry_read(const uint8_t *at, rp_queue_entry *entry) {
     return rp_batch_entry_is_written(at);
 }
 
-/* 1; RP_E_NOT_FOUND: its file is gone, or nobody wrote it; or why it cannot be read just now. */
+/* Reads entry `number`. Returns 1; RP_E_NOT_FOUND if its file is gone or the entry was never written; else the error of the read. */
 static int64_t entry_at(rp_consume_queue *queue, int64_t number, rp_queue_entry *entry, rp_error *error) {
     rp_mapped_file *file;
     const uint8_t *at = rp_consume_queue_pin_entry(queue, number, &file, error);
@@ -59,7 +59,7 @@ static int64_t entry_at(rp_consume_queue *queue, int64_t number, rp_queue_entry 
     return is_written ? 1 : RP_E_NOT_FOUND;
 }
 
-/* Who reads is told a status alone; the log has the cause. */
+/* Readers receive a status only, so the cause goes to the log. */
 static int64_t tell(const rp_consume_queue *queue, int64_t rc, const rp_error *error) {
     return rc < 0 && rp_status_is_passing((int)rc) ? rp_commit_log_tell_unreadable(queue->setup->log, error) : rc;
 }
@@ -108,7 +108,7 @@ int64_t rp_batch_queue_find(rp_consume_queue *queue, int64_t offset, int in_memo
     if (behind <= first) {
         return behind;
     }
-    int64_t rc = entry_at(queue, behind - 1, &before, error); /* in memory: it was looked at */
+    int64_t rc = entry_at(queue, behind - 1, &before, error); /* in memory already: it was just read */
     if (rp_status_is_passing((int)rc)) {
         return rc;
     }
@@ -124,7 +124,8 @@ int64_t rp_batch_queue_offset_of(rp_consume_queue *queue, int64_t number, rp_err
     return rc == 1 ? entry.queue_offset : rc == RP_E_NOT_FOUND ? rp_consume_queue_max_offset(queue) : rc;
 }
 
-/* Entries from that one on, as far as they go on behind `offset`: what does not was damaged. */
+/* Copies entries from `number` on, as long as their offsets continue behind `offset`. An entry that does not continue is damaged and
+ * ends the copy. */
 static uint32_t copy(rp_consume_queue *queue, int64_t number, int64_t offset, rp_queue_entry *entries, uint32_t wanted, int64_t *rc,
                      rp_error *error) {
     uint32_t count = 0;
@@ -165,7 +166,8 @@ int64_t rp_batch_queue_read_before(rp_consume_queue *queue, int64_t offset, rp_q
     return tell(queue, rc, &error);
 }
 
-/* RocketMQ tells of the last entry for all that is later, and so do we: who asks for now gets the last batch again. */
+/* For any time later than the last entry, RocketMQ returns the last entry's offset, and so does this: a client that asks for "now" reads
+ * the last batch again. */
 int64_t rp_batch_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary) {
     int64_t first = first_entry(queue), end = rp_consume_queue_end_entry(queue);
     int64_t above = boundary == 0 || timestamp_ms == INT64_MAX ? timestamp_ms : timestamp_ms + 1;

@@ -1,16 +1,17 @@
-/* batch_queue.h: what is different about a batch queue: an entry stands for all messages of its record, and says which offsets they have.
+/* batch_queue.h: the entries of a batch queue. An entry stands for all messages of its record and holds their queue offsets.
  * RocketMQ: BatchConsumeQueue (5.5.0 store/queue/), in batchconsumequeue/TOPIC/QUEUE.
  *
  *  at size
- *   0  8  commit log offset       28  8  offset of the first message
- *   8  4  record size             36  2  messages
- *  12  8  tags code               38  4  -1: RocketMQ's, of compaction
+ *   0  8  commit log offset       28  8  queue offset of the first message
+ *   8  4  record size             36  2  message count
+ *  12  8  tags code               38  4  -1: RocketMQ's field for compaction
  *  20  8  store time, ms          42  4  0
  *
- * So an offset is found by a binary search over all entries, some 20 steps. There may be gaps between the offsets of two entries; an offset
- * in a gap leads to the entry behind it. Files, space, syncs, the end at a start and retention count entries, and are consume_queue's.
+ * An offset is found by binary search over all entries, about 20 steps. The offsets of two neighbouring entries may leave a gap; an
+ * offset in a gap is resolved to the entry behind it. Files, disk space, syncs, the end found at start and retention work in entries and
+ * are shared with consume_queue.
  *
- * Threads  reads from any; the rest as of consume_queue_writer.h. Private to the store.
+ * Threads  reads from any thread; the rest as in consume_queue_writer.h. Private to the store.
  */
 #ifndef RP_STORE_BATCH_QUEUE_H
 #define RP_STORE_BATCH_QUEUE_H
@@ -22,23 +23,24 @@
 
 #define RP_BATCH_ENTRY_SIZE 46
 
-/* 1: the bytes of an entry are one that somebody wrote, of some message. Reads it, too. */
+/* 1 if the bytes are an entry that was written for some message. rp_batch_entry_read also decodes it. */
 int rp_batch_entry_is_written(const uint8_t *at);
 int rp_batch_entry_read(const uint8_t *at, rp_queue_entry *entry);
 
-/* Its offsets, once its entries are known. RP_OK, or why they cannot be read. */
+/* Sets the queue's min and max offset once its entries are known. RP_OK, or the error of the read. */
 int rp_batch_queue_load(rp_consume_queue *queue, rp_error *error);
-/* Puts the entry behind the last one: in one step, or in two. */
+/* Puts the entry behind the last one in one step; or in two steps: write the bytes, then show the entry. */
 void rp_batch_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
 void rp_batch_entry_write(uint8_t *at, const rp_queue_entry *entry);
-/* The entry that was written behind the last one counts. */
+/* Publishes the entry that was written behind the last one. */
 void rp_batch_queue_show(rp_consume_queue *queue, const rp_queue_entry *entry);
-/* The entry that holds the offset, or the first behind it; the end when there is none. With in_memory 1 no disk is asked: RP_E_BUSY when
- * one would have to be. Or why it cannot be told just now. */
+/* Returns the number of the entry that holds the offset, or of the first one behind it; the end if there is none. With in_memory 1 the
+ * disk is not read: RP_E_BUSY if it would have to be. Negative: the entries cannot be read now. */
 int64_t rp_batch_queue_find(rp_consume_queue *queue, int64_t offset, int in_memory, rp_error *error);
-/* Where the entry begins, the max offset of the one behind the last. Or why it cannot be told just now. */
+/* Returns the offset of the first message of that entry; for the number behind the last entry, the max offset. Negative: the entry
+ * cannot be read now. */
 int64_t rp_batch_queue_offset_of(rp_consume_queue *queue, int64_t entry, rp_error *error);
-/* As the functions of consume_queue.h. */
+/* As the functions of the same names in consume_queue.h. */
 int64_t rp_batch_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max);
 int64_t rp_batch_queue_read_before(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entry);
 int64_t rp_batch_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);

@@ -1,4 +1,4 @@
-/* batch_topics.c: open addressing over names, at most half full. After a removal the names behind the hole are entered again. */
+/* batch_topics.c: a hash set of names with open addressing, at most half full. A removal re-enters the names that follow the freed slot. */
 #include "batch_topics.h"
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 #define SLOTS_MIN 16
 
-/* The slot that holds the name, or the free one where it belongs. */
+/* Returns the slot that holds the name, or the free slot where it belongs. */
 static uint32_t slot_of(const rp_batch_topics *topics, rp_slice name) {
     uint32_t slot = (uint32_t)rp_hash_bytes(name.data, name.size, 0) & (topics->slot_count - 1);
     const rp_slice *found = &topics->names[slot];

@@ -11,7 +11,7 @@
 #define OURS 256
 #define OURS_COUNT 7
 #define OURS_SIZE (8 + 24 + 8 * OURS_COUNT)
-#define SECTOR_SIZE 512 /* the least that a disk writes in one piece */
+#define SECTOR_SIZE 512 /* the smallest unit that a disk writes atomically */
 #define OURS_MAGIC 0x726F636B65747079u /* "rocketpy" */
 
 _Static_assert(OURS + OURS_SIZE + 4 <= SECTOR_SIZE, "a checkpoint is one sector");

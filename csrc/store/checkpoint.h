@@ -1,15 +1,16 @@
-/* checkpoint.h: up to where the store is known to be on disk, so that recovery need not start at the beginning.
+/* checkpoint.h: the file that says how far the store is on disk, so that recovery does not have to start at the beginning.
  * RocketMQ: StoreCheckpoint (5.3.3 and 5.5.0 store/).
  *
  *  at size
  *    0  8  store time of the last synced record of the commit log, ms
  *    8  8  … of the consume queues      16  8  … of the index
- *   24  8  master's flushed offset      32  8  confirm offset: up to there a group behind a controller has the log (and queues' entries)
+ *   24  8  master's flushed offset      32  8  confirm offset: up to here a group behind a controller has the log and its queue entries
  *   40  8  commit log offset below which the consume queues are synced (5.5.0)
- *  256     ours: magic, copies of 0..24, the exact offsets, a clean stop's counts, CRC. RocketMQ keeps these bytes without knowing them;
- *          when the copies differ from the fields above, it has written since, and only the times count.
- * All of it is in the first sector, which a power cut leaves either old or new as a whole: copies that differ are never its doing. The file
- * has 4096 bytes. RocketMQ's fields that we do not use are carried along.
+ *  256     rocketpy's own: magic, copies of bytes 0..24, the exact offsets, the counts of a clean stop, a CRC. RocketMQ preserves these
+ *          bytes without reading them; if the copies differ from the fields above, RocketMQ has written the file since, and only the
+ *          times count.
+ * Everything lies in the first sector, which a power cut leaves either old or new as a whole, so differing copies are never the result
+ * of one. The file has 4096 bytes. Fields of RocketMQ that rocketpy does not use are preserved.
  *
  * Threads  one writer at a time (the flusher's sync lock, or the owner while it opens and closes).
  */
@@ -32,12 +33,12 @@ typedef struct rp_checkpoint {
     int64_t queues_offset; /* entries of all records below it are synced */
     int64_t flushed_offset; /* records below it are synced; -1 unless is_exact */
     int64_t index_offset;   /* synced index files hold the records up to the one that begins there; -1: no record, or not is_exact */
-    /* The counts at a clean stop, by which missing and foreign files are noticed; else -1. */
-    int64_t queue_count;    /* that are not empty */
+    /* Counts taken at a clean stop, by which the next start notices missing and foreign files; -1 at any other time. */
+    int64_t queue_count;    /* queues that are not empty */
     int64_t entry_count;    /* sum of their max offsets */
-    int64_t begin_bytes;    /* sum of where their first files begin */
+    int64_t begin_bytes;    /* sum of the start offsets of their first files */
     int64_t index_count;    /* index files */
-    int32_t is_exact;       /* the offsets were written by us, after everything else in the file */
+    int32_t is_exact;       /* the offsets were written by rocketpy, and by nobody since */
     uint8_t foreign[RP_CHECKPOINT_SIZE]; /* the file as read */
 } rp_checkpoint;
 

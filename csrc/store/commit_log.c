@@ -26,7 +26,7 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     rp_commit_log_set_append_timing(log, setup->busy_timeout_ms, setup->wait_timeout_ms);
     log->file_size = (int64_t)setup->file_size;
     log->head_size = setup->ledger_index != NULL ? RP_LEDGER_HEAD_SIZE : 0;
-    log->is_following = log->head_size != 0; /* nobody leads at first */
+    log->is_following = log->head_size != 0; /* a log with entries has no leader at first */
     log->next_index = 0;
     atomic_init(&log->begin_index, -1);
     atomic_init(&log->end_index, -1);
@@ -41,7 +41,7 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     pthread_mutex_init(&log->committed_lock, NULL);
     pthread_mutex_init(&log->flushed_lock, NULL);
     rp_monotonic_cond_init(&log->committed);
-    atomic_init(&log->failure, RP_E_CLOSED); /* until the end is known */
+    atomic_init(&log->failure, RP_E_CLOSED); /* until recovery has found the end */
     int rc = setup->read_only ? RP_OK : rp_log_staging_open(&log->staging, setup->ops);
     rc = rc == RP_OK ? rp_mapped_file_queue_load(log->row, setup->unsynced_from, 1, error)
                      : rp_error_set(error, rc, ENOMEM, setup->directory, -1, "no memory for the commit log");
@@ -102,7 +102,7 @@ void rp_commit_log_want_space(rp_commit_log *log, rp_consume_queue *queue) {
 int rp_commit_log_stop(rp_commit_log *log, rp_error *error) {
     rp_error closed = {.status = RP_E_CLOSED, .message = "the store is closed"};
     rp_commit_log_fail(log, RP_E_CLOSED, &closed);
-    pthread_mutex_lock(&log->append_lock); /* whoever saw it open has left it */
+    pthread_mutex_lock(&log->append_lock); /* wait for appends that had seen the log open */
     int rc = rp_commit_log_clear_behind(log, error);
     pthread_mutex_unlock(&log->append_lock);
     rp_preallocation_stop(log->preallocation);
@@ -178,7 +178,7 @@ uint64_t rp_commit_log_cuts(const rp_commit_log *log) { return atomic_load(&log-
 
 void rp_commit_log_set_synced(rp_commit_log *log, int64_t end, uint64_t cuts) {
     pthread_mutex_lock(&log->flushed_lock);
-    if (rp_commit_log_cuts(log) == cuts) { /* else other bytes may lie there by now, also below where the sync began */
+    if (rp_commit_log_cuts(log) == cuts) { /* otherwise other bytes may lie there now, even below where the sync began */
         rp_preallocation_count_sync(log->preallocation, end - atomic_load(&log->flushed_offset));
         atomic_store(&log->flushed_offset, end);
     }
@@ -263,7 +263,7 @@ void rp_log_range_release(void *pin) {
     }
 }
 
-/* Pins what a file has of [begin, end). 0: nothing of it is in the log. */
+/* Pins the part of [begin, end) that lies in one file. Returns 0 if none of it is in the log. */
 static int pin_piece(rp_commit_log *log, int64_t begin, int64_t end, rp_log_range *piece) {
     int64_t file_size = (int64_t)rp_mapped_file_queue_file_size(log->row), file_end = begin - begin % file_size + file_size;
     int64_t stop = end < file_end ? end : file_end, max = rp_commit_log_max_offset(log);

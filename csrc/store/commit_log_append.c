@@ -1,12 +1,13 @@
 /* commit_log_append.c: the one append: a batch of messages under one hold of the lock, straight into the mapped file.
  * RocketMQ: CommitLog.asyncPutMessage, DefaultAppendMessageCallback (5.3.3 store/).
  *
- * Order of the stores of one message, each released before the next is readable:
+ * Order of the stores for one message, each released before the next becomes readable:
  *   record bytes ─► size and magic ─► log's max offset ─► queue entry ─► queue's max offset
- * so a reader that finds the entry can read the record, and a process killed in between leaves a whole record or none. Where the queue's
- * file copies on write the entry comes before the log's max offset: there it may find no space, and then the record is none either.
- * Under SYNC_FLUSH the records of a batch are staged and written together (log_staging.h); what is published follows the write.
- * What may fail (space for the record, space for the entry, the next file) is asked for before the first byte is written.
+ * So a reader that finds the entry can read the record, and a process killed in between leaves a whole record or none. Where the queue's
+ * file is on a file system that copies on write, the entry comes before the log's max offset: storing it may fail for want of space, and
+ * then the record is not published either.
+ * Under SYNC_FLUSH the records of a batch are staged and written together (log_staging.h); publication follows the write.
+ * Everything that may fail (space for the record, space for the entry, the next file) is secured before the first byte is written.
  */
 #include "commit_log.h"
 
@@ -26,7 +27,7 @@
 #include "message_layout_inl.h"
 #include "store_path.h"
 
-#define LOCK_SPINS 100 /* about 2 µs: two or three appends of somebody else */
+#define LOCK_SPINS 100 /* about 2 µs: two or three appends of another thread */
 
 _Static_assert(RP_APPEND_PROPERTY_PARTS == RP_ENCODE_PROPERTY_PARTS, "parts are handed through as they are");
 
@@ -54,7 +55,8 @@ void rp_commit_log_set_append_timing(rp_commit_log *log, uint32_t busy_timeout_m
     atomic_store_explicit(&log->wait_timeout_ms, wait_timeout_ms, memory_order_relaxed);
 }
 
-/* While the record is in the cache: what the index thread needs of it. A hash of 0 means "none" there, so such tags go by the record. */
+/* Hashes what the index thread needs, while the record is in the cache. In the feed a tags hash of 0 means "no tags", so tags that hash
+ * to 0 are left to be read from the record. */
 static void hash_keys(const rp_commit_log *log, rp_slice topic, rp_append_item *item) {
     item->index_hash = RP_INDEX_HASH_UNKNOWN;
     item->index_tags_hash = 0;
@@ -65,7 +67,7 @@ static void hash_keys(const rp_commit_log *log, rp_slice topic, rp_append_item *
     item->index_hash = rp_index_key_hash(topic, item->index_key);
 }
 
-/* RP_OK: item->size is that of its record; RP_E_TOO_LARGE. */
+/* Sets item->size to the size of its record. RP_OK; RP_E_TOO_LARGE. */
 static int measure(const rp_commit_log *log, rp_append_item *item, const rp_encode_source *source) {
     int64_t size = rp_message_encoded_size(source);
     if (size < 0 || size + log->head_size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
@@ -88,7 +90,7 @@ static int check_item(const rp_commit_log *log, rp_append_item *item) {
     return measure(log, item, &source);
 }
 
-/* Under the lock: bytes up to `end` can be written. */
+/* Under the lock: makes sure that bytes up to `end` can be written. */
 static int require_space(rp_commit_log *log, int64_t end) {
     if (__builtin_expect(end <= log->ready_end, 1)) {
         return RP_OK;
@@ -119,10 +121,10 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
     return RP_OK;
 }
 
-/* How many offsets it has of a batch queue; of others nobody asks. */
+/* How many queue offsets the item takes in a batch queue; not used for other queues. */
 static int32_t messages_of(const rp_append_item *item) { return item->inner_messages > 0 ? item->inner_messages : 1; }
 
-/* Under the lock: the record is there for readers, its entry in time. */
+/* Under the lock: publishes the record to readers; its queue entry follows when it is confirmed. */
 static int publish_held(rp_commit_log *log, rp_append_item *item) {
     int rc = RP_OK;
     if (log->head_size == 0) {
@@ -153,7 +155,7 @@ static inline rp_queue_entry entry_of(const rp_append_item *item) {
                             .tags_code = tags_code};
 }
 
-/* Under the lock: the record is there for readers. */
+/* Under the lock: publishes the record to readers. */
 static inline void show_record(rp_commit_log *log, const rp_append_item *item) {
     if (log->index_feed != NULL) {
         rp_index_feed_entry fed = {item->commit_log_offset, item->store_timestamp_ms, item->size, item->index_hash, item->index_tags_hash};
@@ -162,7 +164,7 @@ static inline void show_record(rp_commit_log *log, const rp_append_item *item) {
     atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
 }
 
-/* The same with its entries, which come first: they may find no space. */
+/* As publish_item where entries may find no space: they are written first. */
 static __attribute__((noinline)) int publish_or_refuse(rp_commit_log *log, rp_append_item *item) {
     rp_queue_entry entry = entry_of(item);
     int rc = rp_commit_log_write_entries(log, item, &entry);
@@ -176,8 +178,8 @@ static __attribute__((noinline)) int publish_or_refuse(rp_commit_log *log, rp_ap
     return rc;
 }
 
-/* Under the lock: the record and its entry are there for readers. RP_OK; RP_E_DISK_FULL, RP_E_IO: an entry finds no space where it was
- * reserved, and neither is there. */
+/* Under the lock: publishes the record and its queue entries. RP_OK; RP_E_DISK_FULL, RP_E_IO: the space reserved for an entry is no
+ * longer there, and neither record nor entries are published. */
 static int publish_item(rp_commit_log *log, rp_append_item *item) {
     if (__builtin_expect(log->holds_back, 0)) {
         return publish_held(log, item);
@@ -197,7 +199,7 @@ static int publish_item(rp_commit_log *log, rp_append_item *item) {
     return RP_OK;
 }
 
-/* Under the lock. The clients are told only that it failed: what the system said of it is for the log. */
+/* Under the lock. Clients are told only that the append failed; the system's error goes to the log. */
 int rp_commit_log_write_out(rp_commit_log *log) {
     rp_preallocation_pause(log->preallocation);
     int rc = rp_log_staging_write(&log->staging, log->active->fd, log->active->base_offset, (int64_t)log->active->size);
@@ -214,7 +216,7 @@ int rp_commit_log_write_out(rp_commit_log *log) {
     return rc;
 }
 
-/* Under the lock: so many more of its entries wait for their record to be written. */
+/* Under the lock: counts `change` more entries of the item that wait for their record to be written. */
 static void stage(rp_append_item *item, int64_t change) {
     if (rp_message_is_queued(item->sys_flag)) {
         item->queue->staged += change;
@@ -225,8 +227,8 @@ static void stage(rp_append_item *item, int64_t change) {
     }
 }
 
-/* Under the lock: writes what is staged and publishes it. What cannot be written was not appended; nor was, of what is written, what
- * comes from the first on whose entry finds no space. */
+/* Under the lock: writes the staged records and publishes them. Records that cannot be written were not appended. If an entry finds no
+ * space, neither its record nor any later one was appended, although their bytes are written. */
 static int write_staged(rp_commit_log *log, rp_append_item *items) {
     rp_log_staging *staging = &log->staging;
     if (staging->size == 0) {
@@ -256,7 +258,7 @@ static int write_staged(rp_commit_log *log, rp_append_item *items) {
     return rc;
 }
 
-/* Under the lock: the padding record over the rest of the active file. */
+/* Under the lock: writes the padding record over the rest of the active file. */
 static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
     int rc = write_staged(log, items);
     if (rc != RP_OK) {
@@ -270,13 +272,14 @@ static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
     return rp_commit_log_write_out(log);
 }
 
-/* Under the lock: the record of item->size bytes fits at log->position of the active file, with the file's end still markable. */
+/* Under the lock: makes sure that a record of `size` bytes fits at log->position of the active file and still leaves room for the end
+ * marker. */
 int rp_commit_log_make_room(rp_commit_log *log, rp_append_item *items, uint32_t size) {
     int64_t file_end = log->position - log->position % log->file_size + log->file_size;
     int64_t left = file_end - log->position;
     int rc;
     if (__builtin_expect((int64_t)size + RP_MESSAGE_BLANK_SIZE_MIN > left, 0)) {
-        /* Not even the end marker is written before the next file can take the record: a failed append changes nothing. */
+        /* The end marker is written only once the next file can take the record: a failed append changes nothing. */
         rc = require_space(log, file_end + size + RP_MESSAGE_BLANK_SIZE_MIN);
         if (rc == RP_OK && log->active == NULL) {
             rc = rp_commit_log_enter_file(log, log->position, NULL);
@@ -295,7 +298,7 @@ int rp_commit_log_make_room(rp_commit_log *log, rp_append_item *items, uint32_t 
     return rc;
 }
 
-/* Under the lock: space for the entry's unit. */
+/* Under the lock: reserves space for the index unit of the entry. */
 static int reserve_unit(rp_commit_log *log) {
     rp_error error;
     int rc = rp_ledger_index_reserve(log->setup.ledger_index, log->next_index, &error);
@@ -305,7 +308,7 @@ static int reserve_unit(rp_commit_log *log) {
     return rc;
 }
 
-/* Under the lock: space for the entries of its queues. */
+/* Under the lock: reserves space for the entries in all queues of the item. */
 static int reserve_entries(rp_commit_log *log, const rp_append_item *item) {
     rp_error error;
     error.status = RP_OK;
@@ -319,11 +322,11 @@ static int reserve_entries(rp_commit_log *log, const rp_append_item *item) {
     return rc;
 }
 
-/* Under the lock: space for the record and for its queue entries. */
+/* Under the lock: reserves space for the record and its queue entries. */
 static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_item *item, bool consumed) {
     rp_consume_queue *queue = item->queue;
     int rc = RP_OK;
-    /* Entries are put into the queue's active file, so none may wait while that is exchanged. */
+    /* Entries are written to the queue's active file, so none may be pending when that file changes. */
     if (!rp_log_staging_fits(&log->staging, log->head_size + item->size) ||
         (queue->staged != 0 && rp_consume_queue_end_entry(queue) + queue->staged >= queue->allocated_end) ||
         (item->light != NULL && rp_light_targets_need_write(item->light))) {
@@ -342,7 +345,8 @@ static int64_t next_of(const rp_commit_log *log, const rp_consume_queue *queue, 
     return next + (is_batch ? queue->staged_messages : queue->staged);
 }
 
-/* Under the lock: what the record of a batch queue says of its place, behind its last properties. RP_OK, RP_E_TOO_LARGE, RP_E_NO_MEMORY. */
+/* Under the lock: writes the properties that give a batch record its place, behind the item's last properties. RP_OK, RP_E_TOO_LARGE,
+ * RP_E_NO_MEMORY. */
 static int place_batch(rp_commit_log *log, const rp_append_item *item, int64_t queue_offset, rp_encode_source *source) {
     const rp_slice *last = &source->properties[RP_APPEND_PROPERTY_PARTS - 1];
     if (item->inner_messages > RP_INNER_MESSAGES_MAX || last->size > RP_PROPERTIES_SIZE_MAX) {
@@ -365,7 +369,7 @@ static int place_batch(rp_commit_log *log, const rp_append_item *item, int64_t q
     return RP_OK;
 }
 
-/* Under the lock: the offsets that it is going to have in light queues, or in a batch queue, become part of the record. */
+/* Under the lock: writes the queue offsets that the item will have in light queues, or in a batch queue, into the record. */
 static int number(rp_commit_log *log, rp_append_item *item) {
     rp_encode_source source;
     if (item->light != NULL) {
@@ -421,7 +425,7 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     source.physical_offset = item->commit_log_offset = log->position + log->head_size;
     source.queue_offset = item->queue_offset = consumed ? next_of(log, item->queue, is_batch) : 0;
     if (__builtin_expect(is_batch, 0)) {
-        (void)place_batch(log, item, item->queue_offset, &source); /* as when it was measured */
+        (void)place_batch(log, item, item->queue_offset, &source); /* cannot fail: it succeeded when the record was measured */
     }
     bool is_staging = rp_commit_log_is_staging(log);
     if (__builtin_expect(!is_staging && log->active->copies_on_write, 0)) {
@@ -462,7 +466,7 @@ static void wake_queue(rp_commit_log *log, rp_consume_queue *queue) {
     }
 }
 
-/* Outside the lock; a queue that occurs in the batch with others between is told more than once. */
+/* Outside the lock. A queue that occurs in the batch several times, with others between, is reported more than once. */
 static void wake_readers(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
     const rp_consume_queue *last = NULL;
     for (uint32_t i = 0; i < item_count; i++) {
@@ -476,8 +480,8 @@ static void wake_readers(rp_commit_log *log, rp_append_item *items, uint32_t ite
     }
 }
 
-/* Spins a little first, as the lock is mostly held for microseconds; then sleeps, but not for ever: another append may be stuck in the
- * page cache or on the disk, and waiting would only hide it from the clients. */
+/* Spins briefly first, because the lock is usually held for microseconds, then sleeps with a timeout: another append may be stuck in the
+ * page cache or on the disk, and waiting without limit would only hide that from clients. */
 static bool lock_in_time(rp_commit_log *log) {
     for (int spins = 0; spins < LOCK_SPINS; spins++) {
         if (pthread_mutex_trylock(&log->append_lock) == 0) {
@@ -519,7 +523,7 @@ int64_t rp_commit_log_held_ms(const rp_commit_log *log) {
     return locked_ns != 0 ? (rp_clock_monotonic_ns(log->setup.clock) - locked_ns) / RP_NS_PER_MS : 0;
 }
 
-/* Under the lock. cuts NULL: whatever lies before. */
+/* Under the lock. cuts NULL: the append does not depend on earlier ones. */
 static bool may_append(const rp_commit_log *log, int64_t now_ns, const uint64_t *cuts) {
     return !log->is_following && !log->is_paused && now_ns < atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed) &&
            (cuts == NULL || *cuts == rp_commit_log_cuts(log));
@@ -543,7 +547,7 @@ static int64_t append(rp_commit_log *log, rp_append_item *items, uint32_t item_c
     int64_t last_ms = atomic_load_explicit(&log->store_timestamp_ms, memory_order_relaxed);
     now_ms = last_ms > now_ms && last_ms - now_ms < 1000
                  ? last_ms
-                 : now_ms; /* a batch that waited for the lock is not older than the one before it */
+                 : now_ms; /* never older than the batch before, although this one waited for the lock */
     bool holds_back = rp_commit_log_dispatched_offset(log) != log->position || log->dispatch_limit != INT64_MAX;
     log->holds_back = holds_back;
     for (uint32_t i = 0; i < item_count; i++) {

@@ -1,9 +1,9 @@
-/* commit_log_cut.c: the end of a log that follows is cut off while the store is open. See commit_log.h.
+/* commit_log_cut.c: cuts off the end of a log that follows while the store is open. See commit_log.h.
  *
- * First the bytes are zeroed and synced, then the log's end moves. After a kill in between, the next start finds the end at the zeros, or
- * behind records that were there before; nobody has been told of the cut yet. When a call fails in between, the end is at the first zero,
- * and nothing is written there before the rest is zeros too. Bytes that are not dispatched are read only by syncs and by whoever sends them
- * on to slaves, and a log that follows sends nothing on.
+ * The bytes are zeroed and synced first; then the log's end moves. After a kill in between, the next start finds the end at the zeros,
+ * or behind records that were there before; nobody has been told of the cut yet. When a call fails in between, the log ends at the first
+ * zero, and nothing is written there until the rest is zeroed too. Undispatched bytes are read only by syncs and by the thread that
+ * sends them on to slaves, and a log that follows sends nothing on.
  */
 #include "commit_log.h"
 
@@ -25,7 +25,7 @@ void rp_commit_log_set_lease(rp_commit_log *log, int64_t until_ns) {
 
 int64_t rp_commit_log_lease(const rp_commit_log *log) { return atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed); }
 
-/* Under the lock: one piece of one file. How many bytes are zeros now, or a negative status. */
+/* Under the lock: zeroes one piece of one file. Returns how many bytes were zeroed, or a negative status. */
 static int64_t clear_piece(rp_commit_log *log, int64_t begin, int64_t end, rp_error *error) {
     rp_error local = {0};
     error = error == NULL ? &local : error;
@@ -46,7 +46,7 @@ static int64_t clear_piece(rp_commit_log *log, int64_t begin, int64_t end, rp_er
     return rc == RP_OK ? stop - begin : rc;
 }
 
-/* Under the lock: zeros from begin to end, on disk. *cleared: up to where there are any. */
+/* Under the lock: zeroes begin..end and syncs. *cleared: the end of the bytes that were zeroed, also after a failure. */
 static int clear_synced(rp_commit_log *log, int64_t begin, int64_t end, int64_t *cleared, rp_error *error) {
     for (*cleared = begin; *cleared < end;) {
         int64_t size = clear_piece(log, *cleared, end, error);
@@ -74,7 +74,7 @@ int rp_commit_log_clear_behind(rp_commit_log *log, rp_error *error) {
     return rc;
 }
 
-/* Under the lock: what is ahead of the new end is made ready as before; the next byte finds its file again. */
+/* Under the lock: prepares what is ahead of the new end as after an open; the next append looks its file up again. */
 static void move_end(rp_commit_log *log, int64_t offset) {
     if (log->active != NULL) {
         rp_mapped_file_release(log->active);
@@ -104,12 +104,13 @@ static int check_cut(const rp_commit_log *log, int64_t offset, rp_error *error) 
 int rp_commit_log_cut(rp_commit_log *log, int64_t offset, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     int rc = check_cut(log, offset, error);
-    int64_t torn_end = log->staging.torn_end; /* behind the end, what a failed write has left: the next one shall not look for it here */
+    /* A failed write may have left bytes behind the new end: they are cleared here, not again by the next write */
+    int64_t torn_end = log->staging.torn_end;
     int64_t end = torn_end > log->position ? torn_end : log->position, cleared;
     end = log->uncleared_end > end ? log->uncleared_end : end;
     if (rc == RP_OK && offset < end) {
         rc = clear_synced(log, offset, end, &cleared, error);
-        if (cleared > offset) { /* what is zeros is not a record any more, whether the disk knows or not */
+        if (cleared > offset) { /* zeroed bytes are no records any more, whether or not the zeros are on disk */
             move_end(log, offset);
             log->staging.torn_end = 0;
             log->uncleared_end = rc == RP_OK ? 0 : end;

@@ -1,9 +1,9 @@
-/* commit_log_dispatch.c: queue and index entries for records that are in the log already: those of a slave's master, and our own that were
- * held back (commit_log_held.c). See commit_log.h.
+/* commit_log_dispatch.c: queue and index entries for records that are in the log already: a slave's, from its master, and our own that
+ * were held back (commit_log_held.c). See commit_log.h.
  * RocketMQ: DefaultMessageStore.ReputMessageService (5.3.3 store/).
  *
- * Whole records in their order, from the dispatched offset on, a round of them under one hold of the append lock: a backlog of a quarter of
- * an hour must not keep appends waiting for it.
+ * Whole records are visited in order from the dispatched offset on, one round of them under one hold of the append lock: a backlog of a
+ * quarter of an hour must not keep appends waiting.
  */
 #include "commit_log.h"
 
@@ -15,7 +15,7 @@
 #include "index_key.h"
 #include "message.h"
 
-/* What the first bytes of a record tell. file_left: bytes to the end of the file they lie in. */
+/* Checks the first bytes of a record. file_left: bytes to the end of the file they lie in. */
 static int check_head(uint32_t size, uint32_t magic, int64_t file_left, rp_error *error) {
     if (magic == RP_MESSAGE_MAGIC_BLANK ? size != file_left : size > file_left) {
         return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "%u bytes do not fit to its file's end: set mappedFileSizeCommitLog as there",
@@ -24,8 +24,8 @@ static int check_head(uint32_t size, uint32_t magic, int64_t file_left, rp_error
     return RP_OK;
 }
 
-/* What lies at `at`, `left` bytes before its file's end: *size bytes that are padding or, with the log's head before it, a record, or are
- * neither yet. RP_OK, RP_E_CORRUPT. */
+/* Looks at the head of what lies at `at`, `left` bytes before its file's end. *size: the size that the head gives (0: nothing is written
+ * here), for an entry including its head; the bytes themselves may still be incomplete. RP_OK, RP_E_CORRUPT. */
 static int look_at_head(const rp_commit_log *log, const uint8_t *at, int64_t left, uint32_t *size, bool *is_padding, rp_error *error) {
     uint32_t first = rp_get_u32(at), second = rp_get_u32(at + 4);
     if (log->head_size == 0) {
@@ -40,8 +40,8 @@ static int look_at_head(const rp_commit_log *log, const uint8_t *at, int64_t lef
                : rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "no entry of the log, or one that does not fit to its file's end");
 }
 
-/* The whole records of a piece that begins at log offset `begin`, as rp_commit_log_visit. *done: bytes visited, all of them when the rest
- * of the file is padding. */
+/* Visits the whole records of a piece that begins at log offset `begin`, as rp_commit_log_visit. *done: bytes visited; all of them if
+ * the rest of the file is padding. */
 static int visit_piece(rp_commit_log *log, int64_t begin, const rp_log_range *piece, rp_visit_record *visit, rp_dispatch_round *round,
                        int64_t *done, rp_error *error) {
     int64_t file_left = log->file_size - begin % log->file_size;
@@ -56,7 +56,7 @@ static int visit_piece(rp_commit_log *log, int64_t begin, const rp_log_range *pi
             return rc;
         }
         if (size > piece->size - *done) {
-            break; /* the rest of it is still to come, or to be confirmed */
+            break; /* the rest has not arrived, or is not confirmed */
         }
         if (is_padding) {
             *done += size;
@@ -100,8 +100,8 @@ int rp_commit_log_visit(rp_commit_log *log, int64_t *offset, int64_t end, rp_vis
     return rc;
 }
 
-/* As the appender does (index_feed.h): its one key is hashed while the record is in the cache. What has more keys, or none, goes by the
- * record. */
+/* As the appender does (index_feed.h): a single key is hashed while the record is in the cache. For a message with more keys, or none,
+ * the index thread reads the record. */
 static void feed_index(rp_index_feed *feed, const rp_message *message) {
     rp_index_feed_entry fed = {message->physical_offset, message->store_timestamp_ms, message->size, RP_INDEX_HASH_UNKNOWN, 0};
     rp_index_keys keys = rp_index_keys_of(message);
@@ -112,7 +112,7 @@ static void feed_index(rp_index_feed *feed, const rp_message *message) {
     rp_index_feed_put(feed, &fed);
 }
 
-/* Of a master's record; an own one was counted by its append. */
+/* Counts a record of the master; own records were counted by their append. */
 static void count_record(rp_commit_log *log, const rp_message *message, int is_entered) {
     if (message->physical_offset < log->appended_end) {
         return;
@@ -124,12 +124,14 @@ static void count_record(rp_commit_log *log, const rp_message *message, int is_e
     atomic_store_explicit(&log->messages, atomic_load_explicit(&log->messages, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* Enters a record into its queue. A whole one that names an impossible queue stays: it hurts nobody (recovery.c does the same). */
+/* Enters a record into its queue. A whole record that names an impossible queue is passed over and stays in the log: it harms nobody
+ * (recovery.c does the same). */
 static int enter_record(rp_commit_log *log, const rp_message *message, rp_dispatch_round *round, rp_error *error) {
     rp_consume_queue *const *queues;
     uint32_t count;
     int rc = log->dispatch(log->dispatch_context, message, &queues, &count, error);
-    for (uint32_t i = 0; i < count; i++) { /* also when there was no room in others: those are tried again, and these have it then */
+    /* Also when another queue had no room: that one is retried, and these already have their entry then */
+    for (uint32_t i = 0; i < count; i++) {
         if (!queues[i]->is_in_round) {
             queues[i]->is_in_round = true;
             round->queues[round->count++] = queues[i];
@@ -148,7 +150,7 @@ static int enter_record(rp_commit_log *log, const rp_message *message, rp_dispat
     return RP_OK;
 }
 
-/* Under the lock, at log->dispatched. */
+/* Under the lock. Notes that the bytes at log->dispatched are no record. */
 static void note_damage(rp_commit_log *log, const rp_error *cause) {
     int64_t at = rp_commit_log_dispatched_offset(log);
     rp_error_set(
@@ -215,7 +217,7 @@ int rp_commit_log_dispatch_all(rp_commit_log *log, rp_error *error) {
 
 void rp_commit_log_dispatch_replicated(rp_commit_log *log) {
     pthread_mutex_lock(&log->append_lock);
-    rp_error error = {0}; /* the log has a line about it */
+    rp_error error = {0}; /* a line in the log reports it */
     int64_t before = rp_commit_log_dispatched_offset(log);
     (void)rp_commit_log_dispatch_all(log, &error);
     pthread_mutex_unlock(&log->append_lock);

@@ -1,10 +1,10 @@
 /* commit_log_held.c: messages whose queue entries wait until they are confirmed, behind a controller. See commit_log.h.
  *
- *   append ─ record, its queue offset ─► slaves ─ acks ─► confirmed ─ a round of dispatch ─► queue, index, whoever waits
+ *   append ─ record, its queue offset ─► slaves ─ acks ─► confirmed ─ a round of dispatch ─► queue, index, waiting readers
  *
- * A consumer sees nothing that the next master may lack, and what is not confirmed is in no queue: it can be cut while the store is open.
- * Queue offsets are given out by the append all the same. Where a queue's held messages end stands with the queue (placed_end), and counts
- * until the log is led or cut again (places).
+ * A consumer sees nothing that the next master may lack. What is not confirmed is in no queue, so it can be cut while the store is open.
+ * The append assigns queue offsets all the same: each queue stores the offset behind its held messages (placed_end), which is valid
+ * until the log leads or is cut again (places).
  */
 #include "commit_log.h"
 
@@ -47,7 +47,7 @@ void rp_consume_queue_place(rp_consume_queue *queue, int64_t end) {
     atomic_store_explicit(&queue->placed_in, places, memory_order_relaxed);
 }
 
-/* Only gives the record its queue offset. A record that names an impossible queue gets none. */
+/* Only assigns the record its queue offset. A record that names an impossible queue gets none. */
 static int place_record(rp_commit_log *log, const rp_message *message, rp_dispatch_round *round, rp_error *error) {
     rp_consume_queue *const *queues;
     uint32_t count;
@@ -76,7 +76,7 @@ int rp_commit_log_settle(rp_commit_log *log, int holds_back, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     log->dispatch_limit = holds_back ? rp_commit_log_dispatched_offset(log) : INT64_MAX;
     int64_t end = 0;
-    int rc = rp_commit_log_dispatch_all(log, error); /* with nothing to dispatch: only a look whether something is wrong with the log */
+    int rc = rp_commit_log_dispatch_all(log, error); /* with nothing to dispatch, this only reports whether the log is damaged */
     rc = rc == RP_OK ? rp_commit_log_place_held(log, &end, error) : rc;
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {

@@ -1,5 +1,5 @@
-/* commit_log_ledger.c: see commit_log_ledger.h. The appends of a leader are commit_log_append.c's, the way of what is committed into the
- * queues is commit_log_replicated.c's, the cut of the log's end commit_log_cut.c's: what is here tells them of entries. */
+/* commit_log_ledger.c: see commit_log_ledger.h. A leader's appends are in commit_log_append.c, the way of committed entries into the
+ * queues in commit_log_replicated.c, the cut of the log's end in commit_log_cut.c; this file supplies what they need to know of entries. */
 #include "commit_log_ledger.h"
 
 #include <errno.h>
@@ -46,7 +46,8 @@ void rp_commit_log_read_ends(rp_commit_log *log, rp_ledger_ends *ends) {
 }
 
 void rp_commit_log_peek_ends(const rp_commit_log *log, rp_ledger_ends *ends) {
-    for (int i = 0; i < PEEKS_MAX; i++) { /* index and term of one entry, unless appends are faster than reads for ever */
+    /* Reads index and term of one entry; retried a bounded number of times in case appends keep changing them */
+    for (int i = 0; i < PEEKS_MAX; i++) {
         *ends = (rp_ledger_ends){.end_index = rp_commit_log_end_index(log),
                                  .end_term = atomic_load_explicit(&log->end_term, memory_order_acquire),
                                  .begin_index = rp_commit_log_begin_index(log),
@@ -110,7 +111,7 @@ int rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry
     return RP_OK;
 }
 
-/* Under the lock: where the next entry of that size begins: in the next file when it does not fit into this one. */
+/* Under the lock: where the next entry of that size begins; in the next file if it does not fit into this one. */
 static int64_t next_position(const rp_commit_log *log, uint32_t size) {
     int64_t file_end = log->position - log->position % log->file_size + log->file_size;
     return (int64_t)size + RP_LEDGER_BLANK_SIZE_MIN > file_end - log->position ? file_end : log->position;
@@ -133,7 +134,7 @@ static void store_bytes(void *context) {
     rp_ledger_entry_encode(bytes->entry, bytes->target);
 }
 
-/* Under the lock: the bytes of a whole entry behind the log's end. */
+/* Under the lock: writes the bytes of a whole entry behind the log's end. */
 static int put_bytes(rp_commit_log *log, const rp_ledger_entry *entry, const uint8_t *record, rp_error *error) {
     rp_error_set(error, RP_E_IO, 0, log->setup.directory, log->position, "no space for an entry of %u bytes", entry->size);
     int rc = rp_commit_log_clear_behind(log, error);
@@ -177,7 +178,7 @@ static int put_entry(rp_commit_log *log, const rp_ledger_entry *entry, const uin
     return rc;
 }
 
-/* Under the lock: does it come next? An empty log begins where the entry says. */
+/* Under the lock: is this the next entry? An empty log begins where the entry says. */
 static int check_next(rp_commit_log *log, const rp_ledger_entry *entry, rp_error *error) {
     int64_t last = rp_commit_log_end_index(log), term = atomic_load_explicit(&log->end_term, memory_order_relaxed);
     if ((int64_t)entry->size + RP_LEDGER_BLANK_SIZE_MIN > log->file_size) {
@@ -241,7 +242,7 @@ int rp_commit_log_append_entry(rp_commit_log *log, const uint8_t *bytes, uint32_
 static void tell_committed(rp_commit_log *log) {
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load(&log->commit_waiters) != 0) {
-        pthread_mutex_lock(&log->committed_lock); /* whoever has looked waits by now */
+        pthread_mutex_lock(&log->committed_lock); /* anybody who saw the old offset is waiting on the condition by now */
         pthread_mutex_unlock(&log->committed_lock);
         pthread_cond_broadcast(&log->committed);
     }
@@ -258,7 +259,7 @@ int rp_commit_log_cut_entries(rp_commit_log *log, int64_t last_index, rp_error *
     }
     uint64_t cuts = rp_commit_log_cuts(log);
     int rc = rp_commit_log_cut(log, unit.position + unit.size, error);
-    if (rc == RP_OK || rp_commit_log_cuts(log) != cuts) { /* also when the disk may not know */
+    if (rc == RP_OK || rp_commit_log_cuts(log) != cuts) { /* also when the disk may not have them */
         pthread_mutex_lock(&log->append_lock);
         atomic_store_explicit(&log->end_term, unit.term, memory_order_relaxed);
         atomic_store_explicit(&log->end_index, last_index, memory_order_release);
@@ -279,13 +280,13 @@ void rp_commit_log_commit_entries(rp_commit_log *log, int64_t offset) {
     log->dispatch_limit = is_new ? offset : log->dispatch_limit;
     bool is_behind = log->head_size != 0 && rp_commit_log_dispatched_offset(log) < log->dispatch_limit;
     pthread_mutex_unlock(&log->append_lock);
-    if (is_behind) { /* also what found no room in its queue before */
+    if (is_behind) { /* also retries records that found no room in their queues */
         rp_commit_log_dispatch_replicated(log);
         tell_committed(log);
     }
 }
 
-/* The cuts are looked at behind what is dispatched: that was never cut. */
+/* The cuts are read after the dispatched offset: what is dispatched was never cut. */
 int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint64_t cuts, uint32_t timeout_ms) {
     struct timespec deadline = rp_deadline_after(CLOCK_MONOTONIC, timeout_ms);
     int rc = offset <= rp_commit_log_max_offset(log) ? RP_OK : RP_E_RANGE;
@@ -332,7 +333,8 @@ int rp_commit_log_pause_entries(rp_commit_log *log, int is_paused, uint32_t wait
 
 /* ---- leading ---- */
 
-/* The record of a leader's first entry: RocketMQ's brokers put no queue entry of a rolled-back half, and find no keys in this one. */
+/* Encodes the record of a leader's first entry: RocketMQ's brokers make no queue entry for a rolled-back half, and this one has no keys
+ * to index. */
 static uint32_t encode_first_record(const rp_commit_log *log, int64_t position, uint8_t *target) {
     static const uint8_t no_host[20] = {0};
     rp_encode_source source = {.sys_flag = RP_SYSFLAG_TRANSACTION_ROLLBACK | log->store_sys_flag,
@@ -347,7 +349,7 @@ static uint32_t encode_first_record(const rp_commit_log *log, int64_t position, 
     return size;
 }
 
-/* Under the lock: what is not committed gets its places in the queues, and what is appended comes behind it. */
+/* Under the lock: gives uncommitted records their places in the queues, so that appends are numbered behind them. */
 static int place_uncommitted(rp_commit_log *log, rp_error *error) {
     int64_t end = 0;
     int rc = rp_commit_log_place_held(log, &end, error);

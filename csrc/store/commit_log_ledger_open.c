@@ -1,12 +1,12 @@
-/* commit_log_ledger_open.c: what is to be known of a log of entries when recovery has found its end: which entry is the last, and that the
- * index files say where each one is. See commit_log_writer.h. */
+/* commit_log_ledger_open.c: after recovery has found the end of a log of entries: finds its last entry and makes the index files say
+ * where each entry lies. See commit_log_writer.h. */
 #include <errno.h>
 #include <stdatomic.h>
 
 #include "commit_log_inl.h"
 #include "commit_log_ledger.h"
 
-/* The unit of the entry, as the index files have it or written again. */
+/* Checks the index unit of the entry, and writes it again if it is missing or wrong. */
 static int settle_unit(rp_commit_log *log, const rp_ledger_entry *entry, rp_error *error) {
     rp_ledger_index *index = log->setup.ledger_index;
     rp_ledger_entry unit;
@@ -22,7 +22,7 @@ static int settle_unit(rp_commit_log *log, const rp_ledger_entry *entry, rp_erro
     return rc == RP_OK ? rp_ledger_index_put(index, entry, error) : rc;
 }
 
-/* The entries of one file, from *offset on; *offset is behind them. The first one's index and begin into *first. */
+/* Settles the entries of one file from *offset on; *offset is then behind them. *first receives index and begin of the first one. */
 static int settle_file(rp_commit_log *log, int64_t *offset, rp_ledger_entry *first, rp_error *error) {
     int64_t file_end = *offset - *offset % log->file_size + log->file_size, end = log->position < file_end ? log->position : file_end;
     rp_log_range range;
@@ -59,7 +59,7 @@ static int is_behind(rp_commit_log *log, const rp_ledger_entry *entry) {
            (before.position + before.size == entry->position || entry->position % log->file_size == 0);
 }
 
-/* Nothing is to be looked at: the end is what the last unit says, when the log says the same. */
+/* Takes the end from the last index unit if the log agrees with it; then no entry has to be read. */
 static int settle_end(rp_commit_log *log) {
     rp_ledger_index *index = log->setup.ledger_index;
     rp_ledger_entry unit, head;

@@ -1,4 +1,4 @@
-/* commit_log_map.c: stores to the commit log's mapped file, where a full disk may take back what was reserved (../base/map_hold.h). See
+/* commit_log_map.c: stores to the commit log's mapped file, where a full disk may take reserved space back (../base/map_hold.h). See
  * commit_log_inl.h. */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "mapped_file_inl.h"
 #include "message_encode.h"
 
-/* Of the active file, by a write, which a full disk refuses; what is torn in the next one is cleared when that is entered. */
+/* Clears the torn bytes of the active file by a write, which a full disk refuses with an error. Torn bytes in the next file are cleared
+ * when that file is entered. */
 static int clear_torn(rp_commit_log *log, rp_error *error) {
     const rp_mapped_file *file = log->active;
     int rc = rp_log_staging_clear(&log->staging, log->position, file->fd, file->base_offset, (int64_t)file->size);
@@ -19,7 +20,7 @@ static int clear_torn(rp_commit_log *log, rp_error *error) {
                                       "cannot clear what a failed append has left: %s", strerror(errno));
 }
 
-/* A file that was cut short must not be made longer again by what reserves space, and taken for whole. */
+/* A file that was cut short must not be lengthened again by a reservation of space, and then pass for whole. */
 static void refuse(rp_commit_log *log, int rc, const rp_error *error) {
     rp_commit_log_tell_refused(log, error);
     if (rc == RP_E_IO) {
@@ -53,7 +54,7 @@ void rp_commit_log_tear(rp_commit_log *log, int64_t end) {
     rp_error error;
     rp_log_staging_tear(&log->staging, log->position, end);
     if (log->active != NULL && log->position < log->active_end) {
-        (void)clear_torn(log, &error); /* else before the next append, or when the log stops */
+        (void)clear_torn(log, &error); /* otherwise before the next append, or when the log stops */
     }
 }
 
@@ -85,8 +86,8 @@ int rp_commit_log_store_blank(rp_commit_log *log, uint32_t left) {
     return rc;
 }
 
-/* After an append that failed: what was to follow the padding of a file does not. The end is before the padding again, as
- * it is for whoever follows: a smaller record may fit there, and has to lie in all logs at one place. */
+/* After a failed append, whatever was to follow the padding of a file does not. The log's end moves back before the padding, as it does
+ * on a follower: a smaller record may fit there, and has to lie at the same place in all logs. */
 void rp_commit_log_take_back_padding(rp_commit_log *log) {
     int64_t end = rp_commit_log_max_offset(log);
     if (log->staging.size != 0 || log->position == end) {
@@ -99,7 +100,7 @@ void rp_commit_log_take_back_padding(rp_commit_log *log) {
     }
 }
 
-/* Into all of the item's queues, or into none. */
+/* Writes the entry into all of the item's queues, or into none. */
 static int write_entries(const rp_append_item *item, const rp_queue_entry *entry, rp_error *error) {
     int rc = rp_consume_queue_write(item->queue, entry, error);
     if (rc == RP_OK && item->light != NULL && (rc = rp_light_targets_write(item->light, entry, error)) != RP_OK) {

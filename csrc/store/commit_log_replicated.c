@@ -1,8 +1,9 @@
-/* commit_log_replicated.c: bytes that a master has appended, taken over as they are. See commit_log_writer.h.
+/* commit_log_replicated.c: takes over the bytes that a master has appended, unchanged. See commit_log_writer.h.
  *
- * The replicating thread is the only writer of a slave's log. Bytes may end in the middle of a record: they are published (a slave of
- * RocketMQ counts them as held too) but dispatched only once the record is whole; recovery cuts an incomplete one off. It would cut off
- * what is not a record too, with all that follows: so nothing more is taken then, and the slave vouches for what comes before it only.
+ * The replicating thread is the only writer of a slave's log. Bytes may end in the middle of a record: they are published (a RocketMQ
+ * slave counts them as held too) but dispatched only once the record is whole; recovery cuts an incomplete one off. Recovery would also
+ * cut off bytes that are no record, with everything behind them; so once such bytes arrive, nothing more is accepted, and the slave
+ * reports only what lies before them as held.
  */
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 static int damage_of(const rp_commit_log *log, rp_error *error) { return rp_commit_log_damaged_at(log, error) >= 0 ? RP_E_CORRUPT : RP_OK; }
 
-/* Under the lock: an empty log starts where its master says. */
+/* Under the lock: lets an empty log start where its master says. */
 int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error) {
     if (offset % log->file_size != 0) {
         return rp_error_set(
@@ -28,7 +29,7 @@ int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error) 
     int rc = rp_preallocation_move(log->preallocation, offset, error);
     if (rc == RP_OK) {
         log->position = offset;
-        log->uncleared_end = log->staging.torn_end = 0; /* the files that they were about are gone */
+        log->uncleared_end = log->staging.torn_end = 0; /* the files that these refer to are gone */
         atomic_store_explicit(&log->dispatched, offset, memory_order_release);
         log->ready_end = rp_preallocation_ready_end(log->preallocation);
         atomic_store_explicit(&log->flushed_offset, offset, memory_order_release);
@@ -51,7 +52,7 @@ static int check_offset(rp_commit_log *log, int64_t offset, rp_error *error) {
                         (long long)offset, (long long)log->position);
 }
 
-/* Under the lock: the first `stored` of the bytes that were reserved find space in the active file. */
+/* Under the lock: makes sure that the first `stored` of the reserved bytes have space in the active file. */
 static int hold(const rp_commit_log *log, uint32_t stored, uint32_t room, rp_error *error) {
     return rp_mapped_file_hold(log->active, log->setup.directory, log->position - log->active->base_offset, stored < room ? stored : room,
                                error);
@@ -79,7 +80,7 @@ int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint32_
     return rc;
 }
 
-/* Publishes and dispatches; *position is the log's end then. */
+/* Publishes and dispatches; *position is then the log's end. */
 static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *position, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     int rc = rp_commit_log_failure(log, error);
@@ -91,7 +92,7 @@ static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *po
         log->position += size;
         atomic_store_explicit(&log->max_offset, log->position, memory_order_release);
         atomic_store_explicit(&log->bytes, atomic_load_explicit(&log->bytes, memory_order_relaxed) + size, memory_order_relaxed);
-        rp_error local = {0}; /* what was not dispatched is told of, and tried again */
+        rp_error local = {0}; /* failures of dispatch are logged and retried */
         (void)rp_commit_log_dispatch_all(log, &local);
     }
     *position = log->position;
@@ -112,7 +113,7 @@ int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t
     return rc;
 }
 
-/* The file of the position and how many of the `size` bytes belong into it: they have space there. */
+/* Finds the file of the position, and how many of the `size` bytes go into it; makes sure that they have space there. */
 static int claim(rp_commit_log *log, int64_t offset, uint32_t size, rp_mapped_file **file, uint32_t *room, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     int rc = check_offset(log, offset, error);
@@ -131,7 +132,7 @@ int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe
     const rp_file_ops *ops = log->setup.ops;
     int rc = RP_OK;
     while (size > 0 && rc == RP_OK) {
-        rp_mapped_file *file = NULL; /* stays the active one: whoever replicates is the only one to leave it */
+        rp_mapped_file *file = NULL; /* stays the active file: only the replicating thread leaves it */
         uint32_t room = 0;
         int64_t position;
         rc = claim(log, offset, size, &file, &room, error);
@@ -145,7 +146,7 @@ int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe
                                 "cannot write the master's bytes: %s; %s", strerror(os_errno),
                                 rp_write_remedy(os_errno, log->setup.directory));
         }
-        rc = commit(log, offset, (uint32_t)moved, &position, error); /* no advice: zeros ahead of a backlog are made in vain */
+        rc = commit(log, offset, (uint32_t)moved, &position, error); /* no madvise: zeroing pages ahead of a backlog is wasted work */
         offset += moved;
         size -= (uint32_t)moved;
     }

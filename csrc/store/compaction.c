@@ -22,22 +22,22 @@
 #define SYNC_NS RP_NS_PER_S
 #define FLUSH_PATIENCE_MS 10000
 #define ENTRIES_A_FILE_MIN 2
-#define SHARES_OF_LOG 5 /* a file of records is at least so many times as long as one of entries: CompactionLog.getCompactionLogSize */
+#define SHARES_OF_LOG 5 /* CompactionLog.getCompactionLogSize: a file of records is at least this many times as long as a file of entries */
 
-/* One compacted queue. Made once, kept until close. */
+/* One compacted queue. Created once, kept until close. */
 typedef struct followed_queue {
-    rp_consume_queue *queue;   /* fixed, as the log */
+    rp_consume_queue *queue; /* fixed, like the log */
     rp_compaction_log *log;
-    _Atomic int32_t stop;      /* left, or about to be deleted: copies and compactions end */
+    _Atomic int32_t stop; /* set when the queue is left or about to be deleted: ends copies and compactions */
     _Atomic bool is_left;
-    /* under the log's writer lock */
-    int64_t position;          /* compacted up to here, included */
-    bool is_compared;          /* its last records, as of the cuts, of the log and of the queue */
+    /* Guarded by the log's writer lock */
+    int64_t position; /* compacted up to this queue offset, inclusive */
+    bool is_compared; /* its last records were compared after the latest cut of the log and the queue */
     uint64_t cuts;
-    rp_compaction_pass pass;   /* the last one; what it left unfinished is tried again, and nothing is compacted before that is done */
+    rp_compaction_pass pass; /* the last one; if unfinished it is retried, and nothing else is compacted before it is done */
     bool has_complained, has_complained_of_sync;
-    _Atomic int64_t filled_to; /* first offset of the queue when what its master kept before it was there; -1: never */
-    /* the thread's */
+    _Atomic int64_t filled_to; /* first offset of the queue when everything that its master kept before it had arrived; -1: never */
+    /* Owned by the thread */
     int64_t retry_at_ns, pass_at_ns, synced_at_ns, pass_begun_ns, finish_at_ns;
 } followed_queue;
 
@@ -47,11 +47,11 @@ struct rp_compaction {
     rp_compaction_log_setup log_setup;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    followed_queue **queues; /* guarded by lock, as the rest up to stopping */
+    followed_queue **queues; /* guarded by lock, like all up to stopping */
     uint32_t count, room;
     rp_compaction_positions *positions;
     bool stopping;
-    rp_thread *thread; /* who follows; NULL: nothing is followed */
+    rp_thread *thread; /* copies and compacts; NULL: no queue is followed */
     _Atomic int32_t holds_gaps;
     _Atomic uint64_t copied, without_key, passed_over, passes, failures, kept, dropped;
 };
@@ -71,7 +71,7 @@ static void complain(const followed_queue *followed, const rp_compaction *compac
     *told = true;
 }
 
-/* The position cannot lie behind what the files hold: they may have been removed or cut. */
+/* The position cannot lie behind what the files hold: files may have been removed or cut. */
 static void bound_position(followed_queue *followed) {
     int64_t last = rp_compaction_log_max_offset(followed->log) - 1;
     followed->position = followed->position < last ? followed->position : last;
@@ -79,8 +79,9 @@ static void bound_position(followed_queue *followed) {
 
 static void save_position(rp_compaction *compaction, const followed_queue *followed);
 
-/* Writer's lock. Of what was compacted the newest messages are not in the log any more; older ones of their keys went for them. Those that
- * the queue has are copied once more, the others come from the master where there is one. As rp_compaction_copy_compare. */
+/* Under the writer lock. The newest compacted messages are no longer in the log, and older messages of their keys were dropped in their
+ * favour. Those that the queue still has are copied again; the others come from the master, if there is one. Returns as
+ * rp_compaction_copy_compare. */
 static int copy_anew(rp_compaction *compaction, followed_queue *followed, rp_error *error) {
     int64_t min = rp_consume_queue_min_offset(followed->queue);
     int64_t from = atomic_load(&compaction->holds_gaps) ? 0 : min;
@@ -96,30 +97,30 @@ static int copy_anew(rp_compaction *compaction, followed_queue *followed, rp_err
     atomic_store(&followed->filled_to, -1);
     bound_position(followed);
     save_position(compaction, followed);
-    return from < min ? 0 : 1; /* the gap first */
+    return from < min ? 0 : 1; /* first the gap must be filled */
 }
 
-/* Writer's lock. Returns as rp_compaction_copy_compare. The queue's own cuts count too: it is cut without the log when a topic is deleted
- * on a slave and made again. */
+/* Under the writer lock. Returns as rp_compaction_copy_compare. The queue's own cuts count too: on a slave, a queue is cut without the
+ * log when its topic is deleted and created again. */
 static int compare(rp_compaction *compaction, followed_queue *followed, rp_compaction_copy *copy, rp_error *error) {
     uint64_t cuts = rp_commit_log_cuts(compaction->options.commit_log) + atomic_load(&followed->queue->cuts);
     if (followed->is_compared && followed->cuts == cuts)
         return 1;
-    if (followed->pass.unfinished != NULL) /* it would bring back what is cut */
+    if (followed->pass.unfinished != NULL) /* it would bring back what is to be cut */
         return rp_error_set(error, RP_E_BUSY, 0, rp_compaction_log_place(followed->log)->log_directory, -1,
                             "the files of its last compaction have to be moved first");
     int rc = rp_compaction_copy_compare(copy, followed->position, error);
     if (rc == RP_COMPACTION_COPY_ANEW)
         rc = copy_anew(compaction, followed, error);
-    if (rc == 1) /* not when it failed on its way: it is the position that says that it is to be made anew */
+    if (rc == 1) /* not after a failure halfway: the position is what says that the copy has to be made anew */
         bound_position(followed);
     followed->is_compared = rc == 1;
     followed->cuts = cuts;
     return rc;
 }
 
-/* Whether the queue waits for messages that only its master has kept. Of a queue without messages that cannot be ruled out when the log
- * does not begin at 0. */
+/* Does the queue wait for messages that only its master has kept? For a queue without messages this cannot be ruled out if the log does
+ * not begin at 0. */
 static bool find_gap(rp_compaction *compaction, const followed_queue *followed, rp_compaction_gap *gap) {
     int64_t end = rp_compaction_log_end(followed->log), max = rp_consume_queue_max_offset(followed->queue);
     int64_t min = rp_consume_queue_min_offset(followed->queue), filled_to = atomic_load(&followed->filled_to);
@@ -128,14 +129,14 @@ static bool find_gap(rp_compaction *compaction, const followed_queue *followed, 
     return atomic_load(&compaction->holds_gaps) && (max > 0 ? end < min && min > filled_to : has_begun_late && filled_to < 0);
 }
 
-/* Writer's lock. After a failed sync the kernel has dropped pages, and the next sync would succeed all the same. So everything since the
- * last good sync is copied from the commit log once more, where retention has kept it. What the log no longer has, or what was copied
- * before this start, cannot be copied again. */
+/* Under the writer lock. After a failed sync the kernel has dropped pages, and the next sync would succeed all the same. So everything
+ * since the last good sync is copied from the commit log again, as far as retention has kept it. What the log no longer has, or what was
+ * copied before this start, cannot be copied again. */
 static void copy_again(rp_compaction *compaction, followed_queue *followed) {
     rp_error error = {0};
     int64_t synced_end = rp_compaction_log_synced_end(followed->log);
     int64_t unfinished = followed->pass.unfinished != NULL ? rp_compaction_replacement_end(followed->pass.unfinished) : 0;
-    synced_end = synced_end > unfinished ? synced_end : unfinished; /* what was sealed was synced */
+    synced_end = synced_end > unfinished ? synced_end : unfinished; /* sealed segments were synced */
     if (synced_end > 0 && synced_end >= rp_consume_queue_min_offset(followed->queue) &&
         rp_compaction_log_cut(followed->log, synced_end, &error) != RP_OK)
         complain(followed, compaction, "cannot be copied", &error, &followed->has_complained);
@@ -144,7 +145,7 @@ static void copy_again(rp_compaction *compaction, followed_queue *followed) {
     followed->retry_at_ns = now_ns(compaction) + RETRY_NS;
 }
 
-/* Writer's lock. 1: there may be more. */
+/* Under the writer lock. Returns 1 if there may be more to copy. */
 static int copy_some(rp_compaction *compaction, followed_queue *followed) {
     rp_compaction_copy copy = {
         .commit_log = compaction->options.commit_log, .queue = followed->queue, .to = followed->log, .log = compaction->options.log};
@@ -158,7 +159,7 @@ static int copy_some(rp_compaction *compaction, followed_queue *followed) {
     if (rc < 0) {
         complain(followed, compaction, "cannot be copied", &error, &followed->has_complained);
         followed->retry_at_ns = now_ns(compaction) + RETRY_NS;
-        if (rc == RP_E_IO && followed->is_compared) /* a full file's sync, perhaps */
+        if (rc == RP_E_IO && followed->is_compared) /* it may be the sync of a full file that failed */
             copy_again(compaction, followed);
         return 0;
     }
@@ -166,7 +167,7 @@ static int copy_some(rp_compaction *compaction, followed_queue *followed) {
     return rc;
 }
 
-/* Writer's lock. */
+/* Under the writer lock. */
 static void sync_queue(rp_compaction *compaction, followed_queue *followed) {
     rp_error error = {0};
     followed->synced_at_ns = now_ns(compaction);
@@ -189,7 +190,7 @@ static void save_position(rp_compaction *compaction, const followed_queue *follo
         rp_log_write(compaction->options.log, RP_LOG_WARNING, "%s [%s]; a restart compacts once more", error.message, error.file);
 }
 
-/* Writer's lock. */
+/* Under the writer lock. */
 static void note_pass(rp_compaction *compaction, followed_queue *followed) {
     const rp_compaction_pass *pass = &followed->pass;
     rp_slice topic = rp_consume_queue_topic(followed->queue);
@@ -210,7 +211,8 @@ static void forget_unfinished(followed_queue *followed) {
     followed->pass.unfinished = NULL;
 }
 
-/* Writer's lock. What the last compaction left to be moved. The log has said that, and why; a second line says when it is over. */
+/* Under the writer lock. Finishes moving the files of the last compaction. The failure was logged when it happened; a second line
+ * reports that it is over. */
 static void finish(rp_compaction *compaction, followed_queue *followed) {
     rp_error error = {0};
     followed->finish_at_ns = now_ns(compaction) + RETRY_NS;
@@ -220,7 +222,7 @@ static void finish(rp_compaction *compaction, followed_queue *followed) {
     note_pass(compaction, followed);
 }
 
-/* Writer's lock. */
+/* Under the writer lock. */
 static void compact(rp_compaction *compaction, followed_queue *followed) {
     const rp_compaction_options *options = &compaction->options;
     rp_error error = {0};
@@ -231,7 +233,7 @@ static void compact(rp_compaction *compaction, followed_queue *followed) {
     if (segments < 2)
         return;
     if (options->wait_flushed(options->context, rp_commit_log_max_offset(options->commit_log), FLUSH_PATIENCE_MS) != RP_OK)
-        return; /* the flusher says why */
+        return; /* the flusher logs why */
     *pass = (rp_compaction_pass){.compaction_log = followed->log,
                                  .log = options->log,
                                  .key_memory = options->key_memory,
@@ -253,7 +255,7 @@ static void compact(rp_compaction *compaction, followed_queue *followed) {
     }
 }
 
-/* The index-th queue; NULL behind the last. */
+/* Returns the index-th queue; NULL behind the last. */
 static followed_queue *queue_at(rp_compaction *compaction, uint32_t index) {
     pthread_mutex_lock(&compaction->lock);
     followed_queue *followed = index < compaction->count && !compaction->stopping ? compaction->queues[index] : NULL;
@@ -261,7 +263,7 @@ static followed_queue *queue_at(rp_compaction *compaction, uint32_t index) {
     return followed;
 }
 
-/* 1: it has more to copy. */
+/* Returns 1 if the queue has more to copy. */
 static int turn(rp_compaction *compaction, followed_queue *followed) {
     int64_t now = now_ns(compaction);
     if (atomic_load(&followed->stop) || now < followed->retry_at_ns)
@@ -307,7 +309,7 @@ static void run(void *context) {
 
 /* ---- open and close ---- */
 
-/* The lengths of files, rounded as RocketMQ rounds them: it would not open files of other lengths. */
+/* Sets the file lengths, rounded as RocketMQ rounds them: it opens files of no other length. */
 static int set_sizes(rp_compaction *compaction, rp_error *error) {
     const rp_compaction_options *options = &compaction->options;
     uint64_t queue_size = options->queue_file_size / RP_COMPACTION_ENTRY_SIZE * RP_COMPACTION_ENTRY_SIZE;
@@ -401,7 +403,7 @@ static int start_thread(rp_compaction *compaction, rp_error *error) {
     return rc == RP_OK ? RP_OK : rp_error_set(error, rc, 0, NULL, -1, "cannot start the compaction's thread: %s", rp_thread_refusal(rc));
 }
 
-/* Into the row. RP_OK, RP_E_NO_MEMORY. */
+/* Adds the queue to the row. RP_OK, RP_E_NO_MEMORY. */
 static int enter(rp_compaction *compaction, followed_queue *followed, rp_error *error) {
     pthread_mutex_lock(&compaction->lock);
     int rc = RP_OK;
@@ -434,7 +436,7 @@ static int open_followed(rp_compaction *compaction, rp_consume_queue *queue, fol
     followed->pass_at_ns = now_ns(compaction) + (int64_t)compaction->options.interval_ms * RP_NS_PER_MS;
     int rc = rp_compaction_log_open(&compaction->log_setup, topic, id, &followed->log, error);
     if (rc == RP_OK) {
-        pthread_mutex_lock(&compaction->lock); /* the thread notes those of others meanwhile */
+        pthread_mutex_lock(&compaction->lock); /* the thread stores the positions of other queues meanwhile */
         followed->position = rp_compaction_positions_get(compaction->positions, topic, id);
         pthread_mutex_unlock(&compaction->lock);
         bound_position(followed);
@@ -449,7 +451,7 @@ static int open_followed(rp_compaction *compaction, rp_consume_queue *queue, fol
     return RP_OK;
 }
 
-/* Compares before anybody can read entries that were cut from the log. What cannot be compared just now is left to the thread. */
+/* Compares before anybody can read entries that were cut from the log. If that is not possible now, the thread does it later. */
 static void compare_now(rp_compaction *compaction, followed_queue *followed) {
     rp_error error = {0};
     rp_compaction_copy copy = {
@@ -461,7 +463,7 @@ static void compare_now(rp_compaction *compaction, followed_queue *followed) {
 
 int rp_compaction_follow(rp_compaction *compaction, rp_consume_queue *queue, rp_error *error) {
     followed_queue *followed = find(compaction, queue);
-    if (atomic_load(&queue->compacted) != NULL) /* asked for with each change of the topic, and a compaction may hold its lock for long */
+    if (atomic_load(&queue->compacted) != NULL) /* called with each change of the topic, and a compaction may hold the lock for long */
         return RP_OK;
     int rc = followed != NULL ? RP_OK : open_followed(compaction, queue, &followed, error);
     rc = rc == RP_OK ? start_thread(compaction, error) : rc;
@@ -526,7 +528,7 @@ int rp_compaction_fill(rp_compaction *compaction, rp_consume_queue *queue, rp_sl
     rp_compaction_log_lock_writer(followed->log);
     if (!atomic_load(&followed->stop) && find_gap(compaction, followed, &gap)) {
         rc = rp_compaction_copy_fill(&copy, records, gap.to, error);
-        followed->is_compared = false; /* with what comes to the queue: a master may lose what it has not sent to our log */
+        followed->is_compared = false; /* compared again with what arrives: a master may lose messages that it has not sent to our log */
         if (rc == RP_OK && next_offset > rp_compaction_log_end(followed->log) && gap.to != INT64_MAX)
             rp_compaction_log_set_end(followed->log, next_offset < gap.to ? next_offset : gap.to);
         if (rc == RP_OK && next_offset >= gap.to)
@@ -540,7 +542,7 @@ int rp_compaction_fill(rp_compaction *compaction, rp_consume_queue *queue, rp_sl
 
 /* ---- what others ask ---- */
 
-/* The commit log offset of the queue's first message that its compacted log does not hold on disk; INT64_MAX: none. */
+/* Returns the commit log offset of the queue's first message that its compacted log does not have on disk; INT64_MAX: there is none. */
 static int64_t needed_of(const followed_queue *followed) {
     rp_queue_entry entry;
     int64_t at = rp_compaction_log_synced_end(followed->log), min = rp_consume_queue_min_offset(followed->queue);

@@ -1,14 +1,15 @@
-/* compaction.h: the compacted queues of a store: who copies into them, and when each is compacted. Private to csrc/store.
+/* compaction.h: the compacted queues of a store: the thread that copies into them, and when each is compacted. Private to csrc/store.
  * RocketMQ: CompactionStore, CompactionService (5.5.0 store/kv/).
  *
- *   follow ─► row of queues ◄─ thread `compaction`: copies what is new, ten times a second; syncs; compacts each queue once in interval_ms
+ *   follow ─► row of queues ◄─ thread `compaction`: copies new messages, ten times a second; syncs; compacts each queue once in
+ *   interval_ms
  *
- * Why so rarely: nobody waits for a copy, what is not there yet is read from the queue itself (compaction_log.h). A store without compacted
- * topics has no such thread.
+ * Why so rarely: nobody waits for a copy, since messages not yet copied are read from the queue itself (compaction_log.h). A store
+ * without compacted topics has no such thread.
  * Threads  follow, leave and delete from any thread, one at a time; needed_from and the stats from any.
- * Locks    `compaction.lock` guards the row and the positions; rows' locks are taken under it. A log's writer lock is held over a copy, a
- *          sync or a compaction of its queue. Who deletes a topic takes it under retention's lock, and ends the compaction first (stop).
- * Bounds   one thread; a queue's copy gives way to the next queue's after RP_COMPACTION_COPY_MAX messages; a queue that fails waits 1 s.
+ * Locks    `compaction.lock` guards the row and the positions; rows' locks are taken under it. A log's writer lock is held over a copy,
+ *          a sync or a compaction of its queue. Deleting a topic takes it under retention's lock, after ending the compaction (stop).
+ * Bounds   one thread; a queue's copy yields to the next queue's after RP_COMPACTION_COPY_MAX messages; a queue that fails waits 1 s.
  */
 #ifndef RP_STORE_COMPACTION_H
 #define RP_STORE_COMPACTION_H
@@ -28,14 +29,14 @@ typedef struct rp_compaction rp_compaction;
 
 typedef struct rp_compaction_options {
     const char *directory;    /* ROOT/compaction; copied */
-    uint64_t log_file_size;   /* compactionMappedFileSize, made a multiple of the next as RocketMQ does */
+    uint64_t log_file_size;   /* compactionMappedFileSize; the open makes it a multiple of queue_file_size, rounding as RocketMQ does */
     uint32_t queue_file_size; /* compactionCqMappedFileSize */
     uint32_t interval_ms;     /* compactionScheduleInternal */
     uint64_t key_memory;      /* maxOffsetMapSize */
-    int32_t checks_records;   /* the store was not closed cleanly */
+    int32_t checks_records;   /* 1 if the store was not closed cleanly */
     rp_commit_log *commit_log;
-    /* Returns when every byte of the log below offset is on disk: only what a power cut cannot take back may replace another message. As
-     * rp_message_store_wait_flushed. */
+    /* Returns when every byte of the log below offset is on disk: a message may only replace another once a power cut cannot take it
+     * back. As rp_message_store_wait_flushed. */
     int (*wait_flushed)(void *context, int64_t offset, uint32_t timeout_ms);
     void *context;
     const rp_clock *clock;

@@ -22,7 +22,7 @@ typedef struct compaction_check {
     const rp_compaction_check_options *options;
     rp_compaction_check_counts *counts;
     rp_error *error;
-    char log_directory[RP_PATH_MAX], queue_directory[RP_PATH_MAX]; /* of all topics */
+    char log_directory[RP_PATH_MAX], queue_directory[RP_PATH_MAX]; /* the directories of all topics */
     rp_compaction_positions *positions;
 } compaction_check;
 
@@ -32,29 +32,29 @@ typedef struct queue_walk {
     rp_slice topic;
     int32_t queue_id;
     rp_file_row *log, *entries;
-    int64_t position;    /* compacted up to here; -1: never, or nothing says it */
-    int64_t last_offset; /* of the entries so far */
-    int64_t end;         /* behind the files of records so far: an offset as their names say it */
-    bool has_gap;        /* among them */
-    const char *behind_lost; /* NULL: no file is missing, else the first behind those that are */
+    int64_t position;    /* compacted up to this queue offset; -1: never, or unknown */
+    int64_t last_offset; /* of the entries seen so far */
+    int64_t end;         /* end of the files of records seen so far, as an offset in terms of their names */
+    bool has_gap;        /* a gap was found between files */
+    const char *behind_lost; /* NULL: no file is missing; else the name of the first file behind the missing ones */
 } queue_walk;
 
-/* One segment of it. */
+/* One segment of the queue. */
 typedef struct segment_walk {
     queue_walk *queue;
     uint32_t log_file, entries_file;
     int64_t base, log_size;
-    const char *log_path, *entries_path; /* entries_path NULL: it has none */
-    int64_t end;                         /* behind the last record so far, in the file */
+    const char *log_path, *entries_path; /* entries_path NULL: there is no file of entries */
+    int64_t end;                         /* end of the last record seen so far, within the file */
     uint32_t found;
-    bool is_sealed, has_room; /* has_room: its file of entries does not end with one */
+    bool is_sealed, has_room; /* has_room: its file of entries does not end with an entry */
 } segment_walk;
 
 static int report(const compaction_check *check, const char *file, int64_t offset, int64_t size, const char *cause) {
     return check->options->report(check->options->context, file, offset, size, cause);
 }
 
-/* What could not be read is no damage. */
+/* A file that could not be read is not damage. */
 static int find_unreadable(const queue_walk *queue) {
     int status = rp_file_row_failure(queue->log, queue->check->error);
     return status != RP_OK ? status : rp_file_row_failure(queue->entries, queue->check->error);
@@ -76,7 +76,7 @@ static bool is_empty(const uint8_t *entry) {
     return memcmp(entry, zeros, ENTRY_SIZE) == 0;
 }
 
-/* The record at a place of the segment, which is in its file. As rp_message_decode. */
+/* Decodes the record that starts at a place within the segment's file. As rp_message_decode. */
 static int decode(const segment_walk *segment, int64_t place, int64_t size, rp_message *message, rp_error *cause) {
     const uint8_t *record = rp_file_row_in(segment->queue->log, segment->log_file, place, (uint64_t)size);
     int crc = segment->queue->check->options->check_crc ? RP_CHECK_BODY_CRC : RP_CHECK_NO_CRC;
@@ -108,7 +108,7 @@ static int check_entry(segment_walk *segment, int64_t at, const uint8_t *bytes) 
                             "the entry does not point behind the record before it, or not into the file of records");
     int kind = decode(segment, place, entry.size, &message, &cause);
     bool is_known = kind == RP_RECORD_MESSAGE && is_of_queue(queue, &message);
-    int64_t offset = is_known ? message.queue_offset : entry.queue_offset; /* one that is wrong makes none of those behind it wrong */
+    int64_t offset = is_known ? message.queue_offset : entry.queue_offset; /* one wrong entry must not make those behind it wrong */
     if (offset <= queue->last_offset)
         return report_entry(segment, at, ENTRY_SIZE, "the entry's queue offset is not behind the one before it");
     queue->last_offset = offset;
@@ -122,7 +122,7 @@ static int check_entry(segment_walk *segment, int64_t at, const uint8_t *bytes) 
     return fault != NULL ? report_entry(segment, at, ENTRY_SIZE, fault) : status;
 }
 
-/* Behind the empty entries from `at` on; the end of the file when nothing follows. */
+/* Skips empty entries from `at` on; returns the end of the file if nothing follows. */
 static int64_t skip_empty(const segment_walk *segment, int64_t at, int64_t end) {
     const uint8_t *entry;
     while (at + ENTRY_SIZE <= end && (entry = entry_at(segment, at)) != NULL && is_empty(entry))
@@ -157,7 +157,7 @@ static int check_entries(segment_walk *segment) {
 
 /* ---- segments ---- */
 
-/* Whole messages of the queue that follow the last entry's, up to two of them. */
+/* Counts whole messages of the queue behind the last entry's, up to two. */
 static int count_behind(const segment_walk *segment) {
     int64_t at = segment->end, offset = segment->queue->last_offset;
     int count = 0;
@@ -173,13 +173,13 @@ static int count_behind(const segment_walk *segment) {
     return count;
 }
 
-/* The message that a file of records begins with. */
+/* Decodes the first message of a file of records. */
 static bool read_first(const segment_walk *segment, rp_message *first) {
     rp_error cause;
     return decode(segment, 0, segment->log_size, first, &cause) == RP_RECORD_MESSAGE && is_of_queue(segment->queue, first);
 }
 
-/* As the head of compaction_check.h says. */
+/* Checks what lies behind the last entry, as described in compaction_check.h. */
 static int check_behind(const segment_walk *segment, bool is_last) {
     rp_message first;
     if (segment->found == 0 && read_first(segment, &first) && first.queue_offset <= segment->queue->last_offset)
@@ -194,7 +194,7 @@ static int check_behind(const segment_walk *segment, bool is_last) {
                   "records have no entries; a start makes them again, unless a later file has the same messages");
 }
 
-/* The file of that row whose name is that base; the count: there is none. */
+/* Returns the index of the file with this base; the count if there is none. */
 static uint32_t file_of(const rp_file_row *row, int64_t base) {
     uint32_t file = 0;
     while (file < rp_file_row_count(row) && rp_file_row_start(row, file) != base)
@@ -202,8 +202,8 @@ static uint32_t file_of(const rp_file_row *row, int64_t base) {
     return file;
 }
 
-/* A compaction writes all files anew and may need fewer: one gap, between what it wrote and what it did not look at. Shorter ones than a
- * file are left by lengths that were changed, or by a file that was cut short. */
+/* A compaction writes all files anew and may need fewer, which leaves one gap, between what it wrote and what it did not touch. Gaps
+ * shorter than a file come from changed file lengths, or from a file that was cut short. */
 static void look_for_gap(const segment_walk *segment) {
     queue_walk *queue = segment->queue;
     rp_message first;
@@ -217,7 +217,7 @@ static void look_for_gap(const segment_walk *segment) {
     queue->has_gap = true;
 }
 
-/* A kill left the last file of records without length, before it had entries: a start drops it. */
+/* A kill left the last file of records without length, before it had entries: the next start drops it. */
 static bool is_new(const queue_walk *queue, uint32_t file) {
     uint32_t entries = file_of(queue->entries, rp_file_row_start(queue->log, file));
     return !queue->check->options->is_stopped && file + 1 == rp_file_row_count(queue->log) && rp_file_row_size(queue->log, file) == 0 &&
@@ -248,7 +248,7 @@ static int check_segment(queue_walk *queue, uint32_t file) {
     return status == RP_OK ? check_behind(&segment, file + 1 == rp_file_row_count(queue->log)) : status;
 }
 
-/* Entries of records that are not there. */
+/* Reports entries whose records are missing. */
 static int check_orphans(const queue_walk *queue) {
     int status = RP_OK;
     for (uint32_t i = 0; i < rp_file_row_count(queue->entries) && status == RP_OK; i++) {
@@ -263,7 +263,7 @@ static int check_orphans(const queue_walk *queue) {
     return status;
 }
 
-/* A copy that has more than its queue is about to be made anew, from its front on: a kill left its last files. */
+/* A copy with more messages than its queue is about to be made anew from its beginning, and a kill left its last files. */
 static int check_lost(const queue_walk *queue) {
     int64_t end = rp_queue_check_end(queue->check->options->queues, queue->topic, queue->queue_id);
     int status = find_unreadable(queue);
@@ -329,7 +329,7 @@ static bool is_there(const char *directory, const char *topic, const char *id) {
     return snprintf(path, sizeof path, "%s/%s/%s", directory, topic, id) < (int)sizeof path && access(path, F_OK) == 0;
 }
 
-/* The queues of a topic in one of the two directories; of the second only those that the first does not have. */
+/* Checks the queues of a topic in one of the two directories; in the second one only those that the first does not have. */
 static int check_topic(compaction_check *check, const char *directory, const char *topic) {
     char path[RP_PATH_MAX];
     struct dirent **ids = NULL;

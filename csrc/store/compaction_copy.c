@@ -8,12 +8,12 @@
 #include "message_layout_inl.h"
 
 #define ENTRIES_AT_ONCE 32u
-#define AT_PHYSICAL_OFFSET 28 /* of a record: RocketMQ's copies have their own */
+#define AT_PHYSICAL_OFFSET 28 /* within a record; RocketMQ's copies carry their own physical offset there */
 #define DIFFERS 0
 #define AGREES 1
 #define UNKNOWN 2
 
-/* RP_OK: it is there, or never will be. */
+/* RP_OK: the record is there, or never will be. */
 static int copy_record(rp_compaction_copy *copy, const rp_queue_entry *entry, int64_t offset, const rp_log_range *range, rp_error *error) {
     rp_message message;
     bool is_message = rp_message_decode(range->address, range->size, RP_CHECK_NO_CRC, &message, NULL) == RP_RECORD_MESSAGE &&
@@ -34,7 +34,7 @@ static int copy_record(rp_compaction_copy *copy, const rp_queue_entry *entry, in
 
 static int copy_entry(rp_compaction_copy *copy, const rp_queue_entry *entry, int64_t offset, rp_error *error) {
     rp_log_range range;
-    if (entry->size <= 0 || entry->size == INT32_MAX) /* of a record that was lost */
+    if (entry->size <= 0 || entry->size == INT32_MAX) /* the entry of a record that was lost */
         return RP_OK;
     int rc = rp_commit_log_read(copy->commit_log, entry->commit_log_offset, (uint32_t)entry->size, &range);
     if (rp_status_is_passing(rc))
@@ -115,7 +115,7 @@ static bool is_same_record(rp_slice copied, const rp_log_range *range) {
            memcmp(copied.data + AT_PHYSICAL_OFFSET + 8, range->address + AT_PHYSICAL_OFFSET + 8, copied.size - AT_PHYSICAL_OFFSET - 8) == 0;
 }
 
-/* AGREES, DIFFERS, UNKNOWN, or why it cannot be told just now. */
+/* Returns AGREES, DIFFERS or UNKNOWN; negative: why it cannot be compared now. */
 static int compare(const rp_compaction_copy *copy, const rp_compaction_segment *segment, const rp_compaction_entry *entry) {
     int64_t offset = entry->queue_offset;
     rp_queue_entry found;
@@ -164,7 +164,7 @@ int rp_compaction_copy_compare(rp_compaction_copy *copy, int64_t compacted_to, r
         rp_log_write(copy->log, RP_LOG_WARNING,
                      "compacted queue %.*s/%d: %llu messages from offset %lld on are not in the log any more, they go", (int)topic.size,
                      (const char *)topic.data, rp_compaction_log_queue_id(copy->to), (unsigned long long)differing, (long long)at);
-    if (compacted_to > agreed) /* also of one that a compaction dropped: the log may have lost that, too */
+    if (compacted_to > agreed) /* also the position of a message that a compaction dropped: the log may have lost that one too */
         return RP_COMPACTION_COPY_ANEW;
     int rc = rp_compaction_log_cut(copy->to, at < max ? at : max, error);
     return rc == RP_OK ? 1 : rc;

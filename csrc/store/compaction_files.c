@@ -55,7 +55,7 @@ static int compare(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* Base of a file's name, or of a name that ends in suffix; -1: another name. */
+/* Returns the base in a file's name, or in a name that ends in suffix; -1: another name. */
 static int64_t base_of(const char *name, const char *suffix) {
     char digits[RP_FILE_NAME_DIGITS + 1];
     if (strlen(name) != RP_FILE_NAME_DIGITS + strlen(suffix) || strcmp(name + RP_FILE_NAME_DIGITS, suffix) != 0)
@@ -65,7 +65,7 @@ static int64_t base_of(const char *name, const char *suffix) {
     return rp_path_offset_of_name(digits);
 }
 
-/* Files of a directory whose names are a base and the suffix, ascending; a missing directory has none. */
+/* Lists the files of a directory whose names are a base and the suffix, ascending. A missing directory has none. */
 static int read_directory(const char *directory, const char *suffix, rp_compaction_bases *list, rp_error *error) {
     DIR *stream = opendir(directory);
     if (stream == NULL)
@@ -77,7 +77,7 @@ static int read_directory(const char *directory, const char *suffix, rp_compacti
         rc = base >= 0 ? rp_compaction_bases_add(list, base, error) : RP_OK;
     }
     if (rc == RP_OK && errno != 0)
-        rc = failed(error, directory, "read the directory"); /* a file that is not listed counts as gone */
+        rc = failed(error, directory, "read the directory"); /* an incomplete list would make the missing files count as gone */
     closedir(stream);
     if (list->count > 0)
         qsort(list->bases, list->count, sizeof *list->bases, compare);
@@ -130,7 +130,7 @@ void rp_compaction_files_drop_aside(const rp_compaction_place *place) {
     rp_compaction_place aside;
     if (rp_compaction_files_aside(place, log_path, queue_path, &aside, NULL) != RP_OK)
         return;
-    (void)unlink_all(place->ops, log_path, "", NULL); /* what stays is dropped by the next open, or emptied by the next compaction */
+    (void)unlink_all(place->ops, log_path, "", NULL); /* a file that stays is dropped by the next open, or emptied by the next compaction */
     (void)unlink_all(place->ops, queue_path, "", NULL);
     (void)rmdir(log_path);
     (void)rmdir(queue_path);
@@ -142,7 +142,7 @@ static int sync_directory(const rp_file_ops *ops, const char *directory, rp_erro
     return ops->sync_directory(ops->context, directory) == 0 ? RP_OK : failed(error, directory, "sync the directory");
 }
 
-/* A file that was moved before is not there any more. */
+/* Moves a file up. One that was moved before no longer exists there, which is no error. */
 static int move_up(const rp_file_ops *ops, const char *from, const char *to, int64_t base, rp_error *error) {
     char source[RP_PATH_MAX], target[RP_PATH_MAX];
     int rc = rp_path_of_offset(source, from, base, error);
@@ -157,14 +157,15 @@ int rp_compaction_files_is_marked(const rp_compaction_place *place) {
     return rp_path_join(path, place->log_directory, ASIDE "/" REPLACE, NULL) == RP_OK && access(path, F_OK) == 0;
 }
 
-/* The queue's file of entries first: a file of records without one gets it anew. */
+/* The file of entries is moved first: if only the file of records were in place, its entries would be made anew. */
 int rp_compaction_files_finish(const rp_compaction_place *place, const rp_compaction_bases *old, const rp_compaction_bases *fresh,
                                rp_error *error) {
     char log_path[RP_PATH_MAX], queue_path[RP_PATH_MAX], mark[RP_PATH_MAX];
     rp_compaction_place aside;
     const rp_file_ops *ops = place->ops;
     int rc = rp_compaction_files_aside(place, log_path, queue_path, &aside, error);
-    if (rc == RP_OK && rp_compaction_files_is_marked(place)) /* a kill, or a failed call, may have come before its name was on disk */
+    /* A kill, or a failed call, may have come before the mark's name was on disk */
+    if (rc == RP_OK && rp_compaction_files_is_marked(place))
         rc = sync_directory(ops, log_path, error);
     for (uint32_t i = 0; i < fresh->count && rc == RP_OK; i++) {
         rc = move_up(ops, queue_path, place->queue_directory, fresh->bases[i], error);
@@ -225,7 +226,8 @@ static int read_lines(const char *text, size_t size, const char *path, rp_compac
 
 int rp_compaction_files_are_moving(const rp_compaction_place *place) {
     rp_compaction_bases renamed = {NULL, 0, 0};
-    (void)read_directory(place->log_directory, DELETED, &renamed, NULL); /* what cannot be read is told of by who reads more of it */
+    /* A directory that cannot be read is reported by the callers that read more of it */
+    (void)read_directory(place->log_directory, DELETED, &renamed, NULL);
     (void)read_directory(place->queue_directory, DELETED, &renamed, NULL);
     bool has_renamed = renamed.count > 0;
     rp_compaction_bases_free(&renamed);
@@ -251,7 +253,7 @@ static int read_mark(const rp_compaction_place *place, rp_compaction_bases *old,
     return rc;
 }
 
-/* RocketMQ was killed among its renames: what it had written is whole, the old files are those with the suffix. */
+/* RocketMQ was killed during its renames: what it had written is whole, and the old files are those with the suffix. */
 static int read_renamed(const rp_compaction_place *place, const rp_compaction_place *aside, rp_compaction_bases *old,
                         rp_compaction_bases *fresh, rp_error *error) {
     int rc = read_directory(place->log_directory, DELETED, old, error);
@@ -263,7 +265,7 @@ static int read_renamed(const rp_compaction_place *place, const rp_compaction_pl
     rp_compaction_bases there = {NULL, 0, 0};
     rc = rc == RP_OK ? read_directory(place->log_directory, "", &there, error) : rc;
     for (uint32_t i = 0; i < there.count && rc == RP_OK; i++)
-        rc = rp_compaction_bases_add(fresh, there.bases[i], error); /* moved already, or never to go */
+        rc = rp_compaction_bases_add(fresh, there.bases[i], error); /* moved already, or never to be removed */
     rp_compaction_bases_free(&there);
     return rc;
 }
@@ -315,7 +317,7 @@ int rp_compaction_files_remove(const rp_compaction_place *place, rp_error *error
     rp_compaction_files_drop_aside(place);
     rc = rc == RP_OK ? unlink_all(ops, place->queue_directory, "", error) : rc;
     rc = rc == RP_OK ? unlink_all(ops, place->log_directory, "", error) : rc;
-    rp_path_remove_empty(place->log_directory, 2); /* and its topic's, behind the last of them */
+    rp_path_remove_empty(place->log_directory, 2); /* and the topic's, with the last of its queues */
     rp_path_remove_empty(place->queue_directory, 2);
     return rc;
 }

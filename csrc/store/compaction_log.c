@@ -13,20 +13,21 @@
 #include "store_path.h"
 
 struct rp_compaction_log {
-    rp_log *log;                   /* fixed, as the next */
+    rp_log *log;                   /* fixed, like the next */
     uint64_t log_size;
     int32_t queue_id;
-    rp_slice topic;                /* of its own bytes */
+    rp_slice topic;                /* owns its bytes */
     char *log_directory, *queue_directory;
     rp_compaction_place place;
-    pthread_mutex_t writer_lock;   /* over appends, cuts and replacements; before row_lock */
+    pthread_mutex_t writer_lock;   /* held over appends, cuts and replacements; taken before row_lock */
     bool has_directories;          /* guarded by writer_lock, as the next */
     bool is_dirty;
     pthread_mutex_t row_lock;      /* leaf */
-    rp_compaction_segment **row;   /* guarded by row_lock, changed under writer_lock besides; the last is written */
+    /* Guarded by row_lock, and changed only under writer_lock as well; the last segment is the one written */
+    rp_compaction_segment **row;
     uint32_t count, room;
     _Atomic int64_t end, synced_end;
-    _Atomic int64_t min_offset, max_offset; /* as of the row; written under writer_lock */
+    _Atomic int64_t min_offset, max_offset; /* those of the row; written under writer_lock */
 };
 
 rp_slice rp_compaction_log_topic(const rp_compaction_log *log) { return log->topic; }
@@ -50,7 +51,7 @@ void rp_compaction_log_set_end(rp_compaction_log *log, int64_t end) {
 
 static rp_compaction_segment *last_of(const rp_compaction_log *log) { return log->count > 0 ? log->row[log->count - 1] : NULL; }
 
-/* One entry of the row; 0: it has none. */
+/* Reads the first or the last entry of the row; 0 if it has none. */
 static int read_bound(const rp_compaction_log *log, bool is_last, rp_compaction_entry *entry) {
     for (uint32_t i = 0; i < log->count; i++) {
         const rp_compaction_segment *segment = log->row[is_last ? log->count - 1 - i : i];
@@ -70,7 +71,7 @@ static void note_bounds(rp_compaction_log *log) {
     atomic_store_explicit(&log->min_offset, has_any ? first.queue_offset : 0, memory_order_release);
 }
 
-/* Under row_lock or by who opens. RP_OK, RP_E_NO_MEMORY. */
+/* Under row_lock, or while opening. RP_OK, RP_E_NO_MEMORY. */
 static int make_room(rp_compaction_log *log, uint32_t count, rp_error *error) {
     if (count <= log->room)
         return RP_OK;
@@ -94,7 +95,7 @@ static int push(rp_compaction_log *log, rp_compaction_segment *segment, rp_error
     return rc;
 }
 
-/* The last segment leaves the row. */
+/* Takes the last segment out of the row. */
 static int drop_last(rp_compaction_log *log, rp_error *error) {
     pthread_mutex_lock(&log->row_lock);
     rp_compaction_segment *last = log->row[--log->count];
@@ -104,7 +105,7 @@ static int drop_last(rp_compaction_log *log, rp_error *error) {
     return rc;
 }
 
-/* Under row_lock: the first segment whose last entry is at `offset` or behind; the count: none is. */
+/* Under row_lock: returns the index of the first segment whose last entry is at `offset` or behind; the count if there is none. */
 static uint32_t place_of(const rp_compaction_log *log, int64_t offset) {
     uint32_t low = 0, high = log->count;
     while (low < high) {
@@ -178,13 +179,13 @@ static int set_up(rp_compaction_log *log, const rp_compaction_log_setup *setup, 
     return rc;
 }
 
-/* The entries that it came with: its first ones. */
+/* Counts the entries that were in the segment's file at open, its first ones. */
 static uint32_t entries_found(const rp_compaction_segment *segment) {
     uint32_t count = rp_compaction_segment_count(segment), made = rp_compaction_segment_made(segment);
     return made < count ? count - made : 0;
 }
 
-/* Whether its name lies within a file before it, which no segment's does: it is a copy. Copies do not count as files before it. */
+/* Does its name lie within an earlier file? No segment's does, so it is a copy. Copies do not count as earlier files. */
 static bool is_copy(const rp_compaction_log *log, const rp_compaction_segment *segment) {
     int64_t end = 0, base = rp_compaction_segment_base(segment);
     for (uint32_t i = 0; i < log->count && rp_compaction_segment_base(log->row[i]) < base; i++) {
@@ -198,8 +199,8 @@ static uint32_t own_entries(const rp_compaction_log *log, const rp_compaction_se
     return is_copy(log, segment) ? 0 : entries_found(segment);
 }
 
-/* Entries that were made anew, at the end of the row, go where the segment has the same, or later ones, of its own: of a copy under another
- * name, or of records that were cut. */
+/* Entries made anew at the end of the row give way where the segment has entries of its own for the same or later offsets: they came
+ * from a copy under another name, or from records that were cut. */
 static int make_way(rp_compaction_log *log, const rp_compaction_segment *segment, rp_error *error) {
     rp_compaction_entry first;
     rp_compaction_segment_entry(segment, 0, &first);
@@ -221,7 +222,7 @@ static int make_way(rp_compaction_log *log, const rp_compaction_segment *segment
     return RP_OK;
 }
 
-/* Offsets of the row must ascend; a segment that goes back was never meant to stay beside those before it. */
+/* Offsets in the row must ascend; a segment whose offsets go back was never meant to stay beside those before it. */
 static int load_segment(rp_compaction_log *log, int64_t base, bool checks_records, rp_error *error) {
     rp_compaction_segment *segment;
     rp_compaction_entry before, first;
@@ -260,7 +261,7 @@ static int load(rp_compaction_log *log, bool checks_records, rp_error *error) {
     note_bounds(log);
     int64_t end = rp_compaction_log_max_offset(log);
     atomic_store(&log->end, end);
-    atomic_store(&log->synced_end, 0); /* of the last segment it is not known */
+    atomic_store(&log->synced_end, 0); /* how much of the last segment is synced is not known */
     log->is_dirty = end > 0;
     return rc;
 }
@@ -320,7 +321,7 @@ static int sync_directories(const rp_compaction_log *log, rp_error *error) {
     return RP_OK;
 }
 
-/* A new last segment, whose name is on disk; the one before it is full, and on disk. */
+/* Starts a new last segment and syncs its name; the one before it is full, and synced. */
 static int roll(rp_compaction_log *log, rp_error *error) {
     rp_compaction_segment *last = last_of(log), *segment;
     int64_t size = (int64_t)log->log_size, base = 0;
@@ -341,7 +342,7 @@ static int roll(rp_compaction_log *log, rp_error *error) {
     rc = sync_directories(log, error);
     if (rc == RP_OK)
         return push(log, segment, error);
-    rp_compaction_segment_release(segment); /* the next try makes it anew, and syncs its name again */
+    rp_compaction_segment_release(segment); /* the next try makes it again, and syncs its name again */
     return rc;
 }
 
@@ -405,7 +406,7 @@ int rp_compaction_log_cut(rp_compaction_log *log, int64_t offset, rp_error *erro
     return rc;
 }
 
-/* Its files go, and then it leaves the row: what is left when that fails is still in the row. */
+/* Removes the segment's files first, and then the segment from the row: if that fails, the row still has what is left. */
 static int drop_at(rp_compaction_log *log, uint32_t index, rp_error *error) {
     rp_compaction_segment *segment = log->row[index];
     int rc = rp_compaction_files_unlink(&log->place, rp_compaction_segment_base(segment), error);
@@ -419,15 +420,15 @@ static int drop_at(rp_compaction_log *log, uint32_t index, rp_error *error) {
     return RP_OK;
 }
 
-/* The segment that stays in part, then those that go, the last one last, when no power cut brings back another: by its messages the next
- * open sees that the copy is to be made anew. */
+/* First cuts the segment that stays in part, then removes the others; the last one goes last, when no power cut can bring another back:
+ * its messages show the next open that the copy has to be made anew. */
 int rp_compaction_log_cut_anew(rp_compaction_log *log, int64_t offset, rp_error *error) {
     int rc = RP_OK;
     lower_ends(log, offset);
     uint32_t stays = place_of(log, offset);
     uint32_t keeps = stays < log->count ? rp_compaction_segment_find(log->row[stays], offset) : 0;
     stays += keeps > 0;
-    if (stays > 0) { /* also when an earlier call hid its entries, and could not say so on disk */
+    if (stays > 0) { /* also if an earlier call hid its entries but could not write that to disk */
         rp_compaction_segment *last = log->row[stays - 1];
         rc = rp_compaction_segment_end(last, rp_compaction_segment_find(last, offset), error);
         rc = rc == RP_OK ? rp_compaction_segment_sync(last, error) : rc;

@@ -8,7 +8,7 @@
 #include "key_offsets.h"
 #include "store_path.h"
 
-#define STOPPED 1 /* beside rp_status */
+#define STOPPED 1 /* a result beside those of rp_status */
 
 /* What is being written. */
 typedef struct pass_output {
@@ -17,7 +17,7 @@ typedef struct pass_output {
     rp_compaction_segment **segments;
     uint32_t count, room;
     uint64_t log_size, queue_size;
-    int64_t base_max; /* where the segment that is written begins */
+    int64_t base_max; /* where the segment being written begins */
 } pass_output;
 
 typedef struct pass_input {
@@ -29,14 +29,14 @@ typedef struct pass_input {
 rp_slice rp_compaction_key(rp_slice properties) {
     rp_slice keys = rp_message_property(properties, "KEYS");
     for (uint32_t i = 0; keys.data != NULL && i < keys.size; i++) {
-        uint8_t byte = keys.data[i]; /* what Java's Character.isWhitespace says of ASCII */
+        uint8_t byte = keys.data[i]; /* the ASCII bytes for which Java's Character.isWhitespace is true */
         if (byte != ' ' && !(byte >= 9 && byte <= 13) && !(byte >= 28 && byte <= 31))
             return keys;
     }
     return (rp_slice){NULL, 0};
 }
 
-/* RP_OK, or the record is damaged. */
+/* RP_OK, or why the record is damaged. */
 static int read_message(const rp_compaction_segment *segment, uint32_t index, rp_compaction_entry *entry, rp_slice *record,
                         rp_message *message) {
     rp_compaction_segment_entry(segment, index, entry);
@@ -46,7 +46,7 @@ static int read_message(const rp_compaction_segment *segment, uint32_t index, rp
     return is_message ? RP_OK : RP_E_CORRUPT;
 }
 
-/* Keys of what is new, until the map is full: compacted_to is the last that is in it. RP_OK, STOPPED. */
+/* Reads the keys of new messages until the map is full; compacted_to is the last one entered. RP_OK, STOPPED. */
 static int read_keys(rp_compaction_pass *pass, const pass_input *input, rp_key_offsets *keys) {
     pass->compacted_to = pass->position;
     for (uint32_t i = 0; i < input->count; i++) {
@@ -142,7 +142,7 @@ static int replace(rp_compaction_pass *pass, const pass_input *input, pass_outpu
     int rc = rp_compaction_replacement_create(pass->compaction_log, input->count, output->segments, output->count, &made, error);
     if (rc != RP_OK)
         return rc;
-    output->count = 0; /* they are the replacement's */
+    output->count = 0; /* the replacement owns them now */
     rc = rp_compaction_replacement_begin(made, error);
     if (rc != RP_OK && rp_compaction_replacement_has_begun(made))
         pass->unfinished = made;
@@ -155,7 +155,7 @@ static int begin(const rp_compaction_pass *pass, const pass_input *input, pass_o
     const rp_compaction_place *place = rp_compaction_log_place(pass->compaction_log);
     output->base_max = input->last_base;
     output->room = input->count;
-    for (uint32_t i = 0; i < input->count; i++) { /* as large as any, so that there are not more than there were */
+    for (uint32_t i = 0; i < input->count; i++) { /* as large as the largest, so that there are not more files than before */
         uint64_t log_size = rp_compaction_segment_log_size(input->segments[i]);
         uint64_t queue_size = rp_compaction_segment_queue_size(input->segments[i]);
         output->log_size = log_size > output->log_size ? log_size : output->log_size;

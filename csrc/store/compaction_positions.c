@@ -80,7 +80,7 @@ int rp_compaction_positions_set(rp_compaction_positions *positions, rp_slice top
     return RP_OK;
 }
 
-/* Names of topics need no escapes: what has one is none of ours. 0: no more members, or no such text. */
+/* Topic names need no JSON escapes, so a name with one is not ours. Returns 0 if there are no more members, or the text is malformed. */
 static int read_member(char **at, char *name, int64_t *offset) {
     char *begin = strchr(*at, '"'), *end = begin != NULL ? strchr(begin + 1, '"') : NULL, *after;
     if (end == NULL || end - begin - 1 >= NAME_MAX_SIZE || memchr(begin, '}', (size_t)(end - begin)) != NULL)
@@ -100,7 +100,7 @@ static int read_member(char **at, char *name, int64_t *offset) {
     return 1;
 }
 
-/* How many rows were read; -1: it is no such text. */
+/* Returns how many rows were read; -1: the text is malformed. */
 static int64_t read_text(rp_compaction_positions *positions, char *text, rp_error *error) {
     char name[NAME_MAX_SIZE], *at = strstr(text, MEMBER);
     int64_t offset, count = 0;
@@ -115,7 +115,7 @@ static int64_t read_text(rp_compaction_positions *positions, char *text, rp_erro
     return *at == '}' ? count : -1;
 }
 
-/* RP_OK; RP_E_CORRUPT: what can be read of it was; RP_E_IO, RP_E_NO_MEMORY. */
+/* RP_OK; RP_E_CORRUPT: as much as could be read was loaded; RP_E_IO, RP_E_NO_MEMORY. */
 static int load(rp_compaction_positions *positions, rp_error *error) {
     int64_t size = rp_path_file_size(positions->path), got = -1;
     if (size <= 0)
@@ -133,7 +133,7 @@ static int load(rp_compaction_positions *positions, rp_error *error) {
     return rc;
 }
 
-/* As load; *out is there but for want of memory for itself. */
+/* As load; *out is set unless there is no memory for it. */
 static int read_positions(const rp_file_ops *ops, const char *directory, rp_compaction_positions **out, rp_error *error) {
     rp_compaction_positions *positions = *out = calloc(1, sizeof *positions);
     if (positions == NULL)

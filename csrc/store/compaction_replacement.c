@@ -8,8 +8,8 @@
 #include "compaction_files.h"
 
 struct rp_compaction_replacement {
-    rp_compaction_log *log;         /* fixed, as the rest but for the segments, which become the row's */
-    rp_compaction_bases old, fresh; /* of the files */
+    rp_compaction_log *log;         /* fixed, like the rest except for the segments, which the row takes over */
+    rp_compaction_bases old, fresh; /* bases of the files */
     uint32_t old_count, segment_count;
     int64_t end;
     rp_compaction_segment *segments[];
@@ -22,7 +22,7 @@ static int list_bases(rp_compaction_segment *const *segments, uint32_t count, rp
     return rc;
 }
 
-/* What it is going to replace. */
+/* Notes the files that are to be replaced. */
 static int note_old(rp_compaction_replacement *replacement, rp_error *error) {
     rp_compaction_segment **sealed;
     uint32_t count;
@@ -72,7 +72,7 @@ int rp_compaction_replacement_finish(rp_compaction_replacement *replacement, rp_
     int rc = rp_compaction_files_finish(rp_compaction_log_place(log), &replacement->old, &replacement->fresh, error);
     rc =
         rc == RP_OK ? rp_compaction_log_replace(log, replacement->old_count, replacement->segments, replacement->segment_count, error) : rc;
-    replacement->segment_count = rc == RP_OK ? 0 : replacement->segment_count; /* they are the row's */
+    replacement->segment_count = rc == RP_OK ? 0 : replacement->segment_count; /* the row owns them now */
     return rc;
 }
 

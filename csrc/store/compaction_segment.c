@@ -24,19 +24,20 @@
 #define AT_COUNT 36
 #define AT_COMPACTED 38
 #define NO_POSITION UINT64_MAX
-#define READ_IN_MAX (4 << 20) /* or one record: who asks for more comes again */
+#define READ_IN_MAX (4 << 20) /* or one record; a reader that wants more calls again */
 
 struct rp_compaction_segment {
-    const rp_file_ops *ops;                /* fixed, as the next */
+    const rp_file_ops *ops;                /* fixed, like the next */
     int64_t base;
-    uint64_t log_size, queue_size;         /* of the files */
-    const uint8_t *log_address, *queue_address; /* maps that are only read */
+    uint64_t log_size, queue_size;         /* sizes of the files */
+    const uint8_t *log_address, *queue_address; /* read-only maps */
     int log_fd, queue_fd;
     char log_path[RP_PATH_MAX], queue_path[RP_PATH_MAX];
-    uint64_t log_end;                      /* the writer's: where the next record goes */
-    uint32_t made;                         /* the writer's, and only for a start: entries that were missing, the last ones */
-    _Atomic uint32_t count;                /* entries; released behind their bytes */
-    _Atomic int64_t last_offset;           /* queue offset of the last; -1: it has none */
+    uint64_t log_end;                      /* the writer's: where the next record is written */
+    /* The writer's, and only after an open: how many of the last entries were missing and have been made */
+    uint32_t made;
+    _Atomic uint32_t count;                /* entries; released after their bytes */
+    _Atomic int64_t last_offset;           /* queue offset of the last entry; -1: there is none */
     _Atomic int32_t pins;
 };
 
@@ -69,7 +70,7 @@ static int64_t length_of(int fd) {
     return fstat(fd, &status) == 0 ? (int64_t)status.st_size : -1;
 }
 
-/* Opens and maps one file; size: as long as it is, where it is not created. RP_OK or why not. */
+/* Opens and maps one file. size: for a file that is created; for one that exists, its length is returned. RP_OK, or the error. */
 static int open_file(const rp_file_ops *ops, const char *path, bool create, uint64_t *size, int *fd, const uint8_t **address,
                      rp_error *error) {
     *fd = ops->open(ops->context, path, O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_TRUNC : 0), 0644);
@@ -116,7 +117,7 @@ int rp_compaction_segment_create(const rp_compaction_place *place, int64_t base,
     int rc = open_file(ops, segment->log_path, true, &segment->log_size, &segment->log_fd, &segment->log_address, error);
     rc = rc == RP_OK ? open_file(ops, segment->queue_path, true, &segment->queue_size, &segment->queue_fd, &segment->queue_address, error)
                      : rc;
-    if (rc != RP_OK) { /* one without the other would be no segment */
+    if (rc != RP_OK) { /* a segment needs both files */
         ops->unlink(ops->context, segment->log_path);
         ops->unlink(ops->context, segment->queue_path);
         rp_compaction_segment_release(segment);
@@ -218,7 +219,7 @@ int rp_compaction_segment_append(rp_compaction_segment *segment, rp_slice record
     return RP_OK;
 }
 
-/* The entry behind the last. */
+/* Encodes the entry that stands behind the last one of a full segment. */
 static void put_end(uint8_t entry[ENTRY_SIZE]) {
     memset(entry, 0, ENTRY_SIZE);
     rp_put_u64(entry, NO_POSITION);
@@ -243,7 +244,7 @@ int rp_compaction_segment_seal(rp_compaction_segment *segment, rp_error *error) 
     return RP_OK;
 }
 
-/* Nobody reads more than `count` entries from here on. Returns how many there were. */
+/* Readers see at most `count` entries from now on. Returns how many there were. */
 static uint32_t hide_entries(rp_compaction_segment *segment, uint32_t count) {
     uint32_t had = rp_compaction_segment_count(segment);
     rp_compaction_entry last = {.queue_offset = -1};
@@ -257,7 +258,7 @@ static uint32_t hide_entries(rp_compaction_segment *segment, uint32_t count) {
     return had;
 }
 
-/* Those from `first` on, of `had` and the one that ends the file. */
+/* Clears the entries from `first` on, of the `had` there were, and the end entry. */
 static int clear_entries(const rp_compaction_segment *segment, uint32_t first, uint32_t had, rp_error *error) {
     int64_t from = (int64_t)first * ENTRY_SIZE, end = (int64_t)(had + 1) * ENTRY_SIZE;
     end = end < (int64_t)segment->queue_size ? end : (int64_t)segment->queue_size;
@@ -289,7 +290,7 @@ int rp_compaction_segment_sync(rp_compaction_segment *segment, rp_error *error) 
 
 /* ---- open ---- */
 
-/* Whether an entry follows those before it. */
+/* Does the entry follow those before it? */
 static bool can_follow(const rp_compaction_segment *segment, const rp_compaction_entry *entry, uint64_t end, int64_t last_offset) {
     return rp_compaction_segment_record(segment, entry).size != 0 && (uint64_t)(entry->position - segment->base) >= end &&
            entry->queue_offset > last_offset;
@@ -302,12 +303,12 @@ static bool is_whole(const rp_compaction_segment *segment, const rp_compaction_e
            message.size == record.size && message.queue_offset == entry->queue_offset;
 }
 
-/* A file's first record lies at its begin: of entries that came with a file of another name it does not. */
+/* The first record of a segment lies at its base; entries from a file of another name say otherwise. */
 static bool is_of_other_file(const rp_compaction_segment *segment, const rp_compaction_entry *first) {
     return first->position != segment->base;
 }
 
-/* Its record is whole, and says otherwise. One that is damaged says nothing. */
+/* Is the entry's record whole, and different from what the entry says? A damaged record proves nothing. */
 static bool is_wrong(const rp_compaction_segment *segment, const rp_compaction_entry *entry) {
     rp_message message;
     rp_slice record = rp_compaction_segment_record(segment, entry);
@@ -315,11 +316,11 @@ static bool is_wrong(const rp_compaction_segment *segment, const rp_compaction_e
            message.queue_offset != entry->queue_offset;
 }
 
-/* Bytes before the first hole, which must not be read through the map: on a full tmpfs that is a SIGBUS. */
+/* Returns the bytes before the first hole. Holes must not be read through the map: on a full tmpfs that is a SIGBUS. */
 static uint64_t written(int fd, uint64_t size) { return (uint64_t)rp_file_next_hole(fd, 0, (int64_t)size); }
 
-/* Entries as far as they can be, but no first or last one that is wrong: by these two the segment is told from those beside it, and one
- * flipped bit must not make it, or those, look like what was never meant to stay. Returns the queue offset of the last. */
+/* Counts the entries that can be valid, without a wrong first or last one: the segment is compared with its neighbours by these two, and
+ * one flipped bit must not make it, or them, look like one that was never meant to stay. Returns the queue offset of the last. */
 static int64_t count_entries(rp_compaction_segment *segment, bool checks_records) {
     uint32_t count = 0, room = (uint32_t)(written(segment->queue_fd, segment->queue_size) / ENTRY_SIZE);
     rp_compaction_entry entry, last = {.position = segment->base, .queue_offset = -1}, before_last = last;
@@ -341,15 +342,15 @@ static int64_t count_entries(rp_compaction_segment *segment, bool checks_records
     return last.queue_offset;
 }
 
-/* Whether the file of entries has one behind the first `count` that says that no more follow. */
+/* Does the file of entries have an end entry behind the first `count`? */
 static bool says_end(const rp_compaction_segment *segment, uint32_t count) {
     uint64_t at = (uint64_t)count * ENTRY_SIZE;
     uint8_t end[ENTRY_SIZE];
-    put_end(end); /* all of it: a disk may give ones for a block that it has lost */
+    put_end(end); /* the whole entry: a disk may return ones for a lost block */
     return at + ENTRY_SIZE <= written(segment->queue_fd, segment->queue_size) && memcmp(segment->queue_address + at, end, sizeof end) == 0;
 }
 
-/* Nobody has the map yet. */
+/* Called while nobody has the map yet. */
 static int lengthen_entries(rp_compaction_segment *segment, uint64_t size, rp_error *error) {
     const rp_file_ops *ops = segment->ops;
     if (ops->truncate(ops->context, segment->queue_fd, (int64_t)size) != 0)
@@ -363,14 +364,14 @@ static int lengthen_entries(rp_compaction_segment *segment, uint64_t size, rp_er
     return RP_OK;
 }
 
-/* Whether the file of entries has lost bytes of its empty end. Settings give the files lengths of which one is a multiple of the other:
- * where it is, the length was made, and stays also under another setting, since RocketMQ asks for that of its own. */
+/* Has the file of entries lost bytes of its empty end? By the settings, the length of a file of records is a multiple of that of a file
+ * of entries. A length for which that holds was made so, and stays under another setting too: RocketMQ insists on its own. */
 static bool was_cut(const rp_compaction_segment *segment, uint64_t whole_size) {
     return segment->queue_size < whole_size && segment->log_size % segment->queue_size != 0 && segment->log_size % whole_size == 0;
 }
 
-/* Makes the entries of records that lie in the log's file behind those of all entries: the file of entries was lost, or damaged. Where it
- * says that it ends, they were cut. */
+/* Makes entries for the records in the log's file that lie behind those of all entries: the file of entries was lost or damaged. Not if
+ * an end entry is there: then the records were cut. */
 static int make_entries(rp_compaction_segment *segment, int64_t last_offset, uint64_t whole_size, rp_error *error) {
     uint32_t count = rp_compaction_segment_count(segment);
     uint64_t log_written = written(segment->log_fd, segment->log_size);
@@ -384,7 +385,8 @@ static int make_entries(rp_compaction_segment *segment, int64_t last_offset, uin
                 RP_RECORD_MESSAGE ||
             message.queue_offset <= last_offset)
             break;
-        if (count >= room_for_entries(segment) && segment->queue_size < whole_size) { /* full, with more records: it was cut short */
+        /* Full, with more records in the log's file: it was cut short */
+        if (count >= room_for_entries(segment) && segment->queue_size < whole_size) {
             int rc = lengthen_entries(segment, whole_size, error);
             if (rc != RP_OK)
                 return rc;
@@ -433,7 +435,7 @@ int rp_compaction_segment_open(const rp_compaction_place *place, int64_t base, i
 
 /* ---- memory ---- */
 
-/* Bytes of the log's file that the entries [first, end) cover. */
+/* Returns the bytes of the log's file that the entries [first, end) cover. */
 static rp_slice covered(const rp_compaction_segment *segment, uint32_t first, uint32_t end) {
     uint32_t count = rp_compaction_segment_count(segment);
     end = end < count ? end : count;

@@ -91,7 +91,7 @@ int64_t rp_consume_queue_read_before(rp_consume_queue *queue, int64_t offset, rp
     return queue->is_batch ? rp_batch_queue_read_before(queue, offset, entry) : rp_consume_queue_read(queue, offset - 1, entry, 1);
 }
 
-/* What of the entries [entry, end) lies in one file. NULL: the file cannot be had. */
+/* Pins the part of the entries [entry, end) that lies in one file. NULL: the file is not available. */
 static rp_mapped_file *pin_piece(rp_consume_queue *queue, int64_t entry, int64_t end, const uint8_t **address, size_t *size) {
     rp_error error;
     rp_mapped_file *file;
@@ -103,7 +103,7 @@ static rp_mapped_file *pin_piece(rp_consume_queue *queue, int64_t entry, int64_t
     return file;
 }
 
-/* The entries of the offsets [*offset, *end). RP_OK, or why they cannot be told just now: as rp_batch_queue_find. */
+/* Turns the offsets [*offset, *end) into numbers of entries. RP_OK, or an error of rp_batch_queue_find. */
 static int entries_of(rp_consume_queue *queue, int64_t *offset, int64_t *end, int in_memory) {
     rp_error error;
     if (__builtin_expect(!queue->is_batch, 1) || *offset >= *end) {
@@ -126,7 +126,7 @@ int rp_consume_queue_in_memory(rp_consume_queue *queue, int64_t offset, int64_t 
     }
     for (rp_mapped_file *file; offset < end && all; rp_mapped_file_release(file)) {
         if ((file = pin_piece(queue, offset, end, &address, &size)) == NULL) {
-            return 1; /* nothing to wait for: reading them says what is wrong */
+            return 1; /* nothing to wait for: reading them reports what is wrong */
         }
         all = ops->in_memory(ops->context, address, size);
         offset += (int64_t)size / queue->entry_size;

@@ -16,9 +16,9 @@
 #include "../base/slice.h"
 
 #define RP_CONSUME_QUEUE_ENTRY_SIZE 20
-#define RP_QUEUE_OFFSETS_MAX (INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2) /* no queue comes so far: a record that says so is in none */
-/* The topic of delayed messages: the queue of level l, from 1, is l - 1, and the tags codes of its entries are the times, in ms, at which
- * they are due. */
+/* beyond any real queue offset: a record with a larger one is entered in no queue */
+#define RP_QUEUE_OFFSETS_MAX (INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2)
+/* The topic of delayed messages. Level l, from 1, has queue l - 1. The tags codes of its entries are the due times in ms. */
 #define RP_DELAY_TOPIC "SCHEDULE_TOPIC_XXXX"
 #define RP_DELAY_LEVELS_MAX 64
 
@@ -28,15 +28,15 @@ typedef struct rp_compaction_log rp_compaction_log; /* compaction_log.h */
 typedef struct rp_queue_entry {
     int64_t commit_log_offset;
     int32_t size;
-    int32_t messages;     /* that it stands for, from queue_offset on: 1, but in a batch queue */
-    int64_t queue_offset; /* set by reads; a put needs it, like messages and store_timestamp_ms, for a batch queue only */
+    int32_t messages;     /* messages that the entry stands for, from queue_offset on; 1 except in a batch queue */
+    int64_t queue_offset; /* set by reads. A put needs it only for a batch queue; so with messages and store_timestamp_ms */
     int64_t store_timestamp_ms; /* set by reads of a batch queue only */
     int64_t tags_code;
 } rp_queue_entry;
 
 rp_slice rp_consume_queue_topic(const rp_consume_queue *queue);
 int32_t rp_consume_queue_id(const rp_consume_queue *queue);
-int rp_consume_queue_is_lite(const rp_consume_queue *queue); /* the light queue of a lite topic: light_queue.h */
+int rp_consume_queue_is_lite(const rp_consume_queue *queue); /* it is the light queue of a lite topic: light_queue.h */
 int rp_consume_queue_is_batch(const rp_consume_queue *queue);
 int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue); /* first queue offset that still exists */
 int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue); /* one past the last dispatched entry */
@@ -68,7 +68,7 @@ int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset);
  * reads the bits after it has published the new max offset; both sides are sequentially consistent. */
 void rp_consume_queue_set_waiting(rp_consume_queue *queue, uint16_t reactor_index);
 void rp_consume_queue_clear_waiting(rp_consume_queue *queue, uint16_t reactor_index);
-/* What is kept of a compacted queue, valid until the store closes. NULL for a plain queue (rp_message_store_compact). */
+/* The compacted log of the queue, valid until the store closes; NULL for a plain queue (rp_message_store_compact). */
 rp_compaction_log *rp_consume_queue_compacted(const rp_consume_queue *queue);
 /* One pointer per queue for the broker's own use (suspended pulls, statistics). */
 void rp_consume_queue_set_user(rp_consume_queue *queue, void *user);

@@ -24,7 +24,7 @@ void rp_consume_queue_leave_file(rp_consume_queue *queue) {
     }
 }
 
-/* The pinned file of the byte, made when it is the row's next one. */
+/* Returns the pinned file that holds the byte; creates it if it is the row's next one. */
 static rp_mapped_file *find_or_make_file(rp_consume_queue *queue, int64_t byte, rp_error *error) {
     if (byte >= rp_mapped_file_queue_begin(queue->row) && byte < rp_mapped_file_queue_end(queue->row)) {
         return rp_mapped_file_queue_find(queue->row, byte, error);
@@ -36,8 +36,8 @@ static rp_mapped_file *find_or_make_file(rp_consume_queue *queue, int64_t byte, 
     return rp_mapped_file_queue_append(queue->row, byte, error);
 }
 
-/* How far a step goes that makes room for the entry at byte `entry` of a file: whole pages, and all of that entry, which may lie across
- * the end of its first page. */
+/* Returns where a step that makes room for the entry at byte `entry` of a file ends: at a page boundary, and behind all of the entry,
+ * which may extend beyond its first page. */
 static int64_t step_end(const rp_consume_queue *queue, int64_t entry) {
     int64_t from = rp_page_begin(entry), page_size = (int64_t)rp_page_size(),
             step = from < page_size  ? page_size
@@ -49,7 +49,7 @@ static int64_t step_end(const rp_consume_queue *queue, int64_t entry) {
     return end < file_size ? end : file_size;
 }
 
-/* Blocks and pages for bytes [from, end) of the file. */
+/* Allocates blocks and pages for bytes [from, end) of the file. */
 static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t from, int64_t end, rp_error *error) {
     const rp_file_ops *ops = queue->setup->ops;
     int64_t allocate_end = from >= STEP_MAX ? (int64_t)file->size : end;
@@ -63,14 +63,14 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
     if (fd >= 0) {
         failed = ops->allocate(ops->context, fd, from, allocate_end - from) < 0;
         if (failed && allocate_end != end) {
-            failed = ops->allocate(ops->context, fd, from, end - from) < 0; /* a nearly full disk: as little as is needed */
+            failed = ops->allocate(ops->context, fd, from, end - from) < 0; /* a nearly full disk: allocate only what is needed */
         }
         os_errno = errno;
         ops->close(ops->context, fd);
     }
     rp_file_map_random(rp_mapped_file_address(file), (size_t)file->size);
     if (!failed && ops->populate(ops->context, rp_mapped_file_address(file) + from, (size_t)(end - from)) != 0 && errno == EFAULT) {
-        failed = 1; /* the fault would have been a SIGBUS: no space behind a file system that cannot allocate */
+        failed = 1; /* touching it would have been a SIGBUS: no space, on a file system that cannot allocate */
         os_errno = ENOSPC;
     }
     return failed ? rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from, "no space for queue entries: %s; %s",
@@ -78,7 +78,7 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
                   : RP_OK;
 }
 
-/* Under the append lock: bytes below `end` of the active file have space. */
+/* Under the append lock: publishes that bytes below `end` of the active file have space. */
 static void publish_space(rp_consume_queue *queue, int64_t end) {
     const rp_mapped_file *file = queue->active;
     int64_t entry = end == (int64_t)file->size ? queue->active_end : (file->base_offset + end) / queue->entry_size;
@@ -107,7 +107,7 @@ int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
     return rc;
 }
 
-/* Of the active file, for that entry. */
+/* Makes sure that the entry can be stored to the active file. */
 static int hold_entry(const rp_consume_queue *queue, int64_t entry, rp_error *error) {
     return rp_mapped_file_hold(queue->active, rp_mapped_file_queue_directory(queue->row),
                                entry * queue->entry_size - queue->active->base_offset, queue->entry_size, error);
@@ -154,7 +154,7 @@ int rp_consume_queue_extend(rp_consume_queue *queue, rp_error *error) {
         int64_t in_file = allocated * queue->entry_size - file->base_offset, end = step_end(queue, in_file);
         rc = make_space(queue, file, rp_page_begin(in_file), end, error);
         pthread_mutex_lock(&log->append_lock);
-        if (rc == RP_OK && queue->active == file) { /* not left meanwhile: what was made is still what is written to */
+        if (rc == RP_OK && queue->active == file) { /* still the active file, so the space made is where entries are written */
             publish_space(queue, end);
         }
         pthread_mutex_unlock(&log->append_lock);

@@ -1,8 +1,9 @@
-/* consume_queue_time.c: which entry belongs to a moment. But in batch queues the entries carry no time; the records they point to do.
+/* consume_queue_time.c: finds the entry that belongs to a time. Except in batch queues, entries carry no time; the records they point to
+ * do.
  * RocketMQ: ConsumeQueue.binarySearchInQueueByTime, ConsumeQueueStore.getOffsetInQueueByTime (5.3.3 store/).
  *
- * A binary search over the whole queue. Entries whose record is gone count as older than everything, as they lie at
- * the old end. Store times follow the wall clock: where it was set back, the search finds one of the places, as RocketMQ's does.
+ * A binary search over the whole queue. Entries whose record is gone count as older than everything, since they lie at the old end.
+ * Store times follow the wall clock: if it was set back, several places match, and the search finds one of them, as RocketMQ's does.
  */
 #include "consume_queue.h"
 
@@ -18,13 +19,13 @@ static int64_t time_of(const rp_log_range *range) {
     return at + 8 <= range->size ? (int64_t)rp_get_u64(range->address + at) : -1;
 }
 
-/* Of who may not wait for the disk. */
+/* What is known to be in memory, for a caller that must not wait for the disk. */
 typedef struct known_memory {
-    int64_t entries_from; /* these, up to the queue's end, are in memory: one look at all of them costs what one at each does */
+    int64_t entries_from; /* entries from here to the queue's end are in memory: one check of all costs as much as a check of one */
 } known_memory;
 
-/* The time of the record at the entry, -1 when it is gone. RP_OK; RP_E_IO, RP_E_NO_MEMORY: it is there and cannot be read now; RP_E_BUSY:
- * the disk would have to be asked. known NULL: then it is asked. */
+/* Reads the store time of the record at the entry; -1 if the record is gone. RP_OK; RP_E_IO, RP_E_NO_MEMORY: it exists and cannot be
+ * read now; RP_E_BUSY: the disk would have to be read. known NULL: the disk may be read. */
 static int record_time(rp_consume_queue *queue, int64_t offset, const known_memory *known, int64_t *time_ms) {
     const rp_file_ops *ops = queue->setup->ops;
     rp_queue_entry entry;
@@ -55,7 +56,7 @@ int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue) {
     return rp_consume_queue_time_at(queue, rp_consume_queue_min_offset(queue));
 }
 
-/* The first offset in [low, high) whose time is >= timestamp_ms; high when none. Or a negative status. */
+/* Returns the first offset in [low, high) whose time is >= timestamp_ms; high if there is none; or a negative status. */
 static int64_t first_at_or_after(rp_consume_queue *queue, int64_t low, int64_t high, int64_t timestamp_ms, const known_memory *known) {
     while (low < high) {
         int64_t middle = low + (high - low) / 2, time_ms;
@@ -101,7 +102,7 @@ int64_t rp_consume_queue_offset_by_time_in_memory(rp_consume_queue *queue, int64
 int64_t rp_consume_queue_entry_by_log_offset(rp_consume_queue *queue, int64_t log_offset, rp_error *error) {
     int64_t low = rp_mapped_file_queue_begin(queue->row) / queue->entry_size, high = rp_consume_queue_end_entry(queue);
     rp_error local;
-    low = low < high ? low : high; /* a queue that was cleared: its row still tells where the files were that have gone */
+    low = low < high ? low : high; /* a cleared queue: its row still reports the position of its removed files */
     return rp_consume_queue_search(queue, low, high, 0, log_offset, 0, error == NULL ? &local : error);
 }
 

@@ -1,7 +1,7 @@
 /* consume_queue_writer.c: see consume_queue_writer.h.
  *
- * End      entries have no count on disk: the first one with size <= 0 ends the queue. Within a file that is a binary search,
- *          because entries are written in order; what a power cut left out of order is recovery's to find.
+ * End      the number of entries is not stored on disk: the first entry with size <= 0 ends the queue. Within a file it is found by
+ *          binary search, because entries are written in order; recovery finds what a power cut has left out of order.
  */
 #include "consume_queue_writer.h"
 
@@ -59,14 +59,14 @@ void rp_consume_queue_close(rp_consume_queue *queue) {
     }
 }
 
-#define AT_SIZE 8 /* of both kinds of entries */
+#define AT_SIZE 8 /* in both kinds of entries */
 
 static bool entry_is_written(const rp_consume_queue *queue, const uint8_t *at) {
     return (int64_t)rp_get_u64(at) >= 0 && (int32_t)rp_get_u32(at + AT_SIZE) > 0 && (!queue->is_batch || rp_batch_entry_is_written(at));
 }
 
-/* How many entries of the file at base are written, counted to the first that is not; negative: status. Read, not mapped: the search
- * looks into holes, and on a full tmpfs a mapped hole is a SIGBUS. */
+/* Returns how many entries of the file at base are written, up to the first that is not; negative: status. Uses reads, not the map: the
+ * search looks into holes, and on a full tmpfs a mapped hole is a SIGBUS. */
 static int64_t written_entries(const rp_consume_queue *queue, int64_t base, rp_error *error) {
     const rp_file_ops *ops = queue->setup->ops;
     char path[RP_PATH_MAX];
@@ -81,7 +81,7 @@ static int64_t written_entries(const rp_consume_queue *queue, int64_t base, rp_e
     int64_t low = 0, high = queue->setup->file_size / queue->entry_size, got = fd < 0 ? -1 : 0;
     while (low < high && got >= 0) {
         int64_t middle = low + (high - low) / 2;
-        uint8_t entry[RP_BATCH_ENTRY_SIZE] = {0}; /* the larger kind */
+        uint8_t entry[RP_BATCH_ENTRY_SIZE] = {0}; /* the size of the larger kind */
         got = ops->read_at(ops->context, fd, entry, queue->entry_size, middle * queue->entry_size);
         if (entry_is_written(queue, entry)) {
             low = middle + 1;
@@ -96,7 +96,7 @@ static int64_t written_entries(const rp_consume_queue *queue, int64_t base, rp_e
     return got >= 0 ? low : rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot read: %s", strerror(os_errno));
 }
 
-/* Sets which entries the queue holds. The offsets of a batch queue are set by themselves. */
+/* Sets which entries the queue holds. The offsets of a batch queue are set separately. */
 static void set_entries(rp_consume_queue *queue, int64_t first, int64_t end) {
     atomic_store(&queue->end_entry, end);
     atomic_store(&queue->first_entry, first);
@@ -112,7 +112,7 @@ int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
     int rc = rp_mapped_file_queue_load(queue->row, 0, 0, error);
     int64_t begin = rp_mapped_file_queue_begin(queue->row), end = rp_mapped_file_queue_end(queue->row);
     int64_t first = begin / queue->entry_size, behind = first;
-    /* From the last file backwards: one prepared ahead or truncated may be empty. */
+    /* From the last file backwards: files made ahead, or truncated, may be empty. */
     while (rc == RP_OK && end > begin) {
         int64_t base = end - queue->setup->file_size;
         int64_t written = written_entries(queue, base, error);
@@ -128,7 +128,7 @@ int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
     }
     set_entries(queue, first, behind);
     rc = rc == RP_OK && queue->is_batch ? rp_batch_queue_load(queue, error) : rc;
-    if (rc != RP_OK) { /* nothing is known of the queue, not even how far it went */
+    if (rc != RP_OK) { /* nothing is known of the queue, not even where it ended */
         first = behind = 0;
         set_entries(queue, 0, 0);
     }
@@ -136,8 +136,8 @@ int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
     return rc;
 }
 
-/* Offset and tags first, size last, in program order: an entry cut short by the end of the process has no size and does not count. After a
- * power cut entries are made again from the log. */
+/* Offset and tags first, size last, in program order: if the process ends in between, the entry has no size and does not count. After a
+ * power cut entries are rebuilt from the log. */
 static void write_entry(uint8_t *at, const rp_queue_entry *entry) {
     rp_put_u64(at, (uint64_t)entry->commit_log_offset);
     rp_put_u64(at + 12, (uint64_t)entry->tags_code);
@@ -160,7 +160,7 @@ static void store_entry(void *context) {
     }
 }
 
-/* Into the active file, as that entry. */
+/* Stores it to the active file, as entry `number`. */
 static int store_at(const rp_consume_queue *queue, int64_t number, const rp_queue_entry *entry, rp_error *error) {
     int64_t at = number * queue->entry_size - queue->active->base_offset;
     new_entry new = {entry, queue->active_address + at, queue->is_batch};
@@ -168,12 +168,12 @@ static int store_at(const rp_consume_queue *queue, int64_t number, const rp_queu
 }
 
 typedef struct old_entries {
-    uint8_t *address; /* of the first */
+    uint8_t *address; /* of the first entry */
     size_t entry_size;
-    int64_t count; /* that are left */
+    int64_t count; /* entries left to clear */
 } old_entries;
 
-/* The last one first, and each one's size first: wherever it is left, what counts goes on without a hole. */
+/* Clears the last entry first, and in each the size first: wherever it stops, the valid entries have no hole. */
 static void clear_entries(void *context) {
     old_entries *old = context;
     while (old->count > 0) {
@@ -186,7 +186,7 @@ static void clear_entries(void *context) {
     }
 }
 
-/* Entries [*from, end) of the file become none; *from is the first of those that are. */
+/* Clears the entries [*from, end) in one file; *from becomes the first that was cleared. */
 static int clear_in(const rp_consume_queue *queue, const rp_mapped_file *file, int64_t *from, int64_t end, rp_error *error) {
     int64_t at = *from * queue->entry_size - file->base_offset;
     old_entries old = {rp_mapped_file_address(file) + at, queue->entry_size, end - *from};
@@ -221,7 +221,7 @@ int rp_consume_queue_write(rp_consume_queue *queue, const rp_queue_entry *entry,
 
 void rp_consume_queue_unwrite(rp_consume_queue *queue) {
     queue->is_unclean = true;
-    (void)rp_consume_queue_clean(queue, NULL); /* or before the next entry, or when the store is closed */
+    (void)rp_consume_queue_clean(queue, NULL); /* otherwise before the next entry is written, or when the store closes */
 }
 
 void rp_consume_queue_show(rp_consume_queue *queue, const rp_queue_entry *entry) {
@@ -249,7 +249,7 @@ void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry) 
     atomic_store_explicit(&queue->end_entry, at + 1, memory_order_release);
 }
 
-/* Adds nothing, but takes part in the order of changes of `waiting`, which a load would not: a reactor's fetch_or comes before it, and
+/* Adds 0, yet, unlike a load, takes part in the modification order of `waiting`: a reactor's fetch_or comes either before it, and then
  * its bit is in the result, or after it, and then what was put before is visible to the reactor. */
 uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue) {
     return atomic_fetch_add_explicit(&queue->waiting, 0, memory_order_seq_cst);
@@ -264,14 +264,14 @@ int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error 
     int64_t begin = offset - offset % (queue->setup->file_size / queue->entry_size), end = rp_consume_queue_end_entry(queue);
     int rc = RP_OK;
     for (int64_t at = begin; at < offset && rc == RP_OK; at++) {
-        queue->staged = at - end; /* none of them is seen before all are there: whoever compares a copy with the queue would cut it */
+        queue->staged = at - end; /* published together: whoever compares a copy with the queue would cut the copy at a partial end */
         rc = rp_consume_queue_reserve(queue, error);
         if (rc == RP_OK) {
             rc = store_at(queue, at, &gone, error);
         }
     }
     queue->staged = 0;
-    if (rc == RP_OK) { /* the min first: as empty as before, until the max says where it begins */
+    if (rc == RP_OK) { /* the min first: the queue stays empty until the max is set */
         atomic_store(&queue->deleted, false);
         atomic_store(&queue->synced_bytes, begin * queue->entry_size);
         atomic_store(&queue->first_entry, offset);
@@ -280,7 +280,7 @@ int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error 
     return rc;
 }
 
-/* Drops the entries from that one on. */
+/* Drops the entries from number `cut` on. */
 static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
     int64_t end = rp_consume_queue_end_entry(queue), size = queue->entry_size, per_file = queue->setup->file_size / size;
     int rc = rp_consume_queue_clean(queue, error);
@@ -290,12 +290,13 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
     rp_consume_queue_leave_file(queue);
     error->status = RP_OK;
     int64_t begin = rp_mapped_file_queue_begin(queue->row), file_size = queue->setup->file_size;
-    bool names_offset = cut > 0 && cut * size == begin && !queue->is_batch; /* only the first file's name tells the offset then: it stays */
+    /* A first file without entries gives the queue's offset by its name: it stays */
+    bool names_offset = cut > 0 && cut * size == begin && !queue->is_batch;
     int64_t keep_end = names_offset ? begin + file_size : begin;
-    bool cuts_file = cut % per_file != 0 || keep_end > begin; /* else the file is removed with those behind it */
+    bool cuts_file = cut % per_file != 0 || keep_end > begin; /* otherwise the file is removed together with those behind it */
     rp_mapped_file *file = cuts_file ? rp_mapped_file_queue_find(queue->row, cut * size, error) : NULL;
     if (file == NULL && error->status != RP_OK) {
-        return error->status; /* what is behind the cut would be taken for entries at the next start */
+        return error->status; /* what lies behind the cut would count as entries at the next start */
     }
     int64_t file_end = (cut / per_file + 1) * per_file, stop = end < file_end ? end : file_end;
     if (file != NULL && stop > cut) {
@@ -311,7 +312,7 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
         rc = rp_mapped_file_queue_remove_last(queue->row, error);
     }
     if (file != NULL) {
-        if (stop > cut) { /* where its space is taken back by now, as far as it goes */
+        if (stop > cut) { /* where its space was taken back: as far as possible */
             int clear_rc = clear_in(queue, file, &cut, stop, error);
             rc = rc == RP_OK ? clear_rc : rc;
         }
@@ -332,7 +333,7 @@ static int cut_entries(rp_consume_queue *queue, int64_t cut, rp_error *error) {
     return rc;
 }
 
-/* Drops the entries from that offset on. The queue then ends where the first dropped entry began, so a gap before that is kept. */
+/* Drops the entries from that offset on. The queue then ends where the first dropped entry began, so a gap before it is kept. */
 static int cut_batches(rp_consume_queue *queue, int64_t offset, rp_error *error) {
     int64_t cut = rp_batch_queue_find(queue, offset, 0, error);
     int64_t max = cut < 0 ? cut : rp_batch_queue_offset_of(queue, cut, error);
@@ -360,7 +361,7 @@ int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error) {
     return rp_mapped_file_queue_clear_tail(queue->row, rp_consume_queue_end_entry(queue) * queue->entry_size, error);
 }
 
-/* Under the append lock. Lets the queue begin with that entry, which was looked at a moment ago, so its page is in memory. */
+/* Under the append lock. Lets the queue begin with that entry, which was just read, so its page is in memory. */
 static int begin_with(rp_consume_queue *queue, int64_t first, rp_error *error) {
     if (first <= atomic_load(&queue->first_entry)) {
         return RP_OK;
@@ -377,7 +378,7 @@ static int begin_with(rp_consume_queue *queue, int64_t first, rp_error *error) {
 }
 
 /* Lets the queue begin with the first entry whose record is at log_offset or behind; *first is its number. False: the queue was cut
- * meanwhile, or cannot be read just now, and stays as it is. */
+ * meanwhile or cannot be read now, and is unchanged. */
 static bool raise_min_offset(rp_consume_queue *queue, int64_t log_offset, int64_t *first) {
     pthread_mutex_t *append_lock = &queue->setup->log->append_lock;
     pthread_mutex_lock(append_lock);
@@ -399,7 +400,7 @@ int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error 
     int64_t first;
     int rc = RP_OK;
     if (!raise_min_offset(queue, log_offset, &first)) {
-        return RP_OK; /* the next round finds what is there then */
+        return RP_OK; /* the next round handles what is there then */
     }
     for (;;) {
         int64_t begin = rp_mapped_file_queue_begin(queue->row), file_end = begin + queue->setup->file_size;
@@ -443,7 +444,7 @@ rp_queue_mark rp_consume_queue_mark(rp_consume_queue *queue) {
     return mark;
 }
 
-/* False: entries were cut since the mark was made. What lies there now may have been put after the sync. */
+/* False: entries were cut since the mark was made, so what lies there now may have been put after the sync. */
 static bool set_synced(const rp_queue_mark *mark, bool is_synced) {
     pthread_mutex_t *append_lock = &mark->queue->setup->log->append_lock;
     pthread_mutex_lock(append_lock);
@@ -469,5 +470,5 @@ int rp_consume_queue_sync(rp_consume_queue *queue, rp_error *error) {
     rp_queue_mark mark = rp_consume_queue_mark(queue);
     int rc = rp_mapped_file_queue_sync(queue->row, mark.begin, mark.end, error);
     bool is_whole = set_synced(&mark, rc == RP_OK);
-    return rc == RP_E_NOT_FOUND && !is_whole ? RP_OK : rc; /* deleted meanwhile: nothing to keep */
+    return rc == RP_E_NOT_FOUND && !is_whole ? RP_OK : rc; /* deleted meanwhile: nothing is left to sync */
 }

@@ -1,15 +1,17 @@
 /* dispatcher.c: see dispatcher.h.
  *
- * What a record's queue offset says, against the queue's next offset:
- *   equal    the usual case: put.
- *   lower    the entry is there and points to this record: done before. It points elsewhere: the queue was reset after that entry
- *            (topic deleted and made again) or the entry is dirt of a crash: the queue is cut there, then put.
- *   higher   entries are missing. Before a queue's first entry that is what retention took: the queue starts here. In the middle
- *            something was lost: short gaps are filled with entries nobody can read, longer ones start the queue again. In a batch
- *            queue a gap is no entry: they say where they are.
+ * The record's queue offset, compared with the queue's next offset:
+ *   equal    the usual case: the entry is put.
+ *   lower    if the existing entry points to this record, it was dispatched before. If it points elsewhere, the queue was reset after
+ *            that entry (topic deleted and created again), or the entry was left by a crash: the queue is cut there, then the entry is
+ *            put.
+ *   higher   entries are missing. Before a queue's first entry, retention took them: the queue starts here. In the middle, something was
+ *            lost: short gaps are filled with entries nobody can read, for longer ones the queue starts again. A batch queue needs no
+ *            entries in a gap, because its entries give their own offsets.
  *
- * A record of a batch queue says by its sys flag that it is one. A queue of the other kind was that of a topic that was deleted: it goes.
- * But a topic that its broker calls one of batch queues keeps those: what RocketMQ has taken for it one by one is in no queue, as there.
+ * The sys flag of a record says whether it belongs to a batch queue. A queue of the other kind belonged to a deleted topic and is
+ * removed. But a topic that the broker declares as one of batch queues keeps its queues: plain messages that RocketMQ has accepted for
+ * it are in no queue, there as here.
  */
 #include "dispatcher.h"
 
@@ -72,7 +74,7 @@ int64_t rp_dispatcher_tags_code(const rp_dispatcher *dispatcher, const rp_messag
         if (rp_java_integer(rp_message_property(message->properties, "DELAY"), 1, INT32_MAX, &level)) {
             level = level > dispatcher->delay_level_max ? dispatcher->delay_level_max : level;
             bool is_damaged = __builtin_add_overflow(message->store_timestamp_ms, dispatcher->delay_level_ms[level], &due_ms);
-            return is_damaged ? INT64_MAX : due_ms; /* no CRC covers the time of a record */
+            return is_damaged ? INT64_MAX : due_ms; /* the time in a record is not covered by its CRC */
         }
     }
     return rp_message_tags_code(message->properties);
@@ -107,15 +109,15 @@ static void warn(const rp_dispatcher *dispatcher, const rp_consume_queue *queue,
                  rp_consume_queue_id(queue), what, (long long)from, (long long)to);
 }
 
-/* Nothing that is in the queue counts any more; its next entry will be `offset`. */
+/* Voids everything in the queue; its next entry will be `offset`. */
 static int restart_at(rp_consume_queue *queue, int64_t offset, rp_error *error) {
     int rc = rp_consume_queue_clear(queue, error);
     return rc == RP_OK ? rp_consume_queue_start_at(queue, offset, error) : rc;
 }
 
-/* The record is later than the queue's next entry. */
+/* Handles a record that is later than the queue's next entry. */
 static int bridge_gap(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t offset, int64_t log_offset, rp_error *error) {
-    /* In the order of the log, as searches expect, but of a size no record has. */
+    /* Its position follows the log's order, as searches expect, but no record has its size. */
     const rp_queue_entry unreadable = {.commit_log_offset = log_offset, .size = INT32_MAX, .tags_code = 0};
     int64_t next = rp_consume_queue_max_offset(queue);
     bool is_empty = next == rp_consume_queue_min_offset(queue);
@@ -136,7 +138,7 @@ static int bridge_gap(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_
     return rc;
 }
 
-/* Its topic was deleted and is made again with queues of the other kind. NULL as rp_queue_table_find. */
+/* The topic was deleted and created again with queues of the other kind. NULL as rp_queue_table_find. */
 static rp_consume_queue *exchange(rp_dispatcher *dispatcher, rp_consume_queue *queue, bool is_batch, rp_error *error) {
     warn(dispatcher, queue, "the topic was made again with queues of another kind, older entries are dropped",
          rp_consume_queue_min_offset(queue), rp_consume_queue_max_offset(queue));
@@ -148,7 +150,7 @@ static rp_consume_queue *exchange(rp_dispatcher *dispatcher, rp_consume_queue *q
     return rp_queue_table_find_kind(dispatcher->queues, rp_consume_queue_topic(queue), rp_consume_queue_id(queue), is_batch, error);
 }
 
-/* As queue_of, of a queue that was not the last of its id, or has not the record's kind. */
+/* As queue_of, for a queue that is not in recent_queues, or is not of the record's kind. */
 static rp_consume_queue *look_for_queue(rp_dispatcher *dispatcher, const rp_message *message, bool is_batch, rp_error *error) {
     is_batch = is_batch || rp_queue_table_is_batch_topic(dispatcher->queues, message->topic);
     rp_consume_queue *queue = rp_queue_table_find_kind(dispatcher->queues, message->topic, message->queue_id, is_batch, error);
@@ -156,7 +158,7 @@ static rp_consume_queue *look_for_queue(rp_dispatcher *dispatcher, const rp_mess
     return is_other ? exchange(dispatcher, queue, is_batch, error) : queue;
 }
 
-/* The record's queue, made when it is the first of it; NULL as rp_queue_table_find. */
+/* Returns the record's queue, made if this is its first record; NULL as rp_queue_table_find. */
 static rp_consume_queue *queue_of(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
     rp_consume_queue **place = &dispatcher->recent_queues[(uint32_t)message->queue_id % RP_RECENT_QUEUES], *queue = *place;
     rp_slice topic = queue == NULL ? (rp_slice){NULL, 0} : rp_consume_queue_topic(queue);
@@ -169,7 +171,8 @@ static rp_consume_queue *queue_of(rp_dispatcher *dispatcher, const rp_message *m
     return queue;
 }
 
-/* Its entry. 1; 0: it has none in that queue. RP_E_CORRUPT: it is one of a batch queue, and says nothing of its place that could be. */
+/* Fills in the record's entry. 1; 0: it has none in that queue. RP_E_CORRUPT: it belongs to a batch queue, and does not give a valid
+ * place. */
 static int describe(const rp_consume_queue *queue, const rp_message *message, rp_queue_entry *entry, rp_error *error) {
     entry->commit_log_offset = message->physical_offset;
     entry->size = (int32_t)message->size;
@@ -186,7 +189,7 @@ static int describe(const rp_consume_queue *queue, const rp_message *message, rp
     return message->physical_offset >= queue->deleted_at;
 }
 
-/* The entry at its offset of the queue, as the head of this file says. */
+/* Enters the entry at its offset of the queue, as the head of this file describes. */
 static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry, rp_error *error) {
     int64_t next = rp_consume_queue_max_offset(queue);
     if (offset < 0 || offset > RP_QUEUE_OFFSETS_MAX) {
@@ -196,7 +199,7 @@ static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t off
     if (offset < next) {
         rp_queue_entry found;
         int64_t got = rp_consume_queue_read(queue, offset, &found, 1);
-        if (rp_status_is_passing((int)got)) { /* nobody knows where it points: nothing is cut */
+        if (rp_status_is_passing((int)got)) { /* it is not known where the existing entry points: nothing is cut */
             return rp_error_set(error, (int)got, 0, NULL, entry->commit_log_offset, "the queue's entry %lld cannot be read: %s",
                                 (long long)offset, rp_status_text((int)got));
         }
@@ -212,7 +215,7 @@ static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t off
     return rc == RP_OK ? put(dispatcher, queue, entry, error) : rc;
 }
 
-/* A light queue of the message; NULL: there is none, it was deleted since, or the store has as many queues as it may. RP_OK,
+/* Finds a light queue of the message; NULL: it does not exist, was deleted since, or the store has as many queues as it may. RP_OK,
  * RP_E_NO_MEMORY. */
 static int find_light(const rp_dispatcher *dispatcher, const rp_message *message, rp_slice name, rp_consume_queue **queue,
                       rp_error *error) {
@@ -227,11 +230,12 @@ static int find_light(const rp_dispatcher *dispatcher, const rp_message *message
     return RP_OK;
 }
 
-/* An offset below the queue's end, where another message is: RocketMQ's copies of a message have the offsets of the first, and nothing is
- * cut for them, as there. A queue that was deleted and made again begins at 0. */
+/* An offset below the queue's end, where another message is: RocketMQ's copies of a message carry the offsets of the first one, and
+ * nothing is cut for them, as in RocketMQ. A queue that was deleted and created again begins at 0. */
 static bool is_stale(rp_consume_queue *queue, int64_t offset) { return offset > 0 && offset < rp_consume_queue_max_offset(queue); }
 
-/* What is no queue's is nobody's loss here. */
+/* Enters the message into its light queues. A light queue that cannot take the entry is passed over; only errors that will pass stop the
+ * dispatch. */
 static int enter_light_queues(rp_dispatcher *dispatcher, const rp_message *message, const rp_queue_entry *entry, rp_error *error) {
     rp_light_queues light = rp_light_queues_of(message->properties);
     rp_slice name;
@@ -282,7 +286,7 @@ int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp
     return rp_dispatcher_apply_coded(dispatcher, message, rp_dispatcher_tags_code(dispatcher, message), error);
 }
 
-/* Why there is no queue for a record. */
+/* The status for a record without a queue: an error that will pass as it is, any other as RP_E_CORRUPT. */
 static int queue_failure(const rp_error *error) {
     return error != NULL && rp_status_is_passing(error->status) ? error->status : RP_E_CORRUPT;
 }

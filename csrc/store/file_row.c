@@ -109,7 +109,7 @@ static const row_file *find(const rp_file_row *row, int64_t offset) {
     return low > 0 && holds(&row->files[low - 1], offset) ? &row->files[low - 1] : NULL;
 }
 
-/* On tmpfs a hole that is looked at becomes a page, and a SIGBUS where there is space for none. */
+/* On tmpfs, reading a hole through the map allocates a page, and raises SIGBUS if there is no space for one. */
 static bool lacks_space(int fd, size_t size) {
     struct statfs system;
     struct stat info;
@@ -123,7 +123,7 @@ bool rp_map_data(int fd, void *map, size_t size) {
     for (off_t at = 0; (size_t)at < size;) {
         off_t data = lseek(fd, at, SEEK_DATA), end = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
         if ((end < 0 && errno == ENXIO) || (data >= 0 && (size_t)data >= size))
-            return true; /* nothing but holes, or what was appended since */
+            return true; /* only holes, or what was appended since */
         end = (size_t)end > size && end >= 0 ? (off_t)size : end;
         if (end < 0 || mmap((uint8_t *)map + data, (size_t)(end - data), PROT_READ, MAP_SHARED | MAP_FIXED, fd, data) == MAP_FAILED)
             return false;
@@ -175,7 +175,7 @@ static const uint8_t *bytes_in(rp_file_row *row, row_file *file, int64_t at, uin
 }
 
 const uint8_t *rp_file_row_at(rp_file_row *row, int64_t offset, uint64_t size) {
-    row_file *file = (row_file *)(uintptr_t)find(row, offset); /* the row is ours to change */
+    row_file *file = (row_file *)(uintptr_t)find(row, offset); /* the caller's row is not const */
     return file != NULL ? bytes_in(row, file, offset - file->start, size) : NULL;
 }
 

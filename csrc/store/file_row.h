@@ -1,7 +1,7 @@
-/* file_row.h: a directory of files named by their 20-digit start offset, mapped read-only as they are. For offline tools.
+/* file_row.h: a directory of files named by their 20-digit start offsets, mapped read-only. For offline tools.
  *
- * Threads  one owner. Owns: the mappings. Pointers into them live until close.
- * Bounds   files are mapped one by one at first use; what is past a file's end is answered with NULL.
+ * Threads  one owner. Owns the mappings. Pointers into them live until close.
+ * Bounds   a file is mapped at its first use; for an offset past a file's end the answer is NULL.
  */
 #ifndef RP_STORE_FILE_ROW_H
 #define RP_STORE_FILE_ROW_H
@@ -24,19 +24,20 @@ int64_t rp_file_row_start(const rp_file_row *row, uint32_t file); /* from its na
 int64_t rp_file_row_size(const rp_file_row *row, uint32_t file);  /* bytes at open */
 int64_t rp_file_row_min(const rp_file_row *row);                  /* start of the first file, 0 without files */
 int64_t rp_file_row_max(const rp_file_row *row);                  /* end of the last file, 0 without files */
-/* size bytes at offset, all in one file; NULL when they are not there, or cannot be read: then rp_file_row_failure tells, for good. */
+/* Returns `size` bytes at offset, all in one file; NULL if they are not there or cannot be read: from then on rp_file_row_failure says
+ * which. */
 const uint8_t *rp_file_row_at(rp_file_row *row, int64_t offset, uint64_t size);
-/* size bytes at `at` of a file, wherever the others' names say that they begin. As rp_file_row_at. */
+/* Returns `size` bytes at `at` within a file, whatever the names of the others say. As rp_file_row_at. */
 const uint8_t *rp_file_row_in(rp_file_row *row, uint32_t file, int64_t at, uint64_t size);
-/* RP_OK while every file that was wanted could be mapped; else the status of the first that could not, with file and cause. */
+/* RP_OK while every file that was used could be mapped; else the status of the first that could not, with file and cause. */
 int rp_file_row_failure(const rp_file_row *row, rp_error *error);
-/* How many bytes of the file that holds offset lie at and behind it; 0 when no file does. */
+/* How many bytes of the file that holds offset lie at and behind it; 0 if no file holds it. */
 uint64_t rp_file_row_left(const rp_file_row *row, int64_t offset);
 
-/* All of a file. Where looking at its holes takes space, and more than there is (a full tmpfs), zeros of nobody's stand in for them: then
- * what is written into those later is seen only once rp_map_data was called. MAP_FAILED and errno. */
+/* Maps a whole file. If reading its holes would take more space than there is (a full tmpfs), anonymous zero pages stand in for them,
+ * and *has_stand_ins is set: data written there later is visible only after rp_map_data. MAP_FAILED and errno. */
 void *rp_map_to_read(int fd, size_t size, bool *has_stand_ins);
-/* Maps what is no hole any more; bytes that were mapped stay where they are. False, and errno. */
+/* Maps what is no longer a hole; bytes that were mapped keep their addresses. False, and errno. */
 bool rp_map_data(int fd, void *map, size_t size);
 
 #endif

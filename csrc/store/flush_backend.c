@@ -36,7 +36,7 @@ static void close_ring(rp_flush_backend *backend) {
     rp_liburing_unload(&backend->liburing);
 }
 
-/* Nanoseconds of a write and its sync; -1 when one fails. */
+/* Returns the ns that a write and its sync take; -1 if one fails. */
 static int64_t time_sync(const rp_file_ops *ops, int fd, int filling) {
     uint8_t block[BLOCK_BYTES];
     memset(block, filling, sizeof block);
@@ -49,10 +49,11 @@ static int64_t time_sync(const rp_file_ops *ops, int fd, int filling) {
 
 static int64_t lesser(int64_t least_ns, int64_t ns) { return least_ns < 0 || (ns >= 0 && ns < least_ns) ? ns : least_ns; }
 
-/* In turn, so that a disk that is busy for a moment is busy for both; the least of each, as all else is somebody else's. */
+/* Alternates between the two, so that a briefly busy disk affects both, and takes the smallest time of each: anything above is somebody
+ * else's load. */
 static void time_both(int fd, rp_uring *ring, rp_sync_times *times) {
     int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
-    time_sync(rp_file_ops_system(), fd, 0); /* the first one makes the file */
+    time_sync(rp_file_ops_system(), fd, 0); /* creates the file */
     for (int round = 1; round <= ROUNDS; round++) {
         times->syscall_ns = lesser(times->syscall_ns, time_sync(rp_file_ops_system(), fd, round));
         if (times->syscall_ns < 0) {
@@ -71,7 +72,7 @@ static int failed(rp_error *error, const char *path) {
     return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot write and sync: %s", strerror(errno));
 }
 
-/* ring is NULL when there is none. */
+/* ring is NULL if there is none. */
 static int measure(const char *directory, rp_uring *ring, rp_sync_times *times, rp_error *error) {
     const rp_file_ops *ops = rp_file_ops_system();
     char path[RP_PATH_MAX];
@@ -85,7 +86,7 @@ static int measure(const char *directory, rp_uring *ring, rp_sync_times *times, 
         return failed(error, path);
     }
     time_both(fd, ring, times);
-    bool is_faster = times->io_uring_ns > 0 && times->io_uring_ns * 10 < times->syscall_ns * 9; /* noise is no reason to change */
+    bool is_faster = times->io_uring_ns > 0 && times->io_uring_ns * 10 < times->syscall_ns * 9; /* a smaller difference is noise */
     times->taken = is_faster ? RP_FLUSH_BACKEND_IO_URING : RP_FLUSH_BACKEND_SYSCALL;
     rc = times->syscall_ns < 0 ? failed(error, path) : RP_OK;
     ops->close(ops->context, fd);
@@ -103,7 +104,7 @@ int rp_flush_backend_measure(const char *directory, const char *liburing_path, r
     return rc;
 }
 
-/* AUTO, with a ring. */
+/* Chooses for AUTO, with a ring. */
 static int32_t take_the_faster(const rp_flush_backend_setup *setup, rp_uring *ring) {
     rp_sync_times times;
     rp_error error = {0};

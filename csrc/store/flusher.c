@@ -13,34 +13,34 @@
 #include "consume_queue.h"
 
 #define PAGE_SIZE 4096
-#define CUT_SYNCS_MAX 8 /* of whoever waits: a sync during which the log was cut says nothing */
+#define CUT_SYNCS_MAX 8 /* for a waiter: a sync during which the log was cut proves nothing and is repeated, this often at most */
 #define QUEUE_LEAST_PAGES 2 /* flushConsumeQueueLeastPages */
 
 struct rp_flusher {
     rp_flusher_setup setup; /* fixed; its checkpoint is guarded by queue_lock */
-    rp_thread *thread;      /* owner: of the log */
-    rp_thread *queue_thread; /* owner: of the queues and the checkpoint */
-    pthread_mutex_t tell_lock; /* held while `flushed` runs: whoever takes it away knows it runs no more; leaf */
+    rp_thread *thread;      /* thread of the log */
+    rp_thread *queue_thread; /* thread of the queues and the checkpoint */
+    pthread_mutex_t tell_lock; /* held while `flushed` runs, so removing the callback waits for it; leaf */
     void (*flushed)(void *context, int64_t flushed_offset); /* guarded by tell_lock */
     void *flushed_context;
 
     pthread_mutex_t sync_lock; /* not held over the sync itself */
     pthread_cond_t synced;     /* a sync has ended */
-    _Atomic bool is_syncing;   /* somebody leads; guarded by sync_lock, but for a hint */
-    _Atomic bool is_owed;      /* a sync could not begin: the log's thread makes up for it. Written by the leader */
+    _Atomic bool is_syncing;   /* a leader is syncing; guarded by sync_lock, and read without it as a hint */
+    _Atomic bool is_owed;      /* a sync could not begin, so the log's thread must retry it. Written by the leader */
     pthread_mutex_t queue_lock; /* held over one pass over the queues and the checkpoint's write */
-    _Atomic int64_t checkpointed; /* flushed offset of the checkpoint on disk; written under queue_lock */
-    bool is_ahead;              /* guarded by queue_lock: the checkpoint says more than the disk has of it */
-    int64_t index_count;        /* guarded by queue_lock: index files at the end, -1: not known */
+    _Atomic int64_t checkpointed; /* flushed offset in the checkpoint on disk; written under queue_lock */
+    bool is_ahead;              /* guarded by queue_lock: the checkpoint on disk claims more than is synced */
+    int64_t index_count;        /* guarded by queue_lock: number of index files after close; -1: unknown */
     bool queues_failed;         /* guarded by queue_lock: a queue's sync failed in this run */
     _Atomic uint64_t flushes, flush_ns_total, flush_ns_max; /* written by the leader, relaxed */
 
     pthread_mutex_t wake_lock; /* leaf */
-    pthread_cond_t wake, queue_wake; /* of either thread */
-    _Atomic int64_t requested; /* highest offset asked for without waiting; a cut may have taken the log's end below it */
-    _Atomic bool is_resting;   /* the log's thread looks at what is requested and goes to sleep */
+    pthread_cond_t wake, queue_wake; /* one for each thread */
+    _Atomic int64_t requested; /* highest offset requested without waiting; a cut may have moved the log's end below it */
+    _Atomic bool is_resting;   /* the log's thread is checking `requested` before it sleeps */
     rp_flush_timing timing;    /* guarded by wake_lock */
-    uint64_t retimed;          /* guarded by wake_lock: how often timing has changed */
+    uint64_t retimed;          /* guarded by wake_lock: counts changes of timing */
     bool stopping;             /* guarded by wake_lock */
 };
 
@@ -81,15 +81,15 @@ static void add_relaxed(_Atomic uint64_t *counter, uint64_t value) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value, memory_order_relaxed);
 }
 
-/* By the leader: everything appended so far is durable. RP_OK, RP_E_IO; RP_E_BUSY: not now, for want of descriptors or of a directory that
- * somebody moved away and may put back. */
+/* Called by the leader: makes everything appended so far durable. RP_OK, RP_E_IO; RP_E_BUSY: not now, because descriptors are out or
+ * somebody moved the directory away and may put it back. */
 static int sync_log(rp_flusher *flusher, rp_error *error) {
     rp_commit_log *log = flusher->setup.commit_log;
     uint64_t cuts = rp_commit_log_cuts(log);
     int64_t begin = rp_commit_log_flushed_offset(log), end = rp_commit_log_max_offset(log);
     int failure = rp_commit_log_failure(log, NULL);
     if (failure != 0 && failure != RP_E_CLOSED) {
-        rp_commit_log_failure(log, error); /* not for a closed log: an error that the caller has already would be overwritten */
+        rp_commit_log_failure(log, error); /* not for a closed log: that would overwrite an error that the caller has already */
         error->status = RP_E_IO;
         return RP_E_IO;
     }
@@ -101,7 +101,7 @@ static int sync_log(rp_flusher *flusher, rp_error *error) {
     if (rc == RP_E_NOT_FOUND && error->os_errno == ENOENT) {
         rc = error->status = RP_E_BUSY;
     }
-    if (rc == RP_E_NOT_FOUND && rp_commit_log_cuts(log) != cuts) { /* its files went with the cut: nothing of it is to be synced */
+    if (rc == RP_E_NOT_FOUND && rp_commit_log_cuts(log) != cuts) { /* its files were removed by the cut: nothing of it needs syncing */
         return RP_OK;
     }
     bool was_owed = atomic_exchange_explicit(&flusher->is_owed, rc == RP_E_BUSY, memory_order_relaxed);
@@ -137,7 +137,8 @@ static int write_checkpoint(rp_flusher *flusher, rp_error *error) {
     return rc;
 }
 
-/* What the checkpoint may call flushed: on a slave, bytes that are not a whole record yet are the master's to send again. */
+/* The offset that the checkpoint may call flushed: on a slave, a last record that is incomplete is left out, since the master sends it
+ * again. */
 static int64_t sound_offset(rp_flusher *flusher) {
     rp_commit_log *log = flusher->setup.commit_log;
     int64_t flushed = rp_commit_log_flushed_offset(log), dispatched = rp_commit_log_dispatched_offset(log);
@@ -155,7 +156,7 @@ int rp_flusher_checkpoint_log(rp_flusher *flusher, int64_t offset, rp_error *err
     return rc;
 }
 
-/* Returns when offset is flushed: by another's sync, or by leading one. deadline NULL: as long as it takes. */
+/* Returns when offset is flushed, by another thread's sync or by leading one. deadline NULL: no limit. */
 static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec *deadline, rp_error *error) {
     rp_commit_log *log = flusher->setup.commit_log;
     rp_error local;
@@ -182,7 +183,7 @@ static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec
         pthread_cond_broadcast(&flusher->synced);
     }
     pthread_mutex_unlock(&flusher->sync_lock);
-    if (flushed > before || rc == RP_E_IO) { /* whoever waits for the disk has to know either way */
+    if (flushed > before || rc == RP_E_IO) { /* waiters have to learn of success and failure alike */
         pthread_mutex_lock(&flusher->tell_lock);
         if (flusher->flushed != NULL) {
             flusher->flushed(flusher->flushed_context, flushed);
@@ -202,14 +203,14 @@ int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms) {
     int rc = RP_OK;
     for (int tries = 0; rc == RP_OK && rp_commit_log_flushed_offset(log) < offset; tries++) {
         if (offset > rp_commit_log_max_offset(log)) {
-            return RP_E_RANGE; /* nobody has appended that: no sync would ever reach it */
+            return RP_E_RANGE; /* nothing was appended there: no sync would ever reach it */
         }
         rc = tries < CUT_SYNCS_MAX ? sync_up_to(flusher, offset, &deadline, NULL) : RP_E_TIMEOUT;
     }
     return rc;
 }
 
-/* What was cut since it was requested never comes to the disk. */
+/* False for what was cut after it was requested: it will never be on disk. */
 static bool is_requested(const rp_flusher *flusher) {
     int64_t flushed = rp_commit_log_flushed_offset(flusher->setup.commit_log);
     return atomic_load(&flusher->requested) > flushed && rp_commit_log_max_offset(flusher->setup.commit_log) > flushed;
@@ -219,9 +220,9 @@ void rp_flusher_request(rp_flusher *flusher, int64_t offset) {
     int64_t before = atomic_load_explicit(&flusher->requested, memory_order_relaxed);
     while (before < offset && !atomic_compare_exchange_weak(&flusher->requested, &before, offset)) {
     }
-    atomic_thread_fence(memory_order_seq_cst); /* the log's end and the request before the look at what the thread does */
+    atomic_thread_fence(memory_order_seq_cst); /* orders the log's end and the request before the read of is_resting */
     if (atomic_load(&flusher->is_resting) && atomic_exchange(&flusher->is_resting, false)) {
-        pthread_mutex_lock(&flusher->wake_lock); /* it has looked, and sleeps */
+        pthread_mutex_lock(&flusher->wake_lock); /* the thread has checked and sleeps */
         pthread_mutex_unlock(&flusher->wake_lock);
         pthread_cond_signal(&flusher->wake);
     }
@@ -262,13 +263,13 @@ static int add_queue(void *context, rp_consume_queue *queue) {
     return 0;
 }
 
-/* Syncs the queues; with thorough 1 all of them, and then the checkpoint moves up to where the log was at the start of the pass. After a
- * failed sync it never moves again in this run: what the kernel dropped is not in the pages a later sync would write. */
+/* Syncs the queues. With thorough, all of them, and then the checkpoint moves to where the log was when the pass began. After a failed
+ * sync it never moves again in this run: what the kernel dropped is not in the pages that a later sync would write. */
 static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_error *error) {
     rp_commit_log *log = flusher->setup.commit_log;
     pthread_mutex_lock(&flusher->queue_lock);
     rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
-    /* Time first, so that it is never ahead of the offsets. */
+    /* Read the time first, so that it is never ahead of the offsets. */
     int64_t time_ms = rp_commit_log_store_timestamp(log), offset = sound_offset(flusher);
     int rc = rp_queue_sync_pass(&flusher->setup.queues, least_bytes(thorough), error);
     rc = rc == RP_OK && thorough && flusher->setup.ledger_index != NULL ? rp_ledger_index_sync(flusher->setup.ledger_index, error) : rc;
@@ -305,10 +306,10 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
     return rc;
 }
 
-/* What one of the two threads goes by. */
+/* What one of the two threads waits for. */
 typedef struct rhythm {
     bool is_of_queues;       /* fixed */
-    rp_flush_timing timing;  /* as of retimed */
+    rp_flush_timing timing;  /* copied when `retimed` was */
     uint64_t retimed;
     int64_t due_ns, thorough_due_ns;
 } rhythm;
@@ -323,13 +324,13 @@ static int64_t next_thorough_ns(const rhythm *rhythm, int64_t now_ns) { return a
 
 static int64_t sooner(int64_t a_ns, int64_t b_ns) { return a_ns < b_ns ? a_ns : b_ns; }
 
-/* The new timing counts from now; nothing that was due sooner is put off. */
+/* Applies new timing from now on; nothing that was due sooner is postponed. */
 static void bring_forward(rhythm *rhythm, int64_t now_ns) {
     rhythm->due_ns = sooner(rhythm->due_ns, next_ns(rhythm, now_ns));
     rhythm->thorough_due_ns = sooner(rhythm->thorough_due_ns, next_thorough_ns(rhythm, now_ns));
 }
 
-/* Something is due: set for its next time. Whether it is the thorough one. */
+/* Takes something that is due and sets its next time. Returns whether it was the thorough one. */
 static bool take_due(rhythm *rhythm, int64_t now_ns) {
     bool thorough = now_ns >= rhythm->thorough_due_ns;
     rhythm->due_ns = next_ns(rhythm, now_ns);
@@ -337,7 +338,7 @@ static bool take_due(rhythm *rhythm, int64_t now_ns) {
     return thorough;
 }
 
-/* Says that it rests before it looks: whoever requests behind the look wakes it. */
+/* Sets is_resting before checking: a request made after the check wakes the thread. */
 static bool has_work(rp_flusher *flusher, const rhythm *rhythm) {
     if (!rhythm->is_of_queues) {
         atomic_store(&flusher->is_resting, true);
@@ -346,7 +347,8 @@ static bool has_work(rp_flusher *flusher, const rhythm *rhythm) {
     return flusher->stopping || flusher->retimed != rhythm->retimed || (!rhythm->is_of_queues && is_requested(flusher));
 }
 
-/* Sleeps until something is due, or of the log requested, or the timing has changed, which it copies; false when the flusher stops. */
+/* Sleeps until something is due, a sync of the log is requested, or the timing has changed, which it copies. Returns false when the
+ * flusher stops. */
 static bool wait_for_work(rp_flusher *flusher, rhythm *rhythm, int64_t now_ns) {
     int64_t left_ns = rhythm->due_ns - now_ns;
     struct timespec deadline = rp_deadline_after(CLOCK_MONOTONIC, left_ns > 0 ? (uint64_t)left_ns / RP_NS_PER_MS + 1 : 0);
@@ -376,14 +378,14 @@ static rhythm begin_rhythm(const rp_flusher *flusher, bool is_of_queues, int64_t
     return rhythm;
 }
 
-/* Where producers wait for syncs, what nobody waits for is synced at the next pause, too, however little it is. */
+/* Syncs what nobody waits for. If producers wait for syncs, even little is synced at the next interval. */
 static void flush_log_in_time(rp_flusher *flusher, const rp_flush_timing *timing, bool thorough) {
     const rp_commit_log *log = flusher->setup.commit_log;
     int64_t unsynced = rp_commit_log_max_offset(log) - rp_commit_log_flushed_offset(log);
     int64_t least = flusher->setup.is_timed_only ? (int64_t)timing->least_pages * PAGE_SIZE : 1;
     bool is_owed = atomic_load_explicit(&flusher->is_owed, memory_order_relaxed);
     if (unsynced > 0 && (thorough || is_owed || unsynced >= least)) {
-        sync_now(flusher, NULL); /* a failure is the log's from now on */
+        sync_now(flusher, NULL); /* a failure makes the log refuse writes */
     }
 }
 
@@ -400,7 +402,7 @@ static void run_log(void *context) {
         if (is_requested(flusher)) {
             if (sync_now(flusher, NULL) == RP_OK) {
                 rp_commit_log_step_ahead(setup->commit_log);
-            } else { /* nothing can be flushed any more, or not before it is due: not asked again, but for whoever asked meanwhile */
+            } else { /* nothing can be flushed any more, or not before it is due; asked again only on behalf of new requests */
                 atomic_compare_exchange_strong(&flusher->requested, &requested, 0);
             }
         }
@@ -412,12 +414,12 @@ static void run_log(void *context) {
     }
 }
 
-/* A thread of its own: a pass is as many syncs as there are queues, and producers wait for the log's. */
+/* Has its own thread: a pass makes one sync per queue, and producers wait for those of the log. */
 static void run_queues(void *context) {
     rp_flusher *flusher = context;
     const rp_flusher_setup *setup = &flusher->setup;
     if (setup->is_timed_only) {
-        rp_thread_lower_priority(); /* else it may lead a sync that producers wait for */
+        rp_thread_lower_priority(); /* otherwise it might lead a sync that producers wait for */
     }
     int64_t now_ns = rp_clock_monotonic_ns(setup->clock);
     rhythm rhythm = begin_rhythm(flusher, true, now_ns);
@@ -427,9 +429,9 @@ static void run_queues(void *context) {
             rp_error error = {0};
             bool thorough = take_due(&rhythm, now_ns);
             if (thorough || rp_queue_sync_is_together(&setup->queues, least_bytes(thorough))) {
-                sync_now(flusher, NULL); /* in steps: the file system's sync would write the log in one piece */
+                sync_now(flusher, NULL); /* in steps: a sync of the file system would write the log in one piece */
             }
-            sync_queues(flusher, thorough, false, &error); /* a failure is remembered; the log goes on without */
+            sync_queues(flusher, thorough, false, &error); /* a failure is remembered; the log continues */
         }
     }
 }

@@ -1,14 +1,14 @@
-/* flusher.h: makes appended bytes durable: many waiters behind one sync, and a timed sync for everybody else.
+/* flusher.h: makes appended bytes durable: many waiters share one sync, and a timed sync covers everybody else.
  * RocketMQ: GroupCommitService, FlushRealTimeService, FlushConsumeQueueService (5.3.3 store/CommitLog.java, DefaultMessageStore.java).
  *
  *   wait ──► leader: [msync of flushed..max] ─► flushed offset ─► every waiter below it returns; one of the others leads the next sync
  *   request ──► log's thread ─┘ ◄── timer        timer ──► queues' thread ─► sync of each queue ─► checkpoint
  *
- * Group    one sync is under way at a time. Whoever finds none under way leads: it syncs, in its own thread, all that is appended by
- *          then, also for those who come meanwhile. A lone writer waits for nobody.
- * Failure  a failed sync is never repeated: the kernel may have dropped the pages. The log takes no more writes, for good.
- * Threads  two of its own, so that the log's syncs do not wait for the queues'. After each requested sync the log's thread also makes bytes
- *          ahead of the writer ready (rp_preallocation_step). wait and request from any thread. Owns its threads, borrows the rest.
+ * Group    one sync is under way at a time. A waiter that finds none leads: in its own thread it syncs everything appended so far, also
+ *          for those who arrive meanwhile. A lone writer waits for nobody.
+ * Failure  a failed sync is never repeated, because the kernel may have dropped the pages. The log refuses writes for good.
+ * Threads  two of its own, so that the log's syncs do not wait for the queues'. After each requested sync the log's thread also prepares
+ *          bytes ahead of the writer (rp_preallocation_step). wait and request from any thread. Owns its threads, borrows the rest.
  */
 #ifndef RP_STORE_FLUSHER_H
 #define RP_STORE_FLUSHER_H
@@ -29,12 +29,12 @@ typedef struct rp_flusher_setup {
     rp_log *log;
     rp_commit_log *commit_log;
     rp_queue_sync queues;
-    rp_ledger_index *ledger_index; /* synced with the queues; NULL: none */
+    rp_ledger_index *ledger_index; /* synced together with the queues; NULL: none */
     const char *checkpoint_path;
     rp_checkpoint checkpoint; /* as recovery left it */
     rp_flush_timing timing;   /* at the start */
-    /* At the start no producer waits for a sync: the threads run at a low priority, also when some do later, and few bytes may wait for the
-     * thorough interval. */
+    /* 1: at the start no producer waits for syncs. The threads then run at a low priority, even if producers wait later, and small
+     * amounts may wait for the thorough interval. */
     int32_t is_timed_only;
 } rp_flusher_setup;
 
@@ -48,23 +48,22 @@ int rp_flusher_start(rp_flusher *flusher, rp_error *error);
 int rp_flusher_stop(rp_flusher *flusher, rp_error *error);
 void rp_flusher_close(rp_flusher *flusher);
 
-/* See rp_message_store_wait_flushed, rp_message_store_request_flush, rp_message_store_flush_is_idle, rp_message_store_on_flushed. */
+/* As rp_message_store_wait_flushed, rp_message_store_request_flush, rp_message_store_flush_is_idle, rp_message_store_on_flushed. */
 int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms);
 void rp_flusher_request(rp_flusher *flusher, int64_t offset);
-/* Changes the timing from now on; a sync that is due later than the new intervals allow is brought forward. Any thread. */
+/* Changes the timing from now on; a sync due later than the new intervals allow is brought forward. Any thread. */
 void rp_flusher_set_timing(rp_flusher *flusher, const rp_flush_timing *timing);
 int rp_flusher_is_idle(const rp_flusher *flusher);
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context);
-/* For the next checkpoint: the index files on disk have every message up to the one at log_offset, which was stored at time_ms. Any thread.
- * */
+/* For the next checkpoint: the index files on disk hold every message up to the one at log_offset, stored at time_ms. Any thread. */
 void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms, int64_t log_offset);
-/* For the last checkpoint: the index is closed, and has this many files. */
+/* For the last checkpoint: the index is closed and has this many files. */
 void rp_flusher_set_index_count(rp_flusher *flusher, uint32_t files);
-/* Writes a checkpoint which says that the log is flushed up to offset; that must be true. Needed when the log's beginning moves forward: to
- * recovery, a log that begins behind what the checkpoint knows looks as if it had lost its first files. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
+/* Writes a checkpoint saying that the log is flushed up to offset, which must be true. Needed when the log's beginning moves forward: to
+ * recovery, a log that begins behind the checkpoint's offset looks as if it had lost its first files. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_flusher_checkpoint_log(rp_flusher *flusher, int64_t offset, rp_error *error);
-/* Syncs log and queues now and notes it in the checkpoint, so that recovery does not dispatch again what is in the log at the call. RP_OK,
- * RP_E_IO, RP_E_DISK_FULL, RP_E_BUSY. */
+/* Syncs log and queues now and writes the checkpoint, so that recovery does not dispatch again what is in the log at the time of the
+ * call. RP_OK, RP_E_IO, RP_E_DISK_FULL, RP_E_BUSY. */
 int rp_flusher_checkpoint_queues(rp_flusher *flusher, rp_error *error);
 void rp_flusher_read_stats(const rp_flusher *flusher, rp_flusher_stats *stats);
 

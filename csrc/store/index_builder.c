@@ -21,7 +21,7 @@
 
 #define PASS_BYTES (1u << 20) /* pinned and decoded at a time */
 #define FEED_CAPACITY 131072u   /* 4 MB: a quarter of a second at 500,000 messages a second */
-#define FEED_PASS 4096          /* entries between two looks at the clock */
+#define FEED_PASS 4096          /* entries between two checks of the clock */
 #define RETRY_MS 1000
 
 struct rp_index_builder {
@@ -30,20 +30,20 @@ struct rp_index_builder {
     rp_thread *thread;
     int wake_fd;
     rp_index_feed *feed;
-    /* index thread */
-    rp_index_feed_entry held; /* taken from the feed and not entered yet, as the disk was full */
+    /* Owned by the index thread */
+    rp_index_feed_entry held; /* taken from the feed and not entered, because the disk was full */
     int has_held;
     int64_t last_sync_ns;
     int is_dirty;
     int has_complained;
     int has_failed_sync;
     /* atomics */
-    atomic_int_fast64_t offset;      /* release: the entries below it are there */
+    atomic_int_fast64_t offset;      /* release: the entries below it are in the index */
     atomic_int sleeping;             /* sequentially consistent against the log's dispatched offset, as in ha_master.c */
     atomic_int_fast64_t stop_at_ns;  /* INT64_MAX while running; then when to give up draining */
-    atomic_int waiting;              /* threads in await; raised before they write to wake_fd, so a pass that follows sees them */
-    pthread_mutex_t passed_lock;     /* of `passed` alone */
-    pthread_cond_t passed;           /* a pass has ended and somebody waits */
+    atomic_int waiting; /* threads in await; incremented before they write to wake_fd, so that a pass that follows sees them */
+    pthread_mutex_t passed_lock; /* guards only the condition `passed` */
+    pthread_cond_t passed; /* signalled when a pass has ended, if somebody waits */
 };
 
 void rp_index_builder_options_default(rp_index_builder_options *options) {
@@ -70,8 +70,8 @@ static void complain(rp_index_builder *builder, const char *what, const rp_error
                  error->message);
 }
 
-/* No record lies where one should: on to the next whole one, as recovery and the queues have it. RP_OK; RP_E_IO: the log cannot be read
- * just now. */
+/* Where a record should lie there is none: continues with the next whole one, as recovery and the queues do. RP_OK; RP_E_IO: the log
+ * cannot be read now. */
 static int pass_over(rp_index_builder *builder, const rp_error *cause, rp_error *error) {
     rp_commit_log *log = builder->options.commit_log;
     int64_t offset = offset_of(builder), end = rp_commit_log_dispatched_offset(log);
@@ -87,14 +87,14 @@ static int pass_over(rp_index_builder *builder, const rp_error *cause, rp_error 
     return RP_OK;
 }
 
-/* A record, or padding, with what stands before it; from the bytes at one of them. */
+/* A record or padding, with the head before it, as found in the bytes. */
 typedef struct place {
-    uint32_t head_size; /* before the record: 0, but in a log with entries */
-    uint32_t size;      /* all of it */
-    int is_padding;     /* of entries */
+    uint32_t head_size; /* 0 except in a log with entries */
+    uint32_t size; /* including the head */
+    int is_padding; /* padding in a log with entries */
 } place;
 
-/* `at` has RP_MESSAGE_BLANK_SIZE_MIN bytes at least. Where the index goes on it may be a record without its head. */
+/* `at` has at least RP_MESSAGE_BLANK_SIZE_MIN bytes. Where the index continues after an open, it may be a record without its head. */
 static place look_at(const rp_index_builder *builder, const uint8_t *at) {
     uint32_t first = rp_get_u32(at), second = rp_get_u32(at + 4);
     if (!builder->options.has_entries || (first != RP_LEDGER_MAGIC && first != RP_LEDGER_MAGIC_BLANK)) {
@@ -103,7 +103,8 @@ static place look_at(const rp_index_builder *builder, const uint8_t *at) {
     return (place){first == RP_LEDGER_MAGIC ? RP_LEDGER_HEAD_SIZE : 0, second, first == RP_LEDGER_MAGIC_BLANK};
 }
 
-/* Enters the whole records of a pinned range. Bytes consumed, or a negative status of the index (what was entered before it counts). */
+/* Enters the whole records of a pinned range. Returns the bytes consumed, or a negative status of the index (what was entered before it
+ * counts). */
 static int64_t enter_range(rp_index_builder *builder, const rp_log_range *range, rp_error *error) {
     uint64_t done = 0;
     int64_t start = offset_of(builder);
@@ -137,7 +138,7 @@ static int64_t enter_range(rp_index_builder *builder, const rp_log_range *range,
     return (int64_t)done;
 }
 
-/* What the appender could not hash in advance: the keys of one record, from the log. */
+/* Enters one record whose keys the appender could not hash, reading them from the log. */
 static int enter_record(rp_index_builder *builder, const rp_index_feed_entry *entry, rp_error *error) {
     rp_log_range range;
     rp_commit_log *log = builder->options.commit_log;
@@ -153,13 +154,13 @@ static int enter_record(rp_index_builder *builder, const rp_index_feed_entry *en
     return status;
 }
 
-/* What the appender hashed: the unique key, and the tags when there are any. */
+/* Enters the hashes from the appender: of the unique key, and of the tags if there are any. */
 static int enter_hashes(rp_index_builder *builder, const rp_index_feed_entry *entry, rp_error *error) {
     rp_key_index *index = builder->options.index;
     int status = rp_key_index_put(index, entry->key_hash, entry->log_offset, entry->store_time_ms, error);
     if (status < 0 || entry->tags_hash == 0)
         return status;
-    builder->held.key_hash = entry->tags_hash; /* if that is refused it is all that is left to do */
+    builder->held.key_hash = entry->tags_hash; /* if this fails, only the tags are left to be entered */
     builder->held.tags_hash = 0;
     return rp_key_index_put(index, entry->key_hash, entry->log_offset, entry->store_time_ms, error);
 }
@@ -175,7 +176,7 @@ static int enter_held(rp_index_builder *builder, rp_error *error) {
     return status;
 }
 
-/* While the feed runs: enters what it holds of records below `dispatched`. Returns as enter_some. */
+/* While the feed runs: enters those of its records that lie below `dispatched`. Returns as enter_some. */
 static int enter_fed(rp_index_builder *builder, int64_t dispatched, rp_error *error) {
     int64_t start = offset_of(builder), end = rp_index_feed_end(builder->feed), limit = dispatched < end ? dispatched : end;
     for (int count = 0; count < FEED_PASS; count++) {
@@ -188,17 +189,17 @@ static int enter_fed(rp_index_builder *builder, int64_t dispatched, rp_error *er
             return status;
     }
     if (offset_of(builder) == end)
-        rp_index_feed_request(builder->feed); /* all of it is entered; on from here by reading the log, until the next feed begins */
+        rp_index_feed_request(builder->feed); /* all of it is entered; continues by reading the log until the next feed begins */
     return offset_of(builder) > start;
 }
 
-/* One pinned piece. 1 moved on, 0 nothing whole is there, negative: try again later. */
+/* Enters one pinned piece. 1: made progress; 0: no whole record is there; negative: try again later. */
 static int enter_some(rp_index_builder *builder, rp_error *error) {
     rp_commit_log *log = builder->options.commit_log;
     int64_t offset = offset_of(builder), end = rp_commit_log_dispatched_offset(log), min = rp_commit_log_min_offset(log);
     if (offset < min)
         advance_to(builder, offset = min);
-    int64_t from = rp_index_feed_from(builder->feed); /* after end: what is dispatched beyond it is in the feed */
+    int64_t from = rp_index_feed_from(builder->feed); /* read after end: what is dispatched beyond it is in the feed */
     from -= builder->options.has_entries ? RP_LEDGER_HEAD_SIZE : 0;
     if (offset >= from)
         return enter_fed(builder, end, error);
@@ -214,14 +215,14 @@ static int enter_some(rp_index_builder *builder, rp_error *error) {
         if (rp_status_is_passing(status))
             return rp_error_set(error, status, 0, NULL, offset, "the log cannot be read: %s", rp_status_text(status));
         if (status == RP_E_NOT_FOUND)
-            advance_to(builder, next_file(builder, offset)); /* taken away from outside */
+            advance_to(builder, next_file(builder, offset)); /* removed from outside */
         if (status < 0)
             return status == RP_E_NOT_FOUND; /* or deleted meanwhile: the next round starts at the new minimum */
         uint32_t first = size >= RP_MESSAGE_BLANK_SIZE_MIN ? look_at(builder, range.address).size : 0;
         if (first <= size || first > available)
-            break; /* whole, or no record's */
+            break; /* a whole record, or none */
         rp_log_range_release(range.pin);
-        size = first; /* one record larger than a piece */
+        size = first; /* a record larger than a piece */
     }
     int64_t used = enter_range(builder, &range, error);
     rp_log_range_release(range.pin);
@@ -255,7 +256,7 @@ static void sync_index(rp_index_builder *builder) {
         builder->options.on_synced(builder->options.context, time_ms, rp_key_index_next_offset(builder->options.index));
 }
 
-/* Waits for a notify or at most timeout_ms (-1: for ever). */
+/* Waits for a notify, at most timeout_ms (-1: no limit). */
 static void wait_for_notify(rp_index_builder *builder, int timeout_ms) {
     struct pollfd polled = {.fd = builder->wake_fd, .events = POLLIN};
     if (poll(&polled, 1, timeout_ms) > 0) {
@@ -361,7 +362,7 @@ int rp_index_builder_open(const rp_index_builder_options *options, rp_index_buil
 
 static void wake(rp_index_builder *builder) {
     uint64_t one = 1;
-    (void)!write(builder->wake_fd, &one, sizeof one); /* fails only when it is readable already */
+    (void)!write(builder->wake_fd, &one, sizeof one); /* fails only if the eventfd is readable already */
 }
 
 void rp_index_builder_close(rp_index_builder *builder, uint32_t drain_ms) {
@@ -380,7 +381,7 @@ void rp_index_builder_close(rp_index_builder *builder, uint32_t drain_ms) {
 }
 
 void rp_index_builder_notify(rp_index_builder *builder) {
-    atomic_thread_fence(memory_order_seq_cst); /* the log's dispatched offset before the look at sleeping */
+    atomic_thread_fence(memory_order_seq_cst); /* orders the log's dispatched offset before the read of `sleeping` */
     if (atomic_load_explicit(&builder->sleeping, memory_order_relaxed) == 0 || atomic_exchange(&builder->sleeping, 0) == 0)
         return;
     wake(builder);

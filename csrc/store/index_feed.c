@@ -7,13 +7,14 @@
 
 struct rp_index_feed {
     uint32_t mask;    /* fixed */
-    bool is_running;  /* the appender's */
+    bool is_running;  /* owned by the appender */
     uint64_t put_end; /* the appender's copy of head */
     uint64_t taken;   /* the index thread's copy of tail */
 
-    _Atomic bool is_wanted;  /* set by the index thread, cleared by the appender when it begins; orders from, end and the ring's reuse */
+    /* Set by the index thread, cleared by the appender when the feed begins; orders from, end and the reuse of the ring */
+    _Atomic bool is_wanted;
     _Atomic int64_t from;    /* released when the feed begins */
-    _Atomic int64_t end;     /* released before anything is dispatched that was not put */
+    _Atomic int64_t end;     /* released before any record that was not put is dispatched */
     _Atomic uint64_t head;   /* released after the entry */
     _Atomic uint64_t tail;   /* released after the copy of the entry */
     rp_index_feed_entry entries[]; /* tail..head belong to the index thread, the rest to the appender */

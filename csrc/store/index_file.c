@@ -23,13 +23,13 @@ struct rp_index_file {
     rp_index_shape shape;
     int fd;
     int is_writable;
-    bool copies_on_write; /* what has space may need it again */
+    bool copies_on_write; /* on a file system that copies on write: bytes that have space may need it again */
     uint8_t *map;
     uint64_t size;
     /* writer only */
     uint64_t allocated; /* bytes of the file that have space on disk */
     uint32_t slots_used;
-    /* written by the writer with release after the entry it covers, read by any */
+    /* Written by the writer, with release, after the entry it covers; read by any thread */
     atomic_uint_fast32_t next_entry;
 };
 
@@ -41,14 +41,14 @@ static uint64_t entry_at(const rp_index_file *file, uint32_t number) {
     return RP_INDEX_HEADER_SIZE + (uint64_t)file->shape.slot_count * RP_INDEX_SLOT_SIZE + (uint64_t)number * RP_INDEX_ENTRY_SIZE;
 }
 
-/* Slots are shared with readers: one aligned 4-byte store. The header is 40 bytes, so slots are aligned. */
+/* Readers access slots too: each is one aligned 4-byte store. The header has 40 bytes, so slots are aligned. */
 static _Atomic uint32_t *slot_of(const rp_index_file *file, int32_t key_hash) {
     uint64_t slot = (uint32_t)key_hash % file->shape.slot_count;
     return (_Atomic uint32_t *)(void *)(file->map + RP_INDEX_HEADER_SIZE + slot * RP_INDEX_SLOT_SIZE);
 }
 _Static_assert(sizeof(_Atomic uint32_t) == RP_INDEX_SLOT_SIZE, "a slot is one atomic word");
 
-/* The header's 8-byte fields are aligned too: written by the writer, looked at by readers, each alone. */
+/* The 8-byte fields of the header are aligned too: written by the writer, read by others, each by itself. */
 static void put_field(rp_index_file *file, int at, int64_t value) {
     atomic_store_explicit((_Atomic uint64_t *)(void *)(file->map + at), __builtin_bswap64((uint64_t)value), memory_order_relaxed);
 }
@@ -98,7 +98,8 @@ static int map_file(rp_index_file *file, rp_error *error) {
     return file->map == NULL ? fail(file, "mapping the", error) : RP_OK;
 }
 
-/* Takes disk space up to end of a mapped file, in steps. Slots are taken whole at creation since they are written at random. */
+/* Allocates disk space up to `end` of a mapped file, in steps. The slots are allocated whole at creation, since they are written at
+ * random. */
 static int allocate_to(rp_index_file *file, uint64_t end, rp_error *error) {
     if (end <= file->allocated)
         return RP_OK;
@@ -108,7 +109,7 @@ static int allocate_to(rp_index_file *file, uint64_t end, rp_error *error) {
     uint64_t size = target - file->allocated;
     int rc = file->ops->allocate(file->ops->context, file->fd, (int64_t)file->allocated, (int64_t)size);
     if (rc == 1 && file->ops->populate(file->ops->context, file->map + file->allocated, size) != 0 && errno == EFAULT) {
-        errno = ENOSPC; /* the touch would have been a SIGBUS */
+        errno = ENOSPC; /* touching it would have been a SIGBUS */
         rc = -1;
     }
     if (rc < 0)
@@ -117,7 +118,7 @@ static int allocate_to(rp_index_file *file, uint64_t end, rp_error *error) {
     return RP_OK;
 }
 
-/* A store that was left: why. */
+/* Says why a store was left in the middle. */
 static int no_space(rp_index_file *file, rp_error *error) {
     struct stat info;
     if (fstat(file->fd, &info) == 0 && (uint64_t)info.st_size < file->size)
@@ -177,7 +178,7 @@ int rp_index_file_create(const rp_file_ops *ops, const char *path, rp_index_shap
     status = prepare_new(file, previous_offset, previous_time_ms, error);
     if (status < 0) {
         if (file->fd >= 0)
-            file->ops->unlink(file->ops->context, path); /* ours, half made; the error above is what counts */
+            file->ops->unlink(file->ops->context, path); /* the half-made file; the error above is what is reported */
         free_file(file);
         return status;
     }
@@ -216,8 +217,8 @@ static int open_existing(rp_index_file *file, rp_error *error) {
         status = read_header(file, error);
     if (status < 0 || !file->is_writable)
         return status;
-    /* What is behind the last entry may be a hole; what is before it may be too, in a file of RocketMQ or a sparse copy, so all of it is
-     * taken. A full disk is no reason not to serve it: each put asks again before it writes. */
+    /* Beyond the last entry there may be holes; in a file of RocketMQ or a sparse copy also before it, so all of it is allocated. A full
+     * disk does not prevent opening: each put asks again before it writes. */
     status = allocate_to(file, entry_at(file, (uint32_t)atomic_load(&file->next_entry)), error);
     return status == RP_E_DISK_FULL ? RP_OK : status;
 }
@@ -259,7 +260,7 @@ typedef struct new_entry {
     int64_t log_offset, store_time_ms;
 } new_entry;
 
-/* May be left at any store (map_hold.h), so the slot comes last: what it does not name is not seen. */
+/* May be interrupted at any store (map_hold.h), so the slot comes last: an entry that no slot names is not visible. */
 static void store_entry(void *context) {
     const new_entry *new = context;
     rp_index_file *file = new->file;
@@ -267,7 +268,7 @@ static void store_entry(void *context) {
     uint8_t *entry = file->map + entry_at(file, new->number);
     uint32_t older = __builtin_bswap32(atomic_load_explicit(slot, memory_order_relaxed));
     if (older > new->number)
-        older = 0; /* from before a crash, beyond what the header knows */
+        older = 0; /* left by a crash, beyond the header's count */
     if (new->number == 1) {
         put_field(file, AT_BEGIN_OFFSET, new->log_offset);
         put_field(file, AT_BEGIN_TIME, new->store_time_ms);
@@ -299,7 +300,7 @@ static void store_end(void *context) {
     rp_put_u32(end->file->map + AT_NEXT_ENTRY, end->number);
 }
 
-/* Where what has space may need it again: all of the entry, or none of it is seen, and it may be put again. */
+/* For file systems that copy on write: stores all of the entry, or none of it becomes visible, and it may be put again. */
 static int try_to_store(new_entry *new, rp_error *error) {
     rp_index_file *file = new->file;
     old_end end = {file, new->number, field(file, AT_END_OFFSET), field(file, AT_END_TIME)};
@@ -335,12 +336,12 @@ uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64
             break;
         int64_t time_ms;
         if (__builtin_add_overflow(first_ms, (int64_t)seconds * 1000, &time_ms))
-            time_ms = INT64_MAX; /* a damaged header says any time */
+            time_ms = INT64_MAX; /* a damaged header may hold any time */
         if ((int32_t)rp_get_u32(entry) == key_hash && time_ms >= begin_ms && time_ms <= end_ms)
             offsets[found++] = (int64_t)rp_get_u64(entry + 4);
         uint32_t older = rp_get_u32(entry + 16);
         if (older >= number || time_ms < begin_ms)
-            break; /* chains go strictly back, so a damaged one still ends */
+            break; /* valid chains go strictly back, so this ends a damaged one */
         number = older;
     }
     return found;
@@ -352,7 +353,7 @@ int rp_index_file_sync(rp_index_file *file, rp_error *error) {
     return RP_OK;
 }
 
-/* Read by calls: in the map a page that the disk does not give would end the process. */
+/* Uses read calls: through the map, a page that the disk cannot read would end the process. */
 int rp_index_file_has_true_slots(const rp_index_file *file) {
     uint8_t piece[SLOTS_PIECE];
     uint32_t next_entry = (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_acquire);

@@ -33,33 +33,33 @@ typedef struct rp_index_shape {
     uint32_t entry_count_max; /* 2..2^31-1 */
 } rp_index_shape;
 
-/* Creates an empty file (RP_E_EXISTS when there is one). previous_offset and previous_time_ms: the end of the file before it, 0 for the
- * first. */
+/* Creates an empty file (RP_E_EXISTS if there is one). previous_offset and previous_time_ms: end of the file before it, 0 for the first
+ * file. */
 int rp_index_file_create(const rp_file_ops *ops, const char *path, rp_index_shape shape, int64_t previous_offset, int64_t previous_time_ms,
                          rp_index_file **file, rp_error *error);
-/* Opens one that exists. RP_E_CORRUPT when its size or header is not of this shape. */
+/* Opens an existing file. RP_E_CORRUPT if its size or header does not fit this shape. */
 int rp_index_file_open(const rp_file_ops *ops, const char *path, rp_index_shape shape, int writable, rp_index_file **file, rp_error *error);
 void rp_index_file_close(rp_index_file *file); /* does not sync */
 
-/* RP_OK; RP_E_BUSY when the file is full; RP_E_DISK_FULL or RP_E_IO when its space cannot grow. */
+/* Puts an entry. RP_OK; RP_E_BUSY if the file is full; RP_E_DISK_FULL or RP_E_IO if its space cannot grow. */
 int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error);
 
-/* Log offsets of entries with this hash and a store time (to the second) in begin..end, newest first. How many; never more than
- * offsets_max. */
+/* Writes the log offsets of entries with this hash and a store time (to the second) in begin..end, newest first. Returns how many, at
+ * most offsets_max. */
 uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64_t begin_ms, int64_t end_ms, int64_t *offsets,
                               uint32_t offsets_max);
 
 int rp_index_file_sync(rp_index_file *file, rp_error *error);
 int rp_index_file_is_full(const rp_index_file *file);
-/* 0: a slot names an entry that the header does not count yet: the header on disk is older than the slot, whose older entries cannot be
- * found any more. Also 0 when the slots cannot be read. Reads all slots, but none of a full file, which is always 1. */
+/* Returns 0 if a slot names an entry beyond the header's count: the header on disk is older than the slot, and the slot's older entries
+ * cannot be found any more. Also 0 if the slots cannot be read. Reads all slots, except those of a full file, for which it returns 1. */
 int rp_index_file_has_true_slots(const rp_index_file *file);
 const char *rp_index_file_path(const rp_index_file *file);
 int64_t rp_index_file_begin_time(const rp_index_file *file);
 int64_t rp_index_file_end_time(const rp_index_file *file);
 int64_t rp_index_file_end_offset(const rp_index_file *file);
 uint32_t rp_index_file_entry_count(const rp_index_file *file);
-/* Entry `number` (1..entry_count), for verification. RP_OK or RP_E_RANGE. */
+/* Reads entry `number` (1..entry_count), for verification. RP_OK or RP_E_RANGE. */
 int rp_index_file_entry(const rp_index_file *file, uint32_t number, int32_t *key_hash, int64_t *log_offset);
 
 #endif

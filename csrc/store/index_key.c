@@ -17,7 +17,7 @@ rp_index_keys rp_index_keys_of(const rp_message *message) {
                            .tags = rp_message_property(message->properties, "TAGS")};
 }
 
-/* The next word of KEYS: 1, or 0 behind the last. */
+/* Takes the next word of KEYS: 1, or 0 behind the last. */
 static int next_word(rp_slice *words, rp_slice *word) {
     while (words->size > 0) {
         const uint8_t *start = words->data, *space = memchr(start, ' ', words->size);
@@ -33,7 +33,7 @@ static int next_word(rp_slice *words, rp_slice *word) {
     return 0;
 }
 
-/* TOPIC#, the prefix, then the key. */
+/* Hashes TOPIC#, the prefix and the key. */
 static int32_t hash_of(rp_slice topic, const char *prefix, rp_slice key) {
     uint8_t text[TOPIC_SIZE_MAX + 1 + PREFIX_SIZE_MAX + RP_PROPERTIES_SIZE_MAX];
     size_t prefix_size = strlen(prefix), at = topic.size;

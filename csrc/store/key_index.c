@@ -25,11 +25,11 @@ struct rp_key_index {
     pthread_rwlock_t row_lock;
     rp_index_file *files[FILES_MAX];
     uint32_t file_count;
-    /* builder thread */
+    /* Owned by the builder thread */
     int is_dirty;
-    int has_new_name;      /* a file was made since the directory was synced */
-    uint32_t synced_files; /* files before this one are full and on disk */
-    rp_error sync_failure; /* of the first sync that failed, status 0: none has */
+    int has_new_name;      /* a file was created since the directory was synced */
+    uint32_t synced_files; /* files before this one are full and synced */
+    rp_error sync_failure; /* the first sync that failed; status 0: none has */
 };
 
 void rp_key_index_options_default(rp_key_index_options *options) {
@@ -49,7 +49,7 @@ static int is_empty(const char *path) {
     return stat(path, &status) == 0 && status.st_size == 0;
 }
 
-/* A file that a kill left without length is removed: there is nothing in it to look at. */
+/* Removes a file that a kill left without length, since there is nothing in it to inspect; renames any other. */
 static void set_aside(const rp_key_index *index, const char *path, const rp_error *error) {
     char target[PATH_MAX + 16];
     snprintf(target, sizeof target, "%s.damaged", path);
@@ -63,8 +63,8 @@ static void set_aside(const rp_key_index *index, const char *path, const rp_erro
                                           : "set aside and built again from the commit log");
 }
 
-/* Files that may hold entries which never reached the disk are not trusted after an unclean stop. Nor is one without entries: what the
- * header says of the file before it may have been lost. */
+/* After an unclean stop, files that may hold unsynced entries are not trusted. Nor is one without entries: what its header says of the
+ * file before it may have been lost. */
 static int is_beyond_sync(const rp_key_index *index, const rp_index_file *file) {
     const rp_key_index_options *options = &index->options;
     if (options->last_exit_clean || options->read_only)
@@ -82,7 +82,7 @@ static void unlink_file(const rp_key_index *index, rp_index_file *file, const ch
     rp_index_file_close(file);
 }
 
-/* RP_OK, or a status that must stop the opening. */
+/* RP_OK, or a status that must stop the open. */
 static int load_file(rp_key_index *index, const char *name, int *is_row_broken, rp_error *error) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", index->directory, name);
@@ -90,7 +90,7 @@ static int load_file(rp_key_index *index, const char *name, int *is_row_broken, 
     int status = rp_index_file_open(index->options.file_ops, path, index->options.shape, !index->options.read_only, &file, error);
     if (status == RP_E_CORRUPT) {
         set_aside(index, path, error);
-        *is_row_broken = 1; /* later files would leave a gap that nothing fills */
+        *is_row_broken = 1; /* files behind it would leave a gap that nothing fills */
         return RP_OK;
     }
     if (status < 0)
@@ -178,7 +178,7 @@ void rp_key_index_close(rp_key_index *index) {
 /* Under row_lock. */
 static rp_index_file *last_file(const rp_key_index *index) { return index->file_count == 0 ? NULL : index->files[index->file_count - 1]; }
 
-/* The file that grows. Retention moves the row but never takes its last file, so the builder may use it without the lock. */
+/* The file that is being filled. Retention moves the row but never removes its last file, so the builder may use it without the lock. */
 static rp_index_file *growing_file(rp_key_index *index) {
     pthread_rwlock_rdlock(&index->row_lock);
     rp_index_file *file = last_file(index);
@@ -194,7 +194,7 @@ static void name_by_time(int64_t wall_ms, char name[static NAME_SIZE + 1]) {
     snprintf(name + size, NAME_SIZE + 1 - size, "%03d", (int)(wall_ms % 1000));
 }
 
-/* A new file behind the last one; names must ascend, so a clock that stood still or went back is stepped over. */
+/* Adds a file behind the last one. Names must ascend, so if the clock stood still or went back, the name is counted up. */
 static int add_file(rp_key_index *index, rp_error *error) {
     if (rp_key_index_file_count(index) == FILES_MAX)
         return rp_error_set(error, RP_E_TOO_LARGE, 0, index->directory, -1, "more than %d index files", FILES_MAX);
@@ -255,7 +255,7 @@ int64_t rp_key_index_last_time(const rp_key_index *index) {
     return last == NULL ? 0 : rp_index_file_end_time(last);
 }
 
-/* A row that lost a file's name would have a gap that nothing fills. */
+/* If a file's name were lost, the row would have a gap that nothing fills. */
 static int sync_names(rp_key_index *index, rp_error *error) {
     const rp_file_ops *ops = index->options.file_ops;
     if (!index->has_new_name || ops->sync_directory(ops->context, index->directory) == 0) {
@@ -267,7 +267,7 @@ static int sync_names(rp_key_index *index, rp_error *error) {
                         "syncing the index directory failed: %s", strerror(cause));
 }
 
-/* Under row_lock for reading, which keeps retention from moving the row; queries go on. The first failure stands: what the kernel has
+/* Under row_lock for reading, so that retention cannot move the row; queries continue. The first failure is final: what the kernel
  * dropped then is not in the pages that a later sync would write. */
 static int64_t sync_files(rp_key_index *index, rp_error *error) {
     if (index->file_count == 0)
@@ -285,7 +285,7 @@ static int64_t sync_files(rp_key_index *index, rp_error *error) {
         return error->status;
     }
     index->is_dirty = 0;
-    index->synced_files = index->file_count - 1; /* the last one goes on growing */
+    index->synced_files = index->file_count - 1; /* the last one is still growing */
     return rp_index_file_end_time(last_file(index));
 }
 
@@ -332,7 +332,7 @@ static int overlaps(const rp_index_file *file, int64_t begin_ms, int64_t end_ms)
 
 static uint32_t drop_repeats(int64_t *offsets, uint32_t count) {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++) { /* a repeat can only stand next to its twin: entries are in log order */
+    for (uint32_t i = 0; i < count; i++) { /* duplicates are adjacent: entries are in log order */
         if (kept == 0 || offsets[kept - 1] != offsets[i])
             offsets[kept++] = offsets[i];
     }

@@ -34,7 +34,7 @@ rp_key_offsets *rp_key_offsets_create(size_t memory_bytes, uint64_t keys) {
 
 void rp_key_offsets_destroy(rp_key_offsets *map) { free(map); }
 
-/* The key's row, or the free one where it belongs. */
+/* Returns the key's row, or the free row where it belongs. */
 static uint64_t row_of(const rp_key_offsets *map, const uint8_t *digest) {
     uint64_t at;
     memcpy(&at, digest, sizeof at);

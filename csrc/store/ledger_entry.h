@@ -4,8 +4,8 @@
  *   magic 4 │ size 4 │ index 8 │ term 8 │ position 8 │ channel 4 │ chain CRC 4 │ body CRC 4 │ body size 4 │ body: one record
  *   a blank, -1 │ bytes to the file's end, ends a file                  big-endian
  *
- * The record says that it lies at position + RP_LEDGER_HEAD_SIZE: queues, index and pulls know it by that and need not know of heads.
- * Channel and both CRCs are 0, as DLedger leaves them: the record has a CRC of its own.
+ * The record's own physical offset is position + RP_LEDGER_HEAD_SIZE: queues, index and pulls use that and need not know of heads.
+ * Channel and both CRCs are 0, as DLedger leaves them: the record has its own CRC.
  *
  * Threads  pure functions.
  */
@@ -16,11 +16,11 @@
 
 #define RP_LEDGER_HEAD_SIZE 48
 #define RP_LEDGER_BLANK_SIZE_MIN 8
-#define RP_LEDGER_ENTRY_SIZE_MAX (11 << 20) /* in base64 it fits into a frame of a push; a larger one no follower would ever get */
+#define RP_LEDGER_ENTRY_SIZE_MAX (11 << 20) /* its base64 fits into the frame of a push; followers could never receive a larger one */
 #define RP_LEDGER_MAGIC 1u
 #define RP_LEDGER_MAGIC_BLANK 0xFFFFFFFFu
 
-/* A head as the bytes say it. */
+/* A head, decoded. */
 typedef struct rp_ledger_entry {
     int64_t index, term;
     int64_t position; /* log offset of the head */
@@ -29,16 +29,17 @@ typedef struct rp_ledger_entry {
 } rp_ledger_entry;
 
 enum rp_ledger_kind {
-    RP_LEDGER_END = 0,   /* zeros: nothing was written here */
-    RP_LEDGER_ENTRY = 1, /* a head that can be one */
+    RP_LEDGER_END = 0,   /* zeros: nothing is written here */
+    RP_LEDGER_ENTRY = 1, /* a possible head */
     RP_LEDGER_BLANK = 2, /* entry->size bytes up to the file's end are empty */
     RP_LEDGER_NONE = 3   /* neither */
 };
 
-/* What lies at `data`, of which `size` bytes may be read. An rp_ledger_kind; an entry's body may be cut short, its sizes agree with each
- * other and fit into `size` for RP_LEDGER_ENTRY. */
+/* Decodes what lies at `data`, of which `size` bytes may be read. Returns an rp_ledger_kind. For RP_LEDGER_ENTRY the sizes agree with
+ * each other and fit into `size`; the body itself may be incomplete. */
 int rp_ledger_entry_decode(const uint8_t *data, uint64_t size, rp_ledger_entry *entry);
-/* Writes the head; its first eight bytes last, behind all that was stored before: a killed process leaves a whole entry or none. */
+/* Writes the head. Its first eight bytes are written last, after everything stored before, so that a killed process leaves a whole entry
+ * or none. */
 void rp_ledger_entry_encode(const rp_ledger_entry *entry, uint8_t *target);
 /* Writes the eight bytes of a blank. */
 void rp_ledger_blank_encode(uint8_t *target, uint32_t size);

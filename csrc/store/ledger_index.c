@@ -13,18 +13,18 @@
 #include "store_path.h"
 
 #define UNIT RP_LEDGER_UNIT_SIZE
-#define SPACE_STEP (256 * 1024) /* blocks and pages made at once: 8,192 units */
+#define SPACE_STEP (256 * 1024) /* allocated at once: 8,192 units */
 
 struct rp_ledger_index {
     const rp_file_ops *ops;    /* fixed */
     rp_mapped_file_queue *row; /* fixed */
     int64_t file_size;         /* fixed */
     int read_only;             /* fixed */
-    rp_mapped_file *active;    /* append lock: pinned file of what was reserved last */
-    int64_t space_end;         /* append lock: bytes of the row below it have space, in the active file */
-    pthread_mutex_t dirty_lock; /* leaf: of the three below */
-    int64_t dirty_begin, dirty_end; /* bytes of the row not synced yet */
-    uint64_t begins; /* how often all files went, as the log begins elsewhere */
+    rp_mapped_file *active;    /* append lock: pinned file of the last reservation */
+    int64_t space_end;         /* append lock: bytes of the row below it have space in the active file */
+    pthread_mutex_t dirty_lock; /* leaf: guards the three below */
+    int64_t dirty_begin, dirty_end; /* bytes of the row not yet synced */
+    uint64_t begins; /* how often all files were removed because the log begins elsewhere */
 };
 
 int rp_ledger_index_open(const rp_file_ops *ops, const char *directory, uint32_t file_size, int read_only, rp_ledger_index **opened,
@@ -44,7 +44,7 @@ int rp_ledger_index_open(const rp_file_ops *ops, const char *directory, uint32_t
     index->read_only = read_only;
     pthread_mutex_init(&index->dirty_lock, NULL);
     int rc = read_only ? RP_OK : rp_path_make_directories(directory, error);
-    rc = rc == RP_OK ? rp_mapped_file_queue_load(index->row, 0, 0, error) : rc; /* what a crash has left of it is made again */
+    rc = rc == RP_OK ? rp_mapped_file_queue_load(index->row, 0, 0, error) : rc; /* what a crash has left is rebuilt from the log */
     if (rc != RP_OK) {
         rp_ledger_index_close(index);
         return rc;
@@ -71,11 +71,11 @@ void rp_ledger_index_close(rp_ledger_index *index) {
     free(index);
 }
 
-/* Blocks and pages for the step that holds `at` of the active file. */
+/* Allocates blocks and pages for the step that holds `at` of the active file. */
 static int make_space(rp_ledger_index *index, int64_t at, rp_error *error) {
     const rp_mapped_file *file = index->active;
     int64_t from = at / SPACE_STEP * SPACE_STEP, end = from + SPACE_STEP < index->file_size ? from + SPACE_STEP : index->file_size;
-    if (!file->is_writable) { /* its descriptor neither */
+    if (!file->is_writable) { /* its descriptor is not writable either */
         return rp_mapped_file_hold(file, rp_mapped_file_queue_directory(index->row), at, 1, error);
     }
     int failed = index->ops->allocate(index->ops->context, file->fd, from, end - from) < 0, os_errno = errno;
@@ -93,7 +93,7 @@ static int make_space(rp_ledger_index *index, int64_t at, rp_error *error) {
     return RP_OK;
 }
 
-/* Nothing of it is to be synced any more, also by whoever is about to. */
+/* Removes all files. Nothing of them is to be synced any more, even by a sync that is about to begin. */
 static int remove_all(rp_ledger_index *index, rp_error *error) {
     pthread_mutex_lock(&index->dirty_lock);
     index->dirty_begin = index->dirty_end = 0;
@@ -102,7 +102,7 @@ static int remove_all(rp_ledger_index *index, rp_error *error) {
     return rp_mapped_file_queue_remove_all(index->row, error);
 }
 
-/* The file that holds the byte, made when it is the next one. */
+/* Returns the file that holds the byte; creates it if it is the next one. */
 static rp_mapped_file *enter_file(rp_ledger_index *index, int64_t byte, rp_error *error) {
     int64_t begin = rp_mapped_file_queue_begin(index->row), end = rp_mapped_file_queue_end(index->row);
     if (byte >= begin && byte < end) {
@@ -180,10 +180,10 @@ int rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry, rp
     int rc;
     if (byte >= base && byte < base + index->file_size) {
         rc = put_unit(index, index->active, byte, entry, error);
-    } else { /* of a batch whose last unit was in the next file */
+    } else { /* the last unit of the batch went into the next file */
         rp_mapped_file *file = rp_mapped_file_queue_find(index->row, byte, error);
         if (file == NULL) {
-            return RP_OK; /* its map has gone meanwhile: the unit is missing until the log is opened again */
+            return RP_OK; /* its file was removed meanwhile: the unit is missing until the log is opened again */
         }
         rc = put_unit(index, file, byte, entry, error);
         rp_mapped_file_release(file);
@@ -212,11 +212,11 @@ int rp_ledger_index_read(rp_ledger_index *index, int64_t number, rp_ledger_entry
                                .index = (int64_t)rp_get_u64(unit + 16),
                                .term = (int64_t)rp_get_u64(unit + 24)};
     bool is_unit = rp_get_u32(unit) == RP_LEDGER_MAGIC && entry->index == number;
-    bool is_place = entry->position >= 0 && entry->position <= INT64_MAX - (int64_t)entry->size; /* its end is one too */
+    bool is_place = entry->position >= 0 && entry->position <= INT64_MAX - (int64_t)entry->size; /* the end must be a valid offset too */
     return is_unit && is_place ? RP_OK : RP_E_NOT_FOUND;
 }
 
-/* Positions grow with the index; what is not a unit lies behind all. */
+/* Positions grow with the index; what is no unit counts as behind all. */
 int64_t rp_ledger_index_below(rp_ledger_index *index, int64_t first, int64_t last, int64_t offset) {
     int64_t found = -1;
     rp_ledger_entry entry;
@@ -287,7 +287,7 @@ int rp_ledger_index_sync(rp_ledger_index *index, rp_error *error) {
     int64_t from = rp_mapped_file_queue_begin(index->row);
     begin = begin < from ? from : begin;
     int rc = begin < end ? rp_mapped_file_queue_sync(index->row, begin, end, error) : RP_OK;
-    if (rc != RP_OK && has_begun_anew(index, begins)) { /* its files went meanwhile */
+    if (rc != RP_OK && has_begun_anew(index, begins)) { /* its files were removed meanwhile */
         rc = rc == RP_E_NOT_FOUND ? RP_OK : rc;
     } else if (rc != RP_OK) {
         mark_dirty(index, begin, end);

@@ -93,7 +93,7 @@ int rp_light_queues_next(rp_light_queues *queues, rp_slice *name, int64_t *offse
     while (queues->names.size != 0) {
         *name = rp_light_list_take(&queues->names);
         int is_offset = rp_java_integer(rp_light_list_take(&queues->offsets), 0, INT64_MAX, offset);
-        if (rp_is_light_queue(*name)) { /* the others are of no queue that RocketMQ gave an offset for */
+        if (rp_is_light_queue(*name)) { /* RocketMQ gives offsets only for light queues, so other names are skipped */
             return is_offset;
         }
     }

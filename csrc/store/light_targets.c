@@ -30,7 +30,7 @@ rp_slice rp_light_names_of(const rp_message_store *store, rp_slice topic, rp_sli
     return rp_light_names_count(names) > 0 ? names : none;
 }
 
-/* Whether this is the name of a light queue, can name a directory, and is text. It is looked at here only, and shown to users later. */
+/* Is this the name of a light queue, valid as a directory's name, and text? It is checked only here, and shown to users later. */
 static bool is_light_name(rp_slice name) {
     bool is_valid = rp_is_light_queue(name) && rp_queue_table_takes(name);
     for (uint32_t at = 0; at < name.size && is_valid;) {
@@ -61,7 +61,8 @@ size_t rp_light_targets_size(rp_slice names, rp_slice last_part) {
     return count > RP_LIGHT_TARGETS_MAX ? 0 : sizeof(rp_light_targets) + count * sizeof(rp_light_target) + text_size;
 }
 
-/* Writes what stands before the offsets: a separator if the part before does not end with one, the item's last part, the pair's name. */
+/* Writes what stands before the offsets: a separator if the part before does not end with one, the item's last part, the property's
+ * name. */
 static void begin_text(rp_light_targets *targets, const rp_append_item *item) {
     uint8_t *at = targets->text = (uint8_t *)&targets->targets[targets->count], last = PAIR_END;
     for (uint32_t i = 0; i < LAST_PART; i++) {
@@ -78,7 +79,7 @@ static void begin_text(rp_light_targets *targets, const rp_append_item *item) {
     targets->head_size = (uint32_t)(at - targets->text) + sizeof PAIR_HEAD - 1;
 }
 
-/* Whether all names can be opened and none is the item's own queue. Asked before any of the queues is made. */
+/* Can all names be opened, and is none of them the item's own queue? Checked before any of the queues is created. */
 static bool can_go_there(rp_slice names, const rp_append_item *item) {
     rp_slice own = rp_consume_queue_topic(item->queue);
     bool can = rp_light_names_are_valid(names);
@@ -135,7 +136,7 @@ void rp_light_targets_number(rp_append_item *item, int holds_back) {
     item->properties[LAST_PART].size = (uint32_t)(at - targets->text);
 }
 
-/* The next queue from *at on, each once; NULL: there is none. */
+/* Returns the next queue from *at on, each only once; NULL: there are no more. */
 static rp_consume_queue *next_queue(const rp_light_targets *targets, uint32_t *at) {
     while (*at < targets->count) {
         const rp_light_target *target = &targets->targets[*at];

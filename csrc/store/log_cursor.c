@@ -9,7 +9,7 @@
 #include "mapped_file_inl.h"
 #include "message_layout_inl.h"
 
-#define MAGIC_FIRST_BYTE 0xDA /* of every magic */
+#define MAGIC_FIRST_BYTE 0xDA /* first byte of every magic */
 
 static int64_t file_end(const rp_mapped_file *file) { return file->base_offset + (int64_t)file->size; }
 
@@ -43,7 +43,7 @@ int rp_log_cursor_decode(const rp_log_cursor *cursor, int64_t offset, int check_
     }
     const uint8_t *record = rp_mapped_file_address(file) + at;
     uint8_t head[RP_MESSAGE_BLANK_SIZE_MIN] = {0};
-    if (cursor->data_end - offset < (int64_t)sizeof head) { /* the hole's zeros end no magic, so the head is all that is looked at */
+    if (cursor->data_end - offset < (int64_t)sizeof head) { /* zeros of the hole cannot complete a magic, so checking the head suffices */
         memcpy(head, record, (size_t)(cursor->data_end - offset));
         record = head;
     }
@@ -60,7 +60,7 @@ int rp_log_cursor_decode(const rp_log_cursor *cursor, int64_t offset, int check_
 static int step_entry(rp_log_cursor *cursor, int64_t offset, int check_crc, rp_message *message, rp_error *error) {
     const rp_mapped_file *file = cursor->file;
     uint64_t left = file->size - (uint64_t)(offset - file->base_offset);
-    uint8_t head[RP_LEDGER_HEAD_SIZE] = {0}; /* zeros where a hole is, which is not looked at */
+    uint8_t head[RP_LEDGER_HEAD_SIZE] = {0}; /* zeros stand for a hole, which is not read */
     int64_t there = cursor->data_end - offset;
     memcpy(head, rp_mapped_file_address(file) + (offset - file->base_offset), there < RP_LEDGER_HEAD_SIZE ? (size_t)there : sizeof head);
     rp_ledger_entry entry;
@@ -94,13 +94,14 @@ int rp_log_cursor_step(rp_log_cursor *cursor, int64_t offset, int check_crc, rp_
                                : rp_log_cursor_decode(cursor, offset, check_crc, message, error);
 }
 
-/* Could a record begin here? Asked before it is decoded: nearly always not. */
+/* Could a record begin here? A cheap check before decoding; the answer is nearly always no. */
 static int may_begin(const uint8_t *record, int64_t offset) {
     uint32_t magic = rp_get_u32(record + RP_AT_MAGIC);
     return (magic == RP_MESSAGE_MAGIC_V1 || magic == RP_MESSAGE_MAGIC_V2) && (int64_t)rp_get_u64(record + RP_AT_PHYSICAL_OFFSET) == offset;
 }
 
-/* Of the stretch of bytes that the cursor is in: the first record at or behind *offset; false: none, and *offset is its end. */
+/* Finds the first record at or behind *offset within the stretch of bytes that the cursor is in. False: there is none, and *offset is
+ * its end. */
 static int find_in_stretch(const rp_log_cursor *cursor, int64_t *offset, int check_crc, rp_message *message) {
     const uint8_t *base = rp_mapped_file_address(cursor->file);
     int64_t start = cursor->file->base_offset, last = cursor->data_end - RP_RECORD_SIZE_MIN;
@@ -130,7 +131,7 @@ int rp_log_cursor_find(rp_log_cursor *cursor, int64_t offset, int check_crc, rp_
             return rp_log_cursor_move(cursor, offset, error);
         }
         offset = start + rp_file_next_data(cursor->file->fd, offset - start, (int64_t)cursor->file->size);
-        offset = offset > before ? offset : file_end(cursor->file); /* no way made: a file system that tells no holes */
+        offset = offset > before ? offset : file_end(cursor->file); /* no progress: a file system that reports no holes */
     }
 }
 

@@ -21,7 +21,8 @@
 #include "store_path.h"
 
 #define DROP_BEHIND_BYTES (64u << 20)
-#define TAIL_PATIENCE_NS 100000000 /* with what may just be written: nobody tells when another process has written it */
+/* how long to wait for bytes that may just be being written: another process does not announce that it has written them */
+#define TAIL_PATIENCE_NS 100000000
 
 struct rp_log_scan {
     int fd;
@@ -29,12 +30,12 @@ struct rp_log_scan {
     uint64_t map_size;
     int64_t file_start;
     uint64_t position, end; /* in the file */
-    uint64_t dropped;       /* pages below this were given back to the kernel */
-    uint64_t looked_end;    /* behind it stand-ins may hide what is written by now */
-    bool has_stand_ins;     /* for what were holes: looked at again before anything is called damaged */
+    uint64_t dropped;       /* pages below it were given back to the kernel */
+    uint64_t looked_end;    /* bytes behind it may have been written since, hidden by stand-ins */
+    bool has_stand_ins;     /* stand-ins replace holes: they are checked again before anything is called damaged */
     int check_crc;
     int ended_unwritten;
-    int is_synced; /* position is at a record's start, or behind the last one */
+    int is_synced; /* position is at a record's start, or behind the last record */
     int tail; /* rp_scan_tail */
 };
 
@@ -99,8 +100,8 @@ void rp_log_scan_close(rp_log_scan *scan) {
     free(scan);
 }
 
-/* What stands before the record at position: nothing, or the head of DLedger's entry. No record begins as one, so nobody need say whose
- * log it is; what looks like the head of a record of another place is not a record. */
+/* Returns the size of the head before the record at position: 0, or that of a DLedger entry. No record begins like such a head, so the
+ * kind of the log need not be known; a head that names another place does not count. */
 static uint64_t head_size_at(const rp_log_scan *scan, uint64_t position) {
     rp_ledger_entry entry;
     return rp_ledger_entry_decode(scan->map + position, scan->map_size - position, &entry) == RP_LEDGER_ENTRY &&
@@ -109,7 +110,7 @@ static uint64_t head_size_at(const rp_log_scan *scan, uint64_t position) {
                : 0;
 }
 
-/* rp_record_kind or RP_E_CORRUPT for what lies at position. */
+/* Decodes what lies at position: an rp_record_kind or RP_E_CORRUPT. */
 static int decode_at(const rp_log_scan *scan, uint64_t position, rp_message *message, rp_error *error) {
     rp_ledger_entry blank;
     if (rp_ledger_entry_decode(scan->map + position, scan->map_size - position, &blank) == RP_LEDGER_BLANK) {
@@ -131,7 +132,7 @@ static uint64_t behind(const rp_log_scan *scan, const rp_message *message) {
     return (uint64_t)(message->physical_offset - scan->file_start) + message->size;
 }
 
-/* Quick look before a full decode: could a record start here? */
+/* A cheap check before a full decode: could a record start here? */
 static int may_start(const rp_log_scan *scan, uint64_t position) {
     const uint8_t *data = scan->map + position;
     uint32_t magic = rp_get_u32(data + RP_AT_MAGIC);
@@ -140,7 +141,7 @@ static int may_start(const rp_log_scan *scan, uint64_t position) {
     return (int64_t)rp_get_u64(data + RP_AT_PHYSICAL_OFFSET) == scan->file_start + (int64_t)position;
 }
 
-/* The next good record at or after position and before end; end when there is none. */
+/* Returns the next good record at or after position and before end; end if there is none. */
 static uint64_t find_record(const rp_log_scan *scan, uint64_t position, uint64_t end) {
     while (position < end && scan->map_size - position >= RP_RECORD_SIZE_MIN) {
         /* every magic starts with this byte, so memchr does the walking */
@@ -159,7 +160,7 @@ static uint64_t find_record(const rp_log_scan *scan, uint64_t position, uint64_t
     return end;
 }
 
-/* The first record of the range: one whose entry begins before it belongs to the range before. */
+/* Returns the first record of the range. A record whose entry begins before the range belongs to the range before. */
 static uint64_t find_own_record(const rp_log_scan *scan, uint64_t position) {
     uint64_t found = find_record(scan, position, scan->end);
     rp_message message;
@@ -171,12 +172,12 @@ static uint64_t find_own_record(const rp_log_scan *scan, uint64_t position) {
 
 static int is_zero(const uint8_t *data, uint64_t size) { return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0); }
 
-/* Holes are not read: of a live log they are most of it. */
+/* Skips holes without reading them: they are most of a live log. */
 static int rest_is_zero(const rp_log_scan *scan, uint64_t position) {
     while (position < scan->end) {
         uint64_t begin = (uint64_t)rp_file_next_data(scan->fd, (int64_t)position, (int64_t)scan->end);
         uint64_t end = (uint64_t)rp_file_next_hole(scan->fd, (int64_t)begin, (int64_t)scan->end);
-        if (end == position) /* no way made: written to meanwhile */
+        if (end == position) /* no progress: written to meanwhile */
             end = scan->end;
         if (!is_zero(scan->map + begin, end - begin))
             return 0;
@@ -185,16 +186,16 @@ static int rest_is_zero(const rp_log_scan *scan, uint64_t position) {
     return 1;
 }
 
-/* A broker may have written there since. When that cannot be mapped, what was seen so far counts. */
+/* A broker may have written there since. If that cannot be mapped, what was seen so far counts. */
 static void look_again(rp_log_scan *scan) {
     if (!scan->has_stand_ins)
         return;
-    uint64_t end = (uint64_t)rp_file_next_hole(scan->fd, (int64_t)scan->position, (int64_t)scan->map_size); /* before: it only grows */
+    uint64_t end = (uint64_t)rp_file_next_hole(scan->fd, (int64_t)scan->position, (int64_t)scan->map_size); /* read first: it only grows */
     if (rp_map_data(scan->fd, scan->map, scan->map_size))
         scan->looked_end = end;
 }
 
-/* What lies at position, no byte of it a stand-in: whose first bytes are seen has all its pages. */
+/* Decodes what lies at position, where no byte is a stand-in: if its first bytes are visible, all its pages are. */
 static int decode_here(rp_log_scan *scan, rp_message *message, rp_error *error) {
     int kind = decode_at(scan, scan->position, message, error);
     if (!scan->has_stand_ins || (kind == RP_RECORD_MESSAGE && behind(scan, message) <= scan->looked_end))
@@ -203,8 +204,8 @@ static int decode_here(rp_log_scan *scan, rp_message *message, rp_error *error) 
     return decode_at(scan, scan->position, message, error);
 }
 
-/* The record at position, of which a broker may have written only a part when it was looked at first. One that has a good record behind it
- * was complete before that was found; one that has none is looked at for a while. */
+/* Decodes the record at position again; a broker may have written only a part of it at the first try. If a good record lies behind it,
+ * it was complete before that one was found; otherwise it is retried for a while. */
 static int is_good_now(rp_log_scan *scan, uint64_t next, rp_message *message) {
     int may_grow = scan->tail == RP_TAIL_LIVE && next == scan->end;
     int64_t give_up_ns = rp_clock_monotonic_ns(NULL) + TAIL_PATIENCE_NS;
@@ -227,20 +228,21 @@ static int report_damage(rp_log_scan *scan, const char *cause, rp_message *messa
     damage->size = (int64_t)(next - scan->position);
     snprintf(damage->cause, sizeof damage->cause, "%s", cause);
     scan->position = next;
-    scan->is_synced = next < scan->end; /* else the damage goes on behind the range */
+    scan->is_synced = next < scan->end; /* otherwise the damage continues behind the range */
     return RP_SCAN_DAMAGE;
 }
 
-/* Pages read are not needed again: a 100 GB store must not fill the memory of the host it is inspected on. */
+/* Pages that were read are not needed again: inspecting a 100 GB store must not fill the host's memory. */
 static void drop_behind(rp_log_scan *scan) {
     if (scan->position - scan->dropped < 2 * DROP_BEHIND_BYTES)
         return;
     uint64_t target = (uint64_t)rp_page_begin((int64_t)(scan->position - DROP_BEHIND_BYTES));
-    (void)madvise(scan->map + scan->dropped, target - scan->dropped, MADV_DONTNEED); /* memory only: bytes come back when touched */
+    /* Frees memory only: the bytes are read again when touched */
+    (void)madvise(scan->map + scan->dropped, target - scan->dropped, MADV_DONTNEED);
     scan->dropped = target;
 }
 
-/* Whoever reads the next range looks for its first good record: what lies before that, behind the last record of this range, is told
+/* The reader of the next range starts at its first good record, so damage between that and the last record of this range is reported
  * here. */
 static int check_border(rp_log_scan *scan, rp_scan_damage *damage) {
     if (scan->tail != RP_TAIL_FOLLOWED || !scan->is_synced || scan->position >= scan->map_size)

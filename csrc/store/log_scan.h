@@ -1,13 +1,13 @@
-/* log_scan.h: reads one commit log file from outside, record by record, past any damage. For tools and Spark, on a stopped,
+/* log_scan.h: reads one commit log file from outside the store, record by record, past any damage. For tools and Spark, on a stopped,
  * running or copied store of either product.
  *
- * The log may be DLedger's: heads (ledger_entry.h) are stepped over, a record begins where its head does.
- * A record counts when its sizes agree, its CRC is right and its physical offset is where it lies. After a damaged place the scan
- * looks for the next bytes for which all of that holds, and reports the stretch between as one damage.
+ * In a DLedger log, heads (ledger_entry.h) are stepped over; a record begins where its head does.
+ * A record counts if its sizes agree, its CRC is right and its physical offset is where it lies. After a damaged place the scan searches
+ * for the next bytes that satisfy this, and reports the stretch between as one damage.
  *
- * Threads  one owner. Owns: descriptor and mapping (read-only). Messages it hands out point into the mapping until close.
- * Bounds   looks at a byte at most three times (zeros, the search behind damage, the record). Never reads past the file as it was at open;
- *          a file cut while it is read is the caller's to prevent (copy it first).
+ * Threads  one owner. Owns the descriptor and a read-only mapping. Messages that it returns point into the mapping until close.
+ * Bounds   reads a byte at most three times (zeros, the search behind damage, the record). Never reads past the file's length at open; a
+ *          caller must not let the file be shortened meanwhile (copy it first).
  */
 #ifndef RP_STORE_LOG_SCAN_H
 #define RP_STORE_LOG_SCAN_H
@@ -20,16 +20,18 @@
 typedef struct rp_log_scan rp_log_scan;
 
 enum rp_scan_kind {
-    RP_SCAN_END = 0,     /* the range is done: end of file or range, padding, or nothing written from here on */
+    RP_SCAN_END = 0,     /* the range is done: end of the file or range, padding, or unwritten space */
     RP_SCAN_MESSAGE = 1, /* message is filled */
-    RP_SCAN_DAMAGE = 2   /* damage is filled; go on calling */
+    RP_SCAN_DAMAGE = 2   /* damage is filled; continue calling */
 };
 
 enum rp_scan_tail {
     RP_TAIL_UNKNOWN = 0,
-    RP_TAIL_FOLLOWED = 1, /* records lie behind it, in this file or a later one: zero bytes up to it are damage, and so is what does not go
-                           * on behind its last record */
-    RP_TAIL_LIVE = 2 /* a broker may be writing there: what is not a record counts as damage when it stays so for a tenth of a second */
+    /* Records lie behind the range, in this file or a later one: zero bytes before them are damage, and so is a last record that they do
+     * not follow directly */
+    RP_TAIL_FOLLOWED = 1,
+    /* A broker may be writing there: bytes that are no record count as damage only if they stay so for a tenth of a second */
+    RP_TAIL_LIVE = 2
 };
 
 typedef struct rp_scan_damage {
@@ -38,20 +40,20 @@ typedef struct rp_scan_damage {
     char cause[RP_ERROR_MESSAGE_MAX];
 } rp_scan_damage;
 
-/* path ends in the file's 20-digit start offset. Records that start in begin_offset..end_offset-1 (physical) are read; give
- * INT64_MIN..INT64_MAX for all. begin_offset may lie inside a record: that record belongs to the range before.
- * RP_OK; RP_E_INVALID for a name without an offset; RP_E_CORRUPT for one that no store reaches; RP_E_NOT_FOUND; RP_E_IO. */
+/* Opens a file whose name is its 20-digit start offset. Reads the records that start in begin_offset..end_offset-1 (physical offsets;
+ * INT64_MIN..INT64_MAX for all). begin_offset may lie inside a record: that record belongs to the range before. RP_OK; RP_E_INVALID: the
+ * name is not an offset; RP_E_CORRUPT: no store reaches that offset; RP_E_NOT_FOUND; RP_E_IO. */
 int rp_log_scan_open(const char *path, int64_t begin_offset, int64_t end_offset, int check_crc, rp_log_scan **scan, rp_error *error);
 void rp_log_scan_close(rp_log_scan *scan);
-/* An rp_scan_kind. */
+/* Returns an rp_scan_kind and fills message or damage. */
 int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage);
 int64_t rp_log_scan_offset(const rp_log_scan *scan); /* physical offset of the next byte to look at */
-/* The file begins with an entry of DLedger. */
+/* 1 if the file begins with an entry of DLedger. */
 int rp_log_scan_has_entries(const rp_log_scan *scan);
 int64_t rp_log_scan_file_start(const rp_log_scan *scan); /* the offset in the file's name */
-/* The range ended at zero bytes and not at padding or its own end: what a log looks like where it was last written. */
+/* 1 if the range ended at zero bytes, rather than at padding or its own end: that is how a log looks where it was last written. */
 int rp_log_scan_ended_unwritten(const rp_log_scan *scan);
-/* What is known of the range's end; to be said before the first rp_log_scan_next. */
+/* Says what is known of the range's end. Call it before the first rp_log_scan_next. */
 void rp_log_scan_set_tail(rp_log_scan *scan, enum rp_scan_tail tail);
 
 #endif

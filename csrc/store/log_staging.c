@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE_SIZE 4096 /* a block of most file systems, also where the kernel's pages are larger */
+#define PAGE_SIZE 4096 /* the block size of most file systems, also where the kernel's pages are larger */
 
 int rp_log_staging_open(rp_log_staging *staging, const rp_file_ops *ops) {
     *staging = (rp_log_staging){.ops = ops, .bytes = malloc(RP_STAGING_BYTES + PAGE_SIZE), .capacity = RP_STAGING_BYTES};
@@ -54,7 +54,7 @@ void rp_log_staging_tear(rp_log_staging *staging, int64_t begin, int64_t end) {
     staging->torn_end = end > staging->torn_end ? end : staging->torn_end;
 }
 
-/* Zeros to the end of the last page, where the file goes so far: how many bytes there are to write. */
+/* Adds zeros up to the end of the last page, as far as the file goes. Returns how many bytes there are to write. */
 static uint32_t fill_page(rp_log_staging *staging, int64_t base, int64_t file_size) {
     int64_t end = staging->begin - base + staging->size, page_end = (end + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1);
     uint32_t more = (uint32_t)((page_end < file_size ? page_end : file_size) - end);

@@ -47,7 +47,7 @@ int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int cre
     int flags = mode == RP_MAP_READ ? O_RDONLY : O_RDWR | (create ? O_CREAT | O_TRUNC : 0);
     int fd = ops->open(ops->context, path, flags, 0644);
     bool is_writable = mode != RP_MAP_READ;
-    if (fd < 0 && errno == EROFS && is_writable && !create) { /* a file system that has failed: readers go on */
+    if (fd < 0 && errno == EROFS && is_writable && !create) { /* a file system that has failed and become read-only: readers continue */
         is_writable = false;
         fd = ops->open(ops->context, path, O_RDONLY, 0);
     }
@@ -80,7 +80,7 @@ int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int cre
     return RP_OK;
 }
 
-/* Writes a byte as it is, for the error that a store cannot tell. 0 also when there is nothing to be told. */
+/* Rewrites a byte unchanged, to learn the error that a store cannot report. Returns 0 also if there is none. */
 static int write_same(const rp_file_ops *ops, const char *path, int64_t at) {
     int fd = ops->open(ops->context, path, O_RDWR, 0);
     if (fd < 0) {
@@ -94,7 +94,7 @@ static int write_same(const rp_file_ops *ops, const char *path, int64_t at) {
     return os_errno;
 }
 
-/* For the error of bytes [at, end), which cannot be stored to: the file's end may be before them by now. */
+/* Fills in why bytes [at, end) cannot be stored to: the file may have been cut short of them. */
 static int no_space(rp_error *error, const char *path, int64_t at, int64_t end, int os_errno) {
     struct stat info;
     if (stat(path, &info) == 0 && info.st_size < end) {
@@ -116,7 +116,7 @@ static __attribute__((noinline)) int hold(const rp_mapped_file *file, const char
     if (rc != RP_OK) {
         return rc;
     }
-    if (!file->is_writable) { /* for good: where it is mapped now a store would end the process */
+    if (!file->is_writable) { /* permanent: a store through its present map would end the process */
         return rp_error_set(error, RP_E_READ_ONLY, EROFS, path, at,
                             "the file was opened on a read-only file system: mend that and mount it for writing, then restart the broker");
     }
@@ -124,7 +124,7 @@ static __attribute__((noinline)) int hold(const rp_mapped_file *file, const char
     if (os_errno == 0 && rp_map_hold(address, size) == size) {
         return RP_OK; /* there is space again */
     }
-    os_errno = os_errno == 0 ? ENOSPC : os_errno; /* there was for a write, which may take what is reserved; not for a store */
+    os_errno = os_errno == 0 ? ENOSPC : os_errno; /* a write found space, perhaps in a reservation, but a store does not */
     return no_space(error, path, at + (int64_t)held, at + (int64_t)size, os_errno);
 }
 
@@ -164,7 +164,7 @@ int rp_mapped_file_clear(const rp_mapped_file *file, const char *directory, int6
 int rp_mapped_file_pin(rp_mapped_file *file) {
     int32_t pins = atomic_load_explicit(&file->pins, memory_order_relaxed);
     while (pins > 0) {
-        /* acquire: what the last unmapper saw is not needed, but the fields set before the row published the file are. */
+        /* Acquire: nothing that the last unmapper did is needed, but the fields set before the row published the file are */
         if (atomic_compare_exchange_weak_explicit(&file->pins, &pins, pins + 1, memory_order_acquire, memory_order_relaxed)) {
             return 1;
         }

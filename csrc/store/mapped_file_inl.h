@@ -12,9 +12,9 @@ struct rp_mapped_file {
     int64_t base_offset;       /* fixed: of the file's first byte */
     uint64_t size;             /* fixed */
     _Atomic(uint8_t *) address; /* NULL until mapped; released after fd is set, so whoever sees it sees fd */
-    bool is_writable;          /* its map; as fd */
-    bool copies_on_write;      /* what has space may need it again; as fd */
-    int fd;                    /* -1 when unmapped or not kept; written under the row's lock before address */
+    bool is_writable;          /* of the map; published like fd */
+    bool copies_on_write;      /* bytes that have space may need it again; published like fd */
+    int fd;                    /* -1 if unmapped or not kept open; written under the row's lock before address */
     _Atomic int32_t pins;      /* the row's own included; from 0 it never rises again */
     rp_mapped_file *next_removed; /* guarded by the row's lock: removed files wait here for the row's end */
 };

@@ -10,7 +10,7 @@
 #include "store_path.h"
 
 #define SLOTS_MIN 4
-#define OFFSET_MAX (INT64_MAX / 2) /* no log or queue gets there, and what is added to an offset does not overflow */
+#define OFFSET_MAX (INT64_MAX / 2) /* no log or queue reaches it, and sums with an offset do not overflow */
 
 struct rp_file_slots {
     rp_file_slots *replaced; /* the array before this one */
@@ -67,7 +67,7 @@ void rp_mapped_file_queue_destroy(rp_mapped_file_queue *row) {
     free(row);
 }
 
-/* Under lock: makes room for file_index behind the files that are there, in a new array when the old one is full. */
+/* Under lock: makes room for file_index behind the existing files, in a new array if the old one is full. */
 static int reserve_slot(rp_mapped_file_queue *row, int64_t file_index) {
     rp_file_slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
     if (now != NULL && file_index >= now->first_index && file_index - now->first_index < now->capacity) {
@@ -97,7 +97,7 @@ static int reserve_slot(rp_mapped_file_queue *row, int64_t file_index) {
     return RP_OK;
 }
 
-/* Under lock: puts the file behind the last one. */
+/* Under lock: publishes the file as the row's last one. */
 static int publish_file(rp_mapped_file_queue *row, rp_mapped_file *file) {
     int64_t size = (int64_t)row->file_size, index = file->base_offset / size;
     int rc = reserve_slot(row, index);
@@ -118,7 +118,7 @@ static int compare_offsets(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* The start offsets of the files in the directory, sorted; *count of them, to be freed. */
+/* Returns the start offsets of the files in the directory, sorted: *count of them, to be freed by the caller. */
 static int list_offsets(const rp_mapped_file_queue *row, int64_t **offsets, size_t *count, rp_error *error) {
     *offsets = NULL;
     *count = 0;
@@ -133,7 +133,7 @@ static int list_offsets(const rp_mapped_file_queue *row, int64_t **offsets, size
     for (errno = 0; (entry = readdir(directory)) != NULL; errno = 0) {
         int64_t offset = rp_path_offset_of_name(entry->d_name);
         if (offset < 0) {
-            continue; /* not one of ours: editors, file managers and lost+found leave things everywhere */
+            continue; /* not a store file: editors, file managers and lost+found leave things everywhere */
         }
         if (*count == capacity) {
             capacity = capacity == 0 ? 16 : capacity * 2;
@@ -147,7 +147,7 @@ static int list_offsets(const rp_mapped_file_queue *row, int64_t **offsets, size
         }
         (*offsets)[(*count)++] = offset;
     }
-    int os_errno = errno; /* of the readdir that ended it: a file that is not listed counts as lost */
+    int os_errno = errno; /* of the readdir that ended the loop: a file that is not listed would count as lost */
     closedir(directory);
     if (os_errno != 0) {
         free(*offsets);
@@ -169,8 +169,8 @@ static int move_to(rp_mapped_file_queue *row, const char *path, const char *dire
                : rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot move the file aside: %s", strerror(errno));
 }
 
-/* Where the log has a disk of its own, no other directory can be moved to: into one of its own directory, which every start passes over,
- * RocketMQ's too. */
+/* If the log has a disk of its own, files cannot be moved to a directory elsewhere: they go into a directory beside them, which every
+ * start ignores, RocketMQ's too. */
 static int set_aside(rp_mapped_file_queue *row, const char *path, int64_t offset, rp_error *error) {
     char beside[RP_PATH_MAX];
     rp_error failure = {0};
@@ -182,7 +182,7 @@ static int set_aside(rp_mapped_file_queue *row, const char *path, int64_t offset
     return rc == RP_OK ? RP_OK : rp_error_set(error, rc, failure.os_errno, failure.file, -1, "%s", failure.message);
 }
 
-/* The file leaves its directory: moved aside when it may hold something, else deleted. */
+/* Takes the file out of its directory: moved aside if it may hold data, else deleted. */
 static int drop_file(rp_mapped_file_queue *row, const char *path, int64_t offset, bool keep, rp_error *error) {
     const rp_file_ops *ops = row->ops;
     int rc = RP_OK;
@@ -241,7 +241,7 @@ static bool file_is_empty(const rp_mapped_file_queue *row, int64_t offset) {
     return rp_path_of_offset(path, row->directory, offset, NULL) == RP_OK && rp_path_file_size(path) == 0;
 }
 
-/* Between what is loaded and the file at offset something is missing that was never synced. */
+/* Is something missing between what is loaded and the file at offset that was never synced? */
 static bool is_gap(const rp_mapped_file_queue *row, int64_t offset, int64_t unsynced_from, int holds_unsynced) {
     int64_t begin = atomic_load(&row->begin), end = atomic_load(&row->end);
     if (begin == end) {
@@ -315,7 +315,7 @@ static rp_mapped_file *append_file(rp_mapped_file_queue *row, int64_t offset, bo
     int rc = fits ? rp_mapped_file_queue_map(row, file, 1, error)
                   : rp_error_set(error, RP_E_INVALID, 0, row->directory, base, "a file can only be added behind the last one");
     if (rc == RP_OK) {
-        atomic_fetch_add(&row->name_changes, 1); /* before the file can be found: whoever syncs what was put into it syncs its name too */
+        atomic_fetch_add(&row->name_changes, 1); /* before the file can be found: a thread that syncs its data then syncs its name too */
         rc = publish_file(row, file);
         if (rc != RP_OK) {
             rp_error_set(error, rc, 0, row->directory, base, "no memory for the list of files");
@@ -339,7 +339,8 @@ rp_mapped_file *rp_mapped_file_queue_append_next(rp_mapped_file_queue *row, int6
     return append_file(row, offset, false, error);
 }
 
-/* Under lock: the file at the byte `base` leaves the row and the directory; with stay it does not when its name cannot be removed. */
+/* Under lock: takes the file at byte `base` out of the row and the directory; with `stay` it remains in the row if its name cannot be
+ * removed. */
 static int remove_file(rp_mapped_file_queue *row, int64_t base, bool keep, bool stay, rp_error *error) {
     rp_file_slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
     _Atomic(rp_mapped_file *) *slot = &now->files[base / (int64_t)row->file_size - now->first_index];
@@ -367,7 +368,7 @@ int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_mapped_file 
         rc = remove_file(row, begin, false, true, error);
         if (rc == RP_OK) {
             first = row->removed;
-        } else { /* the next one must not go before it: a row with a hole does not load */
+        } else { /* the next file must not be removed before it: a row with a hole does not load */
             atomic_store_explicit(&row->begin, begin, memory_order_release);
         }
     }
@@ -401,7 +402,7 @@ int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *err
     static const uint8_t untouched[16];
     uint8_t first[sizeof untouched] = {0};
     rp_mapped_file *last = rp_mapped_file_queue_find(row, atomic_load(&row->end) - 1, NULL);
-    /* Read, not looked at in the map: on a full tmpfs a mapped hole is a SIGBUS. What cannot be read, or opened, may hold something. */
+    /* Uses a read, not the map: on a full tmpfs a mapped hole is a SIGBUS. A file that cannot be read or opened may hold data. */
     bool keep = last == NULL || row->ops->read_at(row->ops->context, last->fd, first, sizeof first, 0) < 0 ||
                 memcmp(first, untouched, sizeof untouched) != 0;
     if (last != NULL) {
@@ -410,7 +411,7 @@ int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *err
     return lock_and_remove_last(row, keep, error);
 }
 
-/* Under lock, of a row that is empty: files of its directory that could not be loaded. */
+/* Under lock, for an empty row: deletes the files in its directory that could not be loaded. */
 static int delete_strays(rp_mapped_file_queue *row, rp_error *error) {
     int64_t *offsets;
     size_t count;
@@ -430,7 +431,7 @@ static int delete_strays(rp_mapped_file_queue *row, rp_error *error) {
 
 int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error) {
     int rc = RP_OK, removed;
-    pthread_mutex_lock(&row->lock); /* over both: a file that is added meanwhile is not a stray */
+    pthread_mutex_lock(&row->lock); /* held over both: a file added meanwhile is not a stray */
     while ((removed = remove_last(row, false, error)) != RP_E_NOT_FOUND) {
         rc = removed != RP_OK ? removed : rc;
     }

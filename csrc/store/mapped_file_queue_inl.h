@@ -20,13 +20,14 @@ struct rp_mapped_file_queue {
     _Atomic int64_t begin;  /* bytes; written under lock */
     _Atomic int64_t end;    /* bytes; written under lock */
     rp_mapped_file *removed;      /* guarded by lock */
-    _Atomic uint64_t name_changes;  /* files made and removed */
-    _Atomic uint64_t synced_changes; /* of them, on disk; written under name_lock, after the sync: whoever reads it equal may rely on it */
+    _Atomic uint64_t name_changes;  /* number of files made and removed so far */
+    /* Of these, how many are on disk; written under name_lock, after the sync: a reader that finds both counts equal may rely on it */
+    _Atomic uint64_t synced_changes;
     pthread_mutex_t name_lock; /* held over the sync of the directory; leaf */
     pthread_mutex_t lock; /* leaf: nothing is locked under it */
 };
 
-/* Maps a file that is pinned; with create 1 it is made. */
+/* Maps a pinned file; with create 1 the file is created. */
 int rp_mapped_file_queue_map(rp_mapped_file_queue *row, rp_mapped_file *file, int create, rp_error *error);
 
 #endif

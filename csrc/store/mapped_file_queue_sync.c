@@ -1,5 +1,4 @@
-/* mapped_file_queue_sync.c: what of a row of files reaches the disk: names, bytes, and zeros behind the last record. See
- * mapped_file_queue.h. */
+/* mapped_file_queue_sync.c: makes a row of files durable: names, bytes, and zeros behind the last record. See mapped_file_queue.h. */
 #include "mapped_file_queue_inl.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@ static int sync_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error
                         strerror(errno));
 }
 
-/* A directory that could not be opened for want of descriptors has lost nothing: its sync can be asked for again. One that is not there has
+/* A directory that could not be opened for want of descriptors has lost nothing: its sync can be retried. One that does not exist has
  * nothing to sync. */
 static int names_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
     if (errno == ENOENT) {
@@ -30,7 +29,7 @@ static int names_failed(const rp_mapped_file_queue *row, int64_t offset, rp_erro
                         strerror(errno));
 }
 
-/* The names of all files made so far are on disk when it returns 0, whoever synced them. */
+/* Returns 0 when the names of all files made so far are on disk, whichever thread synced them. */
 static int sync_names(rp_mapped_file_queue *row) {
     if (atomic_load(&row->synced_changes) == atomic_load(&row->name_changes)) {
         return 0;
@@ -58,7 +57,7 @@ void rp_mapped_file_queue_names_are_synced(rp_mapped_file_queue *row, uint64_t c
     pthread_mutex_unlock(&row->name_lock);
 }
 
-/* [begin, end) of the file, or all of it. */
+/* Syncs [begin, end) of the file, or all of it. */
 static int sync_file(const rp_mapped_file_queue *row, const rp_mapped_file *file, int64_t begin, int64_t end, bool whole) {
     const rp_file_ops *ops = row->ops;
     if (whole && file->fd >= 0) {
@@ -81,7 +80,7 @@ static int sync_pieces(rp_mapped_file_queue *row, int64_t begin, int64_t end, bo
                 begin = atomic_load(&row->begin); /* removed by retention meanwhile */
                 continue;
             }
-            if (rp_status_is_passing(refusal.status)) { /* no descriptor or no memory just now: no sync has failed */
+            if (rp_status_is_passing(refusal.status)) { /* no descriptor or no memory now: no sync has failed */
                 *error = refusal;
                 return error->status = RP_E_BUSY;
             }
@@ -135,15 +134,16 @@ int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, in
     return sync_pieces(row, begin, end, true, error);
 }
 
-/* The rest of the page that holds offset gets its blocks, where they are smaller than a page: the appender takes that page for one that has
- * them all, and on a disk that is full by then its store would be a SIGBUS. */
+/* Allocates the rest of the page that holds offset, where blocks are smaller than a page: the appender assumes that this page has all
+ * its blocks, and on a disk that is full by then its store would be a SIGBUS. */
 static int fill_page(const rp_file_ops *ops, int fd, int64_t offset, int64_t size) {
     int64_t page_end = rp_page_end(offset), end = page_end < size ? page_end : size;
     return rp_file_write_zeros(ops, fd, end - offset, offset);
 }
 
-/* Not cut off and made longer again: whoever is killed in between leaves a file that no start takes for one of this row. A full disk of a
- * file system that copies on write (btrfs) has no space for a hole either; zeros may stay as they are there. */
+/* The file is not truncated and lengthened again: a process killed in between would leave a file that no start takes for one of this
+ * row. On a full disk, a file system that copies on write (btrfs) has no space even for a hole; bytes that are zeros already may stay
+ * there. */
 static int clear_bytes(const rp_file_ops *ops, int fd, int64_t offset, int64_t size) {
     if (ops->clear(ops->context, fd, offset, size - offset) == 0 && fill_page(ops, fd, offset, size) == 0) {
         return ops->sync_data(ops->context, fd);

@@ -1,7 +1,7 @@
 /* message.c: decodes one commit log record from hostile bytes, and reads its properties.
  *
- * Every length is compared with what is left before it moves the cursor; the sum of the parts must give the record's size, so a
- * record that passes has no slice outside [data, data + size).
+ * Every length is compared with what is left before it moves the cursor, and the parts must add up to the record's size, so a record
+ * that passes has no slice outside [data, data + size).
  */
 #include "message.h"
 
@@ -33,7 +33,7 @@ static int corrupt(rp_error *error, const char *cause, int64_t found) {
     return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "record is damaged: %s (%lld)", cause, (long long)found);
 }
 
-/* The fixed part up to and including the body length. record holds at least RP_RECORD_SIZE_MIN bytes. */
+/* Decodes the fixed part up to and including the body length. record holds at least RP_RECORD_SIZE_MIN bytes. */
 static bool decode_fixed(const uint8_t *record, cursor *rest, rp_message *message, int32_t *body_size) {
     message->body_crc = rp_get_u32(record + RP_AT_BODY_CRC);
     message->queue_id = (int32_t)rp_get_u32(record + RP_AT_QUEUE_ID);
@@ -68,7 +68,7 @@ static int decode_variable(cursor *rest, int32_t body_size, rp_message *message,
         return corrupt(error, "no room for the topic length", (int64_t)rest->left);
     }
     uint32_t topic_size = length_size == 2 ? rp_get_u16(part.data) : part.data[0];
-    /* Java reads both lengths as signed numbers: past its maximum the other product cannot read the record either. */
+    /* Java reads both lengths as signed numbers: beyond Java's maximum RocketMQ cannot read the record either. */
     uint32_t topic_size_max = length_size == 2 ? INT16_MAX : INT8_MAX;
     if (topic_size > topic_size_max || !take(rest, topic_size, &message->topic)) {
         return corrupt(error, "topic length", topic_size);
@@ -86,7 +86,7 @@ static int decode_variable(cursor *rest, int32_t body_size, rp_message *message,
     return RP_RECORD_MESSAGE;
 }
 
-/* The CRC written behind the properties by enabledAppendPropCRC, -1 when the record does not end in one. */
+/* Returns the CRC that enabledAppendPropCRC writes behind the properties, -1 if the record does not end in one. */
 static int64_t trailing_crc(rp_slice properties) {
     static const char name[] = RP_PROPERTY_CRC32 "\x01";
     if (properties.size < RP_PROPERTY_CRC32_SIZE) {
@@ -154,7 +154,8 @@ int rp_message_decode(const uint8_t *data, uint64_t size, int check_crc, rp_mess
     return kind == RP_RECORD_MESSAGE && check_crc != RP_CHECK_NO_CRC ? check_crcs(data, check_crc, message, error) : kind;
 }
 
-/* As Java's string2messageProperties: pairs end in \2 or at the end, name and value must not be empty, the last of equal names wins. */
+/* As Java's string2messageProperties: a pair ends in \2 or at the end of the text, name and value must not be empty, and the last of
+ * equal names counts. */
 rp_slice rp_message_property(rp_slice properties, const char *name) {
     rp_slice value = {NULL, 0};
     size_t name_size = strlen(name);
@@ -171,12 +172,13 @@ rp_slice rp_message_property(rp_slice properties, const char *name) {
     return value;
 }
 
-/* rp_message_property of TAGS, for each record of the log. G is the rarest of its letters: keys are mostly hexadecimal. */
+/* rp_message_property for TAGS, called for each record of the log. It searches for G, the rarest of the name's letters, as keys are
+ * mostly hexadecimal. */
 static rp_slice find_tags(rp_slice properties) {
     static const char name[] = "TAGS\x01";
     const uint8_t *begin = properties.data, *end = begin + properties.size, *at = begin;
     rp_slice value = {NULL, 0};
-    while (end - at >= (ptrdiff_t)sizeof name) { /* name and separator, and a value of a byte at least */
+    while (end - at >= (ptrdiff_t)sizeof name) { /* room for the name, the separator and a value of at least one byte */
         const uint8_t *hit = memchr(at + 2, 'G', (size_t)(end - at) - 2);
         if (hit == NULL) {
             break;

@@ -34,14 +34,14 @@
 #define RP_SYSFLAG_TRANSACTION_ROLLBACK 0xC
 #define RP_SYSFLAG_BORN_V6 0x10
 #define RP_SYSFLAG_STORE_V6 0x20
-#define RP_SYSFLAG_HOSTS_MASK 0x30 /* how long the hosts of this record are */
-#define RP_SYSFLAG_NEED_UNWRAP 0x40 /* the body is a batch, and clients take it apart when they see the next flag, too */
+#define RP_SYSFLAG_HOSTS_MASK 0x30 /* both say how long the record's hosts are */
+#define RP_SYSFLAG_NEED_UNWRAP 0x40 /* the body is a batch, which clients unpack if the next flag is set too */
 #define RP_SYSFLAG_INNER_BATCH 0x80 /* the record of a batch queue (inner_batch.h) */
 #define RP_SYSFLAG_BATCH_MASK (RP_SYSFLAG_NEED_UNWRAP | RP_SYSFLAG_INNER_BATCH)
 
 #define RP_PROPERTIES_SIZE_MAX 32767 /* Short.MAX_VALUE, as stored */
 
-/* A record as the bytes say it. Slices point into the record. */
+/* A decoded record. Its slices point into the record's bytes. */
 typedef struct rp_message {
     uint32_t size;
     uint32_t magic;
@@ -65,21 +65,21 @@ typedef struct rp_message {
 enum rp_record_kind {
     RP_RECORD_MESSAGE = 1,
     RP_RECORD_BLANK = 2, /* the rest of the file is padding; message->size is its size */
-    RP_RECORD_END = 0    /* size and magic are zero: nothing was written here */
+    RP_RECORD_END = 0    /* size and magic are zero: nothing is written here */
 };
 
-/* What rp_message_decode verifies. The CRC behind the properties (enabledAppendPropCRC) is only trusted on request: a producer
+/* Which CRCs rp_message_decode verifies. The CRC behind the properties (enabledAppendPropCRC) is verified only on request: a producer
  * may send a property that looks like one. */
 enum rp_check_crc { RP_CHECK_NO_CRC = 0, RP_CHECK_BODY_CRC = 1, RP_CHECK_RECORD_CRC = 2 };
 
-/* Decodes the record at data. Returns rp_record_kind; RP_E_CORRUPT with cause in error when sizes disagree, the magic is
- * unknown, or (check_crc, an rp_check_crc) a CRC is wrong. size is what may be read. */
+/* Decodes the record at data, of which `size` bytes may be read. check_crc is an rp_check_crc. Returns an rp_record_kind; RP_E_CORRUPT
+ * with the cause in error if sizes disagree, the magic is unknown, or a CRC is wrong. */
 int rp_message_decode(const uint8_t *data, uint64_t size, int check_crc, rp_message *message, rp_error *error);
 
-/* The value of a property (name\1value\2…), data NULL when absent. */
+/* Returns the value of a property (name\1value\2…), data NULL if it is absent. */
 rp_slice rp_message_property(rp_slice properties, const char *name);
 
-/* Java's tag code for a consume queue entry: hashCode of the TAGS property, 0 without one. */
+/* Returns the tags code for a consume queue entry: Java's hashCode of the TAGS property, 0 without one. */
 int64_t rp_message_tags_code(rp_slice properties);
 
 #endif

@@ -11,7 +11,7 @@
 
 static uint32_t topic_length_size(rp_slice topic) { return topic.size > INT8_MAX ? 2 : 1; }
 
-/* Splits a part at a __CRC32# property somebody else put in: *before and *after are what remains. */
+/* Splits a part at a __CRC32# property that somebody else put in: *before and *after are what remains. */
 static void without_crc(rp_slice part, rp_slice *before, rp_slice *after) {
     static const char name[] = RP_PROPERTY_CRC32 "\x01";
     *before = part;
@@ -28,7 +28,7 @@ static void without_crc(rp_slice part, rp_slice *before, rp_slice *after) {
     }
 }
 
-/* The last byte of the properties, 2 when there are none: an appended property needs a separator before it. */
+/* Returns the last byte of the properties, 2 if there are none: a property appended behind another byte needs a separator first. */
 static uint8_t last_property_byte(const rp_slice *parts) {
     uint8_t last = RP_PROPERTY_SEPARATOR;
     for (int i = 0; i < RP_ENCODE_PROPERTY_PARTS; i++) {
@@ -43,7 +43,7 @@ int rp_encode_properties_are_closed(const rp_encode_source *source) {
     return last_property_byte(source->properties) == RP_PROPERTY_SEPARATOR;
 }
 
-/* The pieces to write for the properties, at most two a part; returns their bytes without the appended CRC. */
+/* Lists the pieces to write for the properties, at most two per part; returns their size without the appended CRC. */
 static uint64_t property_pieces(const rp_encode_source *source, rp_slice pieces[2 * RP_ENCODE_PROPERTY_PARTS]) {
     uint64_t size = 0;
     for (int i = 0; i < RP_ENCODE_PROPERTY_PARTS; i++) {
@@ -94,7 +94,8 @@ static uint8_t *put_properties(uint8_t *at, const rp_encode_source *source) {
     return at;
 }
 
-/* name \1 ten digits, least significant first, \2; over every byte of the record before it, size and magic included. */
+/* Writes name, \1, ten digits with the least significant first, \2. The CRC covers every byte of the record before it, size and magic
+ * included. */
 static void put_trailing_crc(const rp_encode_source *source, uint8_t *target, uint8_t *at, uint32_t magic, uint32_t size) {
     if (last_property_byte(source->properties) != RP_PROPERTY_SEPARATOR) {
         *at++ = RP_PROPERTY_SEPARATOR;
@@ -117,8 +118,8 @@ static void put_size_and_magic(uint8_t *target, uint32_t size, uint32_t magic) {
     rp_put_u32(start, size);
     rp_put_u32(start + 4, magic);
     memcpy(&word, start, sizeof word);
-    /* After all other bytes of the record: that is what a killed process leaves, what other processes see that read the file, and what a
-     * power cut leaves of a page that the kernel writes just now. Other threads are kept off by the log's max offset, not by this. */
+    /* After all other bytes of the record: this order holds for what a killed process leaves, for other processes that read the file,
+     * and for a page that the kernel is writing at a power cut. Other threads are kept off by the log's max offset, not by this. */
     atomic_thread_fence(memory_order_release);
     memcpy(target, &word, sizeof word);
 }

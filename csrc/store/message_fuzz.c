@@ -1,7 +1,7 @@
-/* message_fuzz.c: hostile bytes into the record decoder, and what it accepts back through the encoder.
+/* message_fuzz.c: feeds hostile bytes to the record decoder, and what it accepts back through the encoder.
  *
- * Claims   no slice leaves the record; properties can be asked for; a record of kind message, encoded again from its parts, is
- *          accepted again with the same parts.
+ * Claims   no slice leaves the record; properties can be read; a record of kind message, encoded again from its parts, is accepted again
+ *          with the same parts.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void round_trip(const rp_message *message) {
     for (source.append_crc = 0; source.append_crc <= 1; source.append_crc++) {
         int64_t size = rp_message_encoded_size(&source);
         if (size < 0) {
-            demand(source.append_crc); /* only the CRC's bytes can make it too large */
+            demand(source.append_crc); /* only the bytes of the CRC can make it too large */
             continue;
         }
         uint8_t *target = calloc(1, (size_t)size);
@@ -53,7 +53,7 @@ static void round_trip(const rp_message *message) {
     }
 }
 
-/* As many as there are names at most, each inside the record. */
+/* Checks that there are at most as many light queues as names, each inside the record. */
 static void look_at_light_queues(const rp_message *message, const uint8_t *data) {
     rp_light_queues light = rp_light_queues_of(message->properties);
     uint32_t names = rp_light_names_count(light.names), found = 0;

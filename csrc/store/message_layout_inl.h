@@ -18,7 +18,7 @@
 #define RP_HOST_V4_SIZE 8
 #define RP_HOST_V6_SIZE 20
 
-/* Everything but hosts, body, topic and properties; the topic's length takes one byte more in V2. */
+/* Everything but hosts, body, topic and properties; in V2 the topic's length takes one byte more. */
 #define RP_RECORD_FIXED_SIZE (RP_AT_BORN_HOST + 8 + 4 + 8 + 4 + 1 + 2)
 #define RP_RECORD_SIZE_MIN (RP_RECORD_FIXED_SIZE + 2 * RP_HOST_V4_SIZE)
 _Static_assert(RP_RECORD_SIZE_MIN == 91, "an empty message with an empty topic takes 91 bytes in RocketMQ");
@@ -32,7 +32,8 @@ _Static_assert(RP_RECORD_SIZE_MIN == 91, "an empty message with an empty topic t
 static inline uint32_t rp_born_host_size(int32_t sys_flag) { return sys_flag & RP_SYSFLAG_BORN_V6 ? RP_HOST_V6_SIZE : RP_HOST_V4_SIZE; }
 static inline uint32_t rp_store_host_size(int32_t sys_flag) { return sys_flag & RP_SYSFLAG_STORE_V6 ? RP_HOST_V6_SIZE : RP_HOST_V4_SIZE; }
 
-/* 1 when records with that sys flag have an entry in their queue. Prepared and rolled-back halves of transactions are not for consumers. */
+/* 1 if records with that sys flag have an entry in their queue. Prepared and rolled-back halves of transactions have none: consumers
+ * must not see them. */
 static inline int rp_message_is_queued(int32_t sys_flag) {
     int32_t transaction = sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
     return transaction != RP_SYSFLAG_TRANSACTION_PREPARED && transaction != RP_SYSFLAG_TRANSACTION_ROLLBACK;

@@ -1,4 +1,4 @@
-/* message_store.c: what is asked of an open store. See message_store.h. */
+/* message_store.c: the operations of an open store. See message_store.h. */
 #include "message_store_inl.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ void rp_message_store_set_append_timing(rp_message_store *store, uint32_t busy_t
 
 int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_timing *timing, rp_error *error) {
     int rc = rp_message_store_check_intervals(timing->interval_ms, timing->queue_interval_ms, error);
-    if (rc == RP_OK && store->flusher != NULL) { /* a store opened to be read has none */
+    if (rc == RP_OK && store->flusher != NULL) { /* a read-only store has no flusher */
         rp_flusher_set_timing(store->flusher, timing);
     }
     return rc;
@@ -69,7 +69,7 @@ typedef struct topic_deletion {
     rp_error *error;
 } topic_deletion;
 
-/* Under the append lock: whether the topic was made again, perhaps. RP_OK: it was not; 1; or an error. */
+/* Under the append lock: may the topic have been created again since? RP_OK: it was not; 1: it may have been; or an error. */
 static int is_younger(rp_consume_queue *queue, int64_t log_offset, rp_error *error) {
     rp_queue_entry last;
     int64_t end = rp_consume_queue_max_offset(queue);
@@ -83,12 +83,12 @@ static int is_younger(rp_consume_queue *queue, int64_t log_offset, rp_error *err
     return last.commit_log_offset >= log_offset;
 }
 
-/* Under the append lock: what is in the log by then, entered or not, was the topic's that goes. */
+/* Under the append lock: everything in the log at this moment, entered or not, belonged to the topic being deleted. */
 static int64_t end_of_topic(const topic_deletion *deletion) {
     return deletion->log->position < deletion->log_offset ? deletion->log->position : deletion->log_offset;
 }
 
-/* What was copied of it first, or a kill would leave it to the next topic of this name; and what has been copied meanwhile. */
+/* Deletes the compacted copy first, or a kill would leave it to the next topic of this name; and again what was copied meanwhile. */
 static void delete_copy(topic_deletion *deletion, rp_consume_queue *queue) {
     if (deletion->compaction == NULL) {
         return;
@@ -103,7 +103,7 @@ static int delete_queue(void *context, rp_consume_queue *queue) {
         if (deletion->log_offset == INT64_MAX) {
             delete_copy(deletion, queue);
         }
-        pthread_mutex_lock(&deletion->log->append_lock); /* nobody puts an entry meanwhile */
+        pthread_mutex_lock(&deletion->log->append_lock); /* keeps others from putting entries meanwhile */
         int rc = is_younger(queue, deletion->log_offset, deletion->error);
         deletion->kept += rc == 1;
         bool goes = rc == RP_OK;
@@ -115,14 +115,14 @@ static int delete_queue(void *context, rp_consume_queue *queue) {
         pthread_mutex_unlock(&deletion->log->append_lock);
         if (goes) {
             delete_copy(deletion, queue);
-            rp_path_remove_empty(rp_consume_queue_directory(queue), 2); /* one left behind would come back as an empty queue */
+            rp_path_remove_empty(rp_consume_queue_directory(queue), 2); /* a directory left behind would come back as an empty queue */
         }
         deletion->rc = rc < RP_OK ? rc : deletion->rc;
     }
     return 0;
 }
 
-/* A recovery dispatches nothing again that is in the log by now. A disk that fails has been told of elsewhere. */
+/* Makes sure that a recovery does not dispatch again what is in the log now. A failing disk is reported elsewhere. */
 static void checkpoint_queues(rp_message_store *store) {
     rp_error local = {0};
     (void)rp_flusher_checkpoint_queues(store->flusher, &local);
@@ -138,12 +138,13 @@ int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic
     if (store->options.read_only) {
         return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
     }
-    checkpoint_queues(store); /* else a kill among the unlinks brings back the last messages, in a queue without those before them */
+    /* Otherwise a kill during the unlinks would bring back the last messages, in a queue without the earlier ones */
+    checkpoint_queues(store);
     rp_retention_lock(store->retention);
     rp_queue_table_each(store->queues, delete_queue, &deletion);
     rp_queue_table_make_room(store->queues);
     rp_retention_unlock(store->retention);
-    checkpoint_queues(store); /* what came between the two */
+    checkpoint_queues(store); /* for what arrived between the two */
     return deletion.rc < RP_OK ? deletion.rc : deletion.kept;
 }
 
@@ -206,7 +207,7 @@ rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_
                                     int64_t *offsets, uint32_t offsets_max) {
     if (store->index == NULL)
         return (rp_key_query){0};
-    if (store->index_builder != NULL) /* one that is far behind answers with what it has */
+    if (store->index_builder != NULL) /* if the index is far behind, the answer has what is in it */
         (void)rp_index_builder_await(store->index_builder, rp_commit_log_dispatched_offset(store->commit_log), INDEX_PATIENCE_MS);
     return rp_key_index_query(store->index, topic, key, begin_ms, end_ms, offsets, offsets_max);
 }
@@ -273,7 +274,7 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
     };
     stats->dispatched_offset = rp_commit_log_dispatched_offset(store->commit_log);
     stats->appended_not_synced_bytes = stats->commit_log_max_offset - stats->flushed_offset;
-    if (rp_commit_log_has_entries(log)) { /* what is not committed may be taken back */
+    if (rp_commit_log_has_entries(log)) { /* uncommitted records may be taken back */
         stats->commit_log_max_offset = stats->dispatched_offset;
     }
 }

@@ -31,10 +31,10 @@ typedef struct rp_message_store_options {
     uint64_t commit_log_file_size;      /* mappedFileSizeCommitLog, default 1 GiB */
     uint32_t consume_queue_file_size;   /* mappedFileSizeConsumeQueue, default 6,000,000 bytes; rounded up to entries */
     uint32_t batch_queue_file_size;     /* mapperFileSizeBatchConsumeQueue, default 13,800,000 bytes; rounded up to entries */
-    const char *batch_topics; /* names of the topics with batch queues (queue.type=BatchCQ), each behind a \n; NULL: none is known */
-    uint32_t message_size_max; /* maxMessageSize, default 4 MiB, of the body */
+    const char *batch_topics; /* names of the topics with batch queues (queue.type=BatchCQ), each followed by \n; NULL: none is known */
+    uint32_t message_size_max; /* maxMessageSize, default 4 MiB; limit of the body */
     int32_t flush_mode; /* rp_flush_mode */
-    int32_t flush_backend; /* rp_flush_backend_kind; AUTO times both under RP_FLUSH_SYNC, else it is SYSCALL */
+    int32_t flush_backend; /* rp_flush_backend_kind; AUTO times both under RP_FLUSH_SYNC, otherwise it means SYSCALL */
     const char *liburing_path; /* absolute path of the shared object, read at open; NULL: no io_uring */
     uint32_t flush_interval_ms; /* flushIntervalCommitLog 500 */
     uint32_t flush_least_pages; /* flushCommitLogLeastPages 4 */
@@ -44,19 +44,19 @@ typedef struct rp_message_store_options {
     uint32_t append_wait_timeout_ms; /* waitTimeMillsInSendQueue, default 200: an append waits this long for another */
     uint32_t populate_ahead_bytes; /* pre-faulted ahead of the writer, default 32 MiB */
     int32_t append_property_crc; /* enabledAppendPropCRC */
-    int32_t read_only; /* tools: no threads, no writes, shared lock */
+    int32_t read_only; /* for tools: no threads, no writes, shared lock */
     int32_t check_crc_on_recover; /* rp_check_crc of message.h, default RP_CHECK_BODY_CRC */
-    int32_t rebuild_queues; /* tools: consume queues are dropped and made again from the whole commit log */
-    int32_t holds_back; /* behind a controller: what may not be confirmed gets no queue entry at open (recovery.h) */
-    uint32_t queues_max; /* bound of topic queues, default 1,000,000 */
-    uint32_t light_queues_max; /* of them light queues (light_queue.h); default 0: none is made, those that are there go on */
+    int32_t rebuild_queues; /* for tools: consume queues are dropped and rebuilt from the whole commit log */
+    int32_t holds_back; /* behind a controller: records that may be unconfirmed get no queue entry at open (recovery.h) */
+    uint32_t queues_max; /* bound of the queues of topics, default 1,000,000 */
+    uint32_t light_queues_max; /* bound of light queues (light_queue.h) among these; default 0: none is created, existing ones continue */
     const char *delay_levels; /* messageDelayLevel; NULL: RocketMQ's 18 levels */
     int32_t index_enable; /* messageIndexEnable, default 1 */
     uint32_t index_slot_count; /* maxHashSlotNum, default 5,000,000 */
     uint32_t index_entry_count_max; /* maxIndexNum, default 20,000,000 */
     uint8_t store_host[20]; /* address + 4-byte port written into records */
     int32_t store_host_is_v6;
-    const char *ledger_index_path; /* not NULL: the commit log is DLedger's (commit_log_ledger.h), its index files lie here */
+    const char *ledger_index_path; /* not NULL: the commit log is DLedger's (commit_log_ledger.h), and its index files lie here */
     uint32_t ledger_index_file_size; /* default 167,772,160, a multiple of 32 */
     int64_t ledger_committed_index; /* committedIndex of DLedger's checkpoint file, default -1: unknown */
     uint64_t compaction_file_size; /* compactionMappedFileSize, default 100 MiB; 0: enableCompaction=false */
@@ -104,11 +104,11 @@ int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *qu
 int rp_message_store_compact(rp_message_store *store, rp_slice topic, int32_t queue_count, rp_error *error);
 /* Makes the topic's queues plain queues again. The files of what was kept stay until the topic is deleted. */
 void rp_message_store_compact_no_more(rp_message_store *store, rp_slice topic);
-/* A slave's log may begin later than what its master has kept of a compacted queue. While `holds` is set such a queue is not copied, but
- * waits until this gap is filled. */
+/* On a slave, the log may begin later than what its master has kept of a compacted queue. While `holds` is set, such a queue is not
+ * copied, but waits until that gap is filled. */
 void rp_message_store_hold_gaps(rp_message_store *store, int holds);
-/* The next queue that waits, and the queue offsets that it lacks, [*from, *to); *to is INT64_MAX while the queue has no messages. *cursor
- * must be 0 before the first call. Returns 1, or 0 if there are no more. */
+/* Finds the next queue that waits, and the queue offsets it lacks, [*from, *to); *to is INT64_MAX while the queue has no messages.
+ * *cursor must be 0 before the first call. Returns 1, or 0 if there are no more. */
 int rp_message_store_next_gap(rp_message_store *store, uint32_t *cursor, rp_consume_queue **queue, int64_t *from, int64_t *to);
 /* Puts records, in the form of a pull's answer, into the gap. next_offset is the offset of the first record after these; if it is `to` or
  * more, nothing is missing any more. RP_OK; RP_E_PROTOCOL if they are not messages of this queue; RP_E_NOT_FOUND if there is no such queue;
@@ -117,7 +117,7 @@ int rp_message_store_fill_gap(rp_message_store *store, rp_slice topic, int32_t q
                               rp_error *error);
 /* The first offset that can be read; in a compacted queue, the first one that is kept. */
 int64_t rp_message_store_first_offset(const rp_consume_queue *queue);
-/* As rp_consume_queue_offset_by_time; in a compacted queue, what is kept is searched, too. */
+/* As rp_consume_queue_offset_by_time; in a compacted queue, kept messages are searched too. */
 int64_t rp_message_store_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
 /* Fills stats; all zeros if the store compacts nothing. */
 void rp_message_store_read_compaction(const rp_message_store *store, rp_compaction_stats *stats);
@@ -138,7 +138,7 @@ int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic
 int rp_message_store_expire_file(rp_message_store *store, rp_error *error);
 /* Frees the blocks of deleted files whose last reader has left. Returns how many deleted files are still being read. */
 uint32_t rp_message_store_reclaim(rp_message_store *store);
-/* Calls visit for each queue; stops when it returns non-zero. */
+/* Calls visit for each queue; stops when visit returns non-zero. */
 void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue), void *context);
 
 /* Called after each sync that moved the flushed offset, on the thread that made the sync (the flusher's, or a waiter's). Two syncs may call
@@ -165,8 +165,8 @@ int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint3
 /* As rp_message_store_wait_flushed; in a log with entries (commit_log_ledger.h) also waits until they are committed. cuts: commit_log_cuts
  * of the stats, read before offset was. Also RP_E_RANGE if the log was cut since. */
 int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint64_t cuts, uint32_t timeout_ms);
-/* Asks for every byte below offset to be on disk soon, without waiting: the flusher syncs at once, and on_flushed reports it. Any thread.
- * */
+/* Asks for every byte below offset to be on disk soon, without waiting: the flusher syncs at once, and on_flushed reports it. Any
+ * thread. */
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset);
 /* 1 if no sync is under way or requested: whoever needs one may then lead it by rp_message_store_wait_flushed. Only a hint. Any thread. */
 int rp_message_store_flush_is_idle(const rp_message_store *store);
@@ -178,12 +178,12 @@ typedef struct rp_message_store_stats {
     uint64_t flushes, flush_ns_total, flush_ns_max;
     uint64_t append_lock_ns_max;
     int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset, dispatched_offset;
-    int64_t commit_log_end_offset; /* commit_log_max_offset, and of a log with entries what is not committed yet, too */
+    int64_t commit_log_end_offset; /* commit_log_max_offset; in a log with entries, uncommitted ones included */
     uint64_t commit_log_cuts; /* how often the log's end went back, read before commit_log_end_offset */
     int64_t appended_not_synced_bytes;
     int64_t queue_count;
     int64_t indexed_offset; /* messages below it can be found by key */
-    int64_t recovered_from, recovered_records; /* of the pass at open */
+    int64_t recovered_from, recovered_records; /* of the recovery pass at open */
     int64_t flush_backend; /* rp_flush_backend_kind in use */
     int64_t files_deleted, bytes_deleted, files_leaving; /* by retention; leaving: still read by somebody */
 } rp_message_store_stats;

@@ -7,12 +7,12 @@
 
 #include "commit_log_inl.h"
 
-/* A queue that has lost its log, or never had one, as a new slave's: its next message goes behind what was compacted. The copy is not
- * compared meanwhile: a queue that has got half-way to its end would take it for cut. */
+/* For a queue that has lost its log or never had one, as on a new slave: its next message goes behind what was compacted. The copy is
+ * not compared meanwhile, because a queue that is only part of the way to its end would look cut. */
 static int begin_behind_copy(rp_message_store *store, rp_consume_queue *queue, rp_error *error) {
     rp_compaction_log *log = rp_consume_queue_compacted(queue);
     int rc = RP_OK;
-    if (rp_consume_queue_max_offset(queue) > 0) /* as ever: a compaction may hold the lock for long */
+    if (rp_consume_queue_max_offset(queue) > 0) /* the usual case, without the lock, which a compaction may hold for long */
         return RP_OK;
     rp_compaction_log_lock_writer(log);
     pthread_mutex_lock(&store->commit_log->append_lock);
@@ -33,7 +33,8 @@ int rp_message_store_compact(rp_message_store *store, rp_slice topic, int32_t qu
             return error->status;
         }
         rc = rp_compaction_follow(store->compaction, queue, error);
-        bool is_there = rp_queue_table_find(store->queues, topic, id, 0, error) == queue; /* or it waits for the old topic's to go */
+        /* Or it waits for the deleted topic's queue to be removed */
+        bool is_there = rp_queue_table_find(store->queues, topic, id, 0, error) == queue;
         rc = rc == RP_OK && is_there ? begin_behind_copy(store, queue, error) : rc;
     }
     return rc;
@@ -96,7 +97,8 @@ int64_t rp_message_store_first_offset(const rp_consume_queue *queue) {
     return kept < rp_compaction_log_end(log) ? kept : min;
 }
 
-/* Of what is kept the first that was stored at that time or later, -1: none was; before: the one before it, or itself. */
+/* Returns the offset of the first kept message that was stored at that time or later, -1 if there is none; *before: the last one before
+ * it, or itself. */
 static int64_t find_kept(rp_compaction_log *log, int64_t timestamp_ms, int64_t *before) {
     rp_compaction_segment *segment;
     *before = -1;
@@ -119,7 +121,8 @@ static int64_t find_kept(rp_compaction_log *log, int64_t timestamp_ms, int64_t *
             *before = *before < 0 ? entry.queue_offset : *before;
             return entry.queue_offset;
         }
-        at = rp_compaction_segment_last_offset(segment) + 1 > at ? rp_compaction_segment_last_offset(segment) + 1 : INT64_MAX; /* or cut */
+        /* Or the segment was cut */
+        at = rp_compaction_segment_last_offset(segment) + 1 > at ? rp_compaction_segment_last_offset(segment) + 1 : INT64_MAX;
     }
     return -1;
 }

@@ -25,13 +25,13 @@ typedef struct store_paths {
     char index[RP_PATH_MAX];
     char ledger_index[RP_PATH_MAX]; /* "": the log has no entries */
     char compaction[RP_PATH_MAX];
-    char aside[RP_PATH_MAX]; /* of the commit log's files that recovery took out */
+    char aside[RP_PATH_MAX]; /* where recovery moves files of the commit log */
 } store_paths;
 
 struct rp_message_store {
     rp_message_store_options options; /* fixed; its strings are not kept */
     store_paths paths;                /* fixed */
-    rp_flush_backend *backend;        /* fixed after open; NULL in a read-only store and with the caller's own file_ops */
+    rp_flush_backend *backend;        /* fixed after open; NULL in a read-only store, and if the caller supplied file_ops */
     const rp_file_ops *ops;           /* fixed: the caller's, or the backend's */
     const rp_clock *clock;            /* fixed */
     rp_consume_queue_setup queue_setup, batch_setup; /* fixed before the first queue */
@@ -42,24 +42,24 @@ struct rp_message_store {
     rp_retention *retention;          /* fixed after open; NULL in a read-only store */
     rp_key_index *index;              /* fixed after open; NULL when it is off */
     rp_index_builder *index_builder;  /* fixed after open; NULL in a read-only store */
-    rp_compaction *compaction;        /* likewise, and when it is off */
+    rp_compaction *compaction;        /* likewise, and NULL if compaction is off */
     rp_dispatcher dispatcher;         /* owner while opening, then guarded by the append lock */
     rp_checkpoint checkpoint;         /* owner, while opening */
     rp_recovery recovery;             /* owner */
     int lock_fd;                      /* owner */
-    int queues_fd;                    /* fixed after open: of the directory of all queues; -1: none */
-    bool was_exact;                   /* owner: the checkpoint was ours */
+    int queues_fd;                    /* fixed after open: descriptor of the directory of all queues; -1: none */
+    bool was_exact;                   /* owner: rocketpy wrote the checkpoint last */
     bool was_clean;                   /* owner: no abort mark was found */
-    bool was_marked;                  /* owner: the abort mark is ours to remove */
+    bool was_marked;                  /* owner: this process has set the abort mark and removes it */
 };
 
-/* RP_OK, or RP_E_INVALID: the pauses between flushes are no such. */
+/* RP_OK, or RP_E_INVALID: an interval between flushes is out of range. */
 int rp_message_store_check_intervals(uint32_t log_ms, uint32_t queue_ms, rp_error *error);
 
-/* message_store_ledger.c: steps of the open, and nothing for a log without entries. */
+/* message_store_ledger.c: steps of the open; they do nothing for a log without entries. */
 int rp_message_store_refuse_old_log(rp_message_store *store, rp_error *error);
 int rp_message_store_open_ledger(rp_message_store *store, rp_error *error);
-/* Up to where DLedger's checkpoint calls the log committed; 0: it says nothing. */
+/* Log offset up to which DLedger's checkpoint calls the log committed; 0: unknown. */
 int64_t rp_message_store_committed_end(const rp_message_store *store);
 int rp_message_store_settle_entries(rp_message_store *store, rp_error *error);
 

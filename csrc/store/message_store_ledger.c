@@ -1,4 +1,4 @@
-/* message_store_ledger.c: what the store does besides when its commit log is DLedger's (commit_log_ledger.h). */
+/* message_store_ledger.c: what opening a store does in addition if its commit log is DLedger's (commit_log_ledger.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,9 +7,10 @@
 #include "log_cursor.h"
 #include "message_store_inl.h"
 
-#define LEDGER_LAST_FILES 3 /* what DLedger itself reads again */
+#define LEDGER_LAST_FILES 3 /* DLedger itself reads as many again */
 
-/* RocketMQ goes on behind a commitlog from before DLedger and reads both; here the messages of the old one would be missing. */
+/* RocketMQ continues behind a commitlog from before DLedger and reads both; rocketpy does not read the old one, so its messages would be
+ * missing. */
 int rp_message_store_refuse_old_log(rp_message_store *store, rp_error *error) {
     char path[RP_PATH_MAX];
     rp_file_row *old = NULL;
@@ -35,7 +36,7 @@ int rp_message_store_open_ledger(rp_message_store *store, rp_error *error) {
                                                                     options->read_only, &store->ledger_index, error);
 }
 
-/* Is there in the log what the index files say? A power cut may leave a unit of an entry that was cut since. */
+/* Does the log agree with the unit? A power cut may leave the unit of an entry that was cut since. */
 static bool is_of_log(const rp_message_store *store, const rp_ledger_entry *unit) {
     rp_log_cursor cursor = {.row = rp_commit_log_files(store->commit_log), .has_entries = 1};
     rp_message message;
@@ -54,8 +55,8 @@ int64_t rp_message_store_committed_end(const rp_message_store *store) {
     return is_known ? unit.position + unit.size : 0;
 }
 
-/* Where the index files' units may be missing from on: they are synced ahead of our checkpoint; a stop of DLedger's leaves all but its
- * last files whole. */
+/* Finds from where on units may be missing in the index files: they are synced before our checkpoint is written; a stop of DLedger's
+ * leaves all but its last files whole. */
 int rp_message_store_settle_entries(rp_message_store *store, rp_error *error) {
     rp_mapped_file_queue *row = rp_commit_log_files(store->commit_log);
     int64_t last_files = rp_mapped_file_queue_end(row) - LEDGER_LAST_FILES * (int64_t)rp_mapped_file_queue_file_size(row);

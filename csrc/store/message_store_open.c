@@ -121,7 +121,7 @@ static int make_directories(rp_message_store *store, rp_error *error) {
     return rc;
 }
 
-/* Before anything is written below it. A queue's own sync does without. */
+/* Before anything is written below it. Queues synced one by one do without it. */
 static int open_queues_directory(rp_message_store *store, rp_error *error) {
     (void)error;
     if (!store->options.read_only) {
@@ -137,7 +137,7 @@ static int take_lock(rp_message_store *store, rp_error *error) {
 
 static int choose_backend(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
-    bool is_sync = options->flush_mode == RP_FLUSH_SYNC; /* else nobody waits for syncs */
+    bool is_sync = options->flush_mode == RP_FLUSH_SYNC; /* otherwise nobody waits for syncs */
     int32_t wanted = options->flush_backend == RP_FLUSH_BACKEND_AUTO && !is_sync ? RP_FLUSH_BACKEND_SYSCALL : options->flush_backend;
     if (options->read_only || options->file_ops != NULL) {
         return RP_OK;
@@ -149,7 +149,8 @@ static int choose_backend(rp_message_store *store, rp_error *error) {
     return rc;
 }
 
-/* How the last one ended. A stop of ours leaves counts: without them somebody took the abort mark away, or copied all else. */
+/* Finds out how the last run ended. A stop of ours leaves counts: if there are none, somebody removed the abort mark, or copied
+ * everything except it. */
 static int read_marks(rp_message_store *store, rp_error *error) {
     int rc = rp_checkpoint_read(store->ops, store->paths.checkpoint, &store->checkpoint, error);
     bool was_open = store->checkpoint.is_exact && store->checkpoint.queue_count < 0;
@@ -180,8 +181,9 @@ static int open_log(rp_message_store *store, rp_error *error) {
     return rp_commit_log_open(&log, &store->commit_log, error);
 }
 
-/* Before anything reads the log: what is behind the intent's offset is gone from disk, as if a crash had lost it, and recovery does the
- * rest. The checkpoint and the abort mark first, which make it look behind that offset; the intent's own end last. */
+/* Cuts the log before anything reads it: the bytes behind the intent's offset are removed from disk, as if a crash had lost them, and
+ * recovery does the rest. First checkpoint and abort mark are changed so that recovery reads beyond that offset; the intent is removed
+ * last. */
 static int cut_log(rp_message_store *store, rp_error *error) {
     int64_t offset;
     int rc = store->options.read_only ? RP_OK : rp_cut_intent_read(store->ops, store->paths.root, &offset, error);
@@ -196,7 +198,7 @@ static int cut_log(rp_message_store *store, rp_error *error) {
     checkpoint->flushed_offset = checkpoint->flushed_offset < offset ? checkpoint->flushed_offset : offset;
     checkpoint->queues_offset = checkpoint->queues_offset < offset ? checkpoint->queues_offset : offset;
     if (!checkpoint->is_exact) {
-        checkpoint->log_time_ms = checkpoint->queues_time_ms = 0; /* its times say nothing of the cut: all of the log is looked at */
+        checkpoint->log_time_ms = checkpoint->queues_time_ms = 0; /* the times say nothing of the cut: all of the log is read */
     }
     rp_checkpoint_forget_counts(checkpoint);
     rc = rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error);
@@ -237,7 +239,7 @@ static int open_queues(rp_message_store *store, rp_error *error) {
     return rc == RP_OK ? rp_dispatcher_init(&store->dispatcher, store->queues, options->log, options->delay_levels, error) : rc;
 }
 
-/* The abort mark last: until it is there the counts of a clean stop say that something is amiss, from then on the offset. */
+/* The abort mark is written last: before that the counts of a clean stop show that something is wrong, afterwards the offset does. */
 static int doubt_queues(void *context, rp_error *error) {
     rp_message_store *store = context;
     rp_checkpoint doubt = store->checkpoint;
@@ -301,7 +303,7 @@ static void index_synced(void *context, int64_t time_ms, int64_t log_offset) {
 }
 static void index_appended(void *context) { rp_index_builder_notify(context); }
 
-/* Of what was dropped nothing is on disk any more, and what is built again in its place is not on disk yet. */
+/* Notes how far the index is on disk. What was dropped is not on disk any more, and what replaces it is not on disk yet. */
 static void note_indexed(rp_checkpoint *checkpoint, rp_key_index *index) {
     int64_t last = rp_key_index_next_offset(index), last_ms = rp_key_index_last_time(index);
     bool has_offset = checkpoint->index_offset >= 0;
@@ -309,7 +311,7 @@ static void note_indexed(rp_checkpoint *checkpoint, rp_key_index *index) {
     checkpoint->index_time_ms = checkpoint->index_time_ms > last_ms ? last_ms : checkpoint->index_time_ms;
 }
 
-/* After recovery: the index knows nothing the log does not have, and the builder catches up from where it is. */
+/* After recovery: removes what the index has beyond the log; the builder catches up from there. */
 static int open_index(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
     if (!options->index_enable) {
@@ -358,14 +360,14 @@ static int start_index(rp_message_store *store, rp_error *error) {
     return rc == RP_OK ? rp_commit_log_add_follower(store->commit_log, index_appended, store->index_builder) : rc;
 }
 
-/* What recovery found counts as on disk from now on, so it has to be: after a killed process it was in the page cache only. */
+/* What recovery found counts as on disk from now on, so it is synced: after a kill it was only in the page cache. */
 static int settle(rp_message_store *store, rp_error *error) {
     const rp_recovery *recovery = &store->recovery;
     rp_checkpoint *checkpoint = &store->checkpoint;
     int rc = rp_mapped_file_queue_sync_files(rp_commit_log_files(store->commit_log), recovery->start, recovery->end, error);
     checkpoint->log_time_ms = recovery->store_timestamp_ms;
     checkpoint->flushed_offset = recovery->end;
-    checkpoint->queues_offset = recovery->start; /* what was dispatched from there is synced with the queues' next pass */
+    checkpoint->queues_offset = recovery->start; /* what was dispatched from there on is synced by the next pass over the queues */
     checkpoint->confirm_offset = recovery->held_from;
     rp_checkpoint_forget_counts(checkpoint);
     checkpoint->is_exact = 1;
@@ -434,7 +436,7 @@ static int start_log(rp_message_store *store, rp_error *error) {
 
 static int start_flusher(rp_message_store *store, rp_error *error) { return rp_flusher_start(store->flusher, error); }
 
-/* Idempotent. What is not indexed by then is at the next open. RP_OK, or why the index is not on disk. */
+/* Idempotent. What is not indexed by then is indexed at the next open. RP_OK, or why the index is not on disk. */
 static int stop_index(rp_message_store *store, rp_error *error) {
     if (store->index_builder == NULL) {
         return RP_OK;
@@ -461,7 +463,7 @@ static int clean_queue(void *context, rp_consume_queue *queue) {
     return cleaning->rc != RP_OK;
 }
 
-/* After the last append: what was taken back of queues' entries is not found at the next start. */
+/* After the last append: makes sure that the next start does not find entries that were taken back. */
 static int clean_queues(rp_message_store *store, rp_error *error) {
     queue_cleaning cleaning = {error, RP_OK};
     rp_queue_table_each(store->queues, clean_queue, &cleaning);
@@ -488,7 +490,7 @@ static void destroy(rp_message_store *store) {
     free(store);
 }
 
-/* RP_OK, or why the store cannot be opened. Each relies on those before it. */
+/* A step of the open: RP_OK, or why the store cannot be opened. Each step relies on those before it. */
 typedef int step(rp_message_store *store, rp_error *error);
 
 static step *const opening[] = {check_options,
@@ -506,7 +508,7 @@ static step *const opening[] = {check_options,
                                 recover,
                                 open_index,
                                 NULL};
-/* Of a store that is not only read. */
+/* Steps that a read-only store leaves out. */
 static step *const starting[] = {settle,         set_mark,    open_flusher,  start_log, open_compaction,
                                  open_retention, start_index, start_flusher, NULL};
 
@@ -545,14 +547,14 @@ int rp_message_store_close(rp_message_store *store, rp_error *error) {
     int rc = rp_commit_log_stop(store->commit_log, error);
     rp_compaction_close(store->compaction);
     store->compaction = NULL;
-    int index_rc = stop_index(store, error); /* its last sync is in the flusher's last checkpoint */
+    int index_rc = stop_index(store, error); /* before the flusher stops: the index's last sync is part of the last checkpoint */
     rc = index_rc != RP_OK ? index_rc : rc;
     rc = rc == RP_OK ? clean_queues(store, error) : rc;
     if (store->flusher != NULL) {
         int flusher_rc = rp_flusher_stop(store->flusher, error);
         rc = flusher_rc != RP_OK ? flusher_rc : rc;
     }
-    if (rc == RP_OK && store->was_marked) { /* else the next open must recover */
+    if (rc == RP_OK && store->was_marked) { /* otherwise the next open must recover */
         rc = rp_abort_mark_clear(store->ops, store->paths.abort_mark, store->paths.root, error);
     }
     destroy(store);

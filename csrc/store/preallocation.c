@@ -18,19 +18,19 @@
 #include "store_path.h"
 
 #define PIECE_BYTES_MAX (256 * 1024)
-#define ALLOCATE_BYTES (64 * 1024 * 1024) /* asked of the file system at once: fewer extents */
-/* Of a sync, on the average: from here on to write everything twice takes the disk longer than a journal's commit. */
+#define ALLOCATE_BYTES (64 * 1024 * 1024) /* asked of the file system at once, for fewer extents */
+/* Average size of a sync from which on zeroing ahead, which writes everything twice, costs the disk more than a journal commit. */
 #define SYNC_BYTES_LARGE (256 * 1024)
-#define SYNC_BYTES_MAX (4 * SYNC_BYTES_LARGE) /* that count: small ones behind a few huge ones shall not be taken for large */
+#define SYNC_BYTES_MAX (4 * SYNC_BYTES_LARGE) /* a larger sync counts as this: a few huge ones must not hide that the rest are small */
 #define SYNCS_AVERAGED 8
-#define LEAD_OF_BLOCKS (4 * 1024 * 1024) /* the lead while there are no zeros in it: small syncs may come to it */
+#define LEAD_OF_BLOCKS (4 * 1024 * 1024) /* the lead while it holds no zeros, since syncs may become small again */
 
-/* Bytes; the chunk a power of two. Whoever loses its core to a chunk waits for all of it, so it is small; but a sync is behind each of
- * RP_READY_FOR_SYNC. */
+/* In bytes; the chunk is a power of two. A thread that loses its core to a chunk waits for all of it, so the chunk is small; but under
+ * RP_READY_FOR_SYNC each chunk costs a sync. */
 static const struct {
-    int64_t piece;  /* of one write */
-    int64_t chunk;  /* made ready under one hold of the lock */
-    int64_t refill; /* missing of the lead before the thread is woken, at most half of it */
+    int64_t piece;  /* size of one write */
+    int64_t chunk;  /* prepared under one hold of the lock */
+    int64_t refill; /* how much of the lead is used up before the thread is woken; at most half of it */
 } portions[] = {
     [RP_READY_FOR_ASYNC] = {PIECE_BYTES_MAX, PIECE_BYTES_MAX, PIECE_BYTES_MAX},
     [RP_READY_FOR_SYNC] = {16 * 1024, 1024 * 1024, 2 * 1024 * 1024},
@@ -46,23 +46,26 @@ struct rp_preallocation {
     int64_t piece_bytes;       /* fixed */
     int64_t file_size;         /* fixed */
     int32_t mode;              /* fixed */
-    const uint8_t *zeros;      /* fixed: PIECE_BYTES_MAX of addresses over the kernel's one page of zeros, which stays in the cache */
+    /* Fixed: PIECE_BYTES_MAX of addresses, all mapped to the kernel's one page of zeros, which stays in the cache */
+    const uint8_t *zeros;
     void (*sync_failed)(void *context, const rp_error *error); /* fixed */
     void *context;             /* fixed */
     rp_thread *thread;         /* owner; set before the first append, NULL after the last */
-    rp_mapped_file *reopened;  /* the thread's: the file whose zeros it synced last, for its syncs alone; NULL: none */
-    const rp_mapped_file *reopened_of; /* the thread's: compared only */
+    /* Owned by the thread: the file whose zeros it synced last, opened a second time for its syncs; NULL: none */
+    rp_mapped_file *reopened;
+    const rp_mapped_file *reopened_of; /* owned by the thread: only compared */
 
     _Atomic int64_t ready_end; /* released after the bytes below it are ready; written under extend_lock; at most zeroed_end */
-    _Atomic int64_t position;  /* of the appender, a hint */
-    _Atomic bool is_paused;    /* by the appender, for one write of its own: a hint */
-    _Atomic int64_t sync_bytes; /* of whoever syncs: an average; for others a hint */
+    _Atomic int64_t position;  /* the appender's position, a hint */
+    _Atomic bool is_paused;    /* set by the appender during a write of its own: a hint */
+    _Atomic int64_t sync_bytes; /* running average, owned by the thread that syncs; a hint for others */
 
     pthread_mutex_t extend_lock; /* after the append lock; before the row's */
     rp_mapped_file *file;        /* guarded by extend_lock: pinned, holds zeroed_end; NULL before the first extension */
     int64_t zeroed_end;          /* guarded by extend_lock: bytes below it have pages in the page cache, were claimed, or need no zeros */
     int64_t allocated_end;       /* guarded by extend_lock: bytes below it have disk space */
-    _Atomic bool can_allocate;   /* written under extend_lock; for others a hint: else only what is written has space */
+    /* 0: the file system cannot allocate, so only written bytes have space; written under extend_lock, a hint for others */
+    _Atomic bool can_allocate;
     bool has_zeroed;             /* guarded by extend_lock: the last extension wrote zeros */
     bool failing;                /* guarded by extend_lock: the last extension failed and was reported */
 
@@ -72,11 +75,11 @@ struct rp_preallocation {
 
     pthread_mutex_t wake_lock; /* leaf */
     pthread_cond_t wake;
-    _Atomic bool awake; /* set by whoever wakes, cleared by the thread before it looks; false positives are harmless */
-    bool stopping;      /* guarded by wake_lock */
+    _Atomic bool awake; /* set by whoever wakes the thread, cleared by the thread before it checks for work; false positives are harmless */
+    bool stopping; /* guarded by wake_lock */
 };
 
-/* Under extend_lock, or before the thread and the appender know it: starts over from position. */
+/* Under extend_lock, or before thread and appender use it: starts over from position. */
 static void reset(rp_preallocation *ahead, int64_t position) {
     if (ahead->file != NULL) {
         rp_mapped_file_release(ahead->file);
@@ -139,7 +142,7 @@ static int no_space(rp_preallocation *ahead, int64_t offset, int os_errno, rp_er
                         "cannot allocate space for the commit log: %s; %s", strerror(os_errno), rp_write_remedy(os_errno, path));
 }
 
-/* Under extend_lock: the file that holds offset is ahead->file. */
+/* Under extend_lock: makes the file that holds offset ahead->file. */
 static int enter_file(rp_preallocation *ahead, int64_t offset, rp_error *error) {
     if (ahead->file != NULL && offset < ahead->file->base_offset + ahead->file_size) {
         return RP_OK;
@@ -153,7 +156,7 @@ static int enter_file(rp_preallocation *ahead, int64_t offset, rp_error *error) 
     if (file == NULL) {
         return error->status < 0 ? error->status : RP_E_IO;
     }
-    if (!file->is_writable) { /* its descriptor neither: writes by that would fail for a reason that says nothing */
+    if (!file->is_writable) { /* its descriptor is not writable either: writes would fail with a misleading error */
         int rc = rp_mapped_file_hold(file, rp_mapped_file_queue_directory(ahead->row), offset - file->base_offset, 1, error);
         rp_mapped_file_release(file);
         return rc;
@@ -165,7 +168,7 @@ static int enter_file(rp_preallocation *ahead, int64_t offset, rp_error *error) 
     return RP_OK;
 }
 
-/* Under extend_lock: disk space for [from, end) of ahead->file, more than asked while there is plenty. */
+/* Under extend_lock: allocates [from, end) of ahead->file, and more than asked while space is plentiful. */
 static int allocate(rp_preallocation *ahead, int64_t from, int64_t end, rp_error *error) {
     if (end <= ahead->allocated_end) {
         return RP_OK;
@@ -217,7 +220,7 @@ void rp_preallocation_count_sync(rp_preallocation *ahead, int64_t bytes) {
     atomic_store_explicit(&ahead->sync_bytes, average + (bytes - average) / SYNCS_AVERAGED, memory_order_relaxed);
 }
 
-/* Under extend_lock: one chunk more is zeroed, where that is of use, at least up to `end` where the file allows it. */
+/* Under extend_lock: zeroes one more chunk, if zeros are of use, at least up to `end` as far as the file goes. */
 static int extend(rp_preallocation *ahead, int64_t end, rp_error *error) {
     int64_t from = ahead->zeroed_end;
     int rc = enter_file(ahead, from, error);
@@ -249,18 +252,20 @@ static void report(rp_preallocation *ahead, int rc, const rp_error *error) {
     ahead->failing = rc != RP_OK;
 }
 
-/* Everything below end, by one step after the other. */
+/* Prepares everything below end, one step after the other. */
 static int make_ready(rp_preallocation *ahead, int64_t end, int (*step)(rp_preallocation *, int64_t, rp_error *), rp_error *error) {
     rp_error local = {0};
     int rc = RP_OK;
     error = error == NULL ? &local : error;
     pthread_mutex_lock(&ahead->extend_lock);
-    while (rc == RP_OK && ahead->zeroed_end < end) { /* what was ready before says nothing about the disk now, and is not reported */
+    /* Bytes that were ready before say nothing about the disk now, so reaching them is not reported */
+    while (rc == RP_OK && ahead->zeroed_end < end) {
         rc = step(ahead, end, error);
         report(ahead, rc, error);
     }
     if (ahead->zeroed_end > atomic_load_explicit(&ahead->ready_end, memory_order_relaxed)) {
-        atomic_store_explicit(&ahead->ready_end, ahead->zeroed_end, memory_order_release); /* not mapped yet: the appender will fault */
+        /* Not mapped yet: the appender will take the faults */
+        atomic_store_explicit(&ahead->ready_end, ahead->zeroed_end, memory_order_release);
     }
     pthread_mutex_unlock(&ahead->extend_lock);
     return rc;
@@ -268,7 +273,7 @@ static int make_ready(rp_preallocation *ahead, int64_t end, int (*step)(rp_preal
 
 int rp_preallocation_require(rp_preallocation *ahead, int64_t end, rp_error *error) { return make_ready(ahead, end, extend, error); }
 
-/* Under extend_lock. */
+/* Under extend_lock: makes space for one more part of what is claimed. */
 static int claim_some(rp_preallocation *ahead, int64_t end, rp_error *error) {
     int64_t from = ahead->zeroed_end;
     int rc = enter_file(ahead, from, error);
@@ -299,7 +304,7 @@ static void wake_thread(rp_preallocation *ahead, bool stopping) {
     pthread_mutex_unlock(&ahead->wake_lock);
 }
 
-/* The next file is made in time in any case. */
+/* How far to stay ahead at `position`. The next file is always made in time. */
 static int64_t lead_of(const rp_preallocation *ahead, int64_t position) {
     bool is_short = ahead->ahead_bytes > LEAD_OF_BLOCKS && position % ahead->file_size + ahead->ahead_bytes < ahead->file_size;
     return is_short && !needs_zeros(ahead) ? LEAD_OF_BLOCKS : ahead->ahead_bytes;
@@ -320,7 +325,7 @@ static int64_t goal(const rp_preallocation *ahead) {
     return lead < limit ? lead : limit;
 }
 
-/* Opened once more (rp_mapped_file_queue_reopen), unless it is that already. */
+/* Opens the file a second time (rp_mapped_file_queue_reopen), unless it is open so already. */
 static int reopen(rp_preallocation *ahead, const rp_mapped_file *file, rp_error *error) {
     if (ahead->reopened == NULL || ahead->reopened_of != file) {
         rp_mapped_file_queue_close_reopened(ahead->reopened);
@@ -342,24 +347,24 @@ static void sync_zeros(rp_preallocation *ahead, const rp_mapped_file *file, int6
     }
 }
 
-/* Outside the lock: the appender need not wait for the disk. The bytes may be written to meanwhile, if it has outrun us, and their file,
- * which is pinned, may be in the row no more, if the log has moved. */
+/* Syncs the zeros outside the lock, so that the appender need not wait for the disk. If the appender overtakes, the bytes are written to
+ * meanwhile; if the log has moved, their file, which is pinned, may have left the row. */
 static void settle_zeros(rp_preallocation *ahead, rp_mapped_file *file, int64_t begin, int64_t end) {
-    if (ahead->mode == RP_READY_FOR_SYNC) { /* the appender writes and needs no mapped pages */
+    if (ahead->mode == RP_READY_FOR_SYNC) { /* the appender writes by system calls and needs no mapped pages */
         sync_zeros(ahead, file, begin, end);
-    } else { /* a failure costs faults later, nothing else: the blocks and pages are there */
+    } else { /* a failure only costs faults later: blocks and pages are there */
         ahead->ops->populate(ahead->ops->context, rp_mapped_file_address(file) + (begin - file->base_offset), (size_t)(end - begin));
     }
 }
 
-/* Under extend_lock: the file goes on behind the blocks it has, and these are soon used up. */
+/* Under extend_lock: will the file's blocks soon be used up, although the file goes on behind them? */
 static bool is_short_of_blocks(const rp_preallocation *ahead) {
     return ahead->file != NULL && ahead->allocated_end - ahead->zeroed_end < ALLOCATE_BYTES / 2 &&
            ahead->allocated_end < ahead->file->base_offset + ahead->file_size;
 }
 
-/* Disk space for the next extension, while the lead is full: a file system that reads its bitmaps behind a burst of writes takes 40 to
- * 140 ms, and meanwhile nobody can write to the file. A failure is met again, and reported, by whoever needs the space. */
+/* Allocates disk space for the next extension while the lead is full: a file system that reads its bitmaps after a burst of writes takes
+ * 40 to 140 ms, during which nobody can write to the file. A failure occurs again, and is reported, when the space is needed. */
 static void allocate_ahead(rp_preallocation *ahead) {
     pthread_mutex_lock(&ahead->extend_lock);
     if (is_short_of_blocks(ahead)) {
@@ -376,7 +381,7 @@ static bool is_stopping(rp_preallocation *ahead) {
     return stopping;
 }
 
-/* A lead is many chunks, and on a busy machine this thread seldom gets a core: nobody waits for all of them who wants to stop. */
+/* A lead is many chunks, and on a busy machine this thread seldom gets a core, so it checks between chunks whether to stop. */
 static void work(rp_preallocation *ahead) {
     rp_error error = {0};
     int rc = RP_OK;
@@ -388,7 +393,7 @@ static void work(rp_preallocation *ahead) {
         bool has_zeroed = ahead->has_zeroed;
         rp_mapped_file *file = ahead->file;
         if (rc == RP_OK) {
-            rp_mapped_file_pin(file); /* cannot fail: ahead has it pinned */
+            rp_mapped_file_pin(file); /* cannot fail: ahead holds a pin */
         }
         report(ahead, rc, &error);
         pthread_mutex_unlock(&ahead->extend_lock);
@@ -398,7 +403,7 @@ static void work(rp_preallocation *ahead) {
             }
             rp_mapped_file_release(file);
             pthread_mutex_lock(&ahead->extend_lock);
-            end = end < ahead->zeroed_end ? end : ahead->zeroed_end; /* less when the log has moved */
+            end = end < ahead->zeroed_end ? end : ahead->zeroed_end; /* less if the log has moved */
             if (rp_preallocation_ready_end(ahead) < end) {
                 atomic_store_explicit(&ahead->ready_end, end, memory_order_release);
             }
@@ -447,7 +452,7 @@ void rp_preallocation_want_space(rp_preallocation *ahead, rp_consume_queue *queu
     }
 }
 
-/* A queue that cannot be extended asks again, or its appender gets the error: nothing to do about it here. */
+/* A queue that cannot be extended asks again, or its appender gets the error, so errors are ignored here. */
 static void extend_queues(rp_preallocation *ahead) {
     rp_consume_queue *queue = atomic_exchange(&ahead->wanted, NULL);
     while (queue != NULL) {
@@ -461,7 +466,7 @@ static void extend_queues(rp_preallocation *ahead) {
 static void run(void *context) {
     rp_preallocation *ahead = context;
     if (ahead->mode == RP_READY_FOR_ASYNC) {
-        rp_thread_lower_priority(); /* whoever outruns it does its work */
+        rp_thread_lower_priority(); /* the appender does its work if it falls behind */
     }
     for (;;) {
         pthread_mutex_lock(&ahead->wake_lock);
@@ -474,7 +479,7 @@ static void run(void *context) {
             return;
         }
         do {
-            atomic_store(&ahead->awake, false); /* before the look: a wish that comes during it wakes us again */
+            atomic_store(&ahead->awake, false); /* before checking: a request that comes during the check wakes it again */
             extend_queues(ahead);
             work(ahead);
         } while (atomic_load(&ahead->awake));
@@ -482,7 +487,7 @@ static void run(void *context) {
 }
 
 int rp_preallocation_start(rp_preallocation *ahead, rp_error *error) {
-    atomic_store(&ahead->awake, true); /* the first lead is made at once */
+    atomic_store(&ahead->awake, true); /* so that the first lead is made at once */
     int rc = rp_thread_start(&ahead->thread, "rp-prealloc", run, ahead);
     return rc == RP_OK ? RP_OK : rp_error_set(error, rc, 0, NULL, -1, "cannot start the preallocation thread: %s", rp_thread_refusal(rc));
 }

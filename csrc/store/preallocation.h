@@ -1,27 +1,26 @@
-/* preallocation.h: keeps bytes of the commit log ready to be written ahead of the appender: files made, space allocated, pages in memory;
- * and extends the consume queues that ask for it.
+/* preallocation.h: prepares bytes of the commit log ahead of the appender (files made, space allocated, pages in memory), and extends
+ * the consume queues that ask for it.
  * RocketMQ: AllocateMappedFileService, warmMappedFile (5.3.3 store/).
  *
  *   written ──► position ▒▒▒▒▒ ready ▒▒▒▒▒ ready_end ░░░ zeroed ░░░ zeroed_end ─── allocated ─── file end │ next file …
  *
- * Why      a first touch of a mapped page costs 2 to 3 µs and, on a full disk, the process (SIGBUS). Here the kernel is asked in bulk,
- *          by another thread, and answers with an error code.
- * How      fallocate reserves the blocks; zeros written in pieces make folios of the piece's size in the page cache, which are faulted
- *          in and, later, written back as a whole. Measured: docs/design-store.md. The next blocks are asked for when
- *          the lead is full: finding them may take longer than half a lead lasts.
- * Modes    RP_READY_FOR_ASYNC: pieces of 256 KB, one at a time; MADV_POPULATE_WRITE maps them writable. Larger folios cost less to
- *          fault in and much less to write back (one of 64 KB: four times, most of it interrupts to the other cores, whose TLBs must
- *          forget the pages); at 2 MB the kernel may have to compact memory, or a virtual machine's host to find some.
+ * Why      the first touch of a mapped page costs 2 to 3 µs and, on a full disk, the process (SIGBUS). Here another thread asks the
+ *          kernel in bulk, which answers with an error code.
+ * How      fallocate reserves the blocks; zeros written in pieces create folios of the piece's size in the page cache, which are faulted
+ *          in and later written back as a whole. Measured: docs/design-store.md. The next blocks are requested while the lead is full:
+ *          finding them may take longer than half a lead lasts.
+ * Modes    RP_READY_FOR_ASYNC: pieces of 256 KB, one at a time; MADV_POPULATE_WRITE maps them writable. Larger folios cost less to fault
+ *          in and much less to write back (one of 64 KB costs four times as much, most of it interrupts that make the other cores flush
+ *          their TLBs); at 2 MB the kernel may have to compact memory, or the host of a virtual machine may have to find some.
  *          RP_READY_FOR_SYNC: pieces of 16 KB, synced ahead, so that a record's sync finds written extents and needs no journal commit;
- *          not mapped, as the appender writes (log_staging.h). No zeros, and a short lead, while syncs are large: there, to write
- *          everything twice takes the disk longer than a commit.
- * Crowds   while many wait for each sync, the thread that syncs also makes the zeros, right after the sync, before the next sends come: a
- *          third thread that writes to the same file and disk whenever it gets a core would make everybody wait. While few wait, this
- *          module's own thread makes them.
- * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
- *          the thread has been outrun. Extending is guarded by one lock, held for at most one chunk or
- *          one request for blocks.
- * Bounds   never further ahead than ahead_bytes, nor than the end of the next file; without zeros 4 MB, but near a file's end.
+ *          not mapped, because the appender writes by system calls (log_staging.h). No zeros, and a short lead, while syncs are large:
+ *          writing everything twice then costs the disk more than a commit.
+ * Crowds   while many producers wait for each sync, the thread that syncs also writes the zeros, right after the sync and before the
+ *          next sends arrive: a third thread that writes to the same file and disk whenever it gets a core would delay everybody. While
+ *          few wait, this module's own thread does it.
+ * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself if the
+ *          thread has fallen behind. One lock guards extending, held for at most one chunk or one request for blocks.
+ * Bounds   never further ahead than ahead_bytes or the end of the next file; without zeros 4 MB, except near a file's end.
  */
 #ifndef RP_STORE_PREALLOCATION_H
 #define RP_STORE_PREALLOCATION_H
@@ -45,40 +44,40 @@ typedef struct rp_preallocation_options {
     uint64_t ahead_bytes;
     int32_t mode;     /* rp_ready_mode */
     int64_t position; /* where the appender will start */
-    /* A sync of zeros failed: the disk loses pages of the log's file, which is as fatal as the flusher's own failure. On the
-     * preallocation thread; NULL: nobody is told. */
+    /* Called on the preallocation thread when a sync of zeros failed: the disk loses pages of the log's file, which is as fatal as a
+     * failure of the flusher. May be NULL. */
     void (*sync_failed)(void *context, const rp_error *error);
     void *context;
 } rp_preallocation_options;
 
 int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocation **preallocation, rp_error *error);
-/* Starts the thread; without it require does everything. */
+/* Starts the thread; without it, require does everything. */
 int rp_preallocation_start(rp_preallocation *preallocation, rp_error *error);
 void rp_preallocation_stop(rp_preallocation *preallocation);
 void rp_preallocation_close(rp_preallocation *preallocation);
 
-/* Every byte below it can be written without a fault. */
+/* Returns the offset below which every byte can be written without a fault. */
 int64_t rp_preallocation_ready_end(const rp_preallocation *preallocation);
-/* Returns when ready_end >= end. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY: then it may be tried again at any time. */
+/* Returns when ready_end >= end. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY: it may be tried again at any time. */
 int rp_preallocation_require(rp_preallocation *preallocation, int64_t end, rp_error *error);
-/* As require, for a caller that writes all of [ready_end, end) itself at once: makes space, but no zeros and no pages, which would be
- * written twice. A slave's backlog goes this way. */
+/* As require, for a caller that itself writes all of [ready_end, end) at once, as for a slave's backlog: makes space, but no zeros and
+ * no pages, since those bytes would be written twice. */
 int rp_preallocation_claim(rp_preallocation *preallocation, int64_t end, rp_error *error);
-/* By the thread that syncs the log for a crowd, right behind a sync: one chunk of zeros more, when one is missing; its write-out is begun
- * and not waited for. RP_READY_FOR_SYNC; else nothing happens. */
+/* Called by the thread that syncs the log for many, right after a sync: zeroes one more chunk if one is missing, and starts its
+ * write-out without waiting for it. Does nothing except in RP_READY_FOR_SYNC. */
 void rp_preallocation_step(rp_preallocation *preallocation);
-/* A sync of the log has covered so many bytes. By whoever syncs, one at a time. */
+/* Counts a sync of the log that covered `bytes`. Called by the thread that syncs, one at a time. */
 void rp_preallocation_count_sync(rp_preallocation *preallocation, int64_t bytes);
-/* Around a write of the appender's own to the file: between the two no zeros are begun. The kernel lets one write to a file at a time, and
- * whoever waits gets its turn from a loop of small writes only after 4 ms. */
+/* Bracket a write of the appender's own to the file: no zeroing starts in between. The kernel lets only one write to a file proceed at a
+ * time, and a waiter gets its turn from a loop of small writes only after 4 ms. */
 void rp_preallocation_pause(rp_preallocation *preallocation);
 void rp_preallocation_resume(rp_preallocation *preallocation);
-/* The appender has come to position: wakes the thread when a refill of the lead is used up, or half of a small or short lead. */
+/* Tells the appender's position: wakes the thread when a refill of the lead is used up, or half of a small or short lead. */
 void rp_preallocation_advise(rp_preallocation *preallocation, int64_t position);
-/* The queue will need more space soon: the thread extends it (consume_queue_space.h). Any thread; nothing happens without the thread. */
+/* The queue will need more space soon: the thread extends it (consume_queue_space.h). Any thread; without the thread nothing happens. */
 void rp_preallocation_want_space(rp_preallocation *preallocation, rp_consume_queue *queue);
-/* The log is empty and starts at position: files made ready for another start are removed first. Nobody may append meanwhile. RP_OK, or why
- * one could not be removed. */
+/* The log is empty and now starts at position: files made ready for another start are removed. Nobody may append meanwhile. RP_OK, or
+ * why one could not be removed. */
 int rp_preallocation_move(rp_preallocation *preallocation, int64_t position, rp_error *error);
 
 #endif

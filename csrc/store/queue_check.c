@@ -1,4 +1,4 @@
-/* queue_check.c: see queue_check.h. Queues are found by a hash of topic and queue id, linear probing. */
+/* queue_check.c: see queue_check.h. Queues are found by a hash of topic and queue id, with linear probing. */
 #include "queue_check.h"
 
 #include <dirent.h>
@@ -17,16 +17,16 @@
 #include "message_layout_inl.h"
 
 #define QUEUES_MAX 1000000u
-#define SCHEDULE_TOPIC "SCHEDULE_TOPIC_XXXX" /* its tag codes are delivery times */
+#define SCHEDULE_TOPIC "SCHEDULE_TOPIC_XXXX" /* the tags codes of its entries are due times */
 
 typedef struct checked_queue {
     char *path;
     char *topic;
     uint32_t topic_size;
     int32_t queue_id;
-    uint32_t entry_size; /* RP_BATCH_ENTRY_SIZE: a batch queue */
+    uint32_t entry_size; /* RP_BATCH_ENTRY_SIZE for a batch queue */
     rp_file_row *files;
-    int64_t end; /* behind the last entry; known when they were walked */
+    int64_t end; /* queue offset behind the last entry, known once the entries were walked */
 } checked_queue;
 
 struct rp_queue_check {
@@ -80,7 +80,7 @@ static int add_topic(rp_queue_check *check, const char *path, const char *topic,
     if (count < 0 && errno != ENOTDIR && errno != ENOENT)
         return rp_error_set(error, rp_status_from_errno(errno), errno, directory, -1, "cannot list the directory: %s", strerror(errno));
     if (count < 0)
-        return RP_OK; /* a plain file among the topics is nobody's queue */
+        return RP_OK; /* a plain file among the topics' directories belongs to no queue */
     int status = RP_OK;
     for (int i = 0; i < count; i++) {
         char *end = NULL;
@@ -164,7 +164,7 @@ int rp_queue_check_failure(const rp_queue_check *check, uint32_t queue, rp_error
     return queue < check->count ? rp_file_row_failure(check->queues[queue].files, error) : RP_OK;
 }
 
-/* Of a topic that has both kinds, left over, each record has the one that it says. */
+/* If a topic has left-over queues of both kinds, each record says which kind it belongs to. */
 static uint32_t find_queue(const rp_queue_check *check, rp_slice topic, int32_t queue_id, int of_batches) {
     uint32_t slot = (uint32_t)hash_of(topic.data, topic.size, queue_id) & (check->slot_count - 1);
     for (; check->slots[slot] != 0; slot = (slot + 1) & (check->slot_count - 1)) {
@@ -180,18 +180,18 @@ static int is_schedule_topic(rp_slice topic) {
     return topic.size == sizeof SCHEDULE_TOPIC - 1 && memcmp(topic.data, SCHEDULE_TOPIC, topic.size) == 0;
 }
 
-/* RocketMQ fills the front of a queue's first file with entries of this size when it starts at an offset above 0; the dispatcher the place
- * of a message that the log has lost. They read as gone. */
+/* Entries of this size are fillers, and read as gone: RocketMQ fills the front of a queue's first file with them when it starts at an
+ * offset above 0, and the dispatcher the place of a message that the log has lost. */
 static int is_filler(const uint8_t *entry) { return rp_get_u32(entry + 8) == INT32_MAX; }
 
-/* Its topic was deleted and made again after the message was stored: the queue's first entry points behind it. */
+/* True if the topic was deleted and created again after the message was stored: the queue's first entry points behind it. */
 static int began_later(rp_file_row *files, const rp_message *message, uint32_t entry_size) {
     const uint8_t *first = rp_file_row_at(files, 0, entry_size);
     return first != NULL && rp_get_u32(first + 8) != 0 && !is_filler(first) && (int64_t)rp_get_u64(first) > message->physical_offset;
 }
 
-/* Where the entry of a batch queue lies that begins at that offset, or where it would. Those of expired messages lie before it, whatever
- * they say. */
+/* Returns where the batch entry that begins at that offset lies, or would lie. Entries of expired messages come before it, whatever they
+ * say. */
 static int64_t place_of_batch(rp_file_row *files, int64_t log_min, int64_t queue_offset) {
     int64_t low = rp_file_row_min(files) / RP_BATCH_ENTRY_SIZE, high = rp_file_row_max(files) / RP_BATCH_ENTRY_SIZE;
     while (low < high) {
@@ -207,7 +207,7 @@ static int64_t place_of_batch(rp_file_row *files, int64_t log_min, int64_t queue
     return low * RP_BATCH_ENTRY_SIZE;
 }
 
-/* NULL when the entry says of its batch what the record does. */
+/* Compares an entry's batch with its record; NULL if they agree. */
 static const char *batch_fault(const uint8_t *at, const rp_message *message) {
     rp_queue_entry entry, told;
     if (!rp_inner_batch_read(message, &told))
@@ -218,7 +218,7 @@ static const char *batch_fault(const uint8_t *at, const rp_message *message) {
                : "the queue entry has other offsets, or another time, than its message";
 }
 
-/* Of a queue that has it: whether the entry at `offset` is the message's. */
+/* For a queue that exists: is the entry at `offset` the message's? */
 static int check_entry_of(const checked_queue *queue, const rp_message *message, int64_t offset, const char **cause) {
     const uint8_t *entry = rp_file_row_at(queue->files, offset, queue->entry_size);
     *cause = "a message is in the log but its queue entry is missing";
@@ -240,7 +240,7 @@ int rp_queue_check_message(rp_queue_check *check, int64_t log_min, const rp_mess
     int of_batches = (message->sys_flag & RP_SYSFLAG_INNER_BATCH) != 0;
     rp_queue_entry unused;
     if (!rp_message_is_queued(message->sys_flag) || (of_batches && !rp_inner_batch_read(message, &unused)))
-        return 1; /* they have none */
+        return 1; /* messages of this kind have no entry */
     *queue = find_queue(check, message->topic, message->queue_id, of_batches);
     *offset = -1;
     if (*queue == check->count)
@@ -254,7 +254,7 @@ int rp_queue_check_message(rp_queue_check *check, int64_t log_min, const rp_mess
     return check_entry_of(found, message, *offset, cause);
 }
 
-/* What is wrong with an entry, NULL when nothing is. */
+/* Returns what is wrong with an entry, NULL if nothing is. */
 static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int64_t log_min, int64_t index, const uint8_t *entry) {
     int64_t log_offset = (int64_t)rp_get_u64(entry);
     uint32_t size = rp_get_u32(entry + 8);
@@ -278,8 +278,8 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
     return is_batch(queue) ? batch_fault(entry, &message) : NULL;
 }
 
-/* Of a batch queue, where an entry's place says nothing of its offsets: whether they lie behind those of the one before, at *behind. A file
- * that is a copy of a later one says of its messages what is so. */
+/* For a batch queue, where an entry's place does not give its offsets: checks that they lie behind those of the previous entry, which
+ * end at *behind. A file that is a copy of a later one describes its messages correctly. */
 static const char *order_fault(const checked_queue *queue, int64_t log_min, const uint8_t *at, int64_t *behind) {
     rp_queue_entry entry;
     if (!is_batch(queue) || !rp_batch_entry_read(at, &entry) || entry.commit_log_offset < log_min) /* of an expired message: not checked */

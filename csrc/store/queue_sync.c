@@ -9,10 +9,10 @@
 
 typedef struct queue_pass {
     int64_t least_bytes;
-    bool is_rest;   /* the queues on `device` are synced already */
-    dev_t device;   /* of the directory of all queues */
-    uint32_t dirty; /* queues that had least_bytes when they were counted */
-    rp_queue_mark *marks; /* owned; that many at most */
+    bool is_rest;   /* queues on `device` are synced already, so only the others are */
+    dev_t device;   /* device of the directory of all queues */
+    uint32_t dirty; /* queues that had least_bytes unsynced when they were counted */
+    rp_queue_mark *marks; /* owned; room for `dirty` marks */
     uint32_t marked;
     int rc;
     rp_error *error;
@@ -22,7 +22,7 @@ static bool is_dirty(const queue_pass *pass, const rp_consume_queue *queue) {
     return rp_consume_queue_dirty_bytes(queue) >= pass->least_bytes;
 }
 
-/* False for one that somebody has put on another disk, or that cannot be found. */
+/* False if somebody has put the queue on another disk, or it cannot be found. */
 static bool is_on_device(const queue_pass *pass, const rp_consume_queue *queue) {
     struct stat found;
     return stat(rp_consume_queue_directory(queue), &found) == 0 && found.st_dev == pass->device;
@@ -38,10 +38,10 @@ static int mark_dirty(void *context, rp_consume_queue *queue) {
     queue_pass *pass = context;
     if (is_dirty(pass, queue) && is_on_device(pass, queue))
         pass->marks[pass->marked++] = rp_consume_queue_mark(queue);
-    return pass->marked == pass->dirty; /* one that became dirty since has entries of after the call */
+    return pass->marked == pass->dirty; /* a queue that became dirty since then has only entries from after the call */
 }
 
-/* Whether the queues on the device are synced. */
+/* Syncs the file system if worthwhile. Returns whether the queues on the device are synced. */
 static bool sync_together(const rp_queue_sync *sync, queue_pass *pass) {
     struct stat directory;
     if (fstat(sync->directory_fd, &directory) != 0)

@@ -19,7 +19,7 @@
 #define BLOCK_QUEUES 256
 #define SLOTS_MIN 64
 
-/* Queues in the order of their creation; blocks are never moved, so a visit needs only the count it started with. */
+/* Queues in the order of their creation. Blocks never move, so a visit needs only the count from its start. */
 typedef struct block {
     rp_consume_queue *queues[BLOCK_QUEUES];
     struct block *next;
@@ -33,9 +33,9 @@ struct rp_queue_table {
     rp_consume_queue **slots; /* guarded by lock: open addressing, at most half full */
     uint32_t slot_count;      /* guarded by lock: a power of two */
     uint32_t count;           /* guarded by lock */
-    uint32_t deleted;         /* guarded by lock: of topics that were deleted, as of the last deletion */
-    uint32_t light;           /* guarded by lock: of the queues those that are counted as light ones */
-    bool is_loading;          /* owner, while opening: what is on disk is taken, however many there are */
+    uint32_t deleted;         /* guarded by lock: queues of deleted topics, as of the last deletion */
+    uint32_t light;           /* guarded by lock: queues that count as light ones */
+    bool is_loading;          /* owner, while opening: queues on disk are loaded whatever their number */
     block *first, *last;      /* guarded by lock; a queue in a block is fixed once counted */
 };
 
@@ -79,7 +79,7 @@ static bool is_same(const rp_consume_queue *queue, rp_slice topic, int32_t queue
            memcmp(queue->topic.data, topic.data, topic.size) == 0;
 }
 
-/* Under lock: the slot that holds the queue, or the empty one where it belongs. */
+/* Under lock: returns the slot that holds the queue, or the empty one where it belongs. */
 static uint32_t slot_of(const rp_queue_table *table, rp_slice topic, int32_t queue_id, uint64_t hash) {
     uint32_t slot = (uint32_t)hash & (table->slot_count - 1);
     while (table->slots[slot] != NULL && !is_same(table->slots[slot], topic, queue_id, hash)) {
@@ -88,7 +88,7 @@ static uint32_t slot_of(const rp_queue_table *table, rp_slice topic, int32_t que
     return slot;
 }
 
-/* Under lock: twice as many slots. */
+/* Under lock: doubles the number of slots. */
 static bool grow(rp_queue_table *table) {
     uint32_t before = table->slot_count;
     rp_consume_queue **old = table->slots, **larger = calloc((size_t)before * 2, sizeof *larger);
@@ -120,7 +120,7 @@ static bool append_to_blocks(rp_queue_table *table, rp_consume_queue *queue) {
     return true;
 }
 
-/* A topic becomes a directory name, and it came from the wire. */
+/* A topic becomes a directory's name, and it came from the wire. */
 int rp_queue_table_takes(rp_slice topic) {
     if (topic.size == 0 || topic.size > RP_TOPIC_SIZE_MAX || memchr(topic.data, '/', topic.size) != NULL ||
         memchr(topic.data, 0, topic.size) != NULL) {
@@ -148,13 +148,13 @@ int rp_queue_table_is_batch_topic(rp_queue_table *table, rp_slice topic) {
     return is_batch;
 }
 
-/* It has no entry and no file: nothing is lost with it. */
+/* True if the queue has no entry and no file: nothing is lost with it. */
 static bool is_void(const rp_consume_queue *queue) {
     return atomic_load(&queue->deleted) ||
            (rp_consume_queue_end_entry(queue) == 0 && rp_mapped_file_queue_end(queue->row) == rp_mapped_file_queue_begin(queue->row));
 }
 
-/* Under lock: a new queue in its slot; same: the one of the other kind that had it, or NULL. */
+/* Under lock: puts a new queue into its slot; same: the queue of the other kind that was there, or NULL. */
 static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queue_id, uint64_t hash, bool is_batch, rp_consume_queue *same,
                              rp_error *error) {
     if (table->count - table->deleted >= table->queues_max && !table->is_loading) {
@@ -182,7 +182,7 @@ static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queu
     return queue;
 }
 
-/* Under lock: the queue of the other kind, which is not in its place. */
+/* Under lock: returns the queue of the other kind, which is not in the slot; creates it if needed. */
 static rp_consume_queue *other_of(rp_queue_table *table, rp_consume_queue *queue, rp_error *error) {
     rp_consume_queue *other = queue->other;
     if (other == NULL && (other = add(table, queue->topic, queue->id, queue->hash, !queue->is_batch, queue, error)) != NULL) {
@@ -191,7 +191,7 @@ static rp_consume_queue *other_of(rp_queue_table *table, rp_consume_queue *queue
     return other;
 }
 
-/* Under lock: the queue of the other kind in the place of one that is void. */
+/* Under lock: puts the queue of the other kind in the place of a void one. */
 static rp_consume_queue *exchange(rp_queue_table *table, rp_consume_queue *queue, rp_error *error) {
     rp_consume_queue *other = other_of(table, queue, error);
     if (other != NULL) {
@@ -207,7 +207,7 @@ void rp_queue_table_keep(rp_queue_table *table, rp_consume_queue *queue) {
     pthread_mutex_lock(&table->lock);
     rp_consume_queue *now = table->slots[slot_of(table, queue->topic, queue->id, queue->hash)];
     if (now != queue && is_void(now)) {
-        (void)exchange(table, now, NULL); /* with the one that it was: nothing is made */
+        (void)exchange(table, now, NULL); /* with the queue that was there: nothing is created */
         atomic_store(&queue->deleted, false);
     }
     pthread_mutex_unlock(&table->lock);
@@ -215,12 +215,12 @@ void rp_queue_table_keep(rp_queue_table *table, rp_consume_queue *queue) {
 
 enum queue_kind { ANY_KIND = -1, PLAIN_QUEUE, BATCH_QUEUE };
 
-/* Under lock: of a queue that is made, if its kind is left open. */
+/* Under lock: the kind of a queue to be created, if the caller leaves it open. */
 static bool is_batch_kind(const rp_queue_table *table, enum queue_kind kind, rp_slice topic) {
     return kind == ANY_KIND ? rp_batch_topics_has(&table->batch_topics, topic) : kind == BATCH_QUEUE;
 }
 
-/* light_max: NULL, or of a light queue that is to be counted. */
+/* light_max: NULL, or the bound of light queues for a light queue that is to be counted. */
 static rp_consume_queue *find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, enum queue_kind kind,
                               const uint32_t *light_max, rp_error *error) {
     if (!rp_queue_table_takes(topic) || queue_id < 0) {
@@ -264,7 +264,7 @@ rp_consume_queue *rp_queue_table_of_kind(rp_queue_table *table, rp_slice topic, 
         bool is_new = queue->other == NULL;
         queue = other_of(table, queue, error);
         if (is_new && queue != NULL) {
-            atomic_store(&queue->deleted, true); /* so far it is none of the topic's */
+            atomic_store(&queue->deleted, true); /* it does not belong to the topic yet */
         }
         pthread_mutex_unlock(&table->lock);
     }
@@ -325,7 +325,7 @@ void rp_queue_table_make_room(rp_queue_table *table) {
     pthread_mutex_unlock(&table->lock);
 }
 
-/* A queue id as a directory is named, -1 for any other name. */
+/* Parses a directory's name as a queue id; -1 for any other name. */
 static int32_t queue_id_of_name(const char *name) {
     int32_t id = 0;
     size_t digits = 0;
@@ -337,7 +337,7 @@ static int32_t queue_id_of_name(const char *name) {
     return digits == 0 || name[digits] != 0 || (digits > 1 && name[0] == '0') ? -1 : id;
 }
 
-/* One that its topic has as the other kind: not touched. */
+/* Logs a queue whose topic has queues of the other kind, and leaves it alone. */
 static void leave_alone(const rp_queue_table *table, const char *topic, const rp_consume_queue_setup *setup) {
     rp_log_write(setup->log->setup.log, RP_LOG_WARNING,
                  "%s/%s: the topic has %s queues, these are left alone; RocketMQ does not start before they are taken away",
@@ -353,7 +353,7 @@ static int load_queue(rp_queue_table *table, const rp_consume_queue_setup *setup
         return RP_OK;
     }
     int rc = queue == NULL ? error->status : rp_consume_queue_load(queue, error);
-    if (rc == RP_E_IO && error->os_errno != EIO) { /* descriptors are out, or it is another user's: the disk has lost nothing */
+    if (rc == RP_E_IO && error->os_errno != EIO) { /* descriptors are out, or the file belongs to another user: the disk has lost nothing */
         return rc;
     }
     return rc == RP_E_NO_MEMORY || rc == RP_OK ? rc : RP_E_CORRUPT;
@@ -366,7 +366,8 @@ static int cannot_read(const char *directory, int os_errno, rp_error *error) {
 
 static bool goes_on(int rc) { return rc == RP_OK || rc == RP_E_CORRUPT; }
 
-/* A plain file; or where the kernel puts what it finds, on a disk of the queues' own: root's alone. RocketMQ passes it over, too. */
+/* True for a plain file, and for the directory that only root can read, where fsck puts what it finds if queues have their own disk.
+ * RocketMQ passes it over too. */
 static bool is_not_ours(const char *name, int os_errno) {
     return os_errno == ENOTDIR || os_errno == ENOENT || (os_errno == EACCES && strcmp(name, "lost+found") == 0);
 }

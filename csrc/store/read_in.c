@@ -7,9 +7,9 @@
 
 #include "../base/clock_inl.h"
 
-#define PAGE_SIZE 4096u /* of a kernel with larger ones each is touched more than once */
+#define PAGE_SIZE 4096u /* on a kernel with larger pages each is touched more than once */
 #define PIECE_BYTES ((size_t)128 * 1024)
-#define HOLD_NS INT64_C(500000) /* how long the thread uses a core before it offers it to others */
+#define HOLD_NS INT64_C(500000) /* how long the thread uses a core before it yields */
 
 static int64_t used_ns(void) {
     struct timespec used;
@@ -26,7 +26,7 @@ static void give_way(int64_t *held_since_ns) {
 
 static size_t piece_at(size_t at, size_t size) { return size - at < PIECE_BYTES ? size - at : PIECE_BYTES; }
 
-/* All pieces are asked for before the first is waited for: the disk's queue is full. */
+/* Requests all pieces before waiting for the first, which keeps the disk's queue full. */
 static void ask(const rp_file_ops *ops, uint8_t *address, size_t size, int64_t *held_since_ns) {
     for (size_t at = 0; at < size; at += PIECE_BYTES) {
         ops->read_ahead(ops->context, address + at, piece_at(at, size), RP_READ_ASK);
@@ -34,9 +34,9 @@ static void ask(const rp_file_ops *ops, uint8_t *address, size_t size, int64_t *
     }
 }
 
-/* Touches each page: the host of a virtual machine gives memory when a processor first touches it, not when the disk has filled it, which
- * costs whoever copies the pages later 3 to 13 us each. The touch is a read() of one byte, because a load from a page that the disk cannot
- * read would end the process. */
+/* Touches each page: the host of a virtual machine provides memory when a processor first touches it, not when the disk fills it, which
+ * would cost the thread that copies the pages later 3 to 13 µs each. Each touch is a read() of one byte, because a load from a page that
+ * the disk cannot read would end the process. */
 static void read_pages(const rp_file_ops *ops, size_t size, int fd, int64_t file_offset, size_t bytes, int64_t *held_since_ns) {
     uint8_t unused[PAGE_SIZE];
     for (size_t at = 0; at < size; at += PAGE_SIZE) {
@@ -47,7 +47,7 @@ static void read_pages(const rp_file_ops *ops, size_t size, int fd, int64_t file
     }
 }
 
-/* Touches each page by a load, as the reactor would have to do instead. */
+/* Touches each page by a load, as the reactor would otherwise have to. */
 static void load_pages(const uint8_t *address, size_t size) {
     for (size_t at = 0; at < size; at += PAGE_SIZE) {
         (void)*(const volatile uint8_t *)(address + at);
@@ -62,7 +62,7 @@ void rp_read_in(const rp_file_ops *ops, const uint8_t *address, size_t size, int
     int is_there = ops->read_ahead(ops->context, start, size, RP_READ_WAIT) == 0;
     if (fd >= 0) {
         read_pages(ops, size, fd, file_offset, is_there ? 1 : PAGE_SIZE, &held_since_ns);
-    } else if (!is_there && errno == EINVAL) { /* before Linux 5.14; else the disk fails */
+    } else if (!is_there && errno == EINVAL) { /* before Linux 5.14; any other error is the disk's */
         load_pages(address, size);
     }
 }

@@ -16,11 +16,12 @@
 #include "message_layout_inl.h"
 #include "store_path.h"
 
-#define PIECE_BYTES (1024 * 1024)                    /* told to the pass at once; two of them fit a core's cache */
-#define READ_AHEAD_BYTES (32 * 1024 * 1024)          /* asked of the disk in front of the check: keeps its queue full */
+#define PIECE_BYTES (1024 * 1024)                    /* passed to the pass in one batch; two of them fit a core's cache */
+#define READ_AHEAD_BYTES (32 * 1024 * 1024)          /* requested from the disk ahead of the check, which keeps its queue full */
 #define LINE_BYTES 64
 #define FETCH_AHEAD_BYTES (8 * 1024)
-#define WAKE_BATCHES (RP_CHECK_BATCHES / 2)          /* ready, or left to read, when the waiter is woken: that costs as much as a batch */
+/* The waiter is woken when this many are ready, or left to read: a wake-up costs as much as a batch */
+#define WAKE_BATCHES (RP_CHECK_BATCHES / 2)
 
 typedef struct batch {
     uint32_t count;
@@ -31,20 +32,20 @@ struct rp_record_check {
     const rp_file_ops *ops;    /* fixed */
     const rp_dispatcher *dispatcher; /* fixed */
     int32_t check_crc;         /* fixed */
-    int wait;                  /* fixed: of rp_read_ahead */
+    int wait;                  /* fixed: the rp_read_ahead that waits */
     rp_thread *thread;         /* owner */
     rp_log_cursor cursor;      /* the thread's */
-    int64_t read_end;          /* the thread's: pages below it are there */
-    int64_t asked_end;         /* the thread's: pages below it are asked for */
+    int64_t read_end;          /* owned by the thread: pages below it are in memory */
+    int64_t asked_end;         /* owned by the thread: pages below it are requested */
 
     pthread_mutex_t lock;   /* leaf */
     pthread_cond_t changed; /* filled, taken, ended or stopping */
     uint64_t filled, taken; /* guarded by lock: batches; the one before `taken` is being read by the pass */
-    bool ended, stopping;   /* guarded by lock */
-    int64_t checked;        /* guarded by lock once ended, the thread's before */
-    int rc;                 /* as checked: RP_OK, or why bytes could not be read */
-    rp_error error;         /* as checked */
-    /* Batch n in place n % RP_CHECK_BATCHES: the thread's until it is filled, the pass's until it takes the next. */
+    bool ended, stopping;   /* ended: no batches follow; both guarded by lock */
+    int64_t checked;        /* guarded by lock once ended; before that owned by the thread */
+    int rc;                 /* guarded like checked: RP_OK, or why bytes could not be read */
+    rp_error error;         /* guarded like checked */
+    /* Batch n is in place n % RP_CHECK_BATCHES: owned by the thread until it is filled, then by the pass until it takes the next. */
     batch batches[RP_CHECK_BATCHES];
 };
 
@@ -60,8 +61,8 @@ static bool enter_file(rp_record_check *check, int64_t offset) {
     return true;
 }
 
-/* For a piece that could not be brought in: reads the bytes that are needed, to learn whether the disk fails. It need not: on a full tmpfs
- * only the holes behind the bytes cannot be mapped. RP_OK, RP_E_IO. */
+/* For a piece that could not be brought in: reads the needed bytes by system calls to learn whether the disk fails. It need not: on a
+ * full tmpfs only the holes behind the bytes cannot be mapped. RP_OK, RP_E_IO. */
 static int read_bytes(const rp_record_check *check, int64_t offset, int64_t end, rp_error *error) {
     const rp_mapped_file *file = check->cursor.file;
     uint8_t bytes[4096];
@@ -82,7 +83,7 @@ static int read_bytes(const rp_record_check *check, int64_t offset, int64_t end,
     return RP_OK;
 }
 
-/* Brings in the pages that hold [offset, end), and has the disk work on those behind. RP_OK, RP_E_IO. */
+/* Brings in the pages that hold [offset, end) and requests those behind from the disk. RP_OK, RP_E_IO. */
 static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_error *error) {
     const rp_file_ops *ops = check->ops;
     const rp_mapped_file *file = check->cursor.file;
@@ -93,28 +94,29 @@ static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_er
         stop = stop < data_end ? stop : data_end;
         if (check->asked_end < stop + READ_AHEAD_BYTES / 2 && check->asked_end < data_end) {
             int64_t ask = data_end - check->asked_end < READ_AHEAD_BYTES ? data_end - check->asked_end : READ_AHEAD_BYTES;
-            ops->read_ahead(ops->context, address + (check->asked_end - file->base_offset), (size_t)ask, RP_READ_ASK); /* speed only */
+            /* Only affects speed */
+            ops->read_ahead(ops->context, address + (check->asked_end - file->base_offset), (size_t)ask, RP_READ_ASK);
             check->asked_end += ask;
         }
         if (ops->read_ahead(ops->context, address + (from - file->base_offset), (size_t)(stop - from), check->wait) != 0 &&
             errno != EINVAL) {
-            return read_bytes(check, offset, end, error); /* EINVAL: a kernel before 5.14 reads when the byte is touched */
+            return read_bytes(check, offset, end, error); /* EINVAL: a kernel before 5.14, which reads when the byte is touched */
         }
         check->read_end = stop;
     }
     return RP_OK;
 }
 
-/* Prefetches cache lines further on in the log, as many as the present record has. The processor's own prefetching ends with each page, and
- * does not know that a record is looked at from both ends. Pages that are not mapped yet are not fetched. */
+/* Prefetches as many cache lines further on in the log as the present record has. The processor's own prefetching ends with each page,
+ * and does not know that a record is read from both ends. Pages that are not mapped yet are not fetched. */
 static void fetch_lines(const uint8_t *from, const uint8_t *end) {
     for (; from < end; from += LINE_BYTES) {
         __builtin_prefetch(from, 0, 2);
     }
 }
 
-/* Checks the record at *offset and moves *offset behind it; message->size is 0 for padding. False: the log ends here, if *rc is RP_OK; else
- * the disk failed. */
+/* Checks the record at *offset and moves *offset behind it; message->size is 0 for padding. False: the log ends here if *rc is RP_OK;
+ * otherwise the disk failed. */
 static bool check_record(rp_record_check *check, int64_t *offset, rp_message *message, int *rc, rp_error *error) {
     if (!enter_file(check, *offset)) {
         return false;
@@ -127,7 +129,8 @@ static bool check_record(rp_record_check *check, int64_t *offset, rp_message *me
     const uint8_t *address = rp_mapped_file_address(file) + (*offset - file->base_offset);
     uint32_t first = rp_get_u32(address), second = rp_get_u32(address + RP_AT_MAGIC);
     bool is_padding = check->cursor.has_entries ? first == RP_LEDGER_MAGIC_BLANK : second == RP_MESSAGE_MAGIC_BLANK;
-    int64_t needed = is_padding ? RP_MESSAGE_BLANK_SIZE_MIN : check->cursor.has_entries ? second : first; /* what the size promises */
+    /* As many bytes as the size in the head says */
+    int64_t needed = is_padding ? RP_MESSAGE_BLANK_SIZE_MIN : check->cursor.has_entries ? second : first;
     if (needed > there || (*rc = read_pages(check, *offset, *offset + needed, error)) != RP_OK) {
         return false;
     }
@@ -142,7 +145,7 @@ static bool check_record(rp_record_check *check, int64_t *offset, rp_message *me
     return true;
 }
 
-/* Waits until the pass has left the place of the next batch; NULL when the owner wants no more. */
+/* Waits until the pass has left the next batch's place; NULL if the owner wants no more. */
 static batch *next_place(rp_record_check *check) {
     pthread_mutex_lock(&check->lock);
     while (!check->stopping && check->filled - check->taken >= RP_CHECK_BATCHES - 1) {
@@ -162,7 +165,7 @@ static void hand_over(rp_record_check *check) {
     pthread_mutex_unlock(&check->lock);
 }
 
-/* Fills the batch from *offset on. False: the check ends behind it. */
+/* Fills the batch from *offset on. False: this is the last one. */
 static bool fill_batch(rp_record_check *check, batch *place, int64_t *offset, int *rc, rp_error *error) {
     int64_t stop = *offset + PIECE_BYTES;
     place->count = 0;

@@ -15,8 +15,8 @@
 
 #define TIME_MARGIN_MS 3000 /* RocketMQ subtracts it from the checkpoint's times */
 #define LAST_FILES 3        /* of the log: what RocketMQ reads again after a clean stop */
-#define ALONE_BYTES (1 << 20) /* not worth a second thread below it */
-#define PREFETCH_RECORDS 12 /* their lines come from memory meanwhile */
+#define ALONE_BYTES (1 << 20) /* less than this is not worth a second thread */
+#define PREFETCH_RECORDS 12 /* records ahead of the current one whose cache lines are prefetched */
 #define MIB (1024.0 * 1024)
 
 static rp_mapped_file_queue *files(const rp_recovery *recovery) { return rp_commit_log_files(recovery->commit_log); }
@@ -25,8 +25,8 @@ static rp_log_cursor cursor_of(const rp_recovery *recovery) {
     return (rp_log_cursor){.row = files(recovery), .has_entries = rp_commit_log_has_entries(recovery->commit_log)};
 }
 
-/* As rp_log_cursor_decode; RP_RECORD_END also behind the last file. A file that cannot be opened is RP_E_IO and not the end: it must not
- * cost what lies in it. */
+/* As rp_log_cursor_decode; RP_RECORD_END also behind the last file. A file that cannot be opened is RP_E_IO and not the end, or its
+ * messages would be lost. */
 static int decode_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t offset, rp_message *message, rp_error *error) {
     int rc = rp_log_cursor_move(cursor, offset, error);
     if (rc != RP_OK) {
@@ -35,7 +35,7 @@ static int decode_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t
     return rp_log_cursor_decode(cursor, offset, recovery->check_crc, message, error);
 }
 
-/* The same of whoever goes from record to record (rp_log_cursor_step). */
+/* The same for stepping from record to record (rp_log_cursor_step). */
 static int step_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t offset, rp_message *message, rp_error *error) {
     int rc = rp_log_cursor_move(cursor, offset, error);
     if (rc != RP_OK) {
@@ -44,11 +44,11 @@ static int step_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t o
     return rp_log_cursor_step(cursor, offset, recovery->check_crc, message, error);
 }
 
-/* The file of the row that the checkpoint's times allow as a start, the first one when none is old enough. */
+/* Returns the start of the newest file that the checkpoint's times allow as a start, or of the first file if none is old enough. */
 static int64_t start_by_time(rp_recovery *recovery) {
     const rp_checkpoint *checkpoint = recovery->checkpoint;
     int64_t time_ms = checkpoint->log_time_ms < checkpoint->queues_time_ms ? checkpoint->log_time_ms : checkpoint->queues_time_ms;
-    int64_t known_ms = time_ms < INT64_MIN + TIME_MARGIN_MS ? INT64_MIN : time_ms - TIME_MARGIN_MS; /* a damaged file says any time */
+    int64_t known_ms = time_ms < INT64_MIN + TIME_MARGIN_MS ? INT64_MIN : time_ms - TIME_MARGIN_MS; /* a damaged file may hold any time */
     int64_t size = (int64_t)rp_mapped_file_queue_file_size(files(recovery)), begin = rp_mapped_file_queue_begin(files(recovery));
     rp_log_cursor cursor = cursor_of(recovery);
     int64_t base = rp_mapped_file_queue_end(files(recovery)) - size;
@@ -67,10 +67,10 @@ static int64_t start_by_time(rp_recovery *recovery) {
 typedef struct queue_ends {
     rp_recovery *recovery;
     rp_log_cursor cursor;
-    int64_t end;     /* of the record that the furthest entry points to */
+    int64_t end;     /* end of the record that the furthest entry points to */
     int64_t queues, entries, begin_bytes;
-    bool disagree;   /* an entry's record is not what the entry says */
-    int rc;          /* not RP_OK: a file cannot be read or changed just now. No queue is cut or built again because of that */
+    bool disagree;   /* some entry and its record disagree */
+    int rc;          /* not RP_OK: a file cannot be read or changed now, which is no reason to cut or rebuild any queue */
     rp_error *error;
 } queue_ends;
 
@@ -85,7 +85,7 @@ static bool has_read(queue_ends *ends, const rp_consume_queue *queue, int64_t go
     return got == 1;
 }
 
-/* The entry at offset, or the last one before an offset. false: there is none, or ends->rc. */
+/* Reads the entry at offset, or the last one before it. False: there is none, or ends->rc is set. */
 static bool read_entry(queue_ends *ends, rp_consume_queue *queue, int64_t offset, rp_queue_entry *entry) {
     return has_read(ends, queue, rp_consume_queue_read(queue, offset, entry, 1));
 }
@@ -94,13 +94,13 @@ static bool read_entry_before(queue_ends *ends, rp_consume_queue *queue, int64_t
     return has_read(ends, queue, rp_consume_queue_read_before(queue, offset, entry));
 }
 
-/* A record that is in a batch queue says as much as its entry. */
+/* Does a record of a batch queue agree with its entry? */
 static bool is_same_batch(const rp_message *message, const rp_queue_entry *entry) {
     rp_queue_entry told;
     return rp_inner_batch_read(message, &told) && told.messages == entry->messages;
 }
 
-/* Does the entry point to a record that names the queue and the offset? false also with ends->rc. */
+/* Does the entry point to a record with that queue and offset? False also with ends->rc. */
 static bool entry_is_true(queue_ends *ends, rp_consume_queue *queue, const rp_queue_entry *entry) {
     rp_message message;
     rp_error cause = {0};
@@ -118,8 +118,8 @@ static bool entry_is_true(queue_ends *ends, rp_consume_queue *queue, const rp_qu
            (rp_is_light_queue(topic) && rp_light_queue_holds(topic, message.properties, entry->queue_offset));
 }
 
-/* What retention leaves begins with entries of messages that are gone, or at the first one that is there. A queue that begins with a
- * message in the middle of the log may have lost its first file. Our own checkpoint knows. */
+/* Retention leaves queues that begin with entries of expired messages, or with the first existing one. A queue that begins with a
+ * message in the middle of the log may have lost its first file. A checkpoint of ours knows. */
 static bool begins_too_late(queue_ends *ends, rp_consume_queue *queue) {
     const rp_recovery *recovery = ends->recovery;
     int64_t first = rp_consume_queue_min_offset(queue);
@@ -150,7 +150,7 @@ static int look_at_queue(void *context, rp_consume_queue *queue) {
     return ends->rc != RP_OK;
 }
 
-/* Where the pass over the log must begin; or a status: that cannot be told just now. */
+/* Returns where the pass over the log must begin; or a status: that cannot be told now. */
 static int64_t choose_start(rp_recovery *recovery, rp_error *error) {
     const rp_checkpoint *checkpoint = recovery->checkpoint;
     int64_t begin = rp_mapped_file_queue_begin(files(recovery)), end = rp_mapped_file_queue_end(files(recovery));
@@ -173,7 +173,7 @@ static int64_t choose_start(rp_recovery *recovery, rp_error *error) {
             last_files = last_files > begin ? last_files : begin;
             recovery->looked_at_end = ends.end;
             if (is_known && checkpoint->queues_offset > ends.end) {
-                return checkpoint->queues_offset; /* the log's last messages are of topics that were deleted */
+                return checkpoint->queues_offset; /* the log's last messages belong to deleted topics */
             }
             return checkpoint->is_exact || ends.end < last_files ? ends.end : last_files;
         }
@@ -184,8 +184,8 @@ static int64_t choose_start(rp_recovery *recovery, rp_error *error) {
     return is_known ? checkpoint->queues_offset : start_by_time(recovery);
 }
 
-/* Its messages have expired, and nothing in the log tells where it ended. Built again it would begin at 0, and consumers would be sent past
- * its new messages: they have come further. */
+/* True if the queue's messages have all expired, and nothing in the log tells where it ended. Rebuilt, it would begin at 0, and
+ * consumers, who are further along, would miss its new messages. */
 static bool has_only_its_offset(queue_ends *ends, rp_consume_queue *queue) {
     int64_t max = rp_consume_queue_max_offset(queue);
     rp_queue_entry last;
@@ -194,9 +194,9 @@ static bool has_only_its_offset(queue_ends *ends, rp_consume_queue *queue) {
             (read_entry_before(ends, queue, max, &last) && last.commit_log_offset < rp_mapped_file_queue_begin(files(ends->recovery))));
 }
 
-/* Entries that point at or behind ends->end are cut. After an unclean end those before it are known to be synced, in order; what comes
- * then may be anything: holes, halves, entries of an older history. So a search may end in the dirt, but not without being found out:
- * the last entry that is kept must be true to its record. */
+/* Cuts entries that point at or behind ends->end. After an unclean end the entries before that are known to be synced, in order; behind
+ * it there may be anything: holes, torn entries, entries of an older history. So a search may end among those, but that is noticed: the
+ * last entry that is kept must agree with its record. */
 static int cut_queue(void *context, rp_consume_queue *queue) {
     queue_ends *ends = context;
     rp_queue_entry last;
@@ -207,7 +207,7 @@ static int cut_queue(void *context, rp_consume_queue *queue) {
         ends->rc = ends->rc != RP_OK ? ends->rc : (int)offset;
         return 1;
     }
-    /* A queue that begins later than 0 lost its first files to retention, or their names to a crash; while the log is whole, to a crash. */
+    /* A queue that begins above 0 lost its first files to retention or their names to a crash; if the log is whole, to a crash. */
     bool lost_its_start = offset == rp_consume_queue_min_offset(queue) && offset > 0 && begin == 0;
     if (is_rebuilt || lost_its_start) {
         ends->rc = rp_consume_queue_clear(queue, ends->error);
@@ -224,7 +224,8 @@ static int cut_queue(void *context, rp_consume_queue *queue) {
     return ends->rc != RP_OK;
 }
 
-/* All queues are built again from the log's begin. The disk says so first: half of it must not be taken for the whole. */
+/* Starts the rebuild of all queues from the log's begin. That is noted on disk first, so that half a rebuild is not taken for a whole
+ * one. */
 static int begin_rebuild(rp_recovery *recovery, rp_error *error) {
     recovery->queues_damaged = 1;
     recovery->start = rp_mapped_file_queue_begin(files(recovery));
@@ -257,7 +258,7 @@ static int trim_queues(rp_recovery *recovery, rp_error *error) {
     return ends.rc;
 }
 
-/* Its topic was deleted and made again since: the queue's first entry points behind it. */
+/* True if the topic was deleted and created again since: the queue's first entry points behind the record. */
 static bool is_of_deleted_topic(queue_ends *ends, rp_consume_queue *queue, const rp_message *message) {
     int64_t first = rp_consume_queue_min_offset(queue);
     rp_queue_entry entry;
@@ -265,8 +266,8 @@ static bool is_of_deleted_topic(queue_ends *ends, rp_consume_queue *queue, const
            entry.commit_log_offset > message->physical_offset;
 }
 
-/* A queue that ends before this record has lost its last file. One that is not there at all was deleted with its topic. RP_OK, or why that
- * cannot be told just now. */
+/* A queue that ends before this record has lost its last file. One that does not exist was deleted with its topic. RP_OK, or why that
+ * cannot be told now. */
 static int look_for_entry(rp_recovery *recovery, const rp_message *message, rp_error *error) {
     queue_ends ends = {.recovery = recovery, .rc = RP_OK, .error = error};
     rp_consume_queue *queue = rp_queue_table_find(recovery->queues, message->topic, message->queue_id, 0, NULL);
@@ -280,7 +281,7 @@ static int look_for_entry(rp_recovery *recovery, const rp_message *message, rp_e
     return ends.rc;
 }
 
-/* Puts the record into its queue. A whole record that names an impossible queue stays: it hurts nobody. */
+/* Enters the record into its queue. A whole record that names an impossible queue stays in the log: it harms nobody. */
 static int dispatch(rp_recovery *recovery, const rp_message *message, int64_t tags_code, rp_error *error) {
     int rc = RP_OK;
     if (message->physical_offset + message->size > recovery->confirmed) {
@@ -319,8 +320,8 @@ static void tell_progress(const rp_recovery *recovery, progress *told) {
                  all / MIB, all > 0 ? done * 100 / all : 100, rate / MIB, rate > 0 ? (all - done) / rate : 0);
 }
 
-/* Dispatches what a second thread has checked, from *offset on, as far as that goes; *offset is behind it. Without such a thread: not at
- * all, and the caller checks by itself. */
+/* Dispatches what a second thread has checked, from *offset on, as far as that goes; *offset is then behind it. If no such thread can be
+ * started, does nothing, and the caller checks by itself. */
 static int walk_behind_check(rp_recovery *recovery, rp_log_cursor *cursor, int64_t *offset, progress *told, rp_error *error) {
     rp_record_check *check;
     rp_record_check_setup setup = {.ops = recovery->ops,
@@ -355,9 +356,9 @@ static int walk_behind_check(rp_recovery *recovery, rp_log_cursor *cursor, int64
     return rc;
 }
 
-/* What is not a whole record at offset lies below bytes that are known to have been synced, with the next whole record at `next`: so it is
- * no torn end but damage that came later. Our checkpoint knows the place. RocketMQ's knows the time of the last record that was synced;
- * what lies behind its log's end may be records of an older history, and they are older than the last one of this. */
+/* True if the damage at offset, whose next whole record is `next`, lies below bytes that are known to have been synced: then it is no
+ * torn end but damage that came later. A checkpoint of ours knows the place. RocketMQ's knows the time of the last synced record;
+ * records behind the log's end may belong to an older history, and are then older than the last one of this. */
 static bool was_synced(const rp_recovery *recovery, int64_t offset, const rp_message *next) {
     const rp_checkpoint *checkpoint = recovery->checkpoint;
     if (checkpoint->is_exact) {
@@ -366,7 +367,7 @@ static bool was_synced(const rp_recovery *recovery, int64_t offset, const rp_mes
     return next->store_timestamp_ms >= recovery->store_timestamp_ms && next->store_timestamp_ms <= checkpoint->log_time_ms;
 }
 
-/* From the damage at *offset to the next whole record, when the log is known to go on; RP_E_RANGE: it ends here. */
+/* Moves *offset from damage to the next whole record, if the log is known to continue; RP_E_RANGE: it ends here. */
 static int pass_over_damage(rp_recovery *recovery, rp_log_cursor *cursor, int64_t *offset, rp_error *error) {
     rp_message next;
     int64_t damaged = *offset;
@@ -383,7 +384,7 @@ static int pass_over_damage(rp_recovery *recovery, rp_log_cursor *cursor, int64_
     return RP_OK;
 }
 
-/* Reads records from start on and dispatches them; recovery->end is behind the last whole one. */
+/* Reads records from start on and dispatches them; recovery->end is then behind the last whole one. */
 static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
     rp_log_cursor cursor = cursor_of(recovery);
     rp_message message;
@@ -414,7 +415,7 @@ static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
         if (kind != RP_RECORD_MESSAGE) {
             int passed = pass_over_damage(recovery, &cursor, &offset, error);
             if (passed == RP_OK) {
-                is_alone = true; /* the check goes on from there */
+                is_alone = true; /* the check continues from there */
                 continue;
             }
             rc = passed == RP_E_RANGE ? RP_OK : passed;
@@ -438,7 +439,7 @@ static int pass_over_log(rp_recovery *recovery, rp_error *error) {
     recovery->elapsed_ns = rp_clock_monotonic_ns(recovery->clock) - begun_ns;
     if (recovery->end - recovery->start >= ALONE_BYTES) {
         double mib = (double)(recovery->end - recovery->start) / MIB, seconds = (double)recovery->elapsed_ns / RP_NS_PER_S;
-        int level = told.told_ns == begun_ns ? RP_LOG_INFO : RP_LOG_NOTICE; /* whoever has seen it go on sees it end */
+        int level = told.told_ns == begun_ns ? RP_LOG_INFO : RP_LOG_NOTICE; /* if progress was logged, so is the end */
         rp_log_write(recovery->log, level, "recovery: %.0f MiB of the commit log from %lld on, %llu messages, in %.2f s (%.0f MiB/s)", mib,
                      (long long)recovery->start, (unsigned long long)recovery->records, seconds, seconds > 0 ? mib / seconds : 0);
     }
@@ -455,7 +456,7 @@ static int rebuild_queues(rp_recovery *recovery, rp_error *error) {
     return rc == RP_OK ? pass_over_log(recovery, error) : rc;
 }
 
-/* Up to where the group has the log, as far as that can be told; a status where it cannot be just now. */
+/* Returns up to where the group is known to have the log; or a status: that cannot be told now. */
 static int64_t find_confirmed(rp_recovery *recovery, rp_error *error) {
     if (!recovery->holds_back || recovery->read_only) {
         return INT64_MAX;
@@ -511,7 +512,7 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
         return RP_OK;
     }
     bool ends_with_file =
-        recovery->end % (int64_t)rp_mapped_file_queue_file_size(files(recovery)) == 0; /* later ones are set aside whole */
+        recovery->end % (int64_t)rp_mapped_file_queue_file_size(files(recovery)) == 0; /* later files are set aside whole */
     if (!ends_with_file && (!recovery->was_clean || recovery->cut)) {
         rc = rp_mapped_file_queue_clear_tail(files(recovery), recovery->end, error);
     }

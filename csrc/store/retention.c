@@ -19,10 +19,10 @@
 #define STEP_BYTES (64 * 1024 * 1024)
 #define STEP_REST_MS 10
 
-/* A file that is out of the row: its blocks are ours to give back once nobody has it mapped. */
+/* A file that has left the row: its blocks are freed once nobody has it mapped. */
 typedef struct leaving_file {
-    rp_mapped_file *file; /* the row's, until the row is destroyed */
-    int fd;               /* keeps the blocks until we let go; -1: it could not be opened, they go with the last mapping */
+    rp_mapped_file *file; /* owned by the row, until that is destroyed */
+    int fd;               /* keeps the blocks until it is closed; -1: it could not be opened, and they go with the last mapping */
     int64_t size;
 } leaving_file;
 
@@ -64,7 +64,7 @@ void rp_retention_unlock(rp_retention *retention) { pthread_mutex_unlock(&retent
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Files that end at or below it may go. */
+/* Returns the offset at or below which a file must end to be deleted. */
 static int64_t deletable_end(const rp_retention *retention) {
     rp_commit_log *log = retention->setup.commit_log;
     int64_t size = (int64_t)rp_mapped_file_queue_file_size(rp_commit_log_files(log)), max = rp_commit_log_max_offset(log);
@@ -84,17 +84,17 @@ static int trim_queue(void *context, rp_consume_queue *queue) {
     return 0;
 }
 
-/* Somebody has another name for it, as a backup of hard links: its bytes are not ours to cut. */
+/* True if the file has another name, as in a backup of hard links: its bytes must not be cut. */
 static bool is_kept_elsewhere(int fd) {
     struct stat status;
     return fstat(fd, &status) != 0 || status.st_nlink > 0;
 }
 
-/* Another process has it open (a query on the files, a copy): what it has mapped shall not vanish below it, which is a SIGBUS. A lease for
- * writing is given for a file that nobody else has open, and without a name nobody comes later; but by way of /proc, and whoever comes
- * while we hold the lease has us told by a signal: by default one that ends the process. */
+/* True if another process has it open (a query on the files, a copy): what it has mapped must not vanish, which would be a SIGBUS. The
+ * kernel grants a write lease only for a file that nobody else has open, and without a name nobody can open it later, except through
+ * /proc; an open while the lease is held sends us a signal, by default one that ends the process. */
 static bool is_read_elsewhere(int fd) {
-    (void)fcntl(fd, F_SETSIG, SIGURG); /* ignored unless somebody asks for it */
+    (void)fcntl(fd, F_SETSIG, SIGURG); /* ignored by default */
     if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) {
         return errno == EAGAIN;
     }
@@ -102,9 +102,9 @@ static bool is_read_elsewhere(int fd) {
     return false;
 }
 
-/* Under lock: what nobody reads any more loses its blocks step by step. What sendfile took last is in the file's pages until the network
- * has it, and cutting a page or a folio in two zeroes what is behind the cut: so each cut is at a multiple of STEP_BYTES, where no folio
- * lies across. */
+/* Under lock: frees the blocks of files that nobody reads any more, step by step. Pages that sendfile took last stay in use until the
+ * network has sent them, and cutting a page or a folio in two zeroes the part behind the cut: so each cut is at a multiple of
+ * STEP_BYTES, which no folio crosses. */
 static void reclaim(rp_retention *retention) {
     const rp_file_ops *ops = retention->setup.ops;
     uint32_t kept = 0;
@@ -149,7 +149,7 @@ static void trim_ledger_index(rp_retention *retention) {
     }
 }
 
-/* Under lock: the oldest file leaves the row; its descriptor, opened before its name goes, keeps the blocks. */
+/* Under lock: takes the oldest file out of the row. Its descriptor, opened before the name is removed, keeps the blocks. */
 static int remove_oldest(rp_retention *retention, rp_error *error) {
     const rp_file_ops *ops = retention->setup.ops;
     rp_mapped_file_queue *row = rp_commit_log_files(retention->setup.commit_log);
@@ -160,7 +160,8 @@ static int remove_oldest(rp_retention *retention, rp_error *error) {
     if (rc != RP_OK) {
         return rc;
     }
-    rc = rp_mapped_file_queue_sync(row, begin, begin, error); /* names: a power cut shall not bring the one before back without this one */
+    /* Syncs names: a power cut must not bring back the file before without this one */
+    rc = rp_mapped_file_queue_sync(row, begin, begin, error);
     if (rc != RP_OK) {
         return rc;
     }

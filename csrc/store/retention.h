@@ -1,16 +1,16 @@
-/* retention.h: takes the oldest file out of the commit log, with what points into it, and gives its blocks back gently.
- * RocketMQ: MappedFileQueue.deleteExpiredFileByTime, CleanConsumeQueueService, ReferenceResource (5.3.3 store/). What may go and when is
- * decided above (rocketpy/broker/retention.py).
+/* retention.h: removes the oldest file of the commit log, with everything that points into it, and frees its blocks gradually.
+ * RocketMQ: MappedFileQueue.deleteExpiredFileByTime, CleanConsumeQueueService, ReferenceResource (5.3.3 store/). What may be removed and
+ * when is decided above (rocketpy/broker/retention.py).
  *
  *   in the row ─ expire ─► no longer found, name gone, queues and index trimmed ─ last reader leaves ─► blocks freed in steps ─► closed
  *
- * Whoever reads the file finishes in peace, however long it takes (RocketMQ unmaps it under readers after
- * destroyMapedFileIntervalForcibly). Freeing a gigabyte at once would keep the file system's journal from everybody else: it goes in steps
- * of 64 MB with rests between. A file that has another name, as in a backup of hard links, is let go whole.
- * What recovery would look for never goes: files not flushed, not queued, being written; and the checkpoint is moved past a file
- * before it goes. Nor what is still to be copied into a compacted queue.
- * Threads  expire and reclaim from any thread, one at a time by a lock of their own; both block on the file system, never on an append.
- * Bounds   RP_LEAVING_FILES_MAX files on their way out, then RP_E_BUSY.
+ * Readers of the file finish undisturbed, however long they take (RocketMQ unmaps it under readers after
+ * destroyMapedFileIntervalForcibly). Freeing a gigabyte at once would block the file system's journal for everybody else, so it is done
+ * in steps of 64 MB with pauses between. A file with another name, as in a backup of hard links, is let go whole.
+ * What recovery would look for is never removed: files that are not flushed, not queued, or being written; and the checkpoint is moved
+ * past a file before it is removed. Nor is what still has to be copied into a compacted queue.
+ * Threads  expire and reclaim from any thread, serialized by a lock of their own; both block on the file system, never on an append.
+ * Bounds   RP_LEAVING_FILES_MAX files being let go, then RP_E_BUSY.
  */
 #ifndef RP_STORE_RETENTION_H
 #define RP_STORE_RETENTION_H
@@ -42,14 +42,14 @@ typedef struct rp_retention_setup {
 } rp_retention_setup;
 
 int rp_retention_open(const rp_retention_setup *setup, rp_retention **retention, rp_error *error);
-/* Files still on their way out lose their blocks with their last reader. NULL is allowed. */
+/* Files still being let go lose their blocks with their last reader. NULL is allowed. */
 void rp_retention_close(rp_retention *retention);
 
 /* See rp_message_store_expire_file. */
 int rp_retention_expire_file(rp_retention *retention, rp_error *error);
-/* Gives back the blocks of files nobody reads any more. How many are still read. */
+/* Frees the blocks of files that nobody reads any more. Returns how many are still being read. */
 uint32_t rp_retention_reclaim(rp_retention *retention);
-/* For whoever deletes a topic's queues: only one at a time takes files out of queues. Taken before the append lock. */
+/* Held while a topic's queues are deleted: only one thread at a time removes files of queues. Taken before the append lock. */
 void rp_retention_lock(rp_retention *retention);
 void rp_retention_unlock(rp_retention *retention);
 

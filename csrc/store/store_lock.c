@@ -1,9 +1,9 @@
 /* store_lock.c: see store_lock.h.
  *
- *   byte 0       a lock of the open file (F_OFD_SETLK): RocketMQ's tryLock(0, 1) meets it
- *   from byte 1  a lock of the process (F_SETLK): whoever is refused reads its pid. The process loses it when it closes any descriptor of
- *                the file, as a second open does, or a copy of the directory; so nothing but the name hangs on it
- *   flock        for versions that know no other lock of the open file, and for the kernel's table of locks
+ *   byte 0       a lock of the open file description (F_OFD_SETLK): conflicts with RocketMQ's tryLock(0, 1)
+ *   from byte 1  a lock of the process (F_SETLK): a process that is refused reads the holder's pid from it. The holder loses it when it
+ *                closes any descriptor of the file, as by a second open or a copy of the directory; so it only serves to name the holder
+ *   flock        for versions that know no other lock of an open file description, and for the kernel's table of locks
  */
 #include "store_lock.h"
 
@@ -15,13 +15,14 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define OF_AN_OPEN_FILE (-1) /* what F_GETLK gives as its pid */
+#define OF_AN_OPEN_FILE (-1) /* the pid that F_GETLK gives for a lock of an open file description */
 
 static struct flock lock_from(off_t start, off_t size, int shared) {
     return (struct flock){.l_type = (short)(shared ? F_RDLCK : F_WRLCK), .l_whence = SEEK_SET, .l_start = start, .l_len = size};
 }
 
-/* The process whose lock is in the way; -1: one that has no number here; 0: only that of an open file is. */
+/* Returns the pid of the process whose lock is in the way; -1: it has no pid in this namespace; 0: there is only the lock of an open
+ * file description. */
 static int holder_of(int fd, int shared) {
     struct flock named = lock_from(1, 0, shared), first = lock_from(0, 1, shared);
     if (fcntl(fd, F_GETLK, &named) == 0 && named.l_type != F_UNLCK) {
@@ -33,12 +34,12 @@ static int holder_of(int fd, int shared) {
     return first.l_pid > 0 ? (int)first.l_pid : -1;
 }
 
-/* 0, or -1 with errno. */
+/* Takes all locks. 0, or -1 with errno. */
 static int take_all(int fd, int shared) {
     struct flock first = lock_from(0, 1, shared), named = lock_from(1, 0, shared);
     int rc = flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
     rc = rc == 0 ? fcntl(fd, F_OFD_SETLK, &first) : rc;
-    if (rc != 0 && errno == EINVAL) { /* a kernel, or something that stands for one, without such locks */
+    if (rc != 0 && errno == EINVAL) { /* a kernel, or a substitute for one, without such locks */
         rc = fcntl(fd, F_SETLK, &first);
     }
     return rc == 0 ? fcntl(fd, F_SETLK, &named) : rc;
@@ -55,7 +56,8 @@ int rp_store_lock_take(const char *path, int shared, rp_error *error) {
     if (take_all(fd, shared) == 0) {
         char is_there[4] = {0};
         bool is_written = shared || (pread(fd, is_there, 4, 0) == 4 && memcmp(is_there, "lock", 4) == 0);
-        if (!is_written && pwrite(fd, "lock", 4, 0) != 4) { /* what RocketMQ writes; nobody reads it, but a disk this full makes no store */
+        /* The content that RocketMQ writes; nobody reads it, but on a disk that is too full for it a store cannot work */
+        if (!is_written && pwrite(fd, "lock", 4, 0) != 4) {
             int os_errno = errno;
             close(fd);
             return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot write the lock file: %s",
@@ -102,7 +104,7 @@ int rp_abort_mark_set(const rp_file_ops *ops, const char *path, const char *dire
     }
     int failed = rp_file_write_all(ops, fd, pid, (size_t)length, 0), os_errno = errno;
     ops->close(ops->context, fd);
-    bool is_full = os_errno == ENOSPC || os_errno == EDQUOT; /* its name is the mark: readers are served on a full disk too */
+    bool is_full = os_errno == ENOSPC || os_errno == EDQUOT; /* the file's name is the mark, so a full disk still lets readers be served */
     if (failed && !is_full) {
         errno = os_errno;
         return mark_failed(error, path, "write");

@@ -29,12 +29,12 @@ typedef struct verify_run {
     rp_verify_counts *counts;
     rp_file_row *log;
     rp_queue_check *queues;
-    int64_t confirmed; /* messages from there on may be held back from their queues */
+    int64_t confirmed; /* messages from here on may be held back from their queues */
     int is_stopped;      /* the last run ended cleanly */
-    int64_t index_files; /* as the last stop left them; -1: not known */
+    int64_t index_files; /* as the last stop left them; -1: unknown */
     uint64_t bytes_total, bytes_done, bytes_reported;
     int has_entries; /* the log's files begin with entries of DLedger */
-    uint32_t missing_queue; /* of the first of counts->uncommitted: where its entry should be */
+    uint32_t missing_queue; /* queue of the first message in counts->uncommitted */
     int64_t missing_offset;
 } verify_run;
 
@@ -42,7 +42,7 @@ void rp_verify_options_default(rp_verify_options *options) {
     *options = (rp_verify_options){.check_crc = 1, .index_shape = {RP_INDEX_SLOT_COUNT, RP_INDEX_ENTRY_COUNT_MAX}};
 }
 
-/* RP_OK, or RP_E_CLOSED when the visitor had enough. */
+/* RP_OK, or RP_E_CLOSED if the visitor ended the run. */
 static int report(verify_run *run, int kind, const char *file, int64_t offset, int64_t size, const char *cause) {
     run->counts->damages++;
     rp_damage_row row = {kind, file, offset, size, cause};
@@ -59,7 +59,7 @@ static int show_progress(verify_run *run, uint64_t bytes_done) {
     return run->options->progress(run->options->context, bytes_done, run->bytes_total) == 0 ? RP_OK : RP_E_CLOSED;
 }
 
-/* What could not be read says nothing about the store: the check ends. */
+/* A file that could not be read says nothing about the store: the check ends. */
 static int find_unreadable(const verify_run *run, uint32_t queue, rp_error *error) {
     int status = rp_file_row_failure(run->log, error);
     return status < 0 ? status : rp_queue_check_failure(run->queues, queue, error);
@@ -67,7 +67,7 @@ static int find_unreadable(const verify_run *run, uint32_t queue, rp_error *erro
 
 /* ---- pass 1: the log ---- */
 
-/* A message that is in its queue behind some that are in none: those were committed before it, so their entries are lost. */
+/* Called for a message that is in its queue behind some that are in none: those were committed before it, so their entries are lost. */
 static int report_missing(verify_run *run, uint64_t missing) {
     char cause[RP_ERROR_MESSAGE_MAX];
     run->counts->uncommitted = 0;
@@ -76,13 +76,13 @@ static int report_missing(verify_run *run, uint64_t missing) {
     return report(run, RP_DAMAGE_QUEUE, rp_queue_check_path(run->queues, run->missing_queue), run->missing_offset, 0, cause);
 }
 
-/* Its entries in light queues, as far as those are there: each is that of a message of the light queue. What is not confirmed has none. */
+/* Checks the message's entries in existing light queues. An unconfirmed message has none. */
 static int check_light_queues(verify_run *run, const rp_message *message) {
     rp_light_queues light = rp_light_queues_of(message->properties);
     rp_message in_light = *message;
     int status = RP_OK;
     in_light.queue_id = RP_LIGHT_QUEUE_ID;
-    in_light.sys_flag &= ~RP_SYSFLAG_INNER_BATCH; /* they are plain, whatever its own is */
+    in_light.sys_flag &= ~RP_SYSFLAG_INNER_BATCH; /* entries of light queues are plain, whatever the message is */
     while (status == RP_OK && rp_light_queues_next(&light, &in_light.topic, &in_light.queue_offset)) {
         uint32_t queue;
         int64_t offset;
@@ -120,7 +120,7 @@ static int check_message(verify_run *run, const rp_message *message, rp_error *e
     return status == RP_OK && rp_topic_has_light_queues(message->topic) ? check_light_queues(run, message) : status;
 }
 
-/* Does any later file hold a record? One made ahead for the writer is all zero. */
+/* Does any later file hold a record? A file made ahead for the writer is all zero. */
 static int is_written_behind(verify_run *run, uint32_t file) {
     for (uint32_t i = file + 1; i < rp_file_row_count(run->log); i++) {
         const uint8_t *head = rp_file_row_at(run->log, rp_file_row_start(run->log, i), RP_MESSAGE_BLANK_SIZE_MIN);
@@ -237,7 +237,7 @@ static int check_index_file(verify_run *run, const char *path, rp_error *error) 
     for (uint32_t number = 1; number <= count && status == RP_OK; number++) {
         int32_t hash;
         int64_t log_offset;
-        (void)rp_index_file_entry(file, number, &hash, &log_offset); /* number is in range */
+        (void)rp_index_file_entry(file, number, &hash, &log_offset); /* cannot fail: number is in range */
         const char *fault = index_entry_fault(run, hash, log_offset);
         run->counts->index_entries++;
         int64_t at = RP_INDEX_HEADER_SIZE + (int64_t)run->options->index_shape.slot_count * RP_INDEX_SLOT_SIZE +
@@ -253,7 +253,7 @@ static int check_index_file(verify_run *run, const char *path, rp_error *error) 
 
 static int is_index_name(const struct dirent *entry) { return strlen(entry->d_name) == 17 && strspn(entry->d_name, "0123456789") == 17; }
 
-/* A start sees it, too. */
+/* Compares the number of files with what the last stop left, as a start does. */
 static int check_index_count(verify_run *run, const char *directory, int count) {
     char cause[RP_ERROR_MESSAGE_MAX];
     if (run->index_files < 0 || run->index_files == count)
@@ -271,7 +271,7 @@ static int check_index(verify_run *run, rp_error *error) {
     int status = RP_OK;
     if (count < 0 && errno != ENOENT)
         status = rp_error_set(error, rp_status_from_errno(errno), errno, directory, -1, "cannot list the directory: %s", strerror(errno));
-    for (int i = 0; i < count; i++) { /* -1: no index, nothing to check */
+    for (int i = 0; i < count; i++) { /* count -1: there is no index, and nothing to check */
         snprintf(path, sizeof path, "%s/%s", directory, names[i]->d_name);
         int is_new = i + 1 == count && rp_path_file_size(path) == 0; /* a kill left it without length: a start removes it */
         counted += !is_new;
@@ -325,7 +325,7 @@ static int check_compaction(verify_run *run, rp_error *error) {
     return status;
 }
 
-/* What our last run left. RocketMQ's checkpoint is of its last start, unless it is behind a controller. */
+/* Reads what our last run left. RocketMQ's checkpoint dates from its last start, unless it is behind a controller. */
 static void read_checkpoint(verify_run *run) {
     char path[PATH_MAX], abort_mark[PATH_MAX];
     rp_checkpoint checkpoint;

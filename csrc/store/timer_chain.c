@@ -4,20 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STRETCH_MIN 256 /* records between two marks at first: 52 * 256 bytes are read at once when they lie together */
+#define STRETCH_MIN 256 /* records between two marks at first: 52 * 256 bytes, one read if they are adjacent */
 #define MARKS_MIN 16
 
 struct rp_timer_chain {
     rp_timer_log *log;
     int64_t time_ms; /* of the slot */
     int32_t precision_ms;
-    int64_t next;    /* of the walk back: the position to look at; RP_TIMER_NO_POSITION: the walk is over */
+    int64_t next;    /* next position of the walk back; RP_TIMER_NO_POSITION: the walk is over */
     int64_t length, recalls;
     int64_t *marks;  /* positions of the records 0, every, 2 * every … counted from the newest */
     uint32_t mark_count, mark_room;
     uint32_t every;  /* a power of two */
-    uint32_t stretches_left; /* to be read, the oldest is the last */
-    rp_timer_chain_record *stretch; /* what is given out now, newest first */
+    uint32_t stretches_left; /* still to be read; the oldest is the last */
+    rp_timer_chain_record *stretch; /* being returned to the caller, newest first */
     uint32_t stretch_left, stretch_room;
 };
 
@@ -52,9 +52,9 @@ static int no_memory(const rp_timer_chain *chain, rp_error *error) {
     return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, chain->next, "no memory for a slot of the timing wheel");
 }
 
-/* RP_OK; RP_E_NOT_FOUND: the chain ends before. */
+/* RP_OK; RP_E_NOT_FOUND: the chain ends before it. */
 static int read_link(rp_timer_chain *chain, int64_t position, rp_timer_record *record, rp_error *error) {
-    if (position < rp_timer_log_begin(chain->log)) { /* also where there is no record before */
+    if (position < rp_timer_log_begin(chain->log)) { /* also if there is no previous record */
         return RP_E_NOT_FOUND;
     }
     int rc = rp_timer_log_read(chain->log, position, record, error);
@@ -68,7 +68,7 @@ static int read_link(rp_timer_chain *chain, int64_t position, rp_timer_record *r
     return rc;
 }
 
-/* Room for a mark: more of it, or every second mark goes. */
+/* Makes room for a mark: grows the array, or drops every second mark. */
 static int reserve_mark(rp_timer_chain *chain) {
     if (chain->mark_count < chain->mark_room) {
         return RP_OK;
@@ -105,7 +105,7 @@ static int walk_back(rp_timer_chain *chain, rp_error *error) {
         if (chain->length % chain->every == 0 && reserve_mark(chain) != RP_OK) {
             return no_memory(chain, error);
         }
-        if (chain->length % chain->every == 0) { /* asked again: marks may have become fewer */
+        if (chain->length % chain->every == 0) { /* checked again: there may be fewer marks now */
             chain->marks[chain->mark_count++] = chain->next;
         }
         chain->length++;
@@ -123,7 +123,7 @@ void rp_timer_chain_rewind(rp_timer_chain *chain) {
     chain->stretch_left = 0;
 }
 
-/* The stretch from the last mark that is left back to the one before. */
+/* Reads the stretch from the last remaining mark back to the one before. */
 static int fill_stretch(rp_timer_chain *chain, rp_error *error) {
     if (chain->stretch_room < chain->every) {
         rp_timer_chain_record *larger = realloc(chain->stretch, chain->every * sizeof *larger);

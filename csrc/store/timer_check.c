@@ -17,7 +17,7 @@
 #include "timer_log_inl.h"
 #include "timing_wheel_inl.h"
 
-#define PIECE_SIZE (15 * PAGE_SIZE) /* a whole number of them is a wheel */
+#define PIECE_SIZE (15 * PAGE_SIZE) /* the wheel is a whole number of these */
 #define PRECISION_MS_MAX 1000
 #define CHECKED_LONGS 4 /* of the checkpoint: read time, flushed position, both offsets */
 
@@ -25,10 +25,10 @@ _Static_assert(WHEEL_SIZE % PIECE_SIZE == 0, "the wheel ends with a piece");
 
 static const uint8_t zeros[RP_TIMER_RECORD_SIZE];
 
-/* Places of one file that hold no record, while it is not known whether one follows. */
+/* Places of one file that hold no record, until it is known whether one follows. */
 typedef struct gap {
     uint32_t file;
-    int64_t at, size, spoiled; /* spoiled: up to the last place that is not empty */
+    int64_t at, size, spoiled; /* spoiled: end of the last place that is not empty */
 } gap;
 
 typedef struct timer_check {
@@ -38,10 +38,10 @@ typedef struct timer_check {
     char checkpoint_path[RP_PATH_MAX], log_path[RP_PATH_MAX], wheel_path[RP_PATH_MAX];
     rp_timer_checkpoint checkpoint;
     rp_file_row *timer_log;
-    int64_t file_size;    /* of the first file */
-    int64_t end;          /* behind the last record */
+    int64_t file_size;    /* length of the first file */
+    int64_t end;          /* position behind the last record */
     gap gap;
-    int32_t precision_ms; /* 0: not known */
+    int32_t precision_ms; /* 0: unknown */
     bool has_wheel, has_odd_slots;
 } timer_check;
 
@@ -73,7 +73,7 @@ static bool is_of_slot(const timer_check *check, const rp_timer_record *record, 
 static const char *link_fault(const timer_check *check, const rp_timer_record *record) {
     rp_timer_record previous;
     if (record->previous < rp_file_row_min(check->timer_log))
-        return NULL; /* none, or one that went with its file */
+        return NULL; /* none, or one that was removed with its file */
     if (!read_record(check, record->previous, &previous))
         return "the chain goes on at no record";
     int64_t precision_ms = check->precision_ms > 0 ? check->precision_ms : 1;
@@ -97,13 +97,13 @@ static const char *message_fault(const timer_check *check, const rp_timer_record
     return message.size == (uint32_t)record->size ? NULL : "the record says another size than its message has";
 }
 
-/* A write that the disk took a part of, and a kill before it was tried again. */
+/* True for a write that the disk took in part, if a kill came before it was repeated. */
 static bool may_be_torn(const timer_check *check, const gap *last) {
     return !check->options->is_stopped &&
            rp_file_row_start(check->timer_log, last->file) + last->at >= check->checkpoint.log_flushed_position;
 }
 
-/* What comes behind the gap says what it is. */
+/* Whether a record follows decides what the gap is. */
 static int close_gap(timer_check *check, bool is_followed) {
     gap found = check->gap;
     check->gap.size = 0;
@@ -143,7 +143,7 @@ static int take_record(timer_check *check, uint32_t file, int64_t at, const rp_t
     return status;
 }
 
-/* Behind the last place of a file that another one follows. */
+/* Checks what lies behind the last place of a file that is followed by another. */
 static int check_blank(timer_check *check, uint32_t file, int64_t at, const uint8_t *bytes) {
     if (file + 1 == rp_file_row_count(check->timer_log) || check->gap.size > 0 || rp_timer_log_is_blank(bytes + at, check->file_size - at))
         return RP_OK;
@@ -165,7 +165,7 @@ static int check_log_file(timer_check *check, uint32_t file) {
     return status == RP_OK && check->gap.spoiled > 0 && check->gap.size > 0 ? close_gap(check, false) : status;
 }
 
-/* NULL, or what keeps the file's records from being looked at. */
+/* Returns what prevents the file's records from being checked, or NULL. */
 static const char *row_fault(const timer_check *check, uint32_t file) {
     int64_t start = rp_file_row_start(check->timer_log, file), size = rp_file_row_size(check->timer_log, file);
     if (check->file_size < RP_TIMER_LOG_FILE_SIZE_MIN || check->file_size > INT32_MAX)
@@ -189,13 +189,13 @@ static int check_log(timer_check *check) {
         else if (i + 1 < count || size > 0) /* a kill may leave an empty one at the end */
             status = report(check, rp_file_row_path(check->timer_log, i), -1, size, fault);
     }
-    check->gap.size = 0; /* what is left is the log's end */
+    check->gap.size = 0; /* what remains is the log's end */
     return status;
 }
 
 /* ---- the wheel ---- */
 
-/* Of a wheel whose precision nobody says: what makes the time of a slot's last record that of the slot. */
+/* For a wheel of unknown precision: the precision at which the time of a slot's last record falls into the slot. */
 static int find_precision(timer_check *check, uint32_t index, const uint8_t *bytes) {
     wheel_slot slot;
     rp_timer_record record;
@@ -207,22 +207,23 @@ static int find_precision(timer_check *check, uint32_t index, const uint8_t *byt
     return RP_OK;
 }
 
-/* RocketMQ's counts go wrong where it recovers. Ours grew record by record and never below 0, or is the sum of a chain that was cut. */
+/* RocketMQ's counts go wrong where it recovers. Ours were counted record by record and never below 0, or are the sum of a chain that was
+ * cut. */
 static bool is_counted_so(const timer_check *check, int32_t counted, int64_t sum, int64_t least) {
     int64_t grown = sum > least ? sum : least, whole = sum > 0 ? sum : 0;
     return check->checkpoint.precision_ms == 0 || counted == INT32_MAX || (counted >= whole && counted <= grown);
 }
 
-/* Walks the chain back. NULL, or what is wrong with the slot. */
+/* Walks the chain back. Returns what is wrong with the slot, or NULL. */
 static const char *slot_fault(const timer_check *check, const wheel_slot *slot) {
     rp_timer_record record;
-    int64_t sum = 0, least = 0; /* least: the count where it was 0 last, seen from the newest record */
+    int64_t sum = 0, least = 0; /* least: the count where it was last 0, going from the newest record */
     if (slot->last >= check->end)
         return "the slot points behind the timer log's last record";
     for (int64_t position = slot->last; position >= rp_file_row_min(check->timer_log); position = record.previous) {
         bool is_last = position == slot->last;
         if (!read_record(check, position, &record))
-            return is_last ? "the slot points at no record" : NULL; /* the log's pass has named it */
+            return is_last ? "the slot points at no record" : NULL; /* otherwise the log's pass has reported it */
         if (!is_of_slot(check, &record, slot->units))
             return is_last ? "the slot points at a record of another time" : NULL;
         least = sum > least ? sum : least;
@@ -230,7 +231,7 @@ static const char *slot_fault(const timer_check *check, const wheel_slot *slot) 
         if (record.previous == RP_TIMER_NO_POSITION)
             return is_counted_so(check, slot->count, sum, least) ? NULL : "the slot counts another number of messages than its chain has";
     }
-    return NULL; /* the rest is gone with its file */
+    return NULL; /* the rest was removed with its file */
 }
 
 static int check_slot(timer_check *check, uint32_t index, const uint8_t *bytes) {
@@ -238,7 +239,7 @@ static int check_slot(timer_check *check, uint32_t index, const uint8_t *bytes) 
     int32_t precision_ms = check->precision_ms > 0 ? check->precision_ms : PRECISION_MS_MAX;
     bool is_sound = rp_timing_wheel_decode_slot(bytes, index, precision_ms, &slot);
     if (is_sound && (slot.units == 0 || slot.units < check->checkpoint.read_time_ms / precision_ms))
-        return RP_OK; /* empty, or over */
+        return RP_OK; /* empty, or past */
     const char *fault = is_sound ? slot_fault(check, &slot) : "no wheel has such a slot here";
     (*check->slots)++;
     if (fault == NULL)
@@ -275,7 +276,7 @@ static int check_wheel_length(timer_check *check, int fd, bool *is_whole) {
     *is_whole = size == WHEEL_SIZE;
     if (size < 0)
         return unreadable(check, "measure");
-    check->has_wheel = size > 0; /* a kill leaves a new one without length */
+    check->has_wheel = size > 0; /* a kill leaves a new wheel without length */
     return *is_whole || size == 0 ? RP_OK
                                   : report(check, check->wheel_path, -1, (int64_t)size, "the timing wheel is not as long as a wheel is");
 }
@@ -307,7 +308,7 @@ static int report_checkpoint(const timer_check *check, int64_t offset, int64_t s
 static int read_checkpoint(timer_check *check) {
     int status = rp_timer_checkpoint_read(rp_file_ops_system(), check->checkpoint_path, &check->checkpoint, check->error);
     int64_t size = rp_path_file_size(check->checkpoint_path);
-    if (status == RP_OK && size > 0 && size != RP_TIMER_CHECKPOINT_SIZE) /* 0: as none, a kill leaves a new one so */
+    if (status == RP_OK && size > 0 && size != RP_TIMER_CHECKPOINT_SIZE) /* size 0 counts as absent: a kill leaves a new file so */
         status = report_checkpoint(check, -1, size, "the checkpoint of timed messages is not as long as it has to be");
     for (int64_t at = 0; status == RP_OK && check->checkpoint.is_there && at < CHECKED_LONGS * 8; at += 8)
         if ((int64_t)rp_get_u64(check->checkpoint.foreign + at) < 0)
@@ -316,13 +317,13 @@ static int read_checkpoint(timer_check *check) {
     return status;
 }
 
-/* The last position that says no more than the end: a full file's end and the next one's begin are the same. */
+/* The largest position that means no more than the log's end: the end of a full file and the begin of the next are the same. */
 static int64_t furthest_end(const timer_check *check) {
     int64_t left = check->file_size - check->end % check->file_size;
     return left < TIMER_LOG_ROOM_MIN ? check->end + left : check->end;
 }
 
-/* Of a clean stop of ours, after which nobody wrote. */
+/* Checks what a clean stop of ours left, if nobody has written since. */
 static int check_clean_stop(timer_check *check) {
     const rp_timer_checkpoint *checkpoint = &check->checkpoint;
     rp_timing_wheel *wheel;

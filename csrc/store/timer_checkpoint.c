@@ -11,11 +11,11 @@
 #include "store_path.h"
 
 #define THEIRS_COUNT 7
-#define COPIED_SIZE 32 /* of theirs: the times and offsets */
+#define COPIED_SIZE 32 /* of RocketMQ's fields: times and offsets */
 #define OURS 256
 #define OURS_COUNT 5
 #define OURS_SIZE (8 + COPIED_SIZE + 8 * OURS_COUNT)
-#define SECTOR_SIZE 512 /* the least that a disk writes in one piece */
+#define SECTOR_SIZE 512 /* the smallest unit that a disk writes atomically */
 #define OURS_MAGIC 0x726F636B74696D65u /* "rocktime" */
 
 _Static_assert(8 * THEIRS_COUNT == RP_TIMER_CHECKPOINT_WIRE_SIZE, "what goes to a slave is what RocketMQ's file holds");
@@ -102,7 +102,7 @@ static int sync_parent(const rp_file_ops *ops, const char *path, rp_error *error
     char parent[RP_PATH_MAX];
     const char *slash = strrchr(path, '/');
     if (slash == NULL) {
-        return RP_OK; /* a name in the working directory: no store has one */
+        return RP_OK; /* a name in the working directory, which no store uses */
     }
     snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
     return ops->sync_directory(ops->context, parent) != 0 ? failed(error, path, "sync the directory of") : RP_OK;

@@ -1,4 +1,4 @@
-/* timer_files.c: entering, flushing and emptying; what open finds is timer_files_open.c's. See timer_files.h. */
+/* timer_files.c: entering, flushing and emptying; timer_files_open.c handles the open. See timer_files.h. */
 #include "timer_files_inl.h"
 
 #include <stdlib.h>
@@ -69,7 +69,8 @@ int rp_timer_files_enter(rp_timer_files *files, const rp_timer_entry *entry, rp_
     return enter(files, entry, slot_time, error);
 }
 
-/* What the slot's other records at or behind position count for (rp_timing_wheel_add); negative: none begins there, or an error. */
+/* Sums what the slot's other records at or behind position count for (rp_timing_wheel_add); negative: no record begins there, or an
+ * error. */
 static int64_t count_from(rp_timer_chain *chain, int64_t position, rp_error *error) {
     rp_timer_chain_record records[CUT_BATCH];
     int64_t count = 0, is_there = 0;
@@ -200,7 +201,7 @@ void rp_timer_files_note_delivered(rp_timer_checkpoint *checkpoint) {
     }
 }
 
-/* The precision stays what it was until the first flush: a start that finds some of the old files has to know theirs. */
+/* The precision keeps its value until the first flush: a start that finds some of the old files has to know theirs. */
 int rp_timer_files_empty(rp_timer_files *files, rp_error *error) {
     rp_timer_checkpoint next = files->checkpoint;
     next.queue_offset = next.log_flushed_position = next.wheel_crc = 0;

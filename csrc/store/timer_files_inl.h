@@ -10,18 +10,18 @@ struct rp_timer_files {
     char *checkpoint_path;
     rp_timing_wheel *wheel;
     rp_timer_log *timer_log;
-    rp_timer_checkpoint checkpoint; /* as it is on disk; while is_there is 0, nothing is */
+    rp_timer_checkpoint checkpoint; /* as on disk; while is_there is 0, there is none on disk */
     int32_t precision_ms;
     int32_t state; /* rp_timer_files_state */
-    int32_t has_passed; /* slots from before the read time may be in the wheel: the first flush, which knows it, empties them */
+    int32_t has_passed; /* the wheel may hold slots from before the read time: the first flush, which knows that time, empties them */
 };
 
-/* Notes in the checkpoint what the last run had delivered, for messages that are now entered again. While an earlier rebuild has not caught
- * up, what it noted stands. */
+/* Notes in the checkpoint what the last run had delivered, because its messages are now entered again. While an earlier rebuild has not
+ * caught up, its note is kept. */
 void rp_timer_files_note_delivered(rp_timer_checkpoint *checkpoint);
 /* Empties the slots before time_ms. */
 void rp_timer_files_clear_before(rp_timer_files *files, int64_t time_ms);
-/* rp_timer_files_make_anew, with what was delivered noted before. */
+/* As rp_timer_files_make_anew, with what was delivered already noted. */
 int rp_timer_files_empty(rp_timer_files *files, rp_error *error);
 
 #endif

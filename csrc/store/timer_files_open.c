@@ -1,4 +1,4 @@
-/* timer_files_open.c: what is true of wheel, log and checkpoint after any stop. See timer_files.h. */
+/* timer_files_open.c: makes wheel, log and checkpoint consistent after any stop. See timer_files.h. */
 #include "timer_files_inl.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "../base/log_inl.h"
 #include "store_path.h"
 
-/* So many files (4 million messages) are read whole after a kill, 0.3 s, and the wheel on disk need not be right. */
+/* After a kill this many files (4 million messages) are read whole in 0.3 s, and the wheel on disk need not be right. */
 #define WHOLE_FILES 2
 #define AHEAD_MS_MAX (INT64_C(366) * 86400 * 1000)
 #define QUEUE_OFFSET_MAX (INT64_C(1) << 48)
@@ -16,10 +16,11 @@
 typedef struct recovery {
     rp_timer_files *files;
     const rp_timer_files_options *options;
-    int64_t keep_from_ms;   /* a slot's start: what was due before has been delivered */
-    int64_t last_seen;      /* position of the last record that was linked, or passed over */
-    int32_t may_begin_anew; /* a chain may have been cut (rp_timer_files_cut_slot): else such a record is one of another precision */
-    int32_t is_broken;      /* a chain is not as the slots say */
+    int64_t keep_from_ms;   /* start of a slot: what was due before has been delivered */
+    int64_t last_seen;      /* position of the last record that was linked or passed over */
+    /* 1: a chain may have been cut (rp_timer_files_cut_slot); otherwise a record without a previous one comes from another precision */
+    int32_t may_begin_anew;
+    int32_t is_broken; /* the slots and a chain disagree */
 } recovery;
 
 static int is_ours(const rp_timer_checkpoint *checkpoint) { return checkpoint->precision_ms > 0; }
@@ -33,7 +34,7 @@ static int is_in_commit_log(void *context, int64_t position, const rp_timer_reco
 static int is_sound_link(const recovery *recovery, int64_t time_ms, int64_t position, int64_t previous) {
     rp_timer_slot slot;
     if (!rp_timing_wheel_slot(recovery->files->wheel, time_ms, &slot)) {
-        return previous < rp_timer_log_begin(recovery->files->timer_log); /* none, or one that went with its file */
+        return previous < rp_timer_log_begin(recovery->files->timer_log); /* none, or one that was removed with its file */
     }
     return position <= slot.last_position || previous == slot.last_position ||
            (previous == RP_TIMER_NO_POSITION && recovery->may_begin_anew);
@@ -55,7 +56,7 @@ static int link_record(void *context, int64_t position, const rp_timer_record *r
     return 1;
 }
 
-/* 0; 1: the slot's last record is not in the log; 2: it is, and belongs to another slot; an error. */
+/* 0; 1: the slot's last record is not in the log; 2: it is, but belongs to another slot; or an error. */
 static int look_at_slot(recovery *recovery, const rp_timer_slot *slot, rp_error *error) {
     rp_timer_record record;
     int rc = rp_timer_log_read(recovery->files->timer_log, slot->last_position, &record, error);
@@ -81,7 +82,8 @@ static int is_any(void *context, const rp_timer_slot *slot) {
     return 1;
 }
 
-/* One record before what the checkpoint says is on disk, so that this one is looked at; of RocketMQ's, a file before, as it does itself. */
+/* One record before what the checkpoint calls flushed, so that this one is read; for RocketMQ's checkpoint one file earlier, as RocketMQ
+ * does. */
 static int64_t begin_of_walk(const rp_timer_files *files, int64_t file_size) {
     const rp_timer_checkpoint *checkpoint = &files->checkpoint;
     int64_t from = checkpoint->log_flushed_position - (is_ours(checkpoint) ? RP_TIMER_RECORD_SIZE : file_size);
@@ -89,7 +91,7 @@ static int64_t begin_of_walk(const rp_timer_files *files, int64_t file_size) {
     return from < begin ? begin : from;
 }
 
-/* RP_OK, with is_broken when the records do not make up chains. */
+/* RP_OK, with is_broken if the records do not form chains. */
 static int link_from(recovery *recovery, int64_t from, rp_error *error) {
     rp_timer_log *timer_log = recovery->files->timer_log;
     recovery->is_broken = 0;
@@ -107,7 +109,7 @@ static int lost(rp_timer_files *files, const char *why, rp_error *error) {
     return rp_timer_files_empty(files, error);
 }
 
-/* 1 when only the whole log says what the slots are; 0; an error. */
+/* 1 if only the whole log can tell what the slots are; 0; or an error. */
 static int link_tail(recovery *recovery, int64_t from, rp_error *error) {
     const rp_timing_wheel *wheel = recovery->files->wheel;
     const rp_timer_log *timer_log = recovery->files->timer_log;
@@ -197,7 +199,7 @@ static int is_clean(recovery *recovery) {
     return has_last == 0 || (has_last == 1 && is_in_commit_log(recovery, 0, &last));
 }
 
-/* What the disk cannot read is damage as any other: all of it is in the timer queue. */
+/* What the disk cannot read is treated as damage: all of it is in the timer queue. */
 static int recover_or_begin_anew(recovery *recovery, rp_error *error) {
     rp_error cause = {0};
     int rc = recover(recovery, &cause);
@@ -251,8 +253,8 @@ static int64_t keep_from(const rp_timer_files *files, int64_t now_ms) {
     return rp_timing_wheel_floor(files->wheel, from);
 }
 
-/* Noise, or another file under this name: no clock that anybody set is so far ahead, and no queue so long. To believe it is to take all
- * that waits for delivered. */
+/* True for noise, or another file under this name: no clock is ever set so far ahead, and no queue is so long. Believing it would make
+ * all waiting messages count as delivered. */
 static int is_nonsense(const rp_timer_checkpoint *checkpoint, int64_t now_ms) {
     return !is_ours(checkpoint) && (checkpoint->read_time_ms > now_ms + AHEAD_MS_MAX || checkpoint->queue_offset > QUEUE_OFFSET_MAX);
 }
@@ -295,7 +297,7 @@ static int open_files(rp_timer_files *files, const rp_timer_files_options *optio
     }
     rp_timer_files_note_delivered(&files->checkpoint);
     if (files->checkpoint.anew_queue_offset > options->queue_max_offset) {
-        files->checkpoint.anew_queue_offset = options->queue_max_offset; /* the offsets behind are given to other messages */
+        files->checkpoint.anew_queue_offset = options->queue_max_offset; /* offsets from here on will be given to other messages */
     }
     recovery recovery = {.files = files, .options = options, .keep_from_ms = keep_from(files, options->now_ms)};
     recovery.may_begin_anew = is_ours(&files->checkpoint);

@@ -54,7 +54,7 @@ int rp_timer_log_failed(const rp_timer_log *log, int64_t position, const char *w
 }
 
 int rp_timer_log_unreadable(const rp_timer_log *log, int64_t position, rp_error *error) {
-    if (errno == EIO) { /* a block that the disk has lost, as a page of noise: the timer queue has what was there */
+    if (errno == EIO) { /* a lost block is treated like noise: the timer queue has what was there */
         return rp_error_set(error, RP_E_CORRUPT, EIO, log->directory, position, "the disk cannot read the timer log: %s", strerror(EIO));
     }
     return rp_timer_log_failed(log, position, "read", error);
@@ -118,7 +118,7 @@ static int sync_end(rp_timer_log *log, rp_error *error) {
     return rc;
 }
 
-/* The last file is full: a blank says so, and what is in it reaches the disk before anything goes into another. */
+/* The last file is full: a blank marks its end, and its contents reach the disk before anything is written to another file. */
 static int begin_file(rp_timer_log *log, rp_error *error) {
     rp_error refusal = {0};
     int64_t left = log->file_size - log->end % log->file_size;
@@ -174,7 +174,7 @@ int rp_timer_log_append(rp_timer_log *log, const rp_timer_record *record, int64_
     return RP_OK;
 }
 
-/* The window ends behind the record at position: a chain goes back. */
+/* Moves the read window so that it ends behind the record at position: a chain goes back. */
 static int move_window(rp_timer_log *log, int64_t position, rp_error *error) {
     int64_t base = rp_timer_log_base_of(log, position), stop = position + RP_TIMER_RECORD_SIZE, start = stop - TIMER_LOG_WINDOW_SIZE;
     start = start < base ? base : start;

@@ -62,7 +62,7 @@ int rp_timer_log_sync_names(rp_timer_log *log, rp_error *error) {
     return RP_OK;
 }
 
-/* Room for the facts of one file more. */
+/* Makes room for what is noted about one more file. */
 static int reserve(rp_timer_log *log, rp_error *error) {
     if (log->file_count < log->file_room) {
         return RP_OK;
@@ -93,7 +93,7 @@ int rp_timer_log_add_file(rp_timer_log *log, rp_error *error) {
     log->names_changed = log->file_count == 0 ? 2 : log->names_changed | 1;
     if (log->ops->truncate(log->ops->context, fd, log->file_size) != 0) {
         rc = rp_timer_log_failed(log, base, "give its length to a file of", error);
-        log->ops->close(log->ops->context, fd); /* empty: the next try, or start, takes it again */
+        log->ops->close(log->ops->context, fd); /* empty: the next attempt, or start, uses it */
         return rc;
     }
     close_file(log, &log->append_fd, &log->append_base);
@@ -195,7 +195,7 @@ static int add_base(int64_t **bases, uint32_t *count, uint32_t *room, int64_t ba
     return 0;
 }
 
-/* The start positions that files are named by, sorted; to be freed. */
+/* Lists the start positions that files are named by, sorted; to be freed by the caller. */
 static int list_bases(const rp_timer_log *log, int64_t **bases, uint32_t *count, rp_error *error) {
     uint32_t room = 0;
     *bases = NULL;
@@ -232,7 +232,7 @@ static int damaged(const rp_timer_log *log, int64_t base, int64_t size, rp_error
                         (long long)log->file_size);
 }
 
-/* The log as the files say, or an empty one when they say nothing sound. */
+/* Takes over the files, or an empty log if they do not form a valid row. */
 static int take_files(rp_timer_log *log, const int64_t *bases, uint32_t count, rp_error *error) {
     for (uint32_t i = 0; i < count; i++) {
         char path[RP_PATH_MAX];

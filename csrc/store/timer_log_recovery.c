@@ -1,4 +1,5 @@
-/* timer_log_recovery.c: the log read from front to back: to find its end, to make slots again, to see what may go. See timer_log.h. */
+/* timer_log_recovery.c: reads the log from front to back: to find its end, to rebuild slots, to see which files may be removed. See
+ * timer_log.h. */
 #include "timer_log_inl.h"
 
 #include <errno.h>
@@ -10,15 +11,15 @@
 typedef struct log_walk {
     rp_timer_log *log;
     uint8_t *piece;
-    int64_t position; /* the next place to look at */
+    int64_t position; /* next position to read */
     int64_t stop;
     rp_timer_record_visit visit;
     void *context;
-    int32_t is_over; /* something that is not a record, or that visit refused */
-    int32_t is_lenient; /* passes over what is not a record */
+    int32_t is_over; /* reached a place that is no record, or that visit refused */
+    int32_t is_lenient; /* passes over places that are no record */
 } log_walk;
 
-/* Bytes of one file from the walk's position on; 0 at the walk's stop; negative with error. */
+/* Reads bytes of one file from the walk's position on; 0 at the walk's stop; negative with error. */
 static int64_t read_piece(log_walk *walk, rp_error *error) {
     rp_timer_log *log = walk->log;
     int64_t base = rp_timer_log_base_of(log, walk->position), file_end = base + log->file_size;
@@ -78,7 +79,7 @@ static int walk_log(log_walk *walk, rp_error *error) {
         }
         take_piece(walk, got);
         if (walk->position == before) {
-            break; /* a piece of a record: the file was cut short meanwhile, or the log's end is within one */
+            break; /* a partial record: the file was cut short meanwhile, or the log ends within it */
         }
     }
     free(walk->piece);
@@ -88,7 +89,7 @@ static int walk_log(log_walk *walk, rp_error *error) {
     return got < 0 ? (int)got : RP_OK;
 }
 
-/* A place to begin at, for a walk that is to see everything from `from` on. */
+/* Returns where a walk has to begin to see everything from `from` on. */
 static int64_t place_of(const rp_timer_log *log, int64_t from) {
     if (from < log->begin || from > rp_timer_log_files_end(log)) {
         return log->begin;
@@ -122,7 +123,7 @@ int rp_timer_log_each(rp_timer_log *log, int64_t from, rp_timer_record_visit vis
     return walk_log(&walk, error);
 }
 
-/* As far as the disk gives what is there. */
+/* As far as the disk can read. */
 static bool has_no_record(rp_timer_log *log, int64_t position) {
     rp_timer_record record;
     rp_error error = {0};
@@ -135,7 +136,7 @@ int rp_timer_log_set_end(rp_timer_log *log, int64_t end) {
         (end != log->begin && !rp_timer_log_is_place(log, before))) {
         return 0;
     }
-    log->end = log->written = log->flushed = files_end; /* so that what is there can be read */
+    log->end = log->written = log->flushed = files_end; /* so that everything there can be read */
     rp_timer_record record;
     int is_end = (before == RP_TIMER_NO_POSITION || rp_timer_log_read(log, before, &record, NULL) == RP_OK) &&
                  (!rp_timer_log_is_place(log, end) || end == files_end || has_no_record(log, end));
@@ -151,7 +152,7 @@ static int note_newest(void *context, int64_t position, const rp_timer_record *r
     return 1;
 }
 
-/* Reads all of a file for the largest offset in it. */
+/* Reads a whole file for the largest offset in it. */
 static void look_for_newest(rp_timer_log *log, uint32_t file) {
     int64_t base = log->begin + (int64_t)file * log->file_size, newest = -1;
     rp_error error;
@@ -168,7 +169,8 @@ static void look_for_newest(rp_timer_log *log, uint32_t file) {
     log->newest[file] = newest;
 }
 
-/* The first file, or, where it cannot be read, the one behind: offsets grow. The last file stays: it is being written. */
+/* May the first file be removed? If it cannot be read, the one behind decides, as offsets grow. The last file stays: it is being
+ * written. */
 static int may_go(rp_timer_log *log, int64_t commit_log_min_offset, int *has_looked) {
     for (uint32_t file = 0; file + 1 < log->file_count; file++) {
         if (log->newest[file] == TIMER_LOG_NOT_KNOWN && !*has_looked) {

@@ -1,16 +1,16 @@
-/* timing_wheel.c: slots in memory and what changed of them; the file is timing_wheel_file.c's. See timing_wheel.h. */
+/* timing_wheel.c: the slots in memory and which of them changed; timing_wheel_file.c handles the file. See timing_wheel.h. */
 #include "timing_wheel_inl.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* The slot's place in the wheel. */
+/* Returns the slot's place in the wheel. */
 static uint32_t index_of(int64_t units) { return (uint32_t)(units % RP_TIMING_WHEEL_SLOTS); }
 
 static int64_t units_of(const rp_timing_wheel *wheel, int64_t time_ms) {
     int64_t units = time_ms < 0 ? 0 : time_ms / wheel->precision_ms;
-    return units == 0 ? 1 : units; /* a slot that says 0 is empty */
+    return units == 0 ? 1 : units; /* units 0 marks an empty slot */
 }
 
 rp_timing_wheel *rp_timing_wheel_create(const rp_file_ops *ops, const char *path, int32_t precision_ms) {
@@ -85,7 +85,7 @@ int64_t rp_timing_wheel_holds(const rp_timing_wheel *wheel, int64_t time_ms) {
     return units == 0 ? -1 : units * wheel->precision_ms;
 }
 
-/* Not by the times: with a clock that was set back the earlier one may be the newer. A place is taken again only when it is empty. */
+/* Not decided by the times: if the clock was set back, the earlier one may be newer. A place is reused only once it is empty. */
 int rp_timing_wheel_is_past(const rp_timing_wheel *wheel, int64_t time_ms, int64_t position) {
     int64_t held = rp_timing_wheel_holds(wheel, time_ms);
     rp_timer_slot slot;
@@ -138,7 +138,7 @@ void rp_timing_wheel_clear_all(rp_timing_wheel *wheel) {
             rp_timing_wheel_store(wheel, page * PAGE_SLOTS + i, &nothing);
         }
     }
-    wheel->is_new = 1; /* the next flush makes a file of its own, in which no slot of the old one is left */
+    wheel->is_new = 1; /* the next flush writes a new file, without any old slot */
 }
 
 int rp_timing_wheel_each(const rp_timing_wheel *wheel, int (*visit)(void *context, const rp_timer_slot *slot), void *context) {
@@ -184,7 +184,7 @@ int64_t rp_timing_wheel_next(const rp_timing_wheel *wheel, int64_t time_ms) {
         }
     }
     next_slot next = {.from_ms = end * wheel->precision_ms, .found_ms = -1};
-    rp_timing_wheel_each(wheel, note_earlier, &next); /* whoever asks from a round and more before the first slot */
+    rp_timing_wheel_each(wheel, note_earlier, &next); /* for times a round or more before the first slot */
     return next.found_ms;
 }
 

@@ -1,4 +1,4 @@
-/* timing_wheel_file.c: the wheel's file: read whole at open, changed pages written at a flush. See timing_wheel.h. */
+/* timing_wheel_file.c: the wheel's file: read whole at open; a flush writes changed pages. See timing_wheel.h. */
 #include "timing_wheel_inl.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static int failed(const rp_timing_wheel *wheel, const char *what, rp_error *erro
     return rp_error_set(error, status, errno, wheel->path, -1, "cannot %s the timing wheel: %s", what, strerror(errno));
 }
 
-/* A slot of RocketMQ may have a count below 0 after a recovery; it is read as 0. */
+/* After a recovery RocketMQ may write a count below 0; it is read as 0. */
 int rp_timing_wheel_decode_slot(const uint8_t *bytes, uint32_t index, int32_t precision_ms, wheel_slot *slot) {
     int64_t units = (int64_t)rp_get_u64(bytes);
     int32_t count = (int32_t)rp_get_u32(bytes + 24);
@@ -45,7 +45,7 @@ static void encode_slot(const wheel_slot *slot, uint8_t *bytes) {
 
 static int is_zero(const uint8_t *bytes, size_t size) { return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0; }
 
-/* 1; 0: a slot is one that no wheel can have. */
+/* 1; 0: some slot cannot be valid. */
 static int decode_piece(rp_timing_wheel *wheel, const uint8_t *bytes, int64_t offset, int64_t size) {
     for (int64_t at = 0; at < size; at += PAGE_SIZE) {
         if (is_zero(bytes + at, PAGE_SIZE)) {
@@ -65,7 +65,7 @@ static int decode_piece(rp_timing_wheel *wheel, const uint8_t *bytes, int64_t of
     return 1;
 }
 
-/* 1; 0: what is there is no wheel; -1 with errno. */
+/* 1; 0: the file is no wheel; -1 with errno. */
 static int read_slots(rp_timing_wheel *wheel, int fd, uint8_t *piece) {
     for (int64_t offset = 0; (offset = rp_file_next_data(fd, offset, WHEEL_SIZE)) < WHEEL_SIZE;) {
         offset -= offset % PAGE_SIZE;
@@ -94,7 +94,7 @@ static int read_file(rp_timing_wheel *wheel, rp_error *error) {
     } else {
         off_t size = lseek(fd, 0, SEEK_END);
         is_whole = size == WHEEL_SIZE ? read_slots(wheel, fd, piece) : size < 0 ? -1 : 0;
-        is_whole = is_whole < 0 && errno == EIO ? 0 : is_whole; /* a block that the disk has lost: the timer log has all of it */
+        is_whole = is_whole < 0 && errno == EIO ? 0 : is_whole; /* a lost block: the timer log can rebuild it */
         rc = is_whole < 0 ? failed(wheel, "read", error) : RP_OK;
         ops->close(ops->context, fd);
     }
@@ -145,7 +145,7 @@ uint32_t rp_timing_wheel_crc(const rp_timing_wheel *wheel) {
 
 static int is_changed(const rp_timing_wheel *wheel, uint32_t page) { return (wheel->changed[page / 64] >> page % 64 & 1) != 0; }
 
-/* Whether the page is to be written: into the wheel's file if it has changed, into a new file, which is all zeros, if it holds anything. */
+/* Must the page be written? In the wheel's own file if it has changed; in a new file, which is all zeros, if it holds a slot. */
 static int is_wanted(const rp_timing_wheel *wheel, uint32_t page) {
     return wheel->is_new ? wheel->used[page] != 0 : is_changed(wheel, page);
 }
@@ -164,7 +164,7 @@ static int write_pages(const rp_timing_wheel *wheel, int fd, uint8_t *piece) {
     return wheel->ops->sync_data(wheel->ops->context, fd);
 }
 
-/* Writes a new wheel under another name and then puts it in the old one's place, so that a kill in between leaves no half of a wheel. */
+/* Writes a new wheel under another name and renames it over the old one, so that a kill in between leaves no half of a wheel. */
 static int write_anew(const rp_timing_wheel *wheel, uint8_t *piece) {
     const rp_file_ops *ops = wheel->ops;
     char fresh[RP_PATH_MAX], directory[RP_PATH_MAX];
@@ -200,7 +200,7 @@ static int write_changed(const rp_timing_wheel *wheel, uint8_t *piece) {
     return rc;
 }
 
-/* Nothing is in these pages, and something was. */
+/* True if these pages held slots and now hold none. */
 static int are_emptied(const rp_timing_wheel *wheel, uint32_t first, uint32_t count) {
     int any = 0;
     for (uint32_t page = first; page < first + count; page++) {
@@ -212,7 +212,7 @@ static int are_emptied(const rp_timing_wheel *wheel, uint32_t first, uint32_t co
     return any;
 }
 
-/* Pages without a slot cost no memory. The kernel takes back whole pages of its own, each of which may be many of the wheel's. */
+/* Gives back the memory of pages without slots. The kernel takes whole pages of its own size, each of which may be many of the wheel's. */
 static void give_back(rp_timing_wheel *wheel) {
     const uint32_t at_once = (uint32_t)(rp_page_size() / PAGE_SIZE);
     for (uint32_t page = 0; page < WHEEL_PAGES; page += at_once) {
@@ -243,7 +243,7 @@ int rp_timing_wheel_flush(rp_timing_wheel *wheel, rp_error *error) {
     int os_errno = errno;
     free(piece);
     if (rc != 0) {
-        wheel->is_new |= os_errno == ENOENT; /* somebody took the file away: it is made again, whole */
+        wheel->is_new |= os_errno == ENOENT; /* somebody removed the file: the whole is written again */
         errno = os_errno;
         return failed(wheel, "write", error);
     }

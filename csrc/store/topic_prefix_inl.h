@@ -1,4 +1,5 @@
-/* topic_prefix_inl.h: how topics begin that hold a group's messages from any topic: those that are tried again, and those given up. C only.
+/* topic_prefix_inl.h: the prefixes of topics that hold a group's messages from any topic: %RETRY% for those to be tried again, %DLQ% for
+ * those given up. C only.
  * RocketMQ: MixAll.RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX (5.5.0 common/).
  */
 #ifndef RP_STORE_TOPIC_PREFIX_INL_H
