@@ -3,8 +3,8 @@
  * Functions return RP_OK (0) or a count on success, else one negative RP_E_ code. The detail goes into an
  * rp_error of the caller's (may be NULL); nobody reads errno later.
  *
- * Threads  any: all functions are pure or write only to the caller's struct, but for rp_inodes_are_used_up and
- *          rp_write_remedy, which ask the file system.
+ * Threads  any: all functions are pure or write only to the caller's struct, but for rp_inodes_are_used_up,
+ *          rp_making_remedy and rp_write_remedy, which ask the file system.
  */
 #ifndef RP_BASE_ERROR_H
 #define RP_BASE_ERROR_H
@@ -62,8 +62,13 @@ int rp_status_is_passing(int status);
 /* RP_E_DISK_FULL for ENOSPC and EDQUOT, RP_E_NO_MEMORY for ENOMEM, RP_E_READ_ONLY for EROFS, else RP_E_IO. */
 int rp_status_from_errno(int os_errno);
 
-/* 1: the file system of path, or of the directory in which it is to be, has free space but no inodes; what it says about itself, now. */
+/* 1: the file system of path, or of the nearest directory that is there for it, has free space but no inodes; what it says about itself,
+ * now. */
 int rp_inodes_are_used_up(const char *path);
+
+/* What to add to the error of a file or directory that could not be made at path so: "" or, behind a semicolon, that inodes are used up.
+ * Static storage. */
+const char *rp_making_remedy(int os_errno, const char *path);
 
 /* What an operator does about a write or an allocation of disk space at path that failed so: whether space or inodes are used up there is
  * asked of its file system. Static storage. */

@@ -33,12 +33,8 @@ void rp_mapped_file_free(rp_mapped_file *file) {
 
 static int open_failed(rp_error *error, const char *path, const char *what) {
     int os_errno = errno, status = os_errno == ENOENT ? RP_E_NOT_FOUND : rp_status_from_errno(os_errno);
-    const char *remedy = "";
-    if (os_errno == ENOMEM) {
-        remedy = "; raise vm.max_map_count, each file of the store is a map (sysctl), or free memory";
-    } else if (os_errno == ENOSPC && rp_inodes_are_used_up(path)) {
-        remedy = "; its file system has no inodes left (df -i): remove files";
-    }
+    const char *remedy = os_errno == ENOMEM ? "; raise vm.max_map_count, each file of the store is a map (sysctl), or free memory"
+                                            : rp_making_remedy(os_errno, path);
     return rp_error_set(error, status, os_errno, path, -1, "cannot %s: %s%s", what, strerror(os_errno), remedy);
 }
 

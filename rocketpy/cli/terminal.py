@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import select
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TextIO
 
+from .._core.base import inodes_are_used_up
 from .._core.errors import DiskFull
 
 EXIT_USAGE = 2
@@ -45,18 +44,9 @@ def remedies(error: Exception) -> Sequence[str]:
     """What to do about a start that found no space. The advice to a running server, which recovers by itself, would be wrong here."""
     if not isinstance(error, DiskFull) or "free disk space" in str(error) or "no inodes left" in str(error):
         return ()
-    if error.file and inodes_are_used_up(Path(error.file)):
+    if error.file and inodes_are_used_up(error.file):
         return (f"the file system of {error.file} has no inodes left (df -i): remove files there, or name another place, then start again",)
     return (f"free disk space where {error.file or 'it writes'} is, or name another place, then start again",)
-
-
-def inodes_are_used_up(path: Path) -> bool:
-    """Of its file system, which has free space. What is not there yet was to be in the nearest directory that is."""
-    for place in (path, *path.absolute().parents):
-        with contextlib.suppress(OSError):
-            at = os.statvfs(place)
-            return at.f_files > 0 and at.f_favail == 0 and at.f_bavail > 0  # btrfs counts none, and has no bound
-    return False
 
 
 def settle_logs() -> None:
