@@ -61,6 +61,11 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
     int fd = ops->open(ops->context, path, O_RDWR, 0), os_errno = errno;
     int failed = fd < 0;
     if (fd >= 0) {
+        rc = rp_mapped_file_check_length(file, rp_mapped_file_queue_directory(queue->row), fd, error);
+        if (rc != RP_OK) {
+            ops->close(ops->context, fd);
+            return rc;
+        }
         failed = ops->allocate(ops->context, fd, from, allocate_end - from) < 0;
         if (failed && allocate_end != end) {
             failed = ops->allocate(ops->context, fd, from, end - from) < 0; /* a nearly full disk: as little as is needed */

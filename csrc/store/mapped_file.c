@@ -90,12 +90,26 @@ static int write_same(const rp_file_ops *ops, const char *path, int64_t at) {
     return os_errno;
 }
 
+static int is_cut_short(rp_error *error, const char *path, int64_t size) {
+    return rp_error_set(error, RP_E_IO, EIO, path, size,
+                        "the file was cut short from outside, to %lld bytes: stop the broker and put it back", (long long)size);
+}
+
+int rp_mapped_file_check_length(const rp_mapped_file *file, const char *directory, int fd, rp_error *error) {
+    struct stat info;
+    if (fstat(fd, &info) != 0 || info.st_size >= (int64_t)file->size) {
+        return RP_OK;
+    }
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, directory, file->base_offset, error);
+    return rc == RP_OK ? is_cut_short(error, path, (int64_t)info.st_size) : rc;
+}
+
 /* For the error of bytes [at, end), which cannot be stored to: the file's end may be before them by now. */
 static int no_space(rp_error *error, const char *path, int64_t at, int64_t end, int os_errno) {
     struct stat info;
     if (stat(path, &info) == 0 && info.st_size < end) {
-        return rp_error_set(error, RP_E_IO, EIO, path, (int64_t)info.st_size,
-                            "the file was cut short from outside, to %lld bytes: stop the broker and put it back", (long long)info.st_size);
+        return is_cut_short(error, path, (int64_t)info.st_size);
     }
     return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, at, "no space for bytes of the mapped file: %s; %s",
                         strerror(os_errno), rp_write_remedy(os_errno, path));
