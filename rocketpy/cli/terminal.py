@@ -16,6 +16,8 @@ EXIT_USAGE = 2
 """The exit code for an invalid command line or configuration."""
 READ_WITHIN_MS = 1000
 """So long a reader of ours may be busy with something else."""
+RESUMES = ", writing resumes by itself"
+"""What errors of the native core end with: true of a server that runs."""
 HEAD_MAX, TAIL_MAX = 4096, 500
 """Characters of a text that others made: the longest path is whole, and so is what helps, which stands at the end."""
 
@@ -36,7 +38,8 @@ def complain(program: str, error: Exception) -> None:
     settle_logs()
     if not is_read(sys.stderr):
         return
-    for line in (*(str(error).splitlines() or [type(error).__name__]), *remedies(error)):
+    text = str(error).replace(RESUMES, ", then start again")
+    for line in (*(text.splitlines() or [type(error).__name__]), *remedies(error)):
         print(f"{program}: {line}", file=sys.stderr, flush=True)
 
 

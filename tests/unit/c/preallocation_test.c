@@ -471,7 +471,7 @@ static void sends_that_are_refused_for_want_of_space_are_told_of(void) {
     for (int i = 0; i < 1000; i++) {
         CHECK(fixture_append(store, queue, i) == RP_E_DISK_FULL);
     }
-    int lines = lines_with(options.log, "sends are refused: no space for queue entries");
+    int lines = lines_with(options.log, "bytes of queue entries");
     CHECK(lines >= 1 && lines < 10);
     atomic_store(&is_full, 0);
     CHECK(fixture_append(store, queue, 0) == RP_OK);
