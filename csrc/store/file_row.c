@@ -109,8 +109,7 @@ static const row_file *find(const rp_file_row *row, int64_t offset) {
     return low > 0 && holds(&row->files[low - 1], offset) ? &row->files[low - 1] : NULL;
 }
 
-/* On tmpfs a hole that is looked at becomes a page, and a SIGBUS where there is space for none. */
-static bool lacks_space(int fd, size_t size) {
+bool rp_lacks_space_for_holes(int fd, size_t size) {
     struct statfs system;
     struct stat info;
     if (fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC || fstat(fd, &info) != 0)
@@ -133,7 +132,7 @@ bool rp_map_data(int fd, void *map, size_t size) {
 }
 
 void *rp_map_to_read(int fd, size_t size, bool *has_stand_ins) {
-    *has_stand_ins = lacks_space(fd, size);
+    *has_stand_ins = rp_lacks_space_for_holes(fd, size);
     if (!*has_stand_ins)
         return mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
     void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

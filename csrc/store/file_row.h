@@ -33,6 +33,10 @@ int rp_file_row_failure(const rp_file_row *row, rp_error *error);
 /* How many bytes of the file that holds offset lie at and behind it; 0 when no file does. */
 uint64_t rp_file_row_left(const rp_file_row *row, int64_t offset);
 
+/* On tmpfs a hole that is looked at in a map becomes a page, and a SIGBUS where there is space for none: whether there is too little for
+ * all holes of this file. */
+bool rp_lacks_space_for_holes(int fd, size_t size);
+
 /* All of a file. Where looking at its holes takes space, and more than there is (a full tmpfs), zeros of nobody's stand in for them: then
  * what is written into those later is seen only once rp_map_data was called. MAP_FAILED and errno. */
 void *rp_map_to_read(int fd, size_t size, bool *has_stand_ins);
