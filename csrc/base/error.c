@@ -83,7 +83,7 @@ static bool leave_name(char *path) {
     char *slash = strrchr(path, '/'), *rest = slash == path ? path + 1 : slash;
     bool has_left = rest == NULL ? strcmp(path, ".") != 0 : *rest != 0;
     if (rest == NULL) {
-        strcpy(path, ".");
+        memcpy(path, ".", sizeof ".");
     } else {
         *rest = 0;
     }

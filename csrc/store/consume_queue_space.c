@@ -78,8 +78,9 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
         failed = 1; /* the fault would have been a SIGBUS: no space behind a file system that cannot allocate */
         os_errno = ENOSPC;
     }
-    return failed ? rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from, "no space for %lld bytes of queue entries: %s; %s",
-                                 (long long)(end - from), strerror(os_errno), rp_write_remedy(os_errno, path))
+    return failed ? rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from,
+                                 "no space for %lld bytes of queue entries: %s; %s", (long long)(end - from), strerror(os_errno),
+                                 rp_write_remedy(os_errno, path))
                   : RP_OK;
 }
 

@@ -45,7 +45,7 @@ int rp_mapped_file_store(const rp_mapped_file *file, const char *directory, int6
 /* Zeros, likewise. */
 int rp_mapped_file_clear(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error);
 
-/* Before the file is asked for space by fd, or written to behind its data: either would make it longer again where somebody has cut it short,
+/* Before the file is asked for space by fd, or written to behind its data: either would make it longer again where it was cut short,
  * and what was cut off would be zeros in a file that looks whole. RP_OK; RP_E_IO. */
 int rp_mapped_file_check_length(const rp_mapped_file *file, const char *directory, int fd, rp_error *error);
 

@@ -24,7 +24,8 @@ typedef struct rp_mapped_file_queue_options {
     const char *directory; /* copied */
     uint64_t file_size;    /* > 0 */
     int32_t mode;          /* rp_map_mode */
-    const char *aside_directory; /* copied: files with bytes in them that leave the row after a crash are moved here, never over others; NULL: deleted */
+    const char *aside_directory; /* copied: files with bytes in them that leave the row after a crash are moved here, over no others; NULL:
+                                  * deleted */
 } rp_mapped_file_queue_options;
 
 int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_mapped_file_queue **row);
