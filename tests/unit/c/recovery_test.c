@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "../../../csrc/store/checkpoint.h"
+#include "../../../csrc/store/store_path.h"
 #include "check.h"
 #include "store_fixture.h"
 
