@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from ._core.base import making_remedy
 from ._core.errors import DiskFull, StoreIOError, Unsupported
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,8 @@ class StateFile:
             sync_directory(directory)
         except OSError as error:
             kind = DiskFull if error.errno in _FULL else StoreIOError
-            raise kind(f"writing the state failed: {error.strerror}", file=str(self.path), os_errno=error.errno or 0) from error
+            remedy = making_remedy(error.errno or 0, self.path)
+            raise kind(f"writing the state failed: {error.strerror}{remedy}", file=str(self.path), os_errno=error.errno or 0) from error
         self._current_is_good = True
 
     def _put(self, temporary: Path, data: bytes) -> None:

@@ -5,7 +5,9 @@
 #include "error.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -76,17 +78,34 @@ int rp_status_from_errno(int os_errno) {
     }
 }
 
+/* Cuts off the last name. false: there was only "/" or "." */
+static bool leave_name(char *path) {
+    char *slash = strrchr(path, '/'), *rest = slash == path ? path + 1 : slash;
+    bool has_left = rest == NULL ? strcmp(path, ".") != 0 : *rest != 0;
+    if (rest == NULL) {
+        memcpy(path, ".", sizeof ".");
+    } else {
+        *rest = 0;
+    }
+    return has_left;
+}
+
 int rp_inodes_are_used_up(const char *path) {
+    char place[PATH_MAX];
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof place) {
+        return 0;
+    }
+    memcpy(place, path, length + 1);
     struct statvfs at;
-    int status = statvfs(path, &at);
-    const char *name = strrchr(path, '/');
-    char directory[RP_ERROR_FILE_MAX];
-    if (status != 0 && name != NULL && (size_t)(name - path) < sizeof directory) {
-        memcpy(directory, path, (size_t)(name - path));
-        directory[name - path] = 0;
-        status = statvfs(name == path ? "/" : directory, &at);
+    int status;
+    while ((status = statvfs(place, &at)) != 0 && leave_name(place)) {
     }
     return status == 0 && at.f_files > 0 && at.f_favail == 0 && at.f_bavail > 0; /* btrfs reports no inodes, and has no limit */
+}
+
+const char *rp_making_remedy(int os_errno, const char *path) {
+    return os_errno == ENOSPC && rp_inodes_are_used_up(path) ? "; its file system has no inodes left (df -i): remove files" : "";
 }
 
 const char *rp_write_remedy(int os_errno, const char *path) {

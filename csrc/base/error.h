@@ -3,8 +3,8 @@
  * Functions return RP_OK (0) or a count on success, otherwise one negative RP_E_ code. The detail goes into an rp_error of the caller
  * (may be NULL); nobody reads errno later.
  *
- * Threads  any: all functions are pure or write only to the caller's struct, except rp_inodes_are_used_up and rp_write_remedy, which
- *          query the file system.
+ * Threads  any: all functions are pure or write only to the caller's struct, except rp_inodes_are_used_up, rp_making_remedy and
+ *          rp_write_remedy, which query the file system.
  */
 #ifndef RP_BASE_ERROR_H
 #define RP_BASE_ERROR_H
@@ -63,8 +63,12 @@ int rp_status_is_passing(int status);
 /* RP_E_DISK_FULL for ENOSPC and EDQUOT, RP_E_NO_MEMORY for ENOMEM, RP_E_READ_ONLY for EROFS, else RP_E_IO. */
 int rp_status_from_errno(int os_errno);
 
-/* 1 if the file system of path (or of the directory that path would be in) now has free space but no free inodes. */
+/* 1 if the file system of path, or of the nearest directory above it that exists, now has free space but no free inodes. */
 int rp_inodes_are_used_up(const char *path);
+
+/* Returns what to append to the error of a file or directory that could not be created at path because of os_errno: "", or, after a
+ * semicolon, that inodes are used up. Static storage. */
+const char *rp_making_remedy(int os_errno, const char *path);
 
 /* Returns the remedy for a write or an allocation of disk space at path that failed with os_errno; queries the file system whether space
  * or inodes are used up. Static storage. */

@@ -10,7 +10,8 @@
 
 static int failed(rp_error *error, const char *path, const char *verb, const char *what) {
     int os_errno = errno;
-    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot %s %s: %s", verb, what, strerror(os_errno));
+    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot %s %s: %s%s", verb, what, strerror(os_errno),
+                        rp_making_remedy(os_errno, path));
 }
 
 int rp_file_write_whole(const rp_file_ops *ops, const char *path, const void *bytes, size_t size, const char *what, rp_error *error) {

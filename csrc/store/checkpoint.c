@@ -17,7 +17,9 @@
 _Static_assert(OURS + OURS_SIZE + 4 <= SECTOR_SIZE, "a checkpoint is one sector");
 
 static int failed(rp_error *error, const char *path, const char *what) {
-    return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot %s the checkpoint: %s", what, strerror(errno));
+    int os_errno = errno;
+    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot %s the checkpoint: %s%s", what,
+                        strerror(os_errno), rp_making_remedy(os_errno, path));
 }
 
 static int64_t get(const rp_checkpoint *checkpoint, uint32_t at) { return (int64_t)rp_get_u64(checkpoint->foreign + at); }

@@ -61,6 +61,11 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
     int fd = ops->open(ops->context, path, O_RDWR, 0), os_errno = errno;
     int failed = fd < 0;
     if (fd >= 0) {
+        rc = rp_mapped_file_check_length(file, rp_mapped_file_queue_directory(queue->row), fd, error);
+        if (rc != RP_OK) {
+            ops->close(ops->context, fd);
+            return rc;
+        }
         failed = ops->allocate(ops->context, fd, from, allocate_end - from) < 0;
         if (failed && allocate_end != end) {
             failed = ops->allocate(ops->context, fd, from, end - from) < 0; /* a nearly full disk: allocate only what is needed */
@@ -73,8 +78,9 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
         failed = 1; /* touching it would have been a SIGBUS: no space, on a file system that cannot allocate */
         os_errno = ENOSPC;
     }
-    return failed ? rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from, "no space for queue entries: %s; %s",
-                                 strerror(os_errno), rp_write_remedy(os_errno, path))
+    return failed ? rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from,
+                                 "no space for %lld bytes of queue entries: %s; %s", (long long)(end - from), strerror(os_errno),
+                                 rp_write_remedy(os_errno, path))
                   : RP_OK;
 }
 

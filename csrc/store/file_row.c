@@ -14,12 +14,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "../base/file_ops.h"
 #include "store_path.h"
 
 typedef struct row_file {
     char *path;
     int64_t start, size;
     const uint8_t *map; /* NULL until first used */
+    int64_t seen_end; /* of its first data, if stand-ins may hide what was written behind that since; else its size */
 } row_file;
 
 struct rp_file_row {
@@ -109,8 +111,7 @@ static const row_file *find(const rp_file_row *row, int64_t offset) {
     return low > 0 && holds(&row->files[low - 1], offset) ? &row->files[low - 1] : NULL;
 }
 
-/* On tmpfs, reading a hole through the map allocates a page, and raises SIGBUS if there is no space for one. */
-static bool lacks_space(int fd, size_t size) {
+bool rp_lacks_space_for_holes(int fd, size_t size) {
     struct statfs system;
     struct stat info;
     if (fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC || fstat(fd, &info) != 0)
@@ -133,7 +134,7 @@ bool rp_map_data(int fd, void *map, size_t size) {
 }
 
 void *rp_map_to_read(int fd, size_t size, bool *has_stand_ins) {
-    *has_stand_ins = lacks_space(fd, size);
+    *has_stand_ins = rp_lacks_space_for_holes(fd, size);
     if (!*has_stand_ins)
         return mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
     void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -146,13 +147,14 @@ void *rp_map_to_read(int fd, size_t size, bool *has_stand_ins) {
     return map;
 }
 
+static int64_t end_of_first_data(int fd, int64_t size) { return rp_file_next_hole(fd, rp_file_next_data(fd, 0, size), size); }
+
 static int map_file(row_file *file, rp_error *error) {
-    if (file->map != NULL)
-        return RP_OK;
     int fd = open(file->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return rp_error_set(error, rp_status_from_errno(errno), errno, file->path, -1, "cannot open the file: %s", strerror(errno));
     bool has_stand_ins;
+    int64_t seen_end = end_of_first_data(fd, file->size); /* before: it only grows */
     void *map = rp_map_to_read(fd, (size_t)file->size, &has_stand_ins);
     int os_errno = errno;
     close(fd);
@@ -160,14 +162,28 @@ static int map_file(row_file *file, rp_error *error) {
         return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, file->path, -1,
                             "cannot map the file: %s (ENOMEM: free memory, or raise vm.max_map_count)", strerror(os_errno));
     file->map = map;
+    file->seen_end = has_stand_ins ? seen_end : file->size;
     return RP_OK;
+}
+
+/* A broker may have written behind what was seen. When that cannot be mapped, what was seen counts. */
+static void look_again(row_file *file) {
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    int64_t seen_end = end_of_first_data(fd, file->size);
+    if (rp_map_data(fd, (void *)(uintptr_t)file->map, (size_t)file->size))
+        file->seen_end = seen_end;
+    close(fd);
 }
 
 static const uint8_t *bytes_in(rp_file_row *row, row_file *file, int64_t at, uint64_t size) {
     rp_error error;
     if (at < 0 || at > file->size || size > (uint64_t)(file->size - at) || file->size == 0)
         return NULL;
-    if (map_file(file, &error) < 0) {
+    if (file->map != NULL && at + (int64_t)size > file->seen_end)
+        look_again(file);
+    if (file->map == NULL && map_file(file, &error) < 0) {
         row->failure = row->failure.status == RP_OK ? error : row->failure;
         return NULL;
     }

@@ -34,6 +34,10 @@ int rp_file_row_failure(const rp_file_row *row, rp_error *error);
 /* How many bytes of the file that holds offset lie at and behind it; 0 if no file holds it. */
 uint64_t rp_file_row_left(const rp_file_row *row, int64_t offset);
 
+/* On tmpfs, reading a hole through a map allocates a page, and raises SIGBUS if there is no space for one: true if the file system has too
+ * little space for all holes of this file. */
+bool rp_lacks_space_for_holes(int fd, size_t size);
+
 /* Maps a whole file. If reading its holes would take more space than there is (a full tmpfs), anonymous zero pages stand in for them,
  * and *has_stand_ins is set: data written there later is visible only after rp_map_data. MAP_FAILED and errno. */
 void *rp_map_to_read(int fd, size_t size, bool *has_stand_ins);

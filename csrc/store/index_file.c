@@ -11,6 +11,7 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/map_hold.h"
+#include "file_row.h"
 
 #define ALLOCATE_STEP (1u << 20)
 #define SLOTS_PIECE 65536
@@ -24,6 +25,7 @@ struct rp_index_file {
     int fd;
     int is_writable;
     bool copies_on_write; /* on a file system that copies on write: bytes that have space may need it again */
+    bool has_holes;       /* there was no space to fill them: on tmpfs, reading one through the map raises SIGBUS, so pread is used */
     uint8_t *map;
     uint64_t size;
     /* writer only */
@@ -47,6 +49,24 @@ static _Atomic uint32_t *slot_of(const rp_index_file *file, int32_t key_hash) {
     return (_Atomic uint32_t *)(void *)(file->map + RP_INDEX_HEADER_SIZE + slot * RP_INDEX_SLOT_SIZE);
 }
 _Static_assert(sizeof(_Atomic uint32_t) == RP_INDEX_SLOT_SIZE, "a slot is one atomic word");
+
+/* Called by readers. Bytes that cannot be read are returned as zeros, which refer to no entry. */
+static void read_bytes(const rp_index_file *file, uint64_t at, uint8_t *bytes, size_t size) {
+    if (!file->has_holes)
+        memcpy(bytes, file->map + at, size);
+    else if (file->ops->read_at(file->ops->context, file->fd, bytes, size, (int64_t)at) != (int64_t)size)
+        memset(bytes, 0, size);
+}
+
+/* Called by readers. Returns the number of the slot's last entry. */
+static uint32_t last_of_slot(const rp_index_file *file, int32_t key_hash) {
+    _Atomic uint32_t *slot = slot_of(file, key_hash);
+    uint8_t bytes[RP_INDEX_SLOT_SIZE];
+    if (!file->has_holes)
+        return __builtin_bswap32(atomic_load_explicit(slot, memory_order_acquire));
+    read_bytes(file, (uint64_t)((uint8_t *)slot - file->map), bytes, sizeof bytes);
+    return rp_get_u32(bytes);
+}
 
 /* The 8-byte fields of the header are aligned too: written by the writer, read by others, each by itself. */
 static void put_field(rp_index_file *file, int at, int64_t value) {
@@ -215,11 +235,13 @@ static int open_existing(rp_index_file *file, rp_error *error) {
     int status = map_file(file, error);
     if (status == RP_OK)
         status = read_header(file, error);
+    file->has_holes = rp_lacks_space_for_holes(file->fd, file->size);
     if (status < 0 || !file->is_writable)
         return status;
     /* Beyond the last entry there may be holes; in a file of RocketMQ or a sparse copy also before it, so all of it is allocated. A full
      * disk does not prevent opening: each put asks again before it writes. */
     status = allocate_to(file, entry_at(file, (uint32_t)atomic_load(&file->next_entry)), error);
+    file->has_holes = status == RP_E_DISK_FULL;
     return status == RP_E_DISK_FULL ? RP_OK : status;
 }
 
@@ -325,12 +347,13 @@ int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset,
 
 uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64_t begin_ms, int64_t end_ms, int64_t *offsets,
                               uint32_t offsets_max) {
-    uint32_t number = __builtin_bswap32(atomic_load_explicit(slot_of(file, key_hash), memory_order_acquire));
+    uint32_t number = last_of_slot(file, key_hash);
     uint32_t next_entry = (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_acquire);
     uint32_t found = 0;
     int64_t first_ms = rp_index_file_begin_time(file);
     while (number > 0 && number < next_entry && found < offsets_max) {
-        const uint8_t *entry = file->map + entry_at(file, number);
+        uint8_t entry[RP_INDEX_ENTRY_SIZE];
+        read_bytes(file, entry_at(file, number), entry, sizeof entry);
         int32_t seconds = (int32_t)rp_get_u32(entry + 12);
         if (seconds < 0)
             break;
@@ -387,7 +410,8 @@ uint32_t rp_index_file_entry_count(const rp_index_file *file) {
 int rp_index_file_entry(const rp_index_file *file, uint32_t number, int32_t *key_hash, int64_t *log_offset) {
     if (number < 1 || number > rp_index_file_entry_count(file))
         return RP_E_RANGE;
-    const uint8_t *entry = file->map + entry_at(file, number);
+    uint8_t entry[RP_INDEX_ENTRY_SIZE];
+    read_bytes(file, entry_at(file, number), entry, sizeof entry);
     *key_hash = (int32_t)rp_get_u32(entry);
     *log_offset = (int64_t)rp_get_u64(entry + 4);
     return RP_OK;

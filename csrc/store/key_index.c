@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "index_key.h"
+#include "store_path.h"
 
 #define NAME_SIZE 17 /* yyyyMMddHHmmssSSS */
 #define FILES_MAX 4096
@@ -151,9 +152,8 @@ int rp_key_index_open(const rp_key_index_options *options, rp_key_index **opened
         status = rp_error_set(error, RP_E_INVALID, 0, options->directory, -1, "the index path is too long");
     else
         memcpy(index->directory, options->directory, strlen(options->directory) + 1); /* fits: checked above */
-    if (status == RP_OK && !options->read_only && mkdir(index->directory, 0755) < 0 && errno != EEXIST)
-        status = rp_error_set(error, rp_status_from_errno(errno), errno, index->directory, -1, "cannot make the index directory: %s",
-                              strerror(errno));
+    if (status == RP_OK && !options->read_only)
+        status = rp_path_make_directories(index->directory, error);
     if (status == RP_OK)
         status = load_files(index, error);
     if (status < 0) {

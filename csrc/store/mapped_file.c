@@ -33,12 +33,8 @@ void rp_mapped_file_free(rp_mapped_file *file) {
 
 static int open_failed(rp_error *error, const char *path, const char *what) {
     int os_errno = errno, status = os_errno == ENOENT ? RP_E_NOT_FOUND : rp_status_from_errno(os_errno);
-    const char *remedy = "";
-    if (os_errno == ENOMEM) {
-        remedy = "; raise vm.max_map_count, each file of the store is a map (sysctl), or free memory";
-    } else if (os_errno == ENOSPC && rp_inodes_are_used_up(path)) {
-        remedy = "; its file system has no inodes left (df -i): remove files";
-    }
+    const char *remedy = os_errno == ENOMEM ? "; raise vm.max_map_count, each file of the store is a map (sysctl), or free memory"
+                                            : rp_making_remedy(os_errno, path);
     return rp_error_set(error, status, os_errno, path, -1, "cannot %s: %s%s", what, strerror(os_errno), remedy);
 }
 
@@ -94,12 +90,26 @@ static int write_same(const rp_file_ops *ops, const char *path, int64_t at) {
     return os_errno;
 }
 
+static int is_cut_short(rp_error *error, const char *path, int64_t size) {
+    return rp_error_set(error, RP_E_IO, EIO, path, size,
+                        "the file was cut short from outside, to %lld bytes: stop the broker and put it back", (long long)size);
+}
+
+int rp_mapped_file_check_length(const rp_mapped_file *file, const char *directory, int fd, rp_error *error) {
+    struct stat info;
+    if (fstat(fd, &info) != 0 || info.st_size >= (int64_t)file->size) {
+        return RP_OK;
+    }
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, directory, file->base_offset, error);
+    return rc == RP_OK ? is_cut_short(error, path, (int64_t)info.st_size) : rc;
+}
+
 /* Fills in why bytes [at, end) cannot be stored to: the file may have been cut short of them. */
 static int no_space(rp_error *error, const char *path, int64_t at, int64_t end, int os_errno) {
     struct stat info;
     if (stat(path, &info) == 0 && info.st_size < end) {
-        return rp_error_set(error, RP_E_IO, EIO, path, (int64_t)info.st_size,
-                            "the file was cut short from outside, to %lld bytes: stop the broker and put it back", (long long)info.st_size);
+        return is_cut_short(error, path, (int64_t)info.st_size);
     }
     return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, at, "no space for bytes of the mapped file: %s; %s",
                         strerror(os_errno), rp_write_remedy(os_errno, path));

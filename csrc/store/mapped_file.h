@@ -44,6 +44,10 @@ int rp_mapped_file_store(const rp_mapped_file *file, const char *directory, int6
 /* Stores zeros, in the same way. */
 int rp_mapped_file_clear(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error);
 
+/* Checks that nobody has cut the file short. Call it before disk space is allocated through fd or anything is written behind the data:
+ * either would make the file longer again, and the lost bytes would be zeros in a file that looks whole. RP_OK; RP_E_IO. */
+int rp_mapped_file_check_length(const rp_mapped_file *file, const char *directory, int fd, rp_error *error);
+
 /* Takes a pin. Returns 1; 0 if the file has been removed. A pinned file may still have to be mapped. */
 int rp_mapped_file_pin(rp_mapped_file *file);
 void rp_mapped_file_release(rp_mapped_file *file);

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "store_path.h"
 
@@ -160,10 +162,21 @@ static int list_offsets(const rp_mapped_file_queue *row, int64_t **offsets, size
     return RP_OK;
 }
 
+/* What was set aside at that offset before stays: it is another history, and perhaps all that is left of it. */
+static int free_name(char *path, const char *directory, int64_t offset, rp_error *error) {
+    char name[32];
+    int rc = rp_path_of_offset(path, directory, offset, error);
+    for (int number = 1; rc == RP_OK && access(path, F_OK) == 0; number++) {
+        snprintf(name, sizeof name, "%020lld.%d", (long long)offset, number);
+        rc = rp_path_join(path, directory, name, error);
+    }
+    return rc;
+}
+
 static int move_to(rp_mapped_file_queue *row, const char *path, const char *directory, int64_t offset, rp_error *error) {
     char aside[RP_PATH_MAX];
     int rc = rp_path_make_directories(directory, error);
-    rc = rc == RP_OK ? rp_path_of_offset(aside, directory, offset, error) : rc;
+    rc = rc == RP_OK ? free_name(aside, directory, offset, error) : rc;
     return rc != RP_OK || row->ops->rename(row->ops->context, path, aside) == 0
                ? rc
                : rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot move the file aside: %s", strerror(errno));

@@ -24,7 +24,8 @@ typedef struct rp_mapped_file_queue_options {
     const char *directory; /* copied */
     uint64_t file_size;    /* > 0 */
     int32_t mode;          /* rp_map_mode */
-    const char *aside_directory; /* copied: files with data that leave the row after a crash are moved here; NULL: they are deleted */
+    const char *aside_directory; /* copied: files with data that leave the row after a crash are moved here, never over a file that is there
+                                  * already; NULL: they are deleted */
 } rp_mapped_file_queue_options;
 
 int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_mapped_file_queue **row);

@@ -168,6 +168,11 @@ static int enter_file(rp_preallocation *ahead, int64_t offset, rp_error *error) 
     return RP_OK;
 }
 
+/* Under extend_lock. */
+static int check_length(const rp_preallocation *ahead, rp_error *error) {
+    return rp_mapped_file_check_length(ahead->file, rp_mapped_file_queue_directory(ahead->row), ahead->file->fd, error);
+}
+
 /* Under extend_lock: allocates [from, end) of ahead->file, and more than asked while space is plentiful. */
 static int allocate(rp_preallocation *ahead, int64_t from, int64_t end, rp_error *error) {
     if (end <= ahead->allocated_end) {
@@ -177,11 +182,11 @@ static int allocate(rp_preallocation *ahead, int64_t from, int64_t end, rp_error
             start = from > ahead->allocated_end ? from : ahead->allocated_end;
     int64_t plenty = start + ALLOCATE_BYTES < file_end ? start + ALLOCATE_BYTES : file_end;
     int64_t ends[2] = {plenty > end ? plenty : end, end};
-    int os_errno = 0;
-    for (int i = 0; i < 2; i++) {
-        int rc = ahead->ops->allocate(ahead->ops->context, ahead->file->fd, start - base, ends[i] - start);
-        if (rc >= 0) {
-            atomic_store_explicit(&ahead->can_allocate, rc == 0, memory_order_relaxed);
+    int os_errno = 0, rc = check_length(ahead, error);
+    for (int i = 0; i < 2 && rc == RP_OK; i++) {
+        int allocated = ahead->ops->allocate(ahead->ops->context, ahead->file->fd, start - base, ends[i] - start);
+        if (allocated >= 0) {
+            atomic_store_explicit(&ahead->can_allocate, allocated == 0, memory_order_relaxed);
             ahead->allocated_end = ends[i];
             return RP_OK;
         }
@@ -190,12 +195,13 @@ static int allocate(rp_preallocation *ahead, int64_t from, int64_t end, rp_error
             break;
         }
     }
-    return no_space(ahead, start, os_errno, error);
+    return rc == RP_OK ? no_space(ahead, start, os_errno, error) : rc;
 }
 
 static int write_zeros(rp_preallocation *ahead, int64_t from, int64_t end, rp_error *error) {
     int64_t base = ahead->file->base_offset, piece = ahead->piece_bytes;
-    while (from < end) {
+    int rc = check_length(ahead, error);
+    while (rc == RP_OK && from < end) {
         while (atomic_load_explicit(&ahead->is_paused, memory_order_relaxed)) {
             sched_yield();
         }
@@ -206,7 +212,7 @@ static int write_zeros(rp_preallocation *ahead, int64_t from, int64_t end, rp_er
         }
         from += count;
     }
-    return RP_OK;
+    return rc;
 }
 
 static bool needs_zeros(const rp_preallocation *ahead) {

@@ -92,7 +92,9 @@ void rp_store_lock_release(int fd) {
 int rp_abort_mark_exists(const char *path) { return access(path, F_OK) == 0; }
 
 static int mark_failed(rp_error *error, const char *path, const char *what) {
-    return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot %s the abort file: %s", what, strerror(errno));
+    int os_errno = errno;
+    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot %s the abort file: %s%s", what,
+                        strerror(os_errno), rp_making_remedy(os_errno, path));
 }
 
 int rp_abort_mark_set(const rp_file_ops *ops, const char *path, const char *directory, rp_error *error) {

@@ -39,8 +39,11 @@ static int make_directory(const char *path, rp_error *error) {
     if (mkdir(path, 0755) == 0 || errno == EEXIST) {
         return RP_OK;
     }
-    const char *remedy = errno == ENOTDIR ? "; move away the file that stands where a directory has to be" : "";
-    return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot make the directory: %s%s", strerror(errno), remedy);
+    int os_errno = errno;
+    const char *remedy =
+        os_errno == ENOTDIR ? "; move away the file that stands where a directory has to be" : rp_making_remedy(os_errno, path);
+    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot make the directory: %s%s", strerror(os_errno),
+                        remedy);
 }
 
 int rp_path_make_directories(const char *path, rp_error *error) {

@@ -22,8 +22,9 @@ _Static_assert(8 * THEIRS_COUNT == RP_TIMER_CHECKPOINT_WIRE_SIZE, "what goes to 
 _Static_assert(OURS + OURS_SIZE + 4 <= SECTOR_SIZE, "a checkpoint is one sector");
 
 static int failed(rp_error *error, const char *path, const char *what) {
-    int status = errno == EMFILE || errno == ENFILE ? RP_E_BUSY : rp_status_from_errno(errno);
-    return rp_error_set(error, status, errno, path, -1, "cannot %s the checkpoint of timed messages: %s", what, strerror(errno));
+    int os_errno = errno, status = os_errno == EMFILE || os_errno == ENFILE ? RP_E_BUSY : rp_status_from_errno(os_errno);
+    return rp_error_set(error, status, os_errno, path, -1, "cannot %s the checkpoint of timed messages: %s%s", what, strerror(os_errno),
+                        rp_making_remedy(os_errno, path));
 }
 
 static int64_t get(const uint8_t *bytes, uint32_t at) { return (int64_t)rp_get_u64(bytes + at); }

@@ -18,8 +18,9 @@
 #define PIECE_SIZE (PIECE_PAGES * PAGE_SIZE)
 
 static int failed(const rp_timing_wheel *wheel, const char *what, rp_error *error) {
-    int status = errno == EMFILE || errno == ENFILE ? RP_E_BUSY : rp_status_from_errno(errno);
-    return rp_error_set(error, status, errno, wheel->path, -1, "cannot %s the timing wheel: %s", what, strerror(errno));
+    int os_errno = errno, status = os_errno == EMFILE || os_errno == ENFILE ? RP_E_BUSY : rp_status_from_errno(os_errno);
+    return rp_error_set(error, status, os_errno, wheel->path, -1, "cannot %s the timing wheel: %s%s", what, strerror(os_errno),
+                        rp_making_remedy(os_errno, wheel->path));
 }
 
 /* After a recovery RocketMQ may write a count below 0; it is read as 0. */

@@ -1,5 +1,6 @@
 """Stub of rocketpy._core.base: what every wrapper shares, and the small functions of csrc/base."""
 
+from os import PathLike
 from typing import Any, Self
 
 from typing_extensions import disjoint_base
@@ -32,6 +33,12 @@ def crc32(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
 
 def crc32_implementation() -> str:
     """The fastest way this CPU has: "vpclmulqdq", "pclmulqdq", "armv8" or "portable"."""
+
+def inodes_are_used_up(path: str | PathLike[str]) -> bool:
+    """The file system of path, or of the nearest directory that is there for it, has free space but no inodes."""
+
+def making_remedy(os_errno: int, path: str | PathLike[str]) -> str:
+    """What to add to the error of a file or directory that could not be made there: "" or, behind a semicolon, that inodes are used up."""
 
 def report_faults() -> None:
     """From now on, when the disk does not give a byte of a mapped file (SIGBUS), the process ends with a line that names file and byte."""

@@ -25,6 +25,10 @@ cdef extern from "base/crc32.h" nogil:
     uint32_t rp_crc32(uint32_t crc, const void *data, size_t size)
     const char *rp_crc32_implementation()
 
+cdef extern from "base/error.h" nogil:
+    int rp_inodes_are_used_up(const char *path)
+    const char *rp_making_remedy(int os_errno, const char *path)
+
 cdef extern from "base/fault_report.h" nogil:
     int rp_fault_report_install()
 
@@ -295,6 +299,24 @@ def crc32(const uint8_t[::1] data not None, uint32_t crc=0):
 
 def crc32_implementation():
     return (<bytes>rp_crc32_implementation()).decode()
+
+
+def inodes_are_used_up(path):
+    cdef bytes place = os.fsencode(path)
+    cdef const char *start = place
+    cdef bint result
+    with nogil:
+        result = rp_inodes_are_used_up(start)
+    return result
+
+
+def making_remedy(int os_errno, path):
+    cdef bytes place = os.fsencode(path)
+    cdef const char *start = place
+    cdef const char *remedy
+    with nogil:
+        remedy = rp_making_remedy(os_errno, start)
+    return (<bytes>remedy).decode()
 
 
 def report_faults():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .._core.base import inodes_are_used_up
 from .._core.errors import StoreIOError
 from ..config import home_directory
 from ..store.directory import QUEUE_DIRECTORIES, has_entries, has_messages
@@ -30,7 +32,7 @@ def make_store_directory(key: str, path: Path) -> None:
         in_the_way = next((each for each in (path, *path.parents) if each.exists() and not each.is_dir()), path)
         raise StoreIOError(f"{key}={path}: {in_the_way} is not a directory; name another place, or move that file away") from None
     except OSError as error:
-        raise StoreIOError(f"{key}={path} cannot be made: {error.strerror}; {_remedy(path)}") from None
+        raise StoreIOError(f"{key}={path} cannot be made: {error.strerror}; {_remedy(path, error.errno or 0)}") from None
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise StoreIOError(f"{key}={path} cannot be written by this user; {_remedy(path)}")
 
@@ -115,8 +117,11 @@ def _readable(key: str, value: Path) -> Iterator[None]:
         raise StoreIOError(f"{key}={value}: {path} cannot be read: {error.strerror}; let this user read it, or move it away") from None
 
 
-def _remedy(path: Path) -> str:
+def _remedy(path: Path, os_errno: int = 0) -> str:
     """What to do. Never advises to give away a directory that existed before the store: it may be /var/lib."""
+    if os_errno in (errno.ENOSPC, errno.EDQUOT):
+        short = "no inodes left (df -i): remove files there" if inodes_are_used_up(path) else "no room: free disk space there"
+        return f"its file system has {short}, or name another place"
     place = next((each for each in (path, *path.parents) if os.access(each, os.F_OK)), path)
     if is_mounted_read_only(place):  # its owner and mode are no matter then
         return f"the file system of {place} is mounted read-only: mount it for writing (look at dmesg first), or name another place"

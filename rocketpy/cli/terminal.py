@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import select
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TextIO
 
+from .._core.base import inodes_are_used_up
 from .._core.errors import DiskFull
 
 EXIT_USAGE = 2
 """The exit code for an invalid command line or configuration."""
 READ_WITHIN_MS = 1000
 """So long a reader of ours may be busy with something else."""
+RESUMES = ", writing resumes by itself"
+"""What errors of the native core end with: true of a server that runs."""
 HEAD_MAX, TAIL_MAX = 4096, 500
 """Characters of a text that others made: the longest path is whole, and so is what helps, which stands at the end."""
 
@@ -37,7 +38,8 @@ def complain(program: str, error: Exception) -> None:
     settle_logs()
     if not is_read(sys.stderr):
         return
-    for line in (*(str(error).splitlines() or [type(error).__name__]), *remedies(error)):
+    text = str(error).replace(RESUMES, ", then start again")
+    for line in (*(text.splitlines() or [type(error).__name__]), *remedies(error)):
         print(f"{program}: {line}", file=sys.stderr, flush=True)
 
 
@@ -45,18 +47,9 @@ def remedies(error: Exception) -> Sequence[str]:
     """What to do about a start that found no space. The advice to a running server, which recovers by itself, would be wrong here."""
     if not isinstance(error, DiskFull) or "free disk space" in str(error) or "no inodes left" in str(error):
         return ()
-    if error.file and inodes_are_used_up(Path(error.file)):
+    if error.file and inodes_are_used_up(error.file):
         return (f"the file system of {error.file} has no inodes left (df -i): remove files there, or name another place, then start again",)
     return (f"free disk space where {error.file or 'it writes'} is, or name another place, then start again",)
-
-
-def inodes_are_used_up(path: Path) -> bool:
-    """Of its file system, which has free space. What is not there yet was to be in the nearest directory that is."""
-    for place in (path, *path.absolute().parents):
-        with contextlib.suppress(OSError):
-            at = os.statvfs(place)
-            return at.f_files > 0 and at.f_favail == 0 and at.f_bavail > 0  # btrfs counts none, and has no bound
-    return False
 
 
 def settle_logs() -> None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .._core.base import making_remedy
 from .._core.errors import DiskFull, StoreCorrupt, StoreIOError
 from ..state_file import sync_directory
 
@@ -144,4 +145,5 @@ def store_errors(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else StoreIOError
-        raise kind(f"the log of the group failed: {error.strerror}", file=str(path), os_errno=error.errno or 0) from error
+        remedy = making_remedy(error.errno or 0, path)
+        raise kind(f"the log of the group failed: {error.strerror}{remedy}", file=str(path), os_errno=error.errno or 0) from error

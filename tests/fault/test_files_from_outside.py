@@ -41,7 +41,7 @@ def test_a_broker_whose_mapped_file_is_cut_short_says_which_before_it_ends(broke
         assert send(wire, 0).code == ResponseCode.SUCCESS
 
         def does_a_send_meet_it() -> bool:
-            os.truncate(log_file(broker), 0)  # the broker's preallocation, while it is at work there, makes the file longer again
+            os.truncate(log_file(broker), 0)  # again: a write of the preallocation that was under way just then makes it longer
             try:
                 send(wire, 1)
             except (AssertionError, OSError):

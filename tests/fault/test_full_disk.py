@@ -6,6 +6,8 @@ A tmpfs of its own, so these need root and mount(8).
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import struct
 import subprocess
 from collections import defaultdict
@@ -166,6 +168,21 @@ def test_a_broker_stopped_on_a_full_disk_starts_and_serves_readers_while_it_is_s
     acknowledged = fill(broker)
     broker.stop()
     use_up(disk)
+    broker.start()
+    assert read_all(broker) == acknowledged
+
+
+def test_a_start_that_finds_no_space_for_queues_that_are_lost_says_how_much_it_needs_where(disk: Path, broker: BrokerProcess) -> None:
+    acknowledged = fill(broker)
+    broker.kill()
+    shutil.rmtree(disk / "store" / "consumequeue")
+    ballast = use_up(disk)
+    refused = run("broker", "-c", str(broker.config))
+    file = disk / "store" / "consumequeue" / TOPIC / "0" / f"{0:020}"
+    needs = r"no space for \d+ bytes of queue entries: No space left on device; free disk space or add a disk, then start again"
+    assert refused.returncode == 1, refused.stderr
+    assert re.search(rf"{needs} \[{re.escape(str(file))} at 0\]$", refused.stderr, re.MULTILINE), refused.stderr
+    ballast.unlink()
     broker.start()
     assert read_all(broker) == acknowledged
 

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../../../csrc/base/bytes_inl.h"
+#include "../../../csrc/base/file_ops.h"
 #include "../../../csrc/store/index_key.h"
 #include "check.h"
 
@@ -223,6 +225,50 @@ static void files_go_from_both_ends_of_the_log(void) {
     remove_directory(directory);
 }
 
+static int allocate_nothing(void *context, int fd, int64_t offset, int64_t size) {
+    (void)context, (void)fd, (void)offset, (void)size;
+    errno = ENOSPC;
+    return -1;
+}
+
+/* A map in which a hole that is looked at ends the process, as on a full tmpfs. */
+static void *map_without_holes(void *context, int fd, size_t size, int writable) {
+    uint8_t *map = rp_file_ops_system()->map(context, fd, size, writable);
+    for (int64_t hole = rp_file_next_hole(fd, 0, (int64_t)size), end; hole < (int64_t)size;
+         hole = rp_file_next_hole(fd, end, (int64_t)size)) {
+        end = rp_file_next_data(fd, hole, (int64_t)size);
+        CHECK(mprotect(map + hole, (size_t)(end - hole), PROT_NONE) == 0);
+    }
+    return map;
+}
+
+/* RocketMQ's files are sparse. */
+static void holes_that_there_is_no_space_for_are_not_looked_at(void) {
+    enum { SLOTS = 100000, SLOTS_END = RP_INDEX_HEADER_SIZE + SLOTS * RP_INDEX_SLOT_SIZE, HOLE = 65536, HOLE_END = 4 * HOLE };
+    char directory[] = "/tmp/rp-key-index-XXXXXX", path[64];
+    CHECK(mkdtemp(directory) != NULL);
+    snprintf(path, sizeof path, "%s/20261127192500000", directory);
+    rp_index_file *file;
+    rp_error error;
+    rp_index_shape shape = {SLOTS, 100};
+    CHECK(rp_index_file_create(NULL, path, shape, 0, START_MS, &file, &error) == RP_OK);
+    CHECK(rp_index_file_put(file, 5, 1000, START_MS, &error) == RP_OK && rp_index_file_put(file, 5, 2000, START_MS, &error) == RP_OK);
+    rp_index_file_close(file);
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, HOLE, HOLE_END - HOLE) == 0);
+    CHECK(rp_file_next_hole(fd, 0, SLOTS_END) == HOLE && close(fd) == 0);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.allocate = allocate_nothing;
+    ops.map = map_without_holes;
+    CHECK(rp_index_file_open(&ops, path, shape, 1, &file, &error) == RP_OK);
+    int64_t offsets[4];
+    CHECK(rp_index_file_select(file, 2 * HOLE / RP_INDEX_SLOT_SIZE, 0, INT64_MAX, offsets, 4) == 0);
+    CHECK(rp_index_file_select(file, 5, 0, INT64_MAX, offsets, 4) == 2 && offsets[0] == 2000 && offsets[1] == 1000);
+    CHECK(rp_index_file_put(file, 5, 3000, START_MS, &error) == RP_E_DISK_FULL);
+    rp_index_file_close(file);
+    remove_directory(directory);
+}
+
 int main(void) {
     RUN(keys_find_their_messages_newest_first_over_all_files);
     RUN(a_message_that_was_rolled_back_is_not_found);
@@ -232,5 +278,6 @@ int main(void) {
     RUN(a_failed_sync_is_never_followed_by_a_good_one);
     RUN(an_unclean_stop_costs_the_files_that_no_checkpoint_covers);
     RUN(files_go_from_both_ends_of_the_log);
+    RUN(holes_that_there_is_no_space_for_are_not_looked_at);
     return 0;
 }

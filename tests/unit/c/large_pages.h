@@ -5,6 +5,7 @@
 #define RP_TESTS_LARGE_PAGES_H
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -55,9 +56,17 @@ void *mmap(void *wanted, size_t size, int protection, int flags, int fd, off_t o
 }
 #endif
 
+static _Atomic int advice_refused, times_dropped;
+static _Atomic size_t bytes_dropped; /* by the last of those times, as it was asked */
+
 int madvise(void *address, size_t size, int advice) {
     if (is_refused(address)) {
+        atomic_fetch_add(&advice_refused, 1);
         return -1;
+    }
+    if (advice == MADV_DONTNEED) {
+        atomic_store(&bytes_dropped, size);
+        atomic_fetch_add(&times_dropped, 1);
     }
     for (size_t at = 0; at < whole_pages(size); at += RP_PAGE_SIZE_MIN) {
         if (syscall(SYS_madvise, (uint8_t *)address + at, RP_PAGE_SIZE_MIN, advice) != 0) {

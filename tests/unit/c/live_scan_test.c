@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
+#include "../../../csrc/store/file_row.h"
 #include "../../../csrc/store/log_scan.h"
 #include "check.h"
 #include "store_fixture.h"
@@ -114,10 +115,38 @@ static void what_was_appended_since_is_not_mapped(void) {
     fixture_remove(directory);
 }
 
+/* Of whoever checks one pass behind the other: a record's entry is looked for when its queue has been looked at before. */
+static void look_at_a_row_while_it_grows(void) {
+    char directory[300], name[600];
+    rp_file_row *row;
+    rp_error error;
+    fixture_memory_directory(directory, sizeof directory);
+    snprintf(name, sizeof name, "%s/00000000000000000000", directory);
+    int fd = open(name, O_RDWR | O_CREAT, 0644);
+    CHECK(fd >= 0 && ftruncate(fd, 4 * PAGE) == 0 && pwrite(fd, "\1", 1, 0) == 1);
+    CHECK(rp_file_row_open(directory, &row, &error) == RP_OK);
+    const uint8_t *bytes = rp_file_row_at(row, 0, 1);
+    CHECK(bytes != NULL && bytes[0] == 1 && rp_file_row_at(row, PAGE, 1)[0] == 0);
+    CHECK(pwrite(fd, "\2\3", 2, PAGE - 1) == 2);
+    CHECK(rp_file_row_at(row, PAGE, 1)[0] == 3 && rp_file_row_at(row, PAGE - 1, 2) == bytes + PAGE - 1);
+    CHECK(pwrite(fd, "\4", 1, 3 * PAGE) == 1 && rp_file_row_at(row, 3 * PAGE, 1)[0] == 4 && bytes[PAGE - 1] == 2);
+    rp_file_row_close(row);
+    CHECK(close(fd) == 0);
+    fixture_remove(directory);
+}
+
+static void what_comes_while_a_row_is_looked_at_is_seen(void) {
+    look_at_a_row_while_it_grows();
+    is_full = true;
+    look_at_a_row_while_it_grows();
+    is_full = false;
+}
+
 int main(void) {
     write_records();
     RUN(records_that_come_while_it_is_scanned_are_no_damage);
     RUN(nor_are_they_where_there_is_no_space_for_holes);
     RUN(what_was_appended_since_is_not_mapped);
+    RUN(what_comes_while_a_row_is_looked_at_is_seen);
     return 0;
 }

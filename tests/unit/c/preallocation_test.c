@@ -6,7 +6,9 @@
 #include <stdbool.h>
 
 #include "../../../csrc/base/file_ops.h"
+#include "../../../csrc/base/page.h"
 #include "../../../csrc/store/preallocation.h"
+#include "../../../csrc/store/store_path.h"
 #include "check.h"
 #include "store_fixture.h"
 
@@ -114,6 +116,58 @@ static void a_full_disk_is_told_once_though_what_is_left_is_used_up(void) {
     rp_preallocation_close(ahead);
     rp_mapped_file_queue_destroy(row);
     rp_log_destroy(log);
+    fixture_remove(path);
+}
+
+/* What was cut off would be zeros in a file that looks whole: it stays as short as it was made, whoever asks for space in it. */
+static void a_file_that_was_cut_short_is_not_made_longer_again(void) {
+    for (int32_t mode = RP_READY_FOR_ASYNC; mode <= RP_READY_FOR_SYNC; mode++) {
+        char path[512], file[600];
+        fixture_directory(path, sizeof path);
+        snprintf(file, sizeof file, "%s/%020d", path, 0);
+        rp_mapped_file_queue *row = NULL;
+        rp_mapped_file_queue_options row_options = {
+            .ops = rp_file_ops_system(), .directory = path, .file_size = 4 << 20, .mode = RP_MAP_WRITE};
+        CHECK(rp_mapped_file_queue_create(&row_options, &row) == RP_OK);
+        rp_preallocation_options options = {.ops = rp_file_ops_system(), .row = row, .ahead_bytes = 1 << 20, .mode = mode};
+        rp_preallocation *ahead = NULL;
+        rp_error error = {0};
+        CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK);
+        CHECK(rp_preallocation_claim(ahead, 4096, &error) == RP_OK);
+        CHECK(truncate(file, 100) == 0);
+        CHECK(rp_preallocation_require(ahead, 1 << 20, &error) == RP_E_IO); /* has its space: the zeros */
+        CHECK(error.offset == 100 && strcmp(error.file, file) == 0 && strstr(error.message, "cut short from outside") != NULL);
+        CHECK(rp_path_file_size(file) == 100);
+        CHECK(truncate(file, 4 << 20) == 0);
+        CHECK(rp_preallocation_require(ahead, 1 << 20, &error) == RP_OK);
+        rp_preallocation_close(ahead);
+        CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK);
+        CHECK(truncate(file, 100) == 0);
+        CHECK(rp_preallocation_claim(ahead, 1 << 20, &error) == RP_E_IO && rp_path_file_size(file) == 100);
+        rp_preallocation_close(ahead);
+        rp_mapped_file_queue_destroy(row);
+        fixture_remove(path);
+    }
+}
+
+static void a_queues_file_that_was_cut_short_is_not_either(void) {
+    char path[512], file[600];
+    fixture_directory(path, sizeof path);
+    snprintf(file, sizeof file, "%s/consumequeue/topic/0/%020d", path, 0);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.consume_queue_file_size = 10000 * RP_CONSUME_QUEUE_ENTRY_SIZE; /* several pages */
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "topic", 0);
+    CHECK(fixture_append(store, queue, 0) == RP_OK);
+    CHECK(truncate(file, 100) == 0);
+    int64_t taken = 1, page_entries = (int64_t)rp_page_size() / RP_CONSUME_QUEUE_ENTRY_SIZE;
+    while (taken <= page_entries + 1 && fixture_append(store, queue, taken) == RP_OK) {
+        taken++;
+    }
+    CHECK(taken <= page_entries && rp_path_file_size(file) == 100);
+    CHECK(truncate(file, (off_t)options.consume_queue_file_size) == 0);
+    rp_message_store_close(store, NULL);
     fixture_remove(path);
 }
 
@@ -417,7 +471,7 @@ static void sends_that_are_refused_for_want_of_space_are_told_of(void) {
     for (int i = 0; i < 1000; i++) {
         CHECK(fixture_append(store, queue, i) == RP_E_DISK_FULL);
     }
-    int lines = lines_with(options.log, "sends are refused: no space for queue entries");
+    int lines = lines_with(options.log, "bytes of queue entries");
     CHECK(lines >= 1 && lines < 10);
     atomic_store(&is_full, 0);
     CHECK(fixture_append(store, queue, 0) == RP_OK);
@@ -474,6 +528,8 @@ static void zeros_let_a_record_be_written(void) {
 int main(void) {
     RUN(zeros_let_a_record_be_written);
     RUN(a_full_disk_is_told_once_though_what_is_left_is_used_up);
+    RUN(a_file_that_was_cut_short_is_not_made_longer_again);
+    RUN(a_queues_file_that_was_cut_short_is_not_either);
     RUN(who_syncs_makes_a_chunk_at_a_time_until_the_lead_is_full);
     RUN(the_next_space_is_asked_for_while_the_lead_is_full);
     RUN(pages_are_mapped_ahead_where_files_begin_within_one);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "../../../csrc/store/checkpoint.h"
+#include "../../../csrc/store/store_path.h"
 #include "check.h"
 #include "store_fixture.h"
 
@@ -392,7 +393,13 @@ static int rename_on_one_disk(void *context, const char *source, const char *tar
     return rp_file_ops_system()->rename(context, source, target);
 }
 
-/* The log ends in its second file, as it is damaged there: what the third one holds is somebody's to look at. */
+static void write_to(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* The log ends in its second file, as it is damaged there: what the third one holds is somebody's to look at, and so is what was set aside
+ * there before. */
 static void a_file_that_cannot_be_looked_at_is_set_aside(int has_own_disk) {
     char root[512], path[700], aside[700];
     fixture_directory(root, sizeof root);
@@ -413,10 +420,16 @@ static void a_file_that_cannot_be_looked_at_is_set_aside(int has_own_disk) {
     ops.open = open_but_third;
     ops.rename = has_own_disk ? rename_on_one_disk : ops.rename;
     options.file_ops = &ops;
+    char again[sizeof aside + 4], *name = strrchr(aside, '/');
+    *name = 0;
+    CHECK(rp_path_make_directories(aside, NULL) == RP_OK);
+    *name = '/';
+    write_to(aside, "older");
     store = fixture_open(&options);
     int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(store));
     CHECK(end <= FIXTURE_LOG_FILE_SIZE);
-    CHECK(access(aside, F_OK) == 0);
+    snprintf(again, sizeof again, "%s.1", aside);
+    CHECK(rp_path_file_size(aside) == 5 && rp_path_file_size(again) == FIXTURE_LOG_FILE_SIZE);
     fixture_close(store);
     store = fixture_open(&options); /* what is aside is in nobody's way */
     CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(store)) == end);
