@@ -99,11 +99,15 @@ def test_the_sample_of_a_broker_for_traces_makes_their_topic_and_no_other() -> N
     assert not any(other.boolean("traceTopicEnable") for other in others)
 
 
+KEYS = {name for table in TABLES.values() for name in table}
+
+
 def blocks_of_keys() -> list[object]:
-    """The indented blocks of the pages that are nothing but keys and comments."""
+    """The indented blocks of the pages that are nothing but comments and keys, one of ours among them (a systemd unit looks alike)."""
     block = re.compile(r"(?:^ {4,}(?:#.*|\w+=.*)\n)+", re.MULTILINE)
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    found = [(page, match) for page in pages for match in block.finditer(page.read_text(encoding="utf-8")) if "=" in match.group()]
+    found = [(page, match) for page in pages for match in block.finditer(page.read_text(encoding="utf-8"))]
+    found = [(page, match) for page, match in found if KEYS & {entry.key for entry in read_properties(match.group())}]
     return [pytest.param(match.group(), id=f"{page.name}-{match.group().split('=')[0].split()[-1]}") for page, match in found]
 
 
@@ -112,4 +116,5 @@ def test_keys_that_a_page_shows_load_as_they_stand(block: str, tmp_path: Path) -
     file = tmp_path / "broker.conf"
     file.write_text(block, encoding="utf-8")
     load_config("broker", file)
+    assert {entry.key for entry in read_properties(block)} <= KEYS
     assert not [entry for entry in read_properties(block) if "#" in entry.value], "behind a value a comment is part of it"
