@@ -13,7 +13,7 @@ typedef struct rp_arena rp_arena;
 rp_arena *rp_arena_create(size_t keep_bytes, size_t bytes_max); /* NULL: no memory */
 void rp_arena_destroy(rp_arena *arena);
 void *rp_arena_take(rp_arena *arena, size_t size); /* 16-byte aligned, until the next reset; NULL past bytes_max */
-/* Returns the bytes of the latest take from `end` on; they may be taken again. */
+/* Gives back the bytes of the latest take from `end` on; they may be taken again. */
 void rp_arena_give_back(rp_arena *arena, void *end);
 void rp_arena_reset(rp_arena *arena);
 

@@ -13,7 +13,8 @@
 void rp_base64_encode(const uint8_t *bytes, uint32_t size, uint8_t *text);
 /* Returns how many bytes the text decodes to, by its size and padding; -1: no base64 text has this size. */
 int64_t rp_base64_decoded_size(const uint8_t *text, uint32_t size);
-/* Decodes the text. RP_OK; RP_E_PROTOCOL: it has a character outside of the alphabet, or bits set behind its last byte. */
+/* Decodes the text into that many bytes. RP_OK; RP_E_PROTOCOL: it has a character outside of the alphabet, or bits set behind its last
+ * byte. */
 int rp_base64_decode(const uint8_t *text, uint32_t size, uint8_t *bytes);
 
 #endif

@@ -133,7 +133,7 @@ static int64_t on_deadline(void *context, rp_reactor *reactor, int64_t now_ns) {
     rp_pop_waits_expire(lane, now_ns);
     rp_pushes_expire(lane, now_ns);
     rp_lane_complete(lane);
-    rp_lane_schedule(lane); /* otherwise a later wait in another lane would look as if it had been reported already */
+    rp_lane_schedule(lane); /* otherwise a later hold of a lite queue in another lane would look reported already */
     return rp_lane_deadline(lane);
 }
 

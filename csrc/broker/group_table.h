@@ -28,7 +28,7 @@ typedef struct rp_group {
     _Atomic int32_t subscriptions; /* consumptions with a heartbeat subscription; 0: there is no consumer */
     _Atomic(rp_topic *) lite_topic; /* topic whose lite topics it reads; NULL: none. Released after the next */
     _Atomic int32_t lite_wildcard;  /* 1: it reads all of them */
-    _Atomic int64_t cold_limit;    /* an operator's limit plus 1; 0: none was set */
+    _Atomic int64_t cold_limit;    /* an operator's limit in bytes, plus 1; 0: none was set */
     rp_cold_use cold_use;
 } rp_group;
 

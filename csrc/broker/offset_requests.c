@@ -86,7 +86,7 @@ static int update_offset(const offset_question *question) {
     return rp_answer(question->to, RP_RESPONSE_SUCCESS, NULL, 0, NULL);
 }
 
-/* RocketMQ 5 starts a group behind an empty queue; messages sent before the client asks for the end are then never read. */
+/* RocketMQ 5 answers QUERY_NOT_FOUND for a queue without messages; those sent before the client then asks for its end are never read. */
 int rp_queue_begins_at_zero(const rp_broker *broker, rp_consume_queue *queue) {
     rp_queue_entry first;
     if (queue == NULL || rp_consume_queue_min_offset(queue) > 0)

@@ -21,8 +21,7 @@ void rp_parked_responses_free(rp_parked_responses *parked) {
 
 int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more) { return parked->count + more >= RP_PARKED_MAX; }
 
-/* 0: this broker is a slave now, or has not heard from the controller for so long that another may be the master. Then no message may be
- * acknowledged. */
+/* 0: this broker is a slave now, or its lease has run out, so that another may be the master. Then no message may be acknowledged. */
 static int is_master(const rp_broker *broker) {
     /* Without a lease no clock is read; this runs for each message of a SYNC_MASTER */
     int64_t lease_ns = rp_commit_log_lease(broker->commit_log);

@@ -203,7 +203,7 @@ void rp_replies_drain(rp_lane *lane) {
 
 /* ---- lane B ---- */
 
-/* Returns the reply to its lane; wakes that unless it will look at its stack in this turn anyway. */
+/* Gives the reply back to its lane; wakes that unless it will look at its stack in this turn anyway. */
 static void settle(rp_reply *reply, enum rp_push_outcome outcome, const rp_lane *drains_soon) {
     rp_lane *lane = reply->lane;
     reply->outcome = (uint8_t)outcome;

@@ -61,9 +61,10 @@ void rp_kept_queue_free(rp_kept_table *table, rp_kept_queue *queue);
 
 enum rp_kept_kind rp_kept_kind_of(const rp_pop_checkpoint *checkpoint);
 
-/* Adds a checkpoint; those of one kind and queue come in the order in which they lie. A checkpoint that was written again replaces its
- * earlier record, unless the new one lacks an ack that lies before it in the queue. broker_name: this broker's, used if the checkpoint
- * has none. RP_OK; RP_E_BUSY: the bound; RP_E_NO_MEMORY; RP_E_EXISTS: there are SAME_POP_MAX of that pop already, so it is no real one. */
+/* Adds a checkpoint; those of one kind and queue must be added in the order in which they lie. A checkpoint that was written again is
+ * kept once, where its later record lies, unless that lacks an ack, which lies before it in the queue: then where the earlier one does.
+ * broker_name: this broker's, used if the checkpoint has none. RP_OK; RP_E_BUSY: the bound; RP_E_NO_MEMORY; RP_E_EXISTS: there are
+ * SAME_POP_MAX of that pop already, so it is no real one. */
 int rp_kept_add(rp_kept_table *table, rp_kept_queue *queue, const rp_pop_checkpoint *checkpoint, rp_slice broker_name,
                 int64_t revive_offset, int64_t log_offset, int64_t look_ms);
 /* Marks the acked messages in every checkpoint of that pop. Returns how many checkpoints there are. */

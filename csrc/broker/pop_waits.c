@@ -455,8 +455,8 @@ void rp_pop_waits_woken(rp_lane *lane, void *list) {
     }
 }
 
-/* Tells of a message to the latest of the notifications, which is the likeliest to be still connected: all of them would come for one
- * message. */
+/* Answers one notification for each message, from the latest one back, as the latest is the likeliest to be still connected: all of them
+ * would come for one message. */
 static void tell(rp_lane *lane, const rp_pop_list *list, const rp_queue_slot *slot) {
     int64_t told = 0;
     int misses = 0;

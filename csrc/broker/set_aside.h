@@ -34,7 +34,7 @@ typedef struct rp_set_aside {
 void rp_set_aside_clear(rp_set_aside *aside);
 /* Adds an offset, to be tried after now_ms, wall clock. RP_OK, also if it is there already; RP_E_BUSY at the bound; RP_E_NO_MEMORY. */
 int rp_set_aside_add(rp_set_aside *aside, int64_t offset, int64_t now_ms);
-/* Returns the first offsets, at most `max`, that are due, and how many. A clock that was set back lets none wait longer than planned. */
+/* Writes the first offsets that are due, at most `max`; returns how many. A clock that was set back lets none wait longer than planned. */
 uint32_t rp_set_aside_due(const rp_set_aside *aside, int64_t now_ms, int64_t *offsets, uint32_t max);
 /* Returns when the next is due; RP_SET_ASIDE_NEVER: there is none. */
 int64_t rp_set_aside_next_ms(const rp_set_aside *aside);

@@ -48,8 +48,8 @@ static int compare_texts(rp_slice left, rp_slice right) {
     return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
 }
 
-/* Values of two kinds: a text is converted to the other kind, an integer to a real; a truth value takes precedence over all. 0: the text
- * cannot be converted. */
+/* Values of two kinds: a text is converted to the other kind, an integer to a real. Of a truth value and a number the left one counts as
+ * smaller, whichever it is. 0: the text cannot be converted. */
 static int compare(const value *left, const value *right, int *order) {
     value read;
     if (left->kind == TEXT && right->kind == TEXT) {

@@ -92,7 +92,7 @@ typedef struct rp_recall {
 /* Appends the recall and requests its sync without waiting; waits for the log no longer than any append and, if the log has entries, for
  * the commit (RP_E_TIMEOUT, RP_E_READ_ONLY as rp_broker_send_back). RP_OK, and *end: the end of its record in the commit log.
  * RP_E_INVALID: the time is over or too far away, or a text is empty, too long, or contains a separator of properties; RP_E_UNSUPPORTED:
- * timer_enable is 0; RP_E_BUSY: flow control; otherwise as rp_append_item's status. */
+ * timer_enable is 0; RP_E_BUSY: flow control, or, like all others, as rp_append_item's status. */
 int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *end);
 
 #endif

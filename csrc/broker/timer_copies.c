@@ -5,8 +5,8 @@
  * same due time. While wheel and log are rebuilt from the queue, only the last one counts. It is recognized by all that a copy keeps:
  * when, where and by which key it was sent, and its body; and it was rolled once more.
  *
- * A slave rolls by its own clock and must not roll what its master did not, so a slot may hold both: the one that was sent first is
- * delivered.
+ * A slave rolls by its own clock and may leave unrolled what its master has rolled, so a slot may hold a message and its copy: the one
+ * that was sent first is delivered.
  *
  * Bounds   32 bytes for each message of a slot that waited for at least half of the wheel's used part; 16 bytes for each copy in the
  *          queue, while entering is below where it was when log and wheel were lost.

@@ -19,8 +19,8 @@ static int32_t window_slots(const rp_timer_service *service) {
     return rp_timer_is_on(&service->delivers) ? service->window_slots : RP_TIMING_WHEEL_ROLL_WINDOW_MAX;
 }
 
-/* Returns when a message that is due beyond the used part of the wheel is to be rolled: half of that ahead if little of it would be
- * left. */
+/* Returns when a message that is due beyond the used part of the wheel is to be rolled: at the end of that part, or half as far ahead if
+ * it would have little left to wait at the end. */
 static int64_t roll_time(const rp_timer_service *service, int64_t slot_ms) {
     int32_t slots = window_slots(service);
     int64_t window_ms = (int64_t)slots * service->precision_ms, left_ms = slot_ms - service->write_ms - window_ms;

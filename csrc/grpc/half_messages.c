@@ -94,7 +94,7 @@ bool rp_grpc_half_may_grow(rp_grpc_call *call, uint32_t more) {
             return false;
         }
         rp_grpc_call_refuse(oldest, RP_GRPC_RESOURCE_EXHAUSTED, "its message came too slowly, and others need the memory", "200");
-        rp_grpc_half_end(oldest); /* it might otherwise stay in the list */
+        rp_grpc_half_end(oldest); /* a call whose answer has ended is not refused, and would stay in the list */
         rp_grpc_call_drop_input(oldest);
     }
     return true;

@@ -44,7 +44,8 @@ typedef struct rp_dledger_options {
     uint32_t window; /* entries in flight to a follower, default 1,000 as in DLedger, at most 4,096 */
     uint32_t window_bytes; /* default 4 MiB */
     uint32_t batch_bytes; /* enableBatchPush: entries up to this many bytes together go in one push; 0, the default: each by itself */
-    /* maxPushTimeOutMs 1,000: if neither an answer nor a byte of it arrives for once or twice as long, the connection is opened again */
+    /* maxPushTimeOutMs 1,000: if a push is not answered for once or twice as long, and nothing more of it reaches the follower, the
+     * connection is opened again */
     uint32_t push_timeout_ms;
     uint32_t retry_ms; /* pause after a failure, default 500 */
     /* A follower without new entries is told the committed index this often, default 1,000; and at once when it has moved */

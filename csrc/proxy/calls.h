@@ -66,7 +66,7 @@ void rp_change_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer
 void rp_receive_call_end(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
 /* The broker goes away without having handled the request. Returns 1 if it is asked again, 0 if the call ends. */
 int rp_ack_call_again(rp_lane *lane, rp_waiting_call *waiting);
-/* The call is left to Python after all: returns what was taken for it. */
+/* The call is left to Python after all: gives back what was taken for it. */
 void rp_change_call_undo(rp_lane *lane, rp_waiting_call *waiting);
 void rp_receive_call_undo(rp_lane *lane, rp_waiting_call *waiting);
 /* The client no longer waits, and the broker's answer is dropped; but a receive's messages are put back when they arrive. */

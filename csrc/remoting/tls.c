@@ -1,7 +1,7 @@
 /* tls.c: see tls.h. RocketMQ: SslHandler of netty.
  *
  * Small pieces of output are gathered into one record of RECORD_BYTES; contiguous bytes, such as a range of a mapped file, are encrypted
- * in place. At most SEALED_BYTES are encrypted ahead of the socket.
+ * from where they lie. At most SEALED_BYTES are encrypted ahead of the socket.
  */
 #include "tls.h"
 

@@ -63,10 +63,11 @@ uint64_t rp_commit_log_cuts(const rp_commit_log *log);
 /* For a caller whose append was refused: was it the queue? RP_OK: the queue has room for its next entry; otherwise RP_E_DISK_FULL,
  * RP_E_IO, RP_E_NO_MEMORY or RP_E_BUSY, as an append would report. */
 int rp_commit_log_try_queue(rp_commit_log *log, rp_consume_queue *queue);
-/* Returns how long, in ms, the current holder of the append lock has held it, if that is longer than append_busy_timeout_ms: it is then
- * stuck in the page cache or on the disk (RocketMQ: isOSPageCacheBusy). Otherwise 0. now_ns is monotonic time. */
+/* Returns how long, in ms, the append that holds the append lock has held it, if that is longer than append_busy_timeout_ms: it is then
+ * stuck in the page cache or on the disk (RocketMQ: isOSPageCacheBusy). Otherwise, and while no append holds it, 0. now_ns is monotonic
+ * time. */
 int64_t rp_commit_log_stuck_ms(const rp_commit_log *log, int64_t now_ns);
-/* Returns how long, in ms, the append lock has been held so far, however short; for callers that can do something else meanwhile. */
+/* Returns how long, in ms, an append has held the append lock so far, however short; for callers that can do something else meanwhile. */
 int64_t rp_commit_log_held_ms(const rp_commit_log *log);
 
 int64_t rp_commit_log_min_offset(const rp_commit_log *log);

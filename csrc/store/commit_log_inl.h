@@ -32,7 +32,7 @@ struct rp_commit_log {
     _Atomic uint64_t messages, bytes, failures, lock_ns_max; /* counters; written under the append lock, relaxed */
 
     _Atomic uint64_t refused_busy; /* counter, relaxed */
-    _Atomic int64_t locked_ns; /* when the append that holds the lock took it, 0: nobody holds it; relaxed: readers may see it late */
+    _Atomic int64_t locked_ns; /* when the append that holds the lock took it, 0: no append holds it; relaxed: readers may see it late */
 
     _Atomic int64_t unreadable_due_ns, refused_due_ns; /* when each may be logged again: rp_log_is_due */
 

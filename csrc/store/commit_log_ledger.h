@@ -38,7 +38,8 @@ int64_t rp_commit_log_end_index(const rp_commit_log *log);
 /* Pins head and record of the entry and decodes the head into *entry. RP_OK; RP_E_RANGE: the log has no such index; RP_E_NOT_FOUND,
  * RP_E_IO, RP_E_NO_MEMORY as rp_commit_log_read; RP_E_CORRUPT: index file and log disagree. */
 int rp_commit_log_read_entry(rp_commit_log *log, int64_t index, rp_log_range *range, rp_ledger_entry *entry);
-/* Returns the index of the last entry that ends at or below the offset; -1 if there is none, or if it cannot be read. */
+/* Returns the index of the last entry that ends at or below the offset, -1 if there is none. Entries whose unit cannot be read count as
+ * ending behind it. */
 int64_t rp_commit_log_index_below(rp_commit_log *log, int64_t offset);
 
 /* Leads: appends make entries of this term from now on. The first entry is appended here: a record without body or queue (a rolled-back

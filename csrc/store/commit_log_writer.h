@@ -60,8 +60,8 @@ int rp_commit_log_start(rp_commit_log *log, rp_error *error);
 void rp_commit_log_step_ahead(rp_commit_log *log);
 /* Tells the preallocation that the queue will need more space soon. */
 void rp_commit_log_want_space(rp_commit_log *log, rp_consume_queue *queue);
-/* Makes every later append fail with RP_E_CLOSED and returns when none is under way. The preallocation must have stopped. RP_OK, or why
- * bytes of refused or cut records could not be cleared behind the end. */
+/* Makes every later append fail with RP_E_CLOSED; returns when none is under way and the preallocation has stopped. RP_OK, or why bytes of
+ * refused or cut records could not be cleared behind the end. */
 int rp_commit_log_stop(rp_commit_log *log, rp_error *error);
 void rp_commit_log_close(rp_commit_log *log);
 /* Registers a callback, called with context after every append that published bytes, outside the lock. RP_OK; RP_E_BUSY past

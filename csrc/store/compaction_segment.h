@@ -71,7 +71,7 @@ uint64_t rp_compaction_segment_log_size(const rp_compaction_segment *segment);
 uint64_t rp_compaction_segment_queue_size(const rp_compaction_segment *segment);
 /* Queue offset of the last entry; -1: there is none. Touches no file. */
 int64_t rp_compaction_segment_last_offset(const rp_compaction_segment *segment);
-/* How many of its entries were missing at open and were made. */
+/* How many of its present entries were missing at open and were made then. */
 uint32_t rp_compaction_segment_made(const rp_compaction_segment *segment);
 /* Decodes the bytes of an entry. */
 void rp_compaction_entry_read(const uint8_t *bytes, rp_compaction_entry *entry);

@@ -57,7 +57,7 @@ struct rp_consume_queue {
     rp_consume_queue *next_wanted; /* link of that list, owned by its taker (consume_queue_space.c) */
 };
 
-/* Number of entries, i.e. the one behind the last. */
+/* Returns the number behind that of the last entry; entries that retention has removed are counted, too. */
 static inline int64_t rp_consume_queue_end_entry(const rp_consume_queue *queue) {
     return atomic_load_explicit(&queue->end_entry, memory_order_acquire);
 }

@@ -51,8 +51,8 @@ void rp_consume_queue_place(rp_consume_queue *queue, int64_t end);
 uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue);
 /* Readers waiting on `left` now wait on `queue`, which has replaced it. */
 void rp_consume_queue_take_readers(rp_consume_queue *queue, rp_consume_queue *left);
-/* Lets an empty queue start at `offset`, since earlier messages are gone: fills the start of the file as RocketMQ does. Not for a batch
- * queue, whose entries give their own offsets. */
+/* Lets an empty queue start at `offset`, since earlier messages are gone: fills the start of the file as RocketMQ does. In a batch
+ * queue, whose entries give their own offsets, nothing is filled in. */
 int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error *error);
 
 /* Drops the entries from `offset` on (or from the one that holds it) and clears their bytes. A first file that begins exactly there

@@ -23,7 +23,7 @@ typedef struct rp_dispatcher {
     rp_log *log;
     int64_t delay_level_ms[RP_DELAY_LEVELS_MAX + 1]; /* by level, from 1; from messageDelayLevel */
     int32_t delay_level_max;
-    rp_consume_queue *touched[1 + RP_LIGHT_TARGETS_MAX]; /* queues that the last record has given an entry */
+    rp_consume_queue *touched[1 + RP_LIGHT_TARGETS_MAX]; /* queues that the last record has given an entry, as far as they fit */
     uint32_t touched_count;
     rp_consume_queue *recent_queues[RP_RECENT_QUEUES]; /* by queue id: producers use a topic's queues in turn */
     uint64_t entries_added, entries_replaced, gaps_filled;

@@ -182,8 +182,8 @@ static int open_log(rp_message_store *store, rp_error *error) {
 }
 
 /* Cuts the log before anything reads it: the bytes behind the intent's offset are removed from disk, as if a crash had lost them, and
- * recovery does the rest. First checkpoint and abort mark are changed so that recovery reads beyond that offset; the intent is removed
- * last. */
+ * recovery does the rest. First the abort mark is set and the checkpoint moved back to that offset, so that recovery looks at everything
+ * from there on; the intent is removed last. */
 static int cut_log(rp_message_store *store, rp_error *error) {
     int64_t offset;
     int rc = store->options.read_only ? RP_OK : rp_cut_intent_read(store->ops, store->paths.root, &offset, error);

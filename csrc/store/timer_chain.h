@@ -41,7 +41,7 @@ enum rp_timer_chain_kind {
 };
 int64_t rp_timer_chain_read(rp_timer_chain *chain, int kind, rp_timer_chain_record *records, uint32_t records_max, rp_error *error);
 int rp_timer_chain_is_at_end(const rp_timer_chain *chain);
-/* Returns to the first record: the caller reads the recalls to their end, then rewinds for the others. */
+/* Goes back to the first record: the caller reads the recalls to their end, then rewinds for the others. */
 void rp_timer_chain_rewind(rp_timer_chain *chain);
 int64_t rp_timer_chain_recalls(const rp_timer_chain *chain); /* known after the walk, which the first read makes */
 int64_t rp_timer_chain_length(const rp_timer_chain *chain);  /* likewise; counts both kinds */

@@ -72,7 +72,7 @@ int rp_timer_log_set_end(rp_timer_log *log, int64_t end);
 /* Adds a record; *position is where. RP_OK; otherwise nothing was added, and the same call may be repeated: RP_E_DISK_FULL, RP_E_IO,
  * RP_E_NO_MEMORY, RP_E_BUSY (descriptors are out), RP_E_READ_ONLY. */
 int rp_timer_log_append(rp_timer_log *log, const rp_timer_record *record, int64_t *position, rp_error *error);
-/* Reads the record at position. RP_OK; RP_E_NOT_FOUND: outside begin..end; RP_E_CORRUPT: there is no record, or the disk cannot read it
+/* Reads the record at position. RP_OK; RP_E_NOT_FOUND: outside [begin, end); RP_E_CORRUPT: there is no record, or the disk cannot read it
  * (EIO); RP_E_IO, RP_E_BUSY. Reads are done backwards in steps of 16 KiB, so that a chain does not cost a system call per record. */
 int rp_timer_log_read(rp_timer_log *log, int64_t position, rp_timer_record *record, rp_error *error);
 /* Makes the record at position the first of its chain, because those before it have been delivered; both products read it so. Written at
