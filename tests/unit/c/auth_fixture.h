@@ -1,4 +1,4 @@
-/* auth_fixture.h: signed requests, a table with a few users, and judgements; for the auth_*_test.c programs. */
+/* auth_fixture.h: signed requests, a table with a few users, and verdicts; for the auth_*_test.c programs. */
 #ifndef RP_TESTS_AUTH_FIXTURE_H
 #define RP_TESTS_AUTH_FIXTURE_H
 

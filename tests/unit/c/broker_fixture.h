@@ -1,5 +1,5 @@
 /* broker_fixture.h: a store in a temporary directory, a broker over it, a server on a free port, and a client that speaks both encodings.
- * Everything ends the program with a message when it fails, so tests say only what they claim. */
+ * Every function ends the program with a message if it fails, so that tests contain only their claims. */
 #ifndef RP_TESTS_BROKER_FIXTURE_H
 #define RP_TESTS_BROKER_FIXTURE_H
 

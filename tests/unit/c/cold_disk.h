@@ -1,4 +1,4 @@
-/* cold_disk.h: a broker over a disk whose reads the test lets through. */
+/* cold_disk.h: a broker over a disk whose reads the test releases. */
 #ifndef RP_TESTS_COLD_DISK_H
 #define RP_TESTS_COLD_DISK_H
 

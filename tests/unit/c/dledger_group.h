@@ -1,4 +1,4 @@
-/* dledger_group.h: three members of a DLedger group in one process: stores, ports, and elections that the test holds by hand. */
+/* dledger_group.h: three members of a DLedger group in one process: stores, ports, and elections decided by the test. */
 #ifndef RP_TESTS_DLEDGER_GROUP_H
 #define RP_TESTS_DLEDGER_GROUP_H
 

@@ -1,4 +1,4 @@
-/* forbid_call.h: this process gets EPERM for one system call from now on, as in a container whose filter does not let it through. */
+/* forbid_call.h: makes one system call fail with EPERM in this process from now on, as a container's filter does. */
 #ifndef RP_TEST_FORBID_CALL_H
 #define RP_TEST_FORBID_CALL_H
 

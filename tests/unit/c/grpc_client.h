@@ -1,7 +1,7 @@
-/* grpc_client.h: a server that speaks gRPC, and blocking clients that talk to it; for the grpc_*_test.c programs. The client's HTTP/2 is
- * nghttp2's too, the bytes of its calls are written here.
+/* grpc_client.h: a server that speaks gRPC, and blocking clients for it; for the grpc_*_test.c programs. The client uses nghttp2 too, but
+ * writes the bytes of its calls itself.
  *
- * Methods: 0 ECHO, which the handler answers at once; 1 KEEP, which it keeps until it is told to answer or to punt; 2 PYTHON, which it does
+ * Methods: 0 ECHO, which the handler answers at once; 1 KEEP, which it keeps until told to answer or to punt; 2 PYTHON, which it does
  * not take; 3 STREAM, whose client may send more than one message. */
 #ifndef RP_TESTS_GRPC_CLIENT_H
 #define RP_TESTS_GRPC_CLIENT_H

@@ -1,4 +1,4 @@
-/* ha_switch_fixture.h: brokers behind a controller that the test plays: each has a store, epochs, a master's end and a slave's. */
+/* ha_switch_fixture.h: brokers with a controller that is played by the test: each has a store, epochs, a HaMaster and a HaSlave. */
 #ifndef RP_TESTS_HA_SWITCH_FIXTURE_H
 #define RP_TESTS_HA_SWITCH_FIXTURE_H
 

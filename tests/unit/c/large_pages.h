@@ -1,6 +1,5 @@
-/* large_pages.h: for a program that runs as on a kernel whose pages have 64 KiB: rp_page_size and the calls about maps, in the place of the
- * library's and the C library's. Such a kernel refuses what does not begin at a page of its own, and does to whole pages what it is
- * asked. */
+/* large_pages.h: simulates a kernel with pages of 64 KiB: replaces the library's rp_page_size and the C library's mapping calls in this
+ * program. Like such a kernel, it refuses addresses that are not at a page boundary, and always acts on whole pages. */
 #ifndef RP_TESTS_LARGE_PAGES_H
 #define RP_TESTS_LARGE_PAGES_H
 

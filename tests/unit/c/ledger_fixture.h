@@ -1,4 +1,4 @@
-/* ledger_fixture.h: a store whose commit log is DLedger's, in a directory of its own. */
+/* ledger_fixture.h: a store with a DLedger commit log, in a directory of its own. */
 #ifndef RP_TESTS_LEDGER_FIXTURE_H
 #define RP_TESTS_LEDGER_FIXTURE_H
 

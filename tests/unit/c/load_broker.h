@@ -1,6 +1,7 @@
-/* load_broker.h: a broker of a hundred lines for the load generator's tests: keeps messages in memory, and lies when told to.
+/* load_broker.h: a small broker for the load generator's tests: keeps messages in memory, and lies when told to.
  *
- * One thread a connection, blocking. Knows requests 10, 310, 320, 11, 30 and 31 in both encodings, as far as the generator uses them.
+ * One blocking thread for each connection. Knows requests 10, 310, 320, 11, 30 and 31 in both encodings, as far as the generator uses
+ * them.
  */
 #ifndef RP_TESTS_LOAD_BROKER_H
 #define RP_TESTS_LOAD_BROKER_H

@@ -1,6 +1,6 @@
-/* memory_out.h: this program's allocator, which has nothing left from the n-th call on, for some calls. Counted are the calls between
- * counts_here = 1 and 0 of a thread, and all of those beside the first whose names begin with counted_threads. Not under sanitizers: theirs
- * is the allocator there, and nothing is counted. */
+/* memory_out.h: an allocator for this program that fails from the n-th call on, for a number of calls. Counts calls of a thread between
+ * counts_here = 1 and 0, and all calls of threads but the first whose names begin with counted_threads. Under sanitizers their own
+ * allocator is used, and nothing is counted. */
 #ifndef RP_TESTS_MEMORY_OUT_H
 #define RP_TESTS_MEMORY_OUT_H
 

@@ -1,4 +1,4 @@
-/* pop_revive_fixture.h: a broker whose rounds of reviving are turned by the test's clock, and what stands in its revive topic. */
+/* pop_revive_fixture.h: a broker whose revive rounds are driven by the test's clock, and the content of its revive topic. */
 #ifndef RP_TESTS_POP_REVIVE_FIXTURE_H
 #define RP_TESTS_POP_REVIVE_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* power_cut.h: a file layer that can lose power. It stands where rp_file_ops stands, over real files in `live`, and keeps in `durable`
+/* power_cut.h: a file layer that can lose power. It implements rp_file_ops over real files in `live`, and keeps in `durable`
  * a shadow of exactly what each successful sync covered: bytes by fdatasync or msync, names by fsync of the directory.
  *
  *   store ─► power_cut ops ─► live/…           (mapped and written bytes, synced or not)
@@ -6,10 +6,10 @@
  *   power_cut_image(seed): for every page that differs, the disk has the old bytes, the new ones, or sectors of both; a file whose
  *   name was not synced may be missing, an unlinked one may be back.
  *
- * After the cut every sync fails: nothing that a program does because a sync succeeded happens any more.
- * Mapped writes need no hook: a mapping and the live file are the same pages. io_uring writes would be the same.
+ * After the cut every sync fails, so that nothing follows from a sync that did not happen.
+ * Mapped writes need no hook, because a mapping and the live file share their pages. The same would hold for io_uring.
  * Short    with short_writes a write takes an odd half of what it is given.
- * Faults   fail_at > 0: the call with that number among the counted ones fails with fail_errno, once, or from then on (fail_forever).
+ * Faults   fail_at > 0: the counted call with that number fails with fail_errno, once, or from then on (fail_forever).
  */
 #ifndef RP_TESTS_POWER_CUT_H
 #define RP_TESTS_POWER_CUT_H

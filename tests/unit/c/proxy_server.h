@@ -1,4 +1,4 @@
-/* proxy_server.h: what the programs about csrc/proxy share: calls as clients make them, a server for them, what a broker says to a pop. */
+/* proxy_server.h: shared by the programs about csrc/proxy: calls as clients make them, a server for them, a broker's answer to a pop. */
 #ifndef RP_TESTS_PROXY_SERVER_H
 #define RP_TESTS_PROXY_SERVER_H
 

@@ -1,4 +1,4 @@
-/* reply_clients.h: clients that reply, and one that is replied to, for the tests of replies. */
+/* reply_clients.h: clients that reply, and one that gets replies, for the tests of replies. */
 #ifndef RP_TESTS_REPLY_CLIENTS_H
 #define RP_TESTS_REPLY_CLIENTS_H
 

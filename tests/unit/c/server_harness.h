@@ -1,14 +1,14 @@
-/* server_harness.h: a server with a simple handler, and blocking clients that talk to it; for the server_*_test.c programs.
+/* server_harness.h: a server with a simple handler, and blocking clients for it; for the server_*_test.c programs.
  *
  * The handler answers request code
  *   1  ECHO    at once: the request's fields and body
  *   2  RANGE   the first `size` bytes of a mapped file of 4 MB, as a file range
  *   3  REFUSE  with an error status, which closes the connection
- *   4  PARK    by nothing
- *   5  TWICE   by a punt the first time, by ECHO when it is resubmitted
- *   6  LEAVE   by the status of rp_reactor_leave; on_leave returns when `may_return` is set
+ *   4  PARK    never
+ *   5  TWICE   with a punt the first time, like ECHO when it is resubmitted
+ *   6  LEAVE   with the status of rp_reactor_leave; on_leave returns when `may_return` is set
  *   7  LATER   in the next on_wake
- *   8  BOTH    what waits for LATER, and behind it by RANGE
+ *   8  BOTH    like LATER, followed by RANGE
  * and punts all others. */
 #ifndef RP_TESTS_SERVER_HARNESS_H
 #define RP_TESTS_SERVER_HARNESS_H

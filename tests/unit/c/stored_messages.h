@@ -1,4 +1,4 @@
-/* stored_messages.h: what stands in a broker's queues: ends, records, their properties. */
+/* stored_messages.h: the content of a broker's queues: ends, records, their properties. */
 #ifndef RP_TESTS_STORED_MESSAGES_H
 #define RP_TESTS_STORED_MESSAGES_H
 

@@ -1,4 +1,4 @@
-/* timer_fixture.h: a broker that delivers timed messages by a clock that the test turns: it runs, and is ahead of the system's by
+/* timer_fixture.h: a broker that delivers timed messages by the test's clock, which runs, and is ahead of the system's by
  * clock_ahead_ms. */
 #ifndef RP_TESTS_TIMER_FIXTURE_H
 #define RP_TESTS_TIMER_FIXTURE_H

@@ -1,4 +1,4 @@
-/* tls_client.h: clients that speak TLS, by the OpenSSL that the server under test has found; and certificates in files. */
+/* tls_client.h: clients that speak TLS, by the OpenSSL that the server under test has found; and certificate files. */
 #ifndef RP_TESTS_TLS_CLIENT_H
 #define RP_TESTS_TLS_CLIENT_H
 
