@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* 0 when that works here. There is no way back. */
+/* Returns 0 if that works here. Cannot be undone. */
 static inline int forbid_call(uint32_t number) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

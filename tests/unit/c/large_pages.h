@@ -21,7 +21,7 @@ static inline int is_refused(const void *address) {
     return (uintptr_t)address % LARGE_PAGE != 0;
 }
 
-#if defined __SANITIZE_THREAD__ /* it maps by this one before it can stand what it has put into it */
+#if defined __SANITIZE_THREAD__ /* it calls mmap before it is ready for instrumented code */
 #define HAS_LARGE_PAGES 0
 #else
 #define HAS_LARGE_PAGES 1
@@ -30,7 +30,7 @@ static inline int is_refused(const void *address) {
 static inline size_t whole_pages(size_t size) { return (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE; }
 
 #if HAS_LARGE_PAGES
-/* At a large page's start, and as long: behind the last small page there is memory, which stays when the map goes. */
+/* Aligned to large pages, in whole ones: memory follows the last small page, and stays when the mapping is removed. */
 void *mmap(void *wanted, size_t size, int protection, int flags, int fd, off_t offset) {
     (void)wanted;
     size_t room_size = whole_pages(size) + LARGE_PAGE;

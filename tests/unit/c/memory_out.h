@@ -13,7 +13,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-static _Atomic int64_t allocations, fail_from, fail_behind; /* counted; the first that fails, and the first behind that does not */
+/* Counted calls; the first one that fails; the first one after those that fail */
+static _Atomic int64_t allocations, fail_from, fail_behind;
 static _Atomic(const char *) counted_threads;         /* NULL: none */
 static _Thread_local int counts_here;
 
@@ -53,7 +54,7 @@ void *realloc(void *old, size_t size) { return is_out() ? NULL : __libc_realloc(
 
 #endif
 
-/* The number-th call of the threads beside the first fails from now on. */
+/* Makes the number-th call of the other threads fail, from now on. */
 static inline void fail_in_others(int64_t number) {
     counts_here = 0;
     atomic_store(&allocations, 0);
@@ -62,7 +63,7 @@ static inline void fail_in_others(int64_t number) {
     atomic_store(&counted_threads, "");
 }
 
-/* Whether it came to that; none fails any more. */
+/* Ends the failures. Returns whether there was one. */
 static inline bool end_failing(void) {
     atomic_store(&counted_threads, NULL);
     return atomic_load(&allocations) >= atomic_load(&fail_from);

@@ -66,7 +66,7 @@ static inline void put_ack(fixture *fx, int32_t revive_queue_id, const rp_pop_ch
     CHECK(rp_pop_log_put_ack(fx->broker, revive_queue_id, &ack) == RP_OK);
 }
 
-/* A record of anybody's in the revive topic. */
+/* Appends any record to the revive topic. */
 static inline void put_text(fixture *fx, int32_t revive_queue_id, const char *properties, const char *body) {
     rp_append_item item = {.body = text(body), .properties = {text(properties)}};
     CHECK(rp_pop_log_open_queue(fx->broker, revive_queue_id, &item.queue) == RP_OK);
