@@ -113,7 +113,8 @@ const char *rp_record_batch_cause(int status) {
 int rp_record_batch_settle(rp_record_batch *batch) {
     uint32_t count = batch->block_rows;
     batch->block_rows = 0;
-    int finds_names = is_picked(batch, RP_RECORD_PROPERTIES) && !batch->options.properties_as_map; /* in a pass of their own */
+    /* The column of JSON texts finds them in its own pass. */
+    int finds_names = is_picked(batch, RP_RECORD_PROPERTIES) && !batch->options.properties_as_map;
     if ((batch->options.column_mask & NAME_COLUMNS) && !finds_names)
         rp_record_context_find_names(&batch->context, batch->block, count);
     for (int i = 0; i < RP_RECORD_COLUMN_COUNT && count > 0 && batch->broken == RP_OK; i++) {

@@ -34,8 +34,8 @@ static int fill_i64(rp_column *column, rp_record_context *context, uint32_t memb
 #define MS_MIN INT64_C(-62135596800000)
 #define MS_MAX INT64_C(253402300799999)
 
-/* Converts milliseconds to Arrow's microseconds. Times out of range become null: clients may set any number, and damaged records have
- * any. */
+/* Converts milliseconds to Arrow's microseconds. Times out of range become null: clients may set any number, and damaged records hold
+ * nonsense. */
 static int fill_ms(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)context;
     int status = rp_column_reserve(column, count, 0);

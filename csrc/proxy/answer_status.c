@@ -35,7 +35,7 @@ static const code_name names[RP_ANSWER_CODES] = {
 
 typedef struct broker_code {
     int32_t code;
-    const char *name; /* the text if the broker gives no remark; NULL: the code's number */
+    const char *name; /* the text if the broker gives no remark */
     int32_t answer;
 } broker_code;
 

@@ -17,7 +17,7 @@ class Grpc(Protocol):
     message; fields: metadata.
 
     The methods that answer a call, named by its Request, queue their part. They return False if the connection holds as much as it may,
-    or its reactor is behind. For a call or connection that has ended they do nothing.
+    or its reactor is behind; True without an effect for one that has ended.
     """
 
     def __init__(
