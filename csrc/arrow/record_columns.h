@@ -27,7 +27,7 @@ typedef struct rp_record_context {
     rp_slice broker_name;
     int32_t properties_as_map;
     rp_host_memo born_host, store_host;
-    /* Of the block's rows; filled by the column of JSON texts or, without that, by rp_record_context_find_names */
+    /* Of the block's rows; filled by the column of JSON texts or, without that, by rp_record_context_find_names. */
     rp_record_names names[RP_RECORD_BLOCK_ROWS];
 } rp_record_context;
 

@@ -56,7 +56,7 @@ static int resolve_address(rp_load *load, rp_error *error) {
     if (failed != 0)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "address %s cannot be resolved: %s", load->options.address,
                             gai_strerror(failed));
-    /* Prefer the first IPv4 address, as Java does: brokers that listen on one family only mostly listen on this one */
+    /* Prefer the first IPv4 address, as Java does: brokers that listen on one family only mostly listen on this one. */
     const struct addrinfo *chosen = found;
     while (chosen->ai_family != AF_INET && chosen->ai_next != NULL)
         chosen = chosen->ai_next;

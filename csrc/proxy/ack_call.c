@@ -79,7 +79,7 @@ static rp_waiting_call *ask(rp_lane *lane, acked_one *one, const rp_acked_messag
 }
 
 static void note_failure(acked_one *one, const rp_answer_status *status) {
-    /* Copied without the unused room: most texts are short, and it is kept while the others are awaited */
+    /* Copied without the unused room: most texts are short, and it is kept while the others are awaited. */
     size_t size = offsetof(rp_answer_status, text) + status->size;
     rp_answer_status *copy = malloc(size);
     if (copy != NULL)

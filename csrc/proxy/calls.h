@@ -32,7 +32,7 @@ typedef struct rp_lane {
 struct rp_proxy {
     rp_send_rules rules; /* fixed after open, like all below */
     rp_receive_rules receive_rules;
-    /* When this many calls wait in a lane, receives are left to Python: the other places are kept for calls that end soon */
+    /* When this many calls wait in a lane, receives are left to Python: the other places are kept for calls that end soon. */
     uint32_t receives_max;
     int32_t methods[RP_PROXY_METHODS]; /* their places in the port's method table */
     uint32_t reactors;

@@ -114,7 +114,7 @@ static uint32_t sort_out(rp_lane *lane, const rp_receive *own, rp_pop_answer *an
         const rp_held_message held = {
             {own->client_id, own->group, each->handle}, own->topic, popped.shown.message_id, now_ms, popped.attempts};
         if (own->is_renewed)
-            /* If this fails, it is not renewed, and comes again when its time is over */
+            /* If this fails, it is not renewed, and comes again when its time is over. */
             rp_held_handles_hold_received(lane->proxy->held, &held);
         count++;
     }

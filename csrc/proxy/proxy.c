@@ -19,11 +19,11 @@ typedef struct way {
     rp_waiting_call *(*pass_on)(rp_proxy *proxy, rp_reactor *reactor, rp_grpc_call *call, rp_slice client_id);
     void (*answer)(rp_lane *lane, rp_waiting_call *waiting, const rp_command *response);
     void (*end)(rp_lane *lane, rp_waiting_call *waiting, const rp_answer_status *status);
-    /* Its broker is going away; NULL: it is undone and left to Python, which asks again */
+    /* Its broker is going away; NULL: it is undone and left to Python, which asks again. */
     int (*again)(rp_lane *lane, rp_waiting_call *waiting);
     void (*undo)(rp_lane *lane, rp_waiting_call *waiting);
     void (*drop)(rp_lane *lane, rp_waiting_call *waiting); /* its client no longer waits, and the answer is dropped */
-    /* Instead of drop: its client no longer waits, but the answer is still awaited; NULL: use drop */
+    /* Instead of drop: its client no longer waits, but the answer is still awaited; NULL: use drop. */
     void (*leave)(rp_waiting_call *waiting);
 } way;
 

@@ -232,7 +232,7 @@ static bool read_pair(rp_slice pair, rp_sent_property *property) {
     int status;
     *property = (rp_sent_property){0};
     while ((status = rp_protobuf_next(&pair, &field)) == 1) {
-        /* On unknown fields libraries differ */
+        /* On unknown fields libraries differ. */
         if (field.number > PAIR_VALUE || field.wire_type != RP_WIRE_BYTES || !is_plain(field.bytes))
             return false;
         *(field.number == PAIR_NAME ? &property->name : &property->value) = field.bytes;

@@ -216,7 +216,7 @@ rp_waiting_call *rp_upstreams_ask(rp_upstreams *upstreams, rp_reactor *reactor, 
     rp_connection *connection;
     if (!rp_upstreams_have_room(upstreams, 1) || (upstreams->free_first == NULL && !make_calls(upstreams)))
         return NULL;
-    /* Its broker would close the connection, and all other calls on it would be lost */
+    /* Its broker would close the connection, and all other calls on it would be lost. */
     if (rp_command_size_max(command) > RP_FRAME_SIZE_MAX)
         return NULL;
     rp_upstream *upstream = find(upstreams, reactor, address, &connection);

@@ -61,7 +61,7 @@ static inline void fixture_init(fixture *fx) {
     CHECK(mkdtemp(fx->path) != NULL);
     rp_message_store_options_default(&fx->store_options);
     fx->store_options.root_path = fx->path;
-    /* On a busy machine a slow append is no sign of a stuck disk */
+    /* On a busy machine a slow append is no sign of a stuck disk. */
     fx->store_options.append_wait_timeout_ms = fx->store_options.append_busy_timeout_ms = 30000;
     fx->store_options.commit_log_file_size = 1 << 20;
     fx->store_options.consume_queue_file_size = 20 * 1000;

@@ -65,7 +65,7 @@ struct harness {
     _Atomic uint64_t released_late; /* ranges released after watched_fd had something to read */
     uint64_t later_id; /* guarded by the turns of reactor 0 */
     int32_t later_opaque;
-    /* The connections that CODE_ALL answers; guarded by the turns of reactor 0, like their opaques and number */
+    /* The connections that CODE_ALL answers; guarded by the turns of reactor 0, like their opaques and number. */
     uint64_t joined_ids[JOINED_MAX];
     int32_t joined_opaques[JOINED_MAX];
     uint32_t joined;

@@ -53,7 +53,7 @@ static inline void fixture_options(rp_message_store_options *options, const char
     rp_message_store_options_default(options);
     options->root_path = path;
     options->commit_log_file_size = FIXTURE_LOG_FILE_SIZE;
-    /* On a busy machine a slow append is no sign of a stuck disk */
+    /* On a busy machine a slow append is no sign of a stuck disk. */
     options->append_wait_timeout_ms = options->append_busy_timeout_ms = 30000;
     options->index_slot_count = 64; /* 500 entries: 10 KB a file instead of 420 MB */
     options->index_entry_count_max = 500;
